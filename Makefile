@@ -1,0 +1,123 @@
+# Everything that is done with this repository, one target each: `make help`.
+
+SHELL       := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS   += --no-print-directory
+
+GO      ?= go
+TOOL    := $(GO) tool -modfile=tools/go.mod
+MODULE  := github.com/chandlery/chandlery
+CLUSTER := $(GO) run ./test/controlplane/cluster
+
+# The version that the programs report: the nearest tag, else the commit, else
+# "devel" where there is no git history (a source archive).
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
+
+# The race detector needs a C compiler; without one the tests run plainly.
+RACE ?= $(if $(and $(shell command -v gcc 2>/dev/null),$(filter amd64 arm64,$(shell $(GO) env GOARCH))),-race)
+
+# Suites build our programs themselves, which Go's cache of test results does not
+# see: what passed before a change would pass after it without being run.
+AFRESH := -count=1
+
+TEST_TIMEOUT ?= 25m
+FUZZTIME     ?= 10s
+BENCH        ?= .
+BENCHTIME    ?= 1s
+
+##@ Seeing it work
+
+.PHONY: help
+help: ## Show this list.
+	@awk 'BEGIN {FS = ":.*## "} \
+	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## Install, upgrade and fail over on a real control plane (CATALOG=DIR PACKAGE=NAME for others; ARGS=--exit).
+	@$(GO) run ./test/demo \
+	  $(if $(CATALOG),--catalog '$(CATALOG)') \
+	  $(if $(PACKAGE),--package '$(PACKAGE)') \
+	  $(if $(CHANNEL),--channel '$(CHANNEL)') $(ARGS)
+
+.PHONY: cluster-up
+cluster-up: ## Start a control plane in the background and print its kubeconfig.
+	@$(CLUSTER) up
+
+.PHONY: cluster-down
+cluster-down: ## Stop what cluster-up started.
+	@$(CLUSTER) down
+
+##@ Working on it
+
+.PHONY: build
+build: ## Build bin/registry and bin/supervisor.
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/registry ./cmd/supervisor
+
+.PHONY: check
+check: ## Fast loop: compile, vet, tests that need nothing but Go.
+	@$(GO) build ./...
+	@$(GO) vet ./...
+	@$(GO) run ./test/packages unit | xargs $(GO) test -short
+
+.PHONY: lint
+lint: ## Run every linter over everything.
+	@$(TOOL) golangci-lint run ./...
+	@$(TOOL) buf lint
+
+.PHONY: format
+format: ## Format all Go and proto files.
+	@$(TOOL) golangci-lint fmt ./...
+	@$(TOOL) buf format -w
+
+.PHONY: generate
+generate: ## Regenerate the contract's Go code and the sample catalog.
+	@$(TOOL) buf generate
+	@$(GO) run ./examples/render
+
+.PHONY: clean
+clean: ## Remove what build made.
+	@rm -rf bin out
+
+##@ Proving it
+
+.PHONY: test-env
+test-env: ## Build the control plane's programs into the cache (five minutes, once).
+	@$(CLUSTER) build
+
+.PHONY: test
+test: test-env ## Every test: units, control-plane suites, conformance, then the end-to-end suites.
+	@$(GO) run ./test/packages all | xargs $(GO) test $(RACE) $(AFRESH) -timeout $(TEST_TIMEOUT)
+	@$(GO) run ./test/packages e2e | xargs $(GO) test $(RACE) $(AFRESH) -timeout $(TEST_TIMEOUT)
+
+# The end-to-end suites count time in leases, so nothing else runs beside them.
+.PHONY: e2e
+e2e: test-env build ## Both programs as processes: the end-to-end suites, then the demo.
+	@$(GO) run ./test/packages e2e | xargs $(GO) test $(RACE) $(AFRESH) -timeout $(TEST_TIMEOUT)
+	@$(GO) run ./test/demo --exit
+
+.PHONY: bench
+bench: ## Run the benchmarks (BENCH=regexp, BENCHTIME=1s).
+	@$(GO) run ./test/packages bench | xargs -r $(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (10s each).
+	@$(GO) run ./test/packages fuzz | while read -r package target; do \
+	  echo "fuzzing $$target in $$package"; \
+	  $(GO) test "$$package" -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME); \
+	done
+
+.PHONY: verify
+verify: generate ## Fail when generated code, go.mod or formatting is not what is committed.
+	@$(GO) mod tidy -diff
+	@$(GO) mod verify >/dev/null
+	@$(TOOL) golangci-lint fmt --diff ./...
+	@$(TOOL) buf format --diff --exit-code
+	@dirty=$$(git status --porcelain); \
+	if [ -n "$$dirty" ]; then \
+	  echo "verify: the tree differs from what is committed; commit the following or run 'make generate format':" >&2; \
+	  echo "$$dirty" >&2; git --no-pager diff --stat; exit 1; \
+	fi

@@ -1,0 +1,237 @@
+package fbc
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"unicode"
+
+	goyaml "go.yaml.in/yaml/v2"
+	"sigs.k8s.io/yaml"
+
+	"github.com/chandlery/chandlery/bundles"
+)
+
+// guessBytes is how much of a file decides whether it may be JSON.
+const guessBytes = 4096
+
+// byteOrderMark is what some editors begin UTF-8 text with.
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// document is one object of a file, decoded without regard to its schema.
+type document struct {
+	// line that the object begins on, from one.
+	line int
+	// size of the object's text in bytes.
+	size int
+	// fields is nil for an empty document.
+	fields map[string]any
+}
+
+// syntaxError says where a file stops being JSON or YAML.
+type syntaxError struct {
+	line int
+	err  error
+}
+
+func (e *syntaxError) Error() string { return e.err.Error() }
+
+func (e *syntaxError) Unwrap() error { return e.err }
+
+// documents calls visit for each object of a file in turn and ends at its
+// first error. What is neither JSON nor YAML is a [*syntaxError].
+//
+// A file whose first character is a brace is a stream of JSON values. Where
+// the first or second of them cannot be decoded the rest of the file is taken
+// for YAML, so that flow mappings and a JSON object followed by "---" are
+// read. A byte order mark before the first character is dropped.
+func documents(data []byte, visit func(document) error) error {
+	data = bytes.TrimPrefix(data, byteOrderMark)
+	start := data[:min(len(data), guessBytes)]
+	if !bytes.HasPrefix(bytes.TrimLeftFunc(start, unicode.IsSpace), []byte("{")) {
+		return yamlDocuments(data, 1, visit)
+	}
+	rest, line, err := jsonValues(data, visit)
+	if rest == nil {
+		return err
+	}
+	// Where YAML does not understand its very next document either, the
+	// finding of the JSON decoder is the better one to report.
+	decoded := 0
+	yamlErr := yamlDocuments(rest, line, func(d document) error {
+		decoded++
+		return visit(d)
+	})
+	if decoded == 0 && errors.As(yamlErr, new(*syntaxError)) {
+		return err
+	}
+	return yamlErr
+}
+
+// jsonValues visits a stream of JSON values. When it fails so early that the
+// stream may yet be YAML it returns, besides the error, what has not been
+// visited and the line that this begins on.
+func jsonValues(data []byte, visit func(document) error) (rest []byte, line int, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	lines := lineCounter{data: data}
+	for count := 0; ; count++ {
+		done := int(decoder.InputOffset())
+		begin := done + len(data[done:]) - len(bytes.TrimLeft(data[done:], " \t\r\n"))
+		var fields map[string]any
+		err := decoder.Decode(&fields)
+		if errors.Is(err, io.EOF) && begin == len(data) {
+			return nil, 0, nil
+		}
+		if err != nil {
+			found := &syntaxError{line: lines.at(errorOffset(err, begin)), err: fmt.Errorf("decoding JSON: %w", bundles.DescribeJSON(err))}
+			if count > 1 {
+				return nil, 0, found
+			}
+			rest := skipLine(data[done:])
+			return rest, 1 + bytes.Count(data[:len(data)-len(rest)], []byte("\n")), found
+		}
+		d := document{line: lines.at(begin), size: int(decoder.InputOffset()) - begin, fields: fields}
+		if err := visit(d); err != nil {
+			return nil, 0, err
+		}
+	}
+}
+
+// errorOffset returns where in the input a JSON error lies, for want of better
+// where the value begins.
+func errorOffset(err error, begin int) int {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return int(syntax.Offset)
+	}
+	return begin
+}
+
+// skipLine drops leading white space up to and including the first line end.
+func skipLine(data []byte) []byte {
+	trimmed := bytes.TrimLeftFunc(data, unicode.IsSpace)
+	space := data[:len(data)-len(trimmed)]
+	if end := bytes.IndexByte(space, '\n'); end >= 0 {
+		return data[end+1:]
+	}
+	return trimmed
+}
+
+// lineCounter tells line numbers for rising offsets without counting twice.
+type lineCounter struct {
+	data  []byte
+	upTo  int
+	count int
+}
+
+func (l *lineCounter) at(offset int) int {
+	offset = min(max(offset, l.upTo), len(l.data))
+	l.count += bytes.Count(l.data[l.upTo:offset], []byte("\n"))
+	l.upTo = offset
+	return l.count + 1
+}
+
+var yamlSeparator = []byte("---")
+
+// yamlDocuments visits the YAML documents of a file, the first line of which
+// has the given number.
+func yamlDocuments(data []byte, line int, visit func(document) error) error {
+	var (
+		text  []byte
+		begin = line
+	)
+	flush := func() error {
+		if len(text) == 0 {
+			return nil
+		}
+		fields, err := decodeYAML(text)
+		if err != nil {
+			return &syntaxError{line: begin, err: err}
+		}
+		d := document{line: begin, size: len(text), fields: fields}
+		text = nil
+		return visit(d)
+	}
+	for current := range bytes.Lines(data) {
+		current = bytes.TrimSuffix(bytes.TrimSuffix(current, []byte("\n")), []byte("\r"))
+		after, separator := bytes.CutPrefix(current, yamlSeparator)
+		if !separator {
+			text = append(append(text, current...), '\n')
+			line++
+			continue
+		}
+		if after = bytes.TrimSpace(after); len(after) > 0 && after[0] != '#' {
+			return &syntaxError{line: line, err: fmt.Errorf("%w: %s", errSeparator, bundles.Quote(string(after)))}
+		}
+		// A leading separator belongs to the document that it introduces.
+		leading := len(text) == 0
+		if err := flush(); err != nil {
+			return err
+		}
+		if leading {
+			text = append(append(text, current...), '\n')
+		}
+		begin = line + 1
+		line++
+	}
+	return flush()
+}
+
+var (
+	errSeparator = errors.New("text after a YAML document separator")
+	errLeftOver  = errors.New("text after the end of a YAML document; begin another document with a line ---")
+)
+
+func decodeYAML(text []byte) (map[string]any, error) {
+	asJSON, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		return nil, fmt.Errorf("decoding YAML: %w", err)
+	}
+	if mayEndEarly(text) {
+		if err := nothingLeft(text); err != nil {
+			return nil, err
+		}
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(asJSON, &fields); err != nil {
+		return nil, fmt.Errorf("decoding YAML: %w", bundles.DescribeJSON(err))
+	}
+	return fields, nil
+}
+
+// mayEndEarly tells whether the decoder may have stopped before the end of the
+// text. It cannot where a mapping begins in the first column and no line ends
+// the document.
+func mayEndEarly(text []byte) bool {
+	begun := false
+	for line := range bytes.Lines(text) {
+		if bytes.HasPrefix(line, []byte("...")) {
+			return true
+		}
+		trimmed := bytes.TrimSpace(line)
+		if begun || len(trimmed) == 0 || trimmed[0] == '#' || bytes.HasPrefix(line, yamlSeparator) {
+			continue
+		}
+		if c := line[0]; (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+			return true
+		}
+		begun = true
+	}
+	return false
+}
+
+// nothingLeft reports text that follows the first document.
+func nothingLeft(text []byte) error {
+	decoder := goyaml.NewDecoder(bytes.NewReader(text))
+	for first := true; ; first = false {
+		var ignored struct{}
+		err := decoder.Decode(&ignored)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if !first {
+			return errLeftOver
+		}
+	}
+}

@@ -1,0 +1,329 @@
+package fbc
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/test/realcatalogs"
+)
+
+func fsOf(content map[string]string) fstest.MapFS {
+	out := fstest.MapFS{}
+	for name, text := range content {
+		out[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return out
+}
+
+func TestLoad(t *testing.T) {
+	root := fsOf(map[string]string{
+		".indexignore": "*.md\n",
+		"README.md":    "not YAML: [",
+		"b/two.yaml": "schema: olm.bundle\npackage: p\nname: b2\nimage: i\nproperties:\n- type: x\n  value: {z: 1.0, a: 12345678901234567890}\n" +
+			"---\nschema: olm.deprecations\npackage: p\nentries: [{reference: {schema: olm.package}, message: m}]\n",
+		"a.json": `{"schema":"olm.package","name":"p","defaultChannel":"c"}` + "\n" +
+			`{"schema":"olm.channel","package":"p","name":"c","entries":[{"name":"b2","skips":["x"]}]}` + "\n\n" +
+			`{"Schema":"custom","extra":"<&>"}{"schema":"olm.channel","package":"q","name":"lost"}`,
+	})
+	got, err := Load(t.Context(), root, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &bundles.Catalog{
+		Packages: []*bundles.Package{{
+			Name: "p", DefaultChannel: "c", Origin: bundles.Origin{File: "a.json", Line: 1},
+			Channels: []*bundles.Channel{{
+				Name: "c", Package: "p", Entries: []bundles.Entry{{Name: "b2", Skips: []string{"x"}}},
+				Origin: bundles.Origin{File: "a.json", Line: 2},
+			}},
+			Bundles: []*bundles.Bundle{{
+				Name: "b2", Package: "p", Image: "i", Origin: bundles.Origin{File: "b/two.yaml", Line: 1},
+				Properties: []bundles.Property{{Type: "x", Value: []byte(`{"a":12345678901234567000,"z":1}`)}},
+			}},
+			Deprecations: []bundles.DeprecationList{{
+				Entries: []bundles.Deprecation{{Reference: bundles.Reference{Schema: bundles.SchemaPackage}, Message: "m"}},
+				Origin:  bundles.Origin{File: "b/two.yaml", Line: 9},
+			}},
+		}},
+		Strays: []bundles.Stray{{
+			Schema: bundles.SchemaChannel, Package: "q", Name: "lost", Origin: bundles.Origin{File: "a.json", Line: 4},
+		}},
+		Custom: []bundles.Custom{{
+			Schema: "custom", Blob: []byte(`{"Schema":"custom","extra":"<&>"}`), Origin: bundles.Origin{File: "a.json", Line: 4},
+		}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestLoadProblems(t *testing.T) {
+	deep := `{"schema":"x","v":` + strings.Repeat("[", 20) + strings.Repeat("]", 20) + "}"
+	cases := map[string]struct {
+		reason  string
+		content map[string]string
+		options Options
+		want    []string
+	}{
+		"EachFile": {
+			reason:  "every file is read to its first syntax error",
+			content: map[string]string{"a": "{}\n{}\n{\"x\":,}", "b": "x: y: z"},
+			want: []string{
+				`a:1: an object is missing its schema field`,
+				`a:2: an object is missing its schema field`,
+				`a:3: decoding JSON: invalid character ',' looking for beginning of value`,
+				`b:1: decoding YAML: yaml: mapping values are not allowed in this context`,
+			},
+		},
+		"Types": {
+			reason:  "a field of the wrong type names its object",
+			content: map[string]string{"a": "schema: olm.bundle\nname: b\npackage: p\nimage: [1]\n"},
+			want:    []string{`a:1: package "p", bundle "b": decoding bundle: wrong type: field "image" must be a string, found array`},
+		},
+		"Keys": {
+			reason:  "keys that differ in case only are refused",
+			content: map[string]string{"a": "schema: x\nName: a\nname: b\n"},
+			want:    []string{`a:1: duplicate keys for key "name": [Name name]`},
+		},
+		"Separator": {
+			reason:  "the line of a bad separator is given",
+			content: map[string]string{"a": "schema: x\n--- schema: y\n"},
+			want:    []string{`a:2: text after a YAML document separator: "schema: y"`},
+		},
+		"LeftOver": {
+			reason:  "what follows the end of a document is not dropped",
+			content: map[string]string{"a": "schema: x\n...\nschema: z\n", "b": "schema: x\n...\n# end\n---\nschema: z\n...\n", "c": "  schema: x\nname: y\n", "d": "# JSON\n{\"schema\":\"x\"}\n{\"schema\":\"y\"}\n"},
+			want: []string{
+				"a:1: text after the end of a YAML document; begin another document with a line ---",
+				"c:1: text after the end of a YAML document; begin another document with a line ---",
+				"d:1: text after the end of a YAML document; begin another document with a line ---",
+			},
+		},
+		"Long": {
+			reason:  "lines that are repeated are shortened",
+			content: map[string]string{"a": "schema: x\n--- " + strings.Repeat("x", 1<<20) + "\n"},
+			want:    []string{"a:2: text after a YAML document separator: \"" + strings.Repeat("x", 200) + "…\""},
+		},
+		"Binary":    {reason: "text alone", content: map[string]string{"a": "schema: x\n\x00"}, want: []string{"a: is not text: it holds a NUL byte"}},
+		"Encoding":  {reason: "text alone", content: map[string]string{"a": "{\"schema\":\"\xff\"}"}, want: []string{"a: is not UTF-8 text"}},
+		"FileSize":  {reason: "bound", content: map[string]string{"a": "schema: x\n"}, options: Options{MaxFileBytes: 5}, want: []string{"a: too large: 10 bytes, the limit is 5"}},
+		"TotalSize": {reason: "bound", content: map[string]string{"a": "schema: x\n"}, options: Options{MaxTotalBytes: 5}, want: []string{"a: the catalog is too large: more than 5 bytes"}},
+		"Documents": {reason: "bound", content: map[string]string{"a": "schema: x\n---\nschema: y\n"}, options: Options{MaxDocuments: 1}, want: []string{"a: the catalog is too large: more than 1 objects"}},
+		"Depth":     {reason: "bound", content: map[string]string{"a": deep}, options: Options{MaxDepth: 10}, want: []string{"a:1: nested too deeply: more than 10 levels"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := Load(t.Context(), fsOf(tc.content), tc.options)
+			var got []string
+			for _, p := range bundles.AsProblems(err) {
+				if p.Remedy == "" {
+					t.Errorf("%s: no remedy for %v", tc.reason, p)
+				}
+				p.Remedy = ""
+				got = append(got, p.String())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestLoadByteOrderMark(t *testing.T) {
+	root := fsOf(map[string]string{
+		"json": "\xef\xbb\xbf" + `{"schema":"x","name":"a"}{"schema":"x","name":"b"}`,
+		"yaml": "\xef\xbb\xbfschema: x\nname: c\n---\nschema: x\nname: d\n",
+	})
+	got, err := Load(t.Context(), root, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, c := range got.Custom {
+		names = append(names, c.Name)
+	}
+	if diff := cmp.Diff([]string{"a", "b", "c", "d"}, names); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// bottomless is a file system with one file of NUL bytes that counts how much
+// of it is read.
+type bottomless struct {
+	fs.FS
+
+	read int
+}
+
+func (b *bottomless) Open(name string) (fs.File, error) {
+	file, err := b.FS.Open(name)
+	return &bottomlessFile{File: file, read: &b.read}, err
+}
+
+type bottomlessFile struct {
+	fs.File
+
+	read *int
+}
+
+func (f *bottomlessFile) Read(p []byte) (int, error) {
+	n, err := f.File.Read(p)
+	*f.read += n
+	return n, err
+}
+
+func TestReadFileStopsAtJunk(t *testing.T) {
+	root := &bottomless{FS: fstest.MapFS{"f": {Data: make([]byte, 8*probeBytes)}}}
+	if _, err := readFile(root, "f", DefaultMaxFileBytes); !errors.Is(err, errBinary) || root.read > 2*probeBytes {
+		t.Errorf("got %v having read %d bytes", err, root.read)
+	}
+}
+
+// TestLoadAllProblems wants what is wrong with the rest to be found beside
+// broken files and objects, and nothing that only they make look wrong.
+func TestLoadAllProblems(t *testing.T) {
+	const (
+		declared = `{"schema":"olm.package","name":"p","defaultChannel":"c"}` + "\n"
+		channel  = `{"schema":"olm.channel","package":"p","name":"c","entries":[{"name":"b"}]}` + "\n"
+		bundle   = `{"schema":"olm.bundle","package":"p","name":"b","image":"i","properties":[{"type":"olm.package","value":{"packageName":"p","version":"1.0.0"}}]}` + "\n"
+		old      = `{"schema":"olm.bundle","package":"p","name":"b","image":"i","properties":[{"type":"olm.package","value":{"packageName":"p","version":"v1"}}]}` + "\n"
+	)
+	cases := map[string]struct {
+		reason  string
+		content map[string]string
+		want    []string
+	}{
+		"PackageFile": {
+			reason:  "the package is not said to be unknown",
+			content: map[string]string{"a": "{", "b": channel + old},
+			want:    []string{`a:1: decoding JSON: unexpected EOF`, `b:2: package "p", bundle "b": version "v1" is not a semantic version: No Major.Minor.Patch elements found`},
+		},
+		"PackageObject": {
+			reason:  "neither is one whose object is broken",
+			content: map[string]string{"a": `{"schema":"olm.package","name":"p","description":1}`, "b": channel + bundle},
+			want:    []string{`a:1: package "p": decoding package: wrong type: field "description" must be a string, found number`},
+		},
+		"ChannelObject": {
+			reason:  "default channel and entries of bundles may be there",
+			content: map[string]string{"a": declared + `{"schema":"olm.channel","package":"p","name":"c","entries":{}}` + bundle},
+			want:    []string{`a:2: package "p", channel "c": decoding channel: wrong type: field "entries" must be a list, found object`},
+		},
+		"BundleObject": {
+			reason:  "the entry's bundle may be there; other packages are not affected",
+			content: map[string]string{"a": declared + channel + `{"schema":"olm.bundle","package":"p","name":"b","image":1}` + `{"schema":"olm.package","name":"q","defaultChannel":"c"}`},
+			want: []string{
+				`a:3: package "p", bundle "b": decoding bundle: wrong type: field "image" must be a string, found number`,
+				`a:3: package "q": default channel "c" not found in channels list`,
+				`a:3: package "q": package must contain at least one channel`,
+			},
+		},
+		"Properties": {
+			reason: "each property has its line, and its absence none",
+			content: map[string]string{"a": declared + channel + `{"schema":"olm.bundle","package":"p","name":"b","image":"i","properties":[` +
+				`{"type":"olm.package","value":1},{"type":"olm.gvk","value":[]},{"type":"olm.gvk.required","value":{"group":1}}]}`},
+			want: []string{
+				`a:3: package "p", bundle "b": properties[0] of type "olm.package": decoding value: wrong type: it must be an object, found number`,
+				`a:3: package "p", bundle "b": properties[1] of type "olm.gvk": decoding value: wrong type: it must be an object, found array`,
+				`a:3: package "p", bundle "b": properties[2] of type "olm.gvk.required": decoding value: wrong type: field "group" must be a string, found number`,
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			catalog, err := Load(t.Context(), fsOf(tc.content), Options{})
+			all := append(bundles.AsProblems(err), bundles.AsProblems(catalog.Validate())...)
+			var got []string
+			for _, p := range bundles.AsProblems(all.OrNil()) {
+				p.Remedy = ""
+				got = append(got, p.String())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestLoadOddFiles(t *testing.T) {
+	dir := t.TempDir()
+	for name, create := range map[string]func(string) error{
+		"directory-link": func(path string) error { return os.Symlink(t.TempDir(), path) },
+		"dangling-link":  func(path string) error { return os.Symlink("nowhere", path) },
+		"pipe":           func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"good":           func(path string) error { return os.WriteFile(path, []byte("schema: x\n"), 0o600) },
+		"file-link":      func(path string) error { return os.Symlink("good", path) },
+	} {
+		if err := create(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := Load(t.Context(), os.DirFS(dir), Options{})
+	var got []string
+	for _, p := range bundles.AsProblems(err) {
+		got = append(got, p.String())
+	}
+	want := []string{
+		"dangling-link: cannot be read: stat: no such file or directory; correct the path or put the file there",
+		"directory-link: is a symbolic link to a directory; put a real directory there, or exclude it by an .indexignore file",
+		"pipe: is not a regular file; remove it, or exclude it by an .indexignore file",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestLoadStops(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Load(ctx, fsOf(map[string]string{"a": "schema: x"}), Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the context's error", err)
+	}
+}
+
+// FuzzLoad wants no input to do worse than be refused, and an accepted one to
+// be judged.
+func FuzzLoad(f *testing.F) {
+	for _, seed := range []string{
+		"", "{", "{}{}{", "schema: x\n---\n", "---\n---\n", `{"schema":"olm.bundle","properties":[{"type":"olm.gvk","value":1}]}`,
+		"a: &a [x]\nb: *a\n", `{"schema":"olm.channel","package":"p","entries":[{"name":"a","replaces":"a"}]}`,
+		`{"schema":"olm.package","name":"p"}` + "\n---\nschema: olm.bundle\npackage: p\n", "\xef\xbb\xbf{}", "{\"a\":1,}\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		root := fstest.MapFS{"f": &fstest.MapFile{Data: data}}
+		catalog, err := Load(t.Context(), root, Options{MaxFileBytes: 1 << 16})
+		if err == nil {
+			err = catalog.Validate()
+		}
+		for _, p := range bundles.AsProblems(err) {
+			if line := p.String(); line == "" || strings.ContainsAny(line, "\n\r") {
+				t.Errorf("not one line: %q", line)
+			}
+		}
+	})
+}
+
+func BenchmarkLoad(b *testing.B) {
+	for _, name := range []string{realcatalogs.Metadata, realcatalogs.Objects} {
+		b.Run(name, func(b *testing.B) {
+			root := os.DirFS(realcatalogs.Dir(b, name))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Load(b.Context(), root, Options{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

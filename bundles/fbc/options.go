@@ -1,0 +1,41 @@
+package fbc
+
+import (
+	"cmp"
+	"runtime"
+)
+
+// The bounds that apply unless [Options] says otherwise. They are far above
+// what catalogs in the field need and keep a hostile one from taking all
+// memory.
+const (
+	DefaultMaxFileBytes  = 1 << 30
+	DefaultMaxTotalBytes = 4 << 30
+	DefaultMaxDocuments  = 4 << 20
+	DefaultMaxDepth      = 1000
+)
+
+// Options bound what a catalog may consist of. The zero value stands for the
+// defaults.
+type Options struct {
+	// Concurrency is the number of files that are decoded at a time; the
+	// number of processors by default.
+	Concurrency int
+	// MaxFileBytes is the largest size of a file.
+	MaxFileBytes int64
+	// MaxTotalBytes is the largest size of all files together.
+	MaxTotalBytes int64
+	// MaxDocuments is the largest number of objects in a catalog.
+	MaxDocuments int64
+	// MaxDepth is the deepest nesting of objects and lists in an object.
+	MaxDepth int
+}
+
+func (o Options) withDefaults() Options {
+	o.Concurrency = cmp.Or(o.Concurrency, runtime.GOMAXPROCS(0))
+	o.MaxFileBytes = cmp.Or(o.MaxFileBytes, DefaultMaxFileBytes)
+	o.MaxTotalBytes = cmp.Or(o.MaxTotalBytes, DefaultMaxTotalBytes)
+	o.MaxDocuments = cmp.Or(o.MaxDocuments, DefaultMaxDocuments)
+	o.MaxDepth = cmp.Or(o.MaxDepth, DefaultMaxDepth)
+	return o
+}

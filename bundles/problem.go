@@ -1,0 +1,150 @@
+package bundles
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Problem is one thing that is wrong with a catalog, worded for the person who
+// has to repair it.
+type Problem struct {
+	// File is the place in the catalog, as "file:line" or "file"; empty when
+	// the problem has no single place.
+	File string
+	// Package, Channel and Bundle name what the problem is about, as far as it
+	// is about one.
+	Package string
+	Channel string
+	Bundle  string
+	// Message says what is wrong.
+	Message string
+	// Remedy says what to do about it.
+	Remedy string
+	// Unreadable says that a file could not be read, which another attempt may
+	// do although no file has changed.
+	Unreadable bool
+}
+
+// maxMessage bounds message and remedy, in bytes, which may repeat values of
+// the catalog.
+const maxMessage = 1000
+
+// String returns the problem on one line of bounded length, whatever the names
+// in it contain. A file name with characters that a terminal might act on is
+// quoted.
+func (p Problem) String() string {
+	var b strings.Builder
+	if p.File != "" {
+		b.WriteString(printable(p.File) + ": ")
+	}
+	subject := p.subject()
+	if subject != "" {
+		b.WriteString(subject + ": ")
+	}
+	b.WriteString(plain(p.Message))
+	if p.Remedy != "" {
+		b.WriteString("; " + plain(p.Remedy))
+	}
+	return b.String()
+}
+
+// printable returns a name as it is if it can be printed, and quoted otherwise.
+func printable(name string) string {
+	clean := utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
+	if clean && len(name) <= maxMessage {
+		return name
+	}
+	return strconv.Quote(clipTo(name, maxMessage))
+}
+
+// plain returns a text on one line, without what a terminal might act on.
+func plain(text string) string {
+	text = strings.Join(strings.Fields(clipTo(text, maxMessage)), " ")
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, text)
+}
+
+func (p Problem) subject() string {
+	var parts []string
+	for _, part := range []struct{ kind, name string }{
+		{"package", p.Package}, {"channel", p.Channel}, {"bundle", p.Bundle},
+	} {
+		if part.name != "" {
+			parts = append(parts, part.kind+" "+Quote(part.name))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// place returns file and line of the problem apart, so that line 9 comes before
+// line 10.
+func (p Problem) place() (file string, line int) {
+	colon := strings.LastIndexByte(p.File, ':')
+	line, err := strconv.Atoi(p.File[colon+1:])
+	if colon < 0 || err != nil {
+		return p.File, 0
+	}
+	return p.File[:colon], line
+}
+
+// compare orders problems by package, channel, bundle, place and text.
+func (p Problem) compare(q Problem) int {
+	pFile, pLine := p.place()
+	qFile, qLine := q.place()
+	return cmp.Or(
+		cmp.Compare(p.Package, q.Package),
+		cmp.Compare(p.Channel, q.Channel),
+		cmp.Compare(p.Bundle, q.Bundle),
+		cmp.Compare(pFile, qFile),
+		cmp.Compare(pLine, qLine),
+		cmp.Compare(p.Message, q.Message),
+		cmp.Compare(p.Remedy, q.Remedy),
+	)
+}
+
+// Problems is the error for a catalog that cannot be used: everything that is
+// wrong with it.
+type Problems []Problem //nolint:errname // the plural says what it is
+
+// Error returns one line for each problem.
+func (p Problems) Error() string {
+	lines := make([]string, len(p))
+	for i := range p {
+		lines[i] = p[i].String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// OrNil returns the problems sorted and without repetitions, or nil when there
+// are none.
+func (p Problems) OrNil() error {
+	if len(p) == 0 {
+		return nil
+	}
+	sorted := slices.Clone(p)
+	slices.SortFunc(sorted, Problem.compare)
+	return slices.Compact(sorted)
+}
+
+// AsProblems returns the problems that an error consists of. An error of
+// another kind becomes one problem with the error's text.
+func AsProblems(err error) Problems {
+	if err == nil {
+		return nil
+	}
+	if problems, ok := errors.AsType[Problems](err); ok {
+		return problems
+	}
+	return Problems{{Message: err.Error()}}
+}
+
+var errNoValue = errors.New("value is missing")

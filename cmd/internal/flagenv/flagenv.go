@@ -1,0 +1,67 @@
+// Package flagenv lets environment variables stand in for command line flags:
+// with the prefix REGISTRY, the variable REGISTRY_METRICS_ADDRESS sets the flag
+// --metrics-address. A flag that is given on the command line wins.
+//
+// Kubernetes gives pods a variable NAME_PORT=tcp://IP:PORT for each service of
+// their namespace. Such a value of a variable that ends in _PORT is ignored: a
+// service that is called like the program must not configure it.
+package flagenv
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Name returns the variable that stands in for a flag.
+func Name(prefix, flag string) string {
+	return prefix + "_" + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(flag))
+}
+
+// Describe adds the names of the variables to the flags' descriptions.
+func Describe(flags *pflag.FlagSet, prefix string) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if skip(f) {
+			return
+		}
+		f.Usage += " [$" + Name(prefix, f.Name) + "]"
+	})
+}
+
+// Apply sets every flag that was not given on the command line and whose
+// variable is set and not empty. Call it after parsing. The lookup is
+// [os.LookupEnv] in programs. The error names every variable whose value does
+// not fit its flag.
+func Apply(flags *pflag.FlagSet, prefix string, lookup func(string) (string, bool)) error {
+	var errs []error
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Changed || skip(f) {
+			return
+		}
+		name := Name(prefix, f.Name)
+		value, ok := lookup(name)
+		if !ok || value == "" || ofService(name, value) {
+			return
+		}
+		if err := flags.Set(f.Name, value); err != nil {
+			errs = append(errs, fmt.Errorf("environment variable %s: %w", name, err))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// ofService tells whether Kubernetes made a variable for a service.
+func ofService(name, value string) bool {
+	if !strings.HasSuffix(name, "_PORT") {
+		return false
+	}
+	scheme, _, found := strings.Cut(value, "://")
+	return found && (scheme == "tcp" || scheme == "udp" || scheme == "sctp")
+}
+
+// skip tells whether a flag is not about the program's configuration.
+func skip(f *pflag.Flag) bool {
+	return f.Name == "help" || f.Name == "version"
+}

@@ -1,0 +1,55 @@
+package flagenv
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+func TestApply(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		args   []string
+		env    map[string]string
+		want   string
+		fails  string
+	}{
+		"Default":     {reason: "neither flag nor variable", want: "50051"},
+		"Variable":    {reason: "the variable stands in", env: map[string]string{"REGISTRY_GRPC_PORT": "1"}, want: "1"},
+		"Flag":        {reason: "the flag wins", args: []string{"--grpc-port=2"}, env: map[string]string{"REGISTRY_GRPC_PORT": "1"}, want: "2"},
+		"Empty":       {reason: "an empty variable is none", env: map[string]string{"REGISTRY_GRPC_PORT": ""}, want: "50051"},
+		"OtherPrefix": {reason: "prefixes matter", env: map[string]string{"SUPERVISOR_GRPC_PORT": "1"}, want: "50051"},
+		"Service":     {reason: "a service that is called like the program", env: map[string]string{"REGISTRY_GRPC_PORT": "tcp://10.0.0.1:50051"}, want: "50051"},
+		"ServiceUDP":  {reason: "of any protocol", env: map[string]string{"REGISTRY_GRPC_PORT": "udp://10.0.0.1:50051"}, want: "50051"},
+		"ServiceSCTP": {reason: "of any protocol", env: map[string]string{"REGISTRY_GRPC_PORT": "sctp://10.0.0.1:50051"}, want: "50051"},
+		"OtherURL":    {reason: "Kubernetes makes no such value", env: map[string]string{"REGISTRY_GRPC_PORT": "http://10.0.0.1"}, want: "0", fails: "REGISTRY_GRPC_PORT"},
+		"Bad":         {reason: "the variable is named; the value does not matter any more", env: map[string]string{"REGISTRY_GRPC_PORT": "x"}, want: "0", fails: "REGISTRY_GRPC_PORT"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+			flags.Int("grpc-port", 50051, "port")
+			if err := flags.Parse(tc.args); err != nil {
+				t.Fatal(err)
+			}
+			err := Apply(flags, "REGISTRY", func(name string) (string, bool) { value, ok := tc.env[name]; return value, ok })
+			if (err != nil) != (tc.fails != "") || err != nil && !strings.Contains(err.Error(), tc.fails) {
+				t.Errorf("%s: error %v", tc.reason, err)
+			}
+			if got := flags.Lookup("grpc-port").Value.String(); got != tc.want {
+				t.Errorf("%s: got %s, want %s", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	flags.Bool("help", false, "help")
+	flags.String("log-level", "", "level")
+	Describe(flags, "REGISTRY")
+	if got := flags.FlagUsages(); !strings.Contains(got, "level [$REGISTRY_LOG_LEVEL]") || strings.Contains(got, "REGISTRY_HELP") {
+		t.Errorf("got %s", got)
+	}
+}

@@ -1,0 +1,48 @@
+package program
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/spf13/pflag"
+)
+
+// Logging are the flags that say what is logged and how.
+type Logging struct {
+	format string
+	level  string
+	debug  bool
+}
+
+// AddFlags adds the flags with their defaults.
+func (l *Logging) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&l.format, "log-format", "text", "format of the log: text or json")
+	flags.StringVar(&l.level, "log-level", "info", "least level to log: debug, info, warn or error")
+	flags.BoolVar(&l.debug, "debug", false, "the same as --log-level=debug")
+}
+
+// ErrBadLogFormat says that --log-format has a value that it cannot have.
+var ErrBadLogFormat = errors.New("--log-format must be text or json")
+
+// Handler returns the handler that the flags describe.
+func (l *Logging) Handler(out io.Writer) (slog.Handler, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(cmp.Or(l.level, "info"))); err != nil {
+		return nil, fmt.Errorf("--log-level must be debug, info, warn or error: %w", err)
+	}
+	if l.debug {
+		level = slog.LevelDebug
+	}
+	options := &slog.HandlerOptions{Level: level}
+	switch l.format {
+	case "text":
+		return slog.NewTextHandler(out, options), nil
+	case "json":
+		return slog.NewJSONHandler(out, options), nil
+	default:
+		return nil, fmt.Errorf("%w, found %q", ErrBadLogFormat, l.format)
+	}
+}

@@ -1,0 +1,92 @@
+package program
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func TestCommand(t *testing.T) {
+	var port string
+	serve := &cobra.Command{Use: "serve", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return nil }}
+	serve.Flags().StringVar(&port, "port", "1", "port")
+	p := Program{Name: "lamp", Short: "Light the way", EnvPrefix: "LAMP", Version: "v1", Commit: "abc"}
+	for name, tt := range map[string]struct {
+		reason string
+		args   []string
+		out    string
+		err    string
+	}{
+		"version":      {reason: "the version says what it was built from", args: []string{"version"}, out: "lamp v1 (commit abc, go"},
+		"help":         {reason: "without a command there is help", out: "Light the way."},
+		"unknown flag": {reason: "a mistake points to the help", args: []string{"serve", "--prot=2"}, err: "see 'lamp serve --help'"},
+		"environment":  {reason: "a variable sets a flag", args: []string{"serve"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("LAMP_PORT", "50")
+			cmd := p.Command(serve)
+			var out bytes.Buffer
+			cmd.SetOut(&out)
+			cmd.SetArgs(append([]string{}, tt.args...))
+			err := cmd.ExecuteContext(t.Context())
+			if (err == nil) != (tt.err == "") || (err != nil && !strings.Contains(err.Error(), tt.err)) {
+				t.Errorf("%s: error %v, want one with %q", tt.reason, err, tt.err)
+			}
+			if !strings.Contains(out.String(), tt.out) {
+				t.Errorf("%s: printed %q, want something with %q", tt.reason, out.String(), tt.out)
+			}
+			if name == "environment" && port != "50" {
+				t.Errorf("%s: port is %q", tt.reason, port)
+			}
+		})
+	}
+}
+
+func TestLogging(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		args []string
+		want string
+		err  string
+	}{
+		"default":    {want: "level=INFO"},
+		"json":       {args: []string{"--log-format=json"}, want: `"level":"INFO"`},
+		"quiet":      {args: []string{"--log-level=error"}, want: ""},
+		"debug":      {args: []string{"--debug", "--log-level=error"}, want: "level=INFO"},
+		"bad level":  {args: []string{"--log-level=loud"}, err: "--log-level must be"},
+		"bad format": {args: []string{"--log-format=xml"}, err: ErrBadLogFormat.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var l Logging
+			flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+			l.AddFlags(flags)
+			if err := flags.Parse(tt.args); err != nil {
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			handler, err := l.Handler(&out)
+			if tt.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.err) {
+					t.Errorf("error %v, want one with %q", err, tt.err)
+				}
+				if name == "bad format" && !errors.Is(err, ErrBadLogFormat) {
+					t.Errorf("%v is not ErrBadLogFormat", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			slog.New(handler).Info("Lit")
+			if got := out.String(); (tt.want == "") != (got == "") || !strings.Contains(got, tt.want) {
+				t.Errorf("logged %q, want %q", got, tt.want)
+			}
+		})
+	}
+}

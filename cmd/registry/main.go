@@ -1,0 +1,57 @@
+// Command registry serves file-based operator catalogs over gRPC.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/cmd/internal/program"
+)
+
+// Set by the linker.
+var (
+	version = "devel"
+	commit  = "unknown"
+)
+
+// envPrefix begins the names of the variables that stand in for flags.
+const envPrefix = "REGISTRY"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// A second signal ends the program at once.
+	context.AfterFunc(ctx, stop)
+	if err := newCommand().ExecuteContext(ctx); err != nil {
+		printError(os.Stderr, err)
+		stop()
+		os.Exit(1) //nolint:gocritic // stop has been called
+	}
+}
+
+func newCommand() *cobra.Command {
+	registry := program.Program{
+		Name: "registry", Short: "Serve file-based operator catalogs over gRPC",
+		EnvPrefix: envPrefix, Version: version, Commit: commit,
+	}
+	return registry.Command(newServeCommand(), newValidateCommand())
+}
+
+// printError writes one line for each thing that is wrong.
+func printError(out io.Writer, err error) {
+	var problems bundles.Problems
+	if !errors.As(err, &problems) {
+		problems = bundles.AsProblems(err)
+	}
+	for i := range problems {
+		fmt.Fprintf(out, "registry: %s\n", problems[i])
+	}
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/chandlery/chandlery/proto/api"
+)
+
+const catalog = `{"schema":"olm.package","name":"p","defaultChannel":"a"}
+{"schema":"olm.channel","package":"p","name":"a","entries":[{"name":"b"}]}
+{"schema":"olm.bundle","package":"p","name":"b","image":"i","properties":[
+ {"type":"olm.package","value":{"packageName":"p","version":"1.0.0"}}]}`
+
+// run executes the program and returns what it wrote, its errors as main
+// prints them, and whether it failed.
+func run(ctx context.Context, args ...string) (output string, failed bool) {
+	var out bytes.Buffer
+	cmd := newCommand() //nolint:contextcheck // commands get their context when they are executed
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(ctx)
+	if err != nil {
+		printError(&out, err)
+	}
+	return out.String(), err != nil
+}
+
+func TestCommands(t *testing.T) {
+	dir, broken := t.TempDir(), t.TempDir()
+	for path, text := range map[string]string{
+		filepath.Join(dir, "c"): catalog, filepath.Join(broken, "c"): catalog + catalog,
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cases := map[string]struct {
+		reason string
+		args   []string
+		failed bool
+		want   string
+	}{
+		"Version":     {reason: "the version is printed", args: []string{"version"}, want: "registry devel (commit unknown"},
+		"Valid":       {reason: "the content is counted", args: []string{"validate", dir}, want: "1 packages, 1 channels, 1 bundles, no problems"},
+		"Invalid":     {reason: "each problem on a line", args: []string{"validate", broken}, failed: true, want: "\nregistry: c:6: package \"p\", bundle \"b\": duplicate bundle"},
+		"NoDirectory": {reason: "the usage is shown", args: []string{"serve"}, failed: true, want: "registry: name one directory that holds a catalog: registry serve DIR [flags]; see 'registry serve --help'"},
+		"UnknownFlag": {reason: "the help is pointed at", args: []string{"serve", "--nope", dir}, failed: true, want: "registry: unknown flag: --nope; see 'registry serve --help'"},
+		"Unknown":     {reason: "unknown commands fail", args: []string{"nope"}, failed: true, want: `unknown command "nope"`},
+		"BadPort":     {reason: "the flag is named", args: []string{"serve", dir, "--port=http"}, failed: true, want: `--port must be a number from 0 to 65535, found "http"`},
+		"BadTimeout":  {reason: "the flag is named", args: []string{"serve", dir, "--shutdown-timeout=-1s"}, failed: true, want: "--shutdown-timeout must not be negative, found -1s"},
+		"BadInterval": {reason: "the flag is named", args: []string{"serve", dir, "--reload-interval=-1s"}, failed: true, want: "--reload-interval must not be negative, found -1s"},
+		"BadLevel":    {reason: "the flag is named", args: []string{"serve", dir, "--log-level=loud"}, failed: true, want: "--log-level"},
+		"BadFormat":   {reason: "the flag is named", args: []string{"serve", dir, "--log-format=xml"}, failed: true, want: `--log-format must be text or json, found "xml"`},
+		"Help":        {reason: "variables are named", args: []string{"serve", "--help"}, want: "[$REGISTRY_METRICS_ADDRESS]"},
+		"Completion":  {reason: "shells can complete", args: []string{"completion", "bash"}, want: "bash completion"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			output, failed := run(t.Context(), tc.args...)
+			if failed != tc.failed || !strings.Contains(output, tc.want) {
+				t.Errorf("%s: failed is %v, output:\n%s\nwant: %s", tc.reason, failed, output, tc.want)
+			}
+		})
+	}
+}
+
+// logWatch is a log that tells where the program serves.
+type logWatch struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	address chan string
+}
+
+func (l *logWatch) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var entry struct{ Msg, Address string }
+	if err := json.Unmarshal(line, &entry); err == nil && entry.Msg == "Opened ports" {
+		l.address <- entry.Address
+	}
+	return l.text.Write(line)
+}
+
+func (l *logWatch) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// TestServe runs the program, asks it for a bundle and stops it.
+func TestServe(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "c"), []byte(catalog), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("REGISTRY_PORT", "0")
+	t.Setenv("REGISTRY_HOST", "127.0.0.1")
+	t.Setenv("REGISTRY_METRICS_ADDRESS", "0")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	logs := &logWatch{address: make(chan string, 1)}
+	cmd := newCommand()
+	cmd.SetErr(logs)
+	cmd.SetArgs([]string{"serve", dir, "--log-format=json"})
+	done := make(chan error, 1)
+	go func() { done <- cmd.ExecuteContext(running) }()
+	var address string
+	select {
+	case address = <-logs.address:
+	case <-ctx.Done():
+		t.Fatalf("the program does not say where it serves:\n%s", logs)
+	}
+	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	watch, err := healthpb.NewHealthClient(conn).Watch(ctx, &healthpb.HealthCheckRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		answer, err := watch.Recv()
+		if err != nil {
+			t.Fatalf("waiting for the program to serve: %v\n%s", err, logs)
+		}
+		if answer.GetStatus() == healthpb.HealthCheckResponse_SERVING {
+			break
+		}
+	}
+	got, err := api.NewRegistryClient(conn).GetBundle(ctx, &api.GetBundleRequest{PkgName: "p", ChannelName: "a", CsvName: "b"})
+	if err != nil || got.GetVersion() != "1.0.0" {
+		t.Errorf("got %v, %v", got, err)
+	}
+	stop()
+	if err := <-done; err != nil || !strings.Contains(logs.String(), `"msg":"Stopped"`) {
+		t.Errorf("stopping: %v, output:\n%s", err, logs)
+	}
+}
+
+func TestTerminationMessage(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "log")
+	serve := func() {
+		_, failed := run(t.Context(), "serve", t.TempDir(), "--port=0", "--host=127.0.0.1", "--metrics-address=0", "--termination-log="+file)
+		if !failed {
+			t.Error("an empty directory is served")
+		}
+	}
+	serve()
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("where there is no file one is made: %v", err)
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	serve()
+	if left, err := os.ReadFile(file); err != nil || !strings.Contains(string(left), "holds no package") {
+		t.Errorf("left %q, %v", left, err)
+	}
+}

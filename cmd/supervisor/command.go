@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/chandlery/chandlery/cmd/internal/flagenv"
+	"github.com/chandlery/chandlery/cmd/internal/program"
+	"github.com/chandlery/chandlery/supervisor"
+)
+
+// clientQPS and clientBurst bound, per second, what one process asks of the API
+// server. The API server's own fairness does the rest.
+const (
+	clientQPS   = 100
+	clientBurst = 200
+)
+
+// newCommand gives the command with its sub-commands.
+func newCommand() *cobra.Command {
+	p := program.Program{
+		Name: "supervisor", Short: "Keep the operators of a cluster installed and up to date",
+		EnvPrefix: envPrefix, Version: version, Commit: commit,
+	}
+	return p.Command(newRunCommand(), newInstallCRDsCommand())
+}
+
+func newRunCommand() *cobra.Command {
+	options := supervisor.Options{}
+	logging := program.Logging{}
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run the controllers, or stand by while another process leads",
+		Long: `Run the controllers: CatalogSources, Subscriptions, InstallPlans,
+ClusterServiceVersions and OperatorGroups of operators.coreos.com.
+
+Start it twice or more: one process leads, the others stand by with full caches
+and take over when it stops or fails.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := options.Validate(); err != nil {
+				return err //nolint:wrapcheck // names the flags by itself
+			}
+			handler, err := logging.Handler(os.Stderr)
+			if err != nil {
+				return err
+			}
+			logger := logr.FromSlogHandler(program.Quiet(cmd.Context(), handler)).WithValues("identity", options.Identity)
+			ctrl.SetLogger(logger)
+			klog.SetLogger(logger)
+			cfg, err := restConfig(options.Kubeconfig)
+			if err != nil {
+				return err
+			}
+			return supervisor.Run(ctrl.LoggerInto(cmd.Context(), logger), cfg, options) //nolint:wrapcheck // wrapped where it arises
+		},
+	}
+	options.AddFlags(cmd.Flags())
+	logging.AddFlags(cmd.Flags())
+	flagenv.Describe(cmd.Flags(), envPrefix)
+	return cmd
+}
+
+func newInstallCRDsCommand() *cobra.Command {
+	var (
+		kubeconfig string
+		timeout    time.Duration
+	)
+	cmd := &cobra.Command{
+		Use:   "install-crds",
+		Short: "Install or update the CustomResourceDefinitions of operators.coreos.com",
+		Long: `Install or update the CustomResourceDefinitions of operators.coreos.com, and wait
+until the API server serves them. It changes nothing else and may be repeated.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			handler := slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})
+			ctrl.SetLogger(logr.FromSlogHandler(handler))
+			cfg, err := restConfig(kubeconfig)
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			return supervisor.InstallCRDs(ctx, cfg, cmd.OutOrStdout()) //nolint:wrapcheck // wrapped where it arises
+		},
+	}
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "path of a kubeconfig file; empty: $KUBECONFIG, then the pod's own account, then ~/.kube/config")
+	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait for the API server to serve them")
+	flagenv.Describe(cmd.Flags(), envPrefix)
+	return cmd
+}
+
+// restConfig finds the API server.
+func restConfig(kubeconfig string) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("finding the API server: %w; set --kubeconfig or $KUBECONFIG", err)
+	}
+	cfg.QPS, cfg.Burst = clientQPS, clientBurst
+	cfg.UserAgent = "chandlery-supervisor"
+	return cfg, nil
+}

@@ -1,0 +1,197 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/bundles/index"
+)
+
+// content holds what is served and keeps it up to date.
+type content struct {
+	source   Source
+	interval time.Duration
+	logger   *slog.Logger
+	metrics  *metrics
+	current  atomic.Pointer[index.Index]
+	// onLoaded is called once, when there is something to serve.
+	onLoaded func()
+	// afterLoad is called after each load that succeeds; nil for nothing.
+	afterLoad func()
+	// reported is the text of the failure that was logged last.
+	reported string
+}
+
+const (
+	// maxRestless is how many loads in a row may find the source changed
+	// meanwhile before that is reported.
+	maxRestless = 20
+	// restlessPause is between two attempts at the first load.
+	restlessPause = 100 * time.Millisecond
+	// maxBackoff is the largest number of intervals between two attempts to
+	// read what could not be read.
+	maxBackoff = 64
+)
+
+// errRestless is returned for a load during which the source changed: what was
+// read may be half of the old and half of the new content.
+var errRestless = errors.New("the content changed while it was read")
+
+// run loads the content, which must succeed the first time, and then follows
+// the source until ctx ends.
+func (c *content) run(ctx context.Context) error {
+	seen, err := c.first(ctx)
+	if err != nil {
+		return err
+	}
+	c.onLoaded()
+	if c.interval == 0 {
+		return nil
+	}
+	c.follow(ctx, seen)
+	return nil
+}
+
+// first loads the first content and returns its fingerprint. It tries again
+// while the source changes.
+func (c *content) first(ctx context.Context) (string, error) {
+	for attempt := 1; ; attempt++ {
+		seen := c.fingerprint(ctx)
+		err := c.load(ctx, seen)
+		if !errors.Is(err, errRestless) || attempt == maxRestless {
+			return seen, err
+		}
+		select {
+		case <-ctx.Done():
+			return "", fmt.Errorf("loading catalog: %w", context.Cause(ctx))
+		case <-time.After(restlessPause):
+		}
+	}
+}
+
+// follow looks at the source in regular intervals and loads it once it has
+// changed and is at rest again: a source that still differs from the look
+// before is being written. Content that cannot be served is reported once and
+// not looked at again before it changes, unless it could not be read: that is
+// tried again, ever more rarely.
+func (c *content) follow(ctx context.Context, loaded string) {
+	ticker := time.NewTicker(c.interval)
+	defer ticker.Stop()
+	last, restless := loaded, 0
+	var retry backoff
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := c.fingerprint(ctx)
+		atRest := now == last
+		last = now
+		if !atRest || now == loaded && !retry.due() {
+			continue
+		}
+		if now != loaded {
+			retry, c.reported = backoff{}, ""
+		}
+		err := c.load(ctx, now)
+		if ctx.Err() != nil {
+			return
+		}
+		if errors.Is(err, errRestless) {
+			restless++
+			if restless%maxRestless != 0 {
+				retry.left = 1
+				continue
+			}
+		}
+		loaded, restless = now, 0
+		retry.after(err)
+		c.report(ctx, err)
+	}
+}
+
+// backoff says when to try again what could not be read, in intervals. The
+// zero value never does.
+type backoff struct {
+	pause, left int
+}
+
+// after notes how an attempt ended.
+func (b *backoff) after(err error) {
+	retry := errors.Is(err, errRestless) || slices.ContainsFunc(bundles.AsProblems(err), func(p bundles.Problem) bool { return p.Unreadable })
+	if !retry {
+		*b = backoff{}
+		return
+	}
+	b.pause = min(max(1, 2*b.pause), maxBackoff)
+	b.left = b.pause
+}
+
+// due counts an interval and tells whether to try again.
+func (b *backoff) due() bool {
+	if b.left > 0 {
+		b.left--
+		return b.left == 0
+	}
+	return false
+}
+
+func (c *content) fingerprint(ctx context.Context) string {
+	text, err := c.source.Fingerprint()
+	if err != nil {
+		c.logger.DebugContext(ctx, "Cannot look at the source", "error", err)
+		// An error is a state of the source like any other.
+		return "error: " + err.Error()
+	}
+	return text
+}
+
+// load replaces what is served, unless the source does not have the
+// fingerprint any more that it had before. Calls under way finish on what they
+// began with.
+func (c *content) load(ctx context.Context, before string) error {
+	start := time.Now()
+	loaded, err := c.source.Load(ctx)
+	if ctx.Err() == nil && c.fingerprint(ctx) != before {
+		c.logger.InfoContext(ctx, "The content changed while it was read, reading it again")
+		return fmt.Errorf("loading catalog: %w", errRestless)
+	}
+	if err != nil {
+		c.metrics.failed(len(bundles.AsProblems(err)))
+		return fmt.Errorf("loading catalog: %w", err)
+	}
+	c.current.Store(loaded)
+	took, stats := time.Since(start), loaded.Stats()
+	c.metrics.loaded(stats, took, time.Now())
+	c.logger.InfoContext(ctx, "Loaded catalog", "packages", stats.Packages, "channels", stats.Channels,
+		"bundles", stats.Bundles, "entries", stats.Entries, "bytes", stats.Bytes, "duration", took.String())
+	if c.afterLoad != nil {
+		c.afterLoad()
+	}
+	return nil
+}
+
+// report logs one line for each problem of a content that is not served. What
+// it has just logged it does not log again.
+func (c *content) report(ctx context.Context, err error) {
+	if err == nil {
+		c.reported = ""
+		return
+	}
+	if text := err.Error(); text == c.reported {
+		return
+	}
+	c.reported = err.Error()
+	problems := bundles.AsProblems(err)
+	for i := range problems {
+		c.logger.ErrorContext(ctx, "Catalog problem", "problem", problems[i].String())
+	}
+	c.logger.ErrorContext(ctx, "Keeping the old content until the files change again", "problems", len(problems))
+}

@@ -1,0 +1,177 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/bundles/index"
+	"github.com/chandlery/chandlery/proto/api"
+)
+
+// Service answers the RPCs of api.Registry.
+type Service struct {
+	// current returns the index to answer from, or nil when there is none yet.
+	// A call asks once, so that a stream ends on the content it began with.
+	current func() *index.Index
+}
+
+// New returns a service that answers from whatever current returns at the
+// beginning of a call. While that is nil all RPCs fail with Unavailable.
+func New(current func() *index.Index) *Service {
+	return &Service{current: current}
+}
+
+// ServiceName is the full name of the service, as health checks ask for it.
+const ServiceName = "api.Registry"
+
+// Register adds the service to a server. The server must use [Codec].
+func Register(server grpc.ServiceRegistrar, s *Service) {
+	server.RegisterService(&description, s)
+}
+
+var errLoading = status.Error(codes.Unavailable, "the catalog is not loaded yet")
+
+var errNoService = status.Error(codes.Internal, "the service is not registered by this package")
+
+// indexOf returns what a registered service answers from.
+func indexOf(srv any) (*index.Index, error) {
+	s, ok := srv.(*Service)
+	if !ok {
+		return nil, errNoService
+	}
+	x := s.current()
+	if x == nil {
+		return nil, errLoading
+	}
+	return x, nil
+}
+
+// statusError turns an error of the index into the status that clients get.
+func statusError(err error) error {
+	if missing, ok := errors.AsType[*index.NotFoundError](err); ok {
+		return status.Error(codes.NotFound, missing.Message)
+	}
+	return status.Error(codes.Internal, err.Error())
+}
+
+// messageFunc answers a unary RPC.
+type messageFunc[Request any] func(*index.Index, *Request) (index.Message, error)
+
+// streamFunc answers a streaming RPC.
+type streamFunc[Request any] func(*index.Index, *Request) (iter.Seq[index.Message], error)
+
+// description says which RPC is answered by what. It has the names of the
+// generated description.
+var description = grpc.ServiceDesc{
+	ServiceName: ServiceName,
+	HandlerType: (*any)(nil),
+	Metadata:    api.File_registry_proto.Path(),
+	Methods: []grpc.MethodDesc{
+		unary("GetPackage", func(x *index.Index, r *api.GetPackageRequest) (index.Message, error) {
+			return x.Package(r.GetName())
+		}),
+		unary("GetBundle", func(x *index.Index, r *api.GetBundleRequest) (index.Message, error) {
+			return x.Bundle(r.GetPkgName(), r.GetChannelName(), r.GetCsvName())
+		}),
+		unary("GetBundleForChannel", func(x *index.Index, r *api.GetBundleInChannelRequest) (index.Message, error) {
+			return x.ChannelHead(r.GetPkgName(), r.GetChannelName())
+		}),
+		unary("GetBundleThatReplaces", func(x *index.Index, r *api.GetReplacementRequest) (index.Message, error) {
+			return x.Replacement(r.GetCsvName(), r.GetPkgName(), r.GetChannelName())
+		}),
+		unary("GetDefaultBundleThatProvides", func(x *index.Index, r *api.GetDefaultProviderRequest) (index.Message, error) {
+			return x.DefaultProvider(gvk(r))
+		}),
+	},
+	Streams: []grpc.StreamDesc{
+		stream("ListPackages", func(x *index.Index, _ *api.ListPackageRequest) (iter.Seq[index.Message], error) {
+			return x.Packages(), nil
+		}),
+		stream("ListBundles", func(x *index.Index, _ *api.ListBundlesRequest) (iter.Seq[index.Message], error) {
+			return x.Bundles(), nil
+		}),
+		stream("GetChannelEntriesThatReplace", func(x *index.Index, r *api.GetAllReplacementsRequest) (iter.Seq[index.Message], error) {
+			return x.EntriesThatReplace(r.GetCsvName())
+		}),
+		stream("GetChannelEntriesThatProvide", func(x *index.Index, r *api.GetAllProvidersRequest) (iter.Seq[index.Message], error) {
+			return x.EntriesThatProvide(gvk(r))
+		}),
+		stream("GetLatestChannelEntriesThatProvide",
+			func(x *index.Index, r *api.GetLatestProvidersRequest) (iter.Seq[index.Message], error) {
+				return x.LatestEntriesThatProvide(gvk(r))
+			}),
+	},
+}
+
+// apiRequest is what the three requests for providers have in common.
+type apiRequest interface {
+	GetGroup() string
+	GetVersion() string
+	GetKind() string
+}
+
+func gvk(r apiRequest) bundles.GVK {
+	return bundles.GVK{Group: r.GetGroup(), Version: r.GetVersion(), Kind: r.GetKind()}
+}
+
+func unary[Request any](name string, answer messageFunc[Request]) grpc.MethodDesc {
+	handle := func(
+		srv any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor,
+	) (any, error) {
+		request := new(Request)
+		if err := decode(request); err != nil {
+			return nil, err
+		}
+		handler := func(context.Context, any) (any, error) {
+			x, err := indexOf(srv)
+			if err != nil {
+				return nil, err
+			}
+			message, err := answer(x, request)
+			if err != nil {
+				return nil, statusError(err)
+			}
+			return message, nil
+		}
+		if intercept == nil {
+			return handler(ctx, request)
+		}
+		info := &grpc.UnaryServerInfo{Server: srv, FullMethod: "/" + ServiceName + "/" + name}
+		return intercept(ctx, request, info, handler)
+	}
+	return grpc.MethodDesc{MethodName: name, Handler: handle}
+}
+
+func stream[Request any](name string, answer streamFunc[Request]) grpc.StreamDesc {
+	handle := func(srv any, out grpc.ServerStream) error {
+		request := new(Request)
+		if err := out.RecvMsg(request); err != nil {
+			return err
+		}
+		x, err := indexOf(srv)
+		if err != nil {
+			return err
+		}
+		messages, err := answer(x, request)
+		if err != nil {
+			return statusError(err)
+		}
+		if err := out.SetHeader(metadata.Pairs(api.ContentDigestHeader, x.Digest())); err != nil {
+			return status.Errorf(codes.Internal, "announcing the content: %v", err)
+		}
+		for message := range messages {
+			if err := out.SendMsg(message); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return grpc.StreamDesc{StreamName: name, Handler: handle, ServerStreams: true}
+}

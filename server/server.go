@@ -1,0 +1,181 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/chandlery/chandlery/server/registry"
+)
+
+// minPingInterval is how often a client may ping an idle connection. Clients
+// that notice the loss of a catalog within seconds ping this often.
+const minPingInterval = 5 * time.Second
+
+// Server serves one catalog.
+type Server struct {
+	config  Config
+	metrics *metrics
+	content *content
+	health  *healthService
+	grpc    *grpc.Server
+
+	listener        net.Listener
+	metricsListener net.Listener
+}
+
+// New opens the ports. The caller must call [Server.Run], which closes them.
+func New(ctx context.Context, config Config) (*Server, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("checking configuration: %w", err)
+	}
+	s := &Server{config: config, metrics: newMetrics(config.Version, config.Commit), health: newHealthService()}
+	s.content = &content{
+		source: config.Source, interval: config.ReloadInterval, logger: config.Logger, metrics: s.metrics,
+		onLoaded: s.health.serving, afterLoad: config.OnLoaded,
+	}
+	s.grpc = s.newGRPC()
+	if err := s.listen(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Server) newGRPC() *grpc.Server {
+	options := append(chainOptions(chain(s.config.Logger, s.metrics)),
+		grpc.ForceServerCodecV2(registry.Codec()),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
+	)
+	server := grpc.NewServer(options...)
+	registry.Register(server, registry.New(s.content.current.Load))
+	healthpb.RegisterHealthServer(server, s.health)
+	reflection.Register(server)
+	s.metrics.grpc.InitializeMetrics(server)
+	return server
+}
+
+func (s *Server) listen(ctx context.Context) error {
+	var config net.ListenConfig
+	s.listener = s.config.Listener
+	if s.listener == nil {
+		listener, err := config.Listen(ctx, "tcp", s.config.Address)
+		if err != nil {
+			return fmt.Errorf("opening the gRPC port: %w", err)
+		}
+		s.listener = listener
+	}
+	if s.config.MetricsAddress == "" {
+		return nil
+	}
+	listener, err := config.Listen(ctx, "tcp", s.config.MetricsAddress)
+	if err != nil {
+		return errors.Join(fmt.Errorf("opening the metrics port: %w", err), s.listener.Close())
+	}
+	s.metricsListener = listener
+	return nil
+}
+
+// Address returns where gRPC is served.
+func (s *Server) Address() net.Addr { return s.listener.Addr() }
+
+// MetricsAddress returns where metrics are served, or nil.
+func (s *Server) MetricsAddress() net.Addr {
+	if s.metricsListener == nil {
+		return nil
+	}
+	return s.metricsListener.Addr()
+}
+
+// Run serves until ctx ends or something fails, and returns when everything
+// has stopped. It returns nil when ctx has ended, and an error with
+// bundles.Problems when the first content cannot be served.
+func (s *Server) Run(ctx context.Context) error {
+	group, running := errgroup.WithContext(ctx)
+	s.config.Logger.InfoContext(ctx, "Opened ports", "address", addressOf(s.listener), "metricsAddress", addressOf(s.metricsListener))
+	group.Go(func() error {
+		if err := s.grpc.Serve(s.listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+			return fmt.Errorf("serving gRPC: %w", err)
+		}
+		return nil
+	})
+	group.Go(func() error { return s.content.run(running) })
+	stopHTTP := s.serveHTTP(group)
+	group.Go(func() error {
+		<-running.Done()
+		s.stop(context.WithoutCancel(ctx))
+		// Metrics and probes tell about the stopping until it is over.
+		return stopHTTP(context.WithoutCancel(ctx))
+	})
+	err := group.Wait()
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
+}
+
+// addressOf returns the address for the log.
+func addressOf(l net.Listener) string {
+	if l == nil {
+		return ""
+	}
+	return l.Addr().String()
+}
+
+// stop ends serving: clients are told to go elsewhere first, then calls under
+// way get their time, then they are cut off.
+func (s *Server) stop(ctx context.Context) {
+	s.config.Logger.DebugContext(ctx, "Stopping")
+	s.health.shutdown()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.grpc.GracefulStop()
+	}()
+	timer := time.NewTimer(s.config.ShutdownTimeout)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		s.config.Logger.WarnContext(ctx, "Calls are still under way, closing their connections",
+			"timeout", s.config.ShutdownTimeout.String())
+		s.grpc.Stop()
+		<-done
+	}
+	s.config.Logger.DebugContext(ctx, "Stopped")
+}
+
+// serveHTTP serves metrics and probes, if they are wanted, and returns what
+// stops that.
+func (s *Server) serveHTTP(group *errgroup.Group) (stop func(context.Context) error) {
+	if s.metricsListener == nil {
+		return func(context.Context) error { return nil }
+	}
+	server := &http.Server{
+		Handler: s.httpHandler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 1 << 16,
+	}
+	group.Go(func() error {
+		if err := server.Serve(s.metricsListener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serving metrics: %w", err)
+		}
+		return nil
+	})
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		if err := server.Shutdown(ctx); err != nil {
+			return errors.Join(fmt.Errorf("stopping metrics: %w", err), server.Close())
+		}
+		return nil
+	}
+}

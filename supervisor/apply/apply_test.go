@@ -1,0 +1,166 @@
+package apply_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/test/controlplane"
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(controlplane.Main(m, controlplane.Options{Nodes: -1}))
+}
+
+func newClient(t *testing.T) client.Client {
+	t.Helper()
+	c, err := client.New(controlplane.Get(t).Config(), client.Options{Scheme: clientgoscheme.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func configMap(namespace string, data map[string]any, owners ...metav1.OwnerReference) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"namespace": namespace, "name": "settings"},
+		"data":     data,
+	}}
+	if len(owners) > 0 {
+		u.SetOwnerReferences(owners)
+	}
+	return u
+}
+
+// owner refers to an object that need not exist: nothing collects garbage
+// before the object is some minutes old.
+func owner(kind, name string) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: "operators.coreos.com/v1alpha1", Kind: kind, Name: name, UID: types.UID("uid-" + name),
+		Controller: new(false), BlockOwnerDeletion: new(false),
+	}
+}
+
+func live(t *testing.T, c client.Client, namespace string) *corev1.ConfigMap {
+	t.Helper()
+	found := &corev1.ConfigMap{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "settings"}, found); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func mustApply(t *testing.T, c client.Client, u *unstructured.Unstructured, want apply.Result) {
+	t.Helper()
+	before := u.DeepCopy()
+	got, err := apply.Object(t.Context(), c, u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != want {
+		t.Errorf("result %s, want %s", got, want)
+	}
+	if diff := cmp.Diff(before, u); diff != "" {
+		t.Errorf("the caller's object was changed:\n%s", diff)
+	}
+}
+
+func TestObject(t *testing.T) {
+	c, namespace := newClient(t), controlplane.Namespace(t)
+	mustApply(t, c, configMap(namespace, map[string]any{"a": "1", "b": "1"}), apply.Created)
+	mustApply(t, c, configMap(namespace, map[string]any{"a": "1", "b": "1"}), apply.Unchanged)
+	mustApply(t, c, configMap(namespace, map[string]any{"a": "2"}), apply.Updated)
+	if diff := cmp.Diff(map[string]string{"a": "2"}, live(t, c, namespace).Data); diff != "" {
+		t.Errorf("what is no longer wanted is still there (-want +got):\n%s", diff)
+	}
+}
+
+func TestObjectLeavesOthersFieldsAlone(t *testing.T) {
+	c, namespace := newClient(t), controlplane.Namespace(t)
+	mustApply(t, c, configMap(namespace, map[string]any{"ours": "1"}), apply.Created)
+	// Somebody adds a field, and takes over one of ours.
+	theirs := live(t, c, namespace)
+	theirs.Data["theirs"], theirs.Data["ours"] = "1", "taken"
+	theirs.Labels = map[string]string{"theirs": "yes"}
+	if err := c.Update(t.Context(), theirs, client.FieldOwner("somebody")); err != nil {
+		t.Fatal(err)
+	}
+	mustApply(t, c, configMap(namespace, map[string]any{"ours": "2"}), apply.Updated)
+	found := live(t, c, namespace)
+	if diff := cmp.Diff(map[string]string{"ours": "2", "theirs": "1"}, found.Data); diff != "" {
+		t.Errorf("data (-want +got):\n%s", diff)
+	}
+	if found.Labels["theirs"] != "yes" {
+		t.Errorf("labels %v", found.Labels)
+	}
+}
+
+func TestObjectKeepsTheOwnersThatShareIt(t *testing.T) {
+	c, namespace := newClient(t), controlplane.Namespace(t)
+	first, second, other := owner("ClusterServiceVersion", "lamp.v1"), owner("ClusterServiceVersion", "lamp.v2"), owner("Subscription", "other")
+	mustApply(t, c, configMap(namespace, nil, first), apply.Created)
+	theirs := live(t, c, namespace)
+	theirs.OwnerReferences = append(theirs.OwnerReferences, other)
+	if err := c.Update(t.Context(), theirs, client.FieldOwner("somebody")); err != nil {
+		t.Fatal(err)
+	}
+	mustApply(t, c, configMap(namespace, nil, second), apply.Updated)
+	mustApply(t, c, configMap(namespace, nil, second), apply.Unchanged)
+	var names []string
+	for _, ref := range live(t, c, namespace).OwnerReferences {
+		names = append(names, ref.Kind+" "+ref.Name)
+	}
+	want := map[string]bool{"ClusterServiceVersion lamp.v1": true, "ClusterServiceVersion lamp.v2": true, "Subscription other": true}
+	got := map[string]bool{}
+	for _, name := range names {
+		got[name] = true
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(names) != len(want) {
+		t.Errorf("owners %v (-want +got):\n%s", names, diff)
+	}
+}
+
+func TestObjectErrors(t *testing.T) {
+	c, namespace := newClient(t), controlplane.Namespace(t)
+	for _, tt := range []struct {
+		object *unstructured.Unstructured
+		want   string
+		is     func(error) bool
+	}{
+		{object: configMap("t-gone", nil), want: "applying ConfigMap t-gone/settings", is: apierrors.IsNotFound},
+		{object: configMap(namespace, map[string]any{"/": "x"}), want: fmt.Sprintf("applying ConfigMap %s/settings", namespace), is: apierrors.IsInvalid},
+	} {
+		_, err := apply.Object(t.Context(), c, tt.object)
+		if err == nil || !strings.HasPrefix(err.Error(), tt.want) || !tt.is(err) {
+			t.Errorf("error %v, want %q", err, tt.want)
+		}
+	}
+}
+
+func TestCreate(t *testing.T) {
+	c, namespace := newClient(t), controlplane.Namespace(t)
+	for _, want := range []apply.Result{apply.Created, apply.Unchanged} {
+		got, err := apply.Create(t.Context(), c, configMap(namespace, map[string]any{"a": string(want)}))
+		if err != nil || got != want {
+			t.Errorf("result %s, error %v; want %s", got, err, want)
+		}
+	}
+	if got := live(t, c, namespace).Data["a"]; got != string(apply.Created) {
+		t.Errorf("what was there was overwritten: %q", got)
+	}
+	if _, err := apply.Create(t.Context(), c, configMap("t-gone", nil)); !apierrors.IsNotFound(err) || !strings.HasPrefix(err.Error(), "creating ConfigMap t-gone/settings") {
+		t.Errorf("error %v", err)
+	}
+}

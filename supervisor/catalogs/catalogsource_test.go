@@ -1,0 +1,97 @@
+package catalogs
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// decoded reads a CatalogSource the way the API's Go type does, and gives the
+// panic of that.
+func decoded(text string) (panicked any) {
+	defer func() { panicked = recover() }()
+	_ = json.Unmarshal([]byte(text), &operatorsv1alpha1.CatalogSource{})
+	return nil
+}
+
+func TestDecode(t *testing.T) {
+	for _, tt := range []struct {
+		strategy string
+		panics   bool // the API's own decoder
+		interval time.Duration
+	}{
+		{strategy: `{}`, panics: true},
+		{strategy: `{"registryPoll":null}`, panics: true},
+		{strategy: `{"registryPoll":{}}`, interval: 15 * time.Minute},
+		{strategy: `{"registryPoll":{"interval":"nonsense"}}`, interval: 15 * time.Minute},
+		{strategy: `{"registryPoll":{"interval":"1m"}}`, interval: time.Minute},
+	} {
+		t.Run(tt.strategy, func(t *testing.T) {
+			text := fmt.Sprintf(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"CatalogSource","metadata":{"namespace":"olm","name":"shop"},"spec":{"sourceType":"grpc","address":"shop:50051","updateStrategy":%s}}`, tt.strategy)
+			// Once this changes, the detour through unstructured objects can go.
+			if got := decoded(text); (got != nil) != tt.panics {
+				t.Errorf("the API's decoder panics with %v, want a panic: %v", got, tt.panics)
+			}
+			u := NewObject()
+			if err := json.Unmarshal([]byte(text), &u.Object); err != nil {
+				t.Fatal(err)
+			}
+			source, err := Decode(u)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if source.Spec.Address != "shop:50051" || source.Name != "shop" {
+				t.Errorf("decoded %+v", source.Spec)
+			}
+			if tt.interval == 0 {
+				if source.Spec.UpdateStrategy != nil {
+					t.Errorf("update strategy %+v, want none", source.Spec.UpdateStrategy)
+				}
+				return
+			}
+			if got := source.Spec.UpdateStrategy.Interval.Duration; got != tt.interval {
+				t.Errorf("interval %s, want %s", got, tt.interval)
+			}
+			if _, found, _ := unstructured.NestedMap(u.Object, "spec", "updateStrategy"); !found {
+				t.Error("decoding changed the object")
+			}
+		})
+	}
+}
+
+func TestDecodeErrors(t *testing.T) {
+	u := NewObject()
+	u.SetNamespace("olm")
+	u.SetName("shop")
+	u.Object["spec"] = "nonsense"
+	if _, err := Decode(u); err == nil || !strings.Contains(err.Error(), "decoding CatalogSource olm/shop") {
+		t.Errorf("error %v does not name the object", err)
+	}
+}
+
+func TestSpecProblem(t *testing.T) {
+	const invalid, server = operatorsv1alpha1.CatalogSourceSpecInvalidError, operatorsv1alpha1.CatalogSourceRegistryServerError
+	for _, tt := range []struct {
+		spec   operatorsv1alpha1.CatalogSourceSpec
+		reason operatorsv1alpha1.ConditionReason
+		want   string
+	}{
+		{spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Address: "shop:50051"}},
+		{spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc"}, reason: invalid, want: "image and address unset: at least one must be set for sourcetype: grpc"},
+		{spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Image: "i", Address: "a"}, reason: server, want: "remove spec.image"},
+		{spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "internal"}, reason: invalid, want: "configmap name unset: must be set for sourcetype: internal"},
+		{spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "configmap"}, reason: invalid, want: "configmap name unset: must be set for sourcetype: configmap"},
+		{spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "configmap", ConfigMap: "c"}, reason: server, want: "set spec.sourceType grpc and spec.address"},
+		{spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "odd"}, reason: invalid, want: "unknown sourcetype: odd"},
+	} {
+		reason, message := SpecProblem(&operatorsv1alpha1.CatalogSource{Spec: tt.spec})
+		if reason != tt.reason || (message == "") != (tt.want == "") || !strings.Contains(message, tt.want) {
+			t.Errorf("SpecProblem(%+v) = %q, %q; want %q with %q", tt.spec, reason, message, tt.reason, tt.want)
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package catalogs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/proto/api"
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+const (
+	// maxMessage bounds, in bytes, one message from a catalog. gRPC's default of
+	// 4 MiB is less than real bundles have; without any bound a catalog could
+	// exhaust the supervisor's memory.
+	maxMessage = 64 << 20
+	// maxEntries bounds the channel entries of one catalog. The largest ones in
+	// use have some ten thousand.
+	maxEntries = 1_000_000
+	// snapshotTimeout bounds the reading of a whole catalog.
+	snapshotTimeout = 2 * time.Minute
+	// bundleTimeout bounds the reading of one bundle.
+	bundleTimeout = 30 * time.Second
+	// probeTimeout bounds the question which content a catalog serves, so that
+	// one whose process hangs is noticed soon.
+	probeTimeout = 5 * time.Second
+	// connectionErrorTimeout bounds the question why there is no connection.
+	connectionErrorTimeout = time.Second
+	// maxBackoff is the longest pause between two tries to connect, so that a
+	// catalog that comes back is noticed soon.
+	maxBackoff = 10 * time.Second
+)
+
+// errTooLarge says that a catalog has more entries than any catalog should.
+var errTooLarge = fmt.Errorf("the catalog has more than %d channel entries", maxEntries)
+
+// dial prepares a connection. Catalogs are served in plain text: the API has no
+// field for certificates.
+func dial(address string) (*grpc.ClientConn, error) {
+	retry := backoff.DefaultConfig
+	retry.MaxDelay = maxBackoff
+	conn, err := grpc.NewClient(address,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: retry, MinConnectTimeout: maxBackoff}))
+	if err != nil {
+		return nil, fmt.Errorf("preparing a connection to %s: %w", address, err)
+	}
+	return conn, nil
+}
+
+// announcedDigest asks a catalog which content it serves, and that it answers
+// within a time. Servers other than our own do not say; the answer is empty then.
+func announcedDigest(ctx context.Context, client api.RegistryClient, timeout time.Duration) (string, error) {
+	// Ending the context ends the stream: only its header is of interest.
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	stream, err := client.ListPackages(ctx, &api.ListPackageRequest{})
+	if err != nil {
+		return "", fmt.Errorf("failed to list packages: %w", err)
+	}
+	header, err := stream.Header()
+	if err != nil {
+		return "", fmt.Errorf("failed to list packages: %w", err)
+	}
+	if header == nil {
+		// The stream has ended; with what, only Recv tells.
+		if _, err := stream.Recv(); err != nil && !errors.Is(err, io.EOF) {
+			return "", fmt.Errorf("failed to list packages: %w", err)
+		}
+	}
+	return digestOf(header), nil
+}
+
+// connectionError asks why there is no connection: a call that does not wait for
+// one fails with the error of the last try. Nil when there is one by now.
+func connectionError(ctx context.Context, conn *grpc.ClientConn) error {
+	ctx, cancel := context.WithTimeout(ctx, connectionErrorTimeout)
+	defer cancel()
+	stream, err := api.NewRegistryClient(conn).ListPackages(ctx, &api.ListPackageRequest{})
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	if err == nil || errors.Is(err, io.EOF) || conn.GetState() != connectivity.TransientFailure {
+		return nil
+	}
+	return fmt.Errorf("%w: nothing answers at %s: %w", ErrNotConnected, conn.Target(), err)
+}
+
+// sameFailure says whether two errors say the same but for numbers: the port of
+// one's own end of a connection is another one each time.
+func sameFailure(a, b error) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	withoutDigits := func(r rune) rune {
+		if unicode.IsDigit(r) {
+			return -1
+		}
+		return r
+	}
+	return strings.Map(withoutDigits, a.Error()) == strings.Map(withoutDigits, b.Error())
+}
+
+func digestOf(header metadata.MD) string {
+	if values := header.Get(api.ContentDigestHeader); len(values) == 1 {
+		return values[0]
+	}
+	return ""
+}
+
+// fetchSnapshot reads all of a catalog but keeps no manifests.
+func fetchSnapshot(ctx context.Context, client api.RegistryClient) (*Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
+	defer cancel()
+	stream, err := client.ListBundles(ctx, &api.ListBundlesRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("failed to list bundles: %w", err)
+	}
+	a := newAssembly()
+	for n := 0; ; n++ {
+		bundle, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil && n >= maxEntries {
+			err = errTooLarge
+		}
+		if err == nil {
+			err = a.addBundle(bundle)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("failed to list bundles: %w", err)
+		}
+	}
+	for _, name := range a.packageNames() {
+		pkg, err := client.GetPackage(ctx, &api.GetPackageRequest{Name: name})
+		if err != nil {
+			return nil, fmt.Errorf("failed to get package %s: %w", name, err)
+		}
+		if err := a.addPackage(pkg); err != nil {
+			return nil, err
+		}
+	}
+	header, err := stream.Header()
+	if err != nil {
+		return nil, fmt.Errorf("failed to list bundles: %w", err)
+	}
+	snapshot := a.snapshot()
+	snapshot.announced = digestOf(header)
+	return snapshot, nil
+}
+
+// fetchBundle reads one bundle with its manifests.
+func fetchBundle(ctx context.Context, client api.RegistryClient, catalog types.NamespacedName, request *api.GetBundleRequest) (plan.Bundle, error) {
+	ctx, cancel := context.WithTimeout(ctx, bundleTimeout)
+	defer cancel()
+	b, err := client.GetBundle(ctx, request)
+	if err != nil {
+		return plan.Bundle{}, fmt.Errorf("reading bundle %s of package %s from catalog %s: %w", request.GetCsvName(), request.GetPkgName(), catalog, err)
+	}
+	properties := make([]plan.Property, 0, len(b.GetProperties()))
+	for _, p := range b.GetProperties() {
+		properties = append(properties, plan.Property{Type: p.GetType(), Value: p.GetValue()})
+	}
+	return plan.Bundle{
+		Name: b.GetCsvName(), Package: b.GetPackageName(), Channel: b.GetChannelName(),
+		Catalog: catalog, Properties: properties, Objects: b.GetObject(),
+	}, nil
+}

@@ -1,0 +1,186 @@
+package catalogs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/connectivity"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/chandlery/chandlery/proto/api"
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// ErrNotConnected says that there is no connection to a catalog, because its
+// CatalogSource does not exist or cannot be used.
+var ErrNotConnected = errors.New("no registry client established")
+
+// State is what is known of a catalog.
+type State struct {
+	// Address is where the catalog is dialled.
+	Address string
+	// Connectivity is the state of the connection, in gRPC's words: IDLE,
+	// CONNECTING, READY, TRANSIENT_FAILURE or SHUTDOWN.
+	Connectivity string
+	// LastConnect is when the connection was last established.
+	LastConnect time.Time
+	// Snapshot is the last content that was read in full; nil before the first.
+	Snapshot *Snapshot
+	// Err is why there is no connection or reading the content failed last; nil
+	// once it has been read again.
+	Err error
+}
+
+// Ready says whether a catalog serves now and its content has been read.
+func (s State) Ready() bool {
+	return s.Connectivity == connectivityReady && s.Err == nil && s.Snapshot != nil
+}
+
+// Store follows catalogs. Its methods may be called from any goroutine.
+type Store struct {
+	ctx     context.Context //nolint:containedctx // the lifetime of the store: connections outlive the calls that ask for them
+	refresh time.Duration
+	probe   time.Duration
+	clock   clock.PassiveClock
+
+	mu        sync.Mutex
+	sources   map[types.NamespacedName]*source
+	listeners []chan event.GenericEvent
+	running   sync.WaitGroup
+}
+
+// NewStore makes a store that lives as long as ctx. Content is read again every
+// refresh, besides each time a connection is established.
+func NewStore(ctx context.Context, refresh time.Duration, clk clock.PassiveClock) *Store {
+	return &Store{ctx: ctx, refresh: refresh, probe: probeTimeout, clock: clk, sources: map[types.NamespacedName]*source{}}
+}
+
+// Start waits until the store's context ends and everything it runs has
+// stopped. It makes the store a part of a manager.
+func (s *Store) Start(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+	case <-s.ctx.Done():
+	}
+	s.mu.Lock()
+	followed := maps.Clone(s.sources)
+	s.mu.Unlock()
+	for key := range followed {
+		s.Remove(key)
+	}
+	s.running.Wait()
+	return nil
+}
+
+// NeedLeaderElection is false: standbys follow catalogs too.
+func (s *Store) NeedLeaderElection() bool { return false }
+
+// Listen gives a channel that tells of every change to the state of a catalog.
+// It has to be read until the store's context ends.
+func (s *Store) Listen() <-chan event.GenericEvent {
+	const burst = 64
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	listener := make(chan event.GenericEvent, burst)
+	s.listeners = append(s.listeners, listener)
+	return listener
+}
+
+// Follow keeps a connection to a catalog from now on. An address that differs
+// from the one so far closes the old connection; the snapshot stays until there
+// is a new one. What is wrong with the address is told by State. The error says
+// that the store has come to its end.
+func (s *Store) Follow(key types.NamespacedName, address string) error {
+	if err := s.ctx.Err(); err != nil {
+		return fmt.Errorf("following catalog %s: %w", key, err)
+	}
+	if s.replace(key, address) {
+		s.publish(s.ctx, key)
+	}
+	return nil
+}
+
+// replace follows a catalog at an address, in the place of another one. True
+// when there is something new to tell.
+func (s *Store) replace(key types.NamespacedName, address string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.sources[key]
+	if old != nil && old.address == address {
+		return false
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	next := &source{key: key, address: address, cancel: cancel, store: s, state: State{Address: address}}
+	if old != nil {
+		old.cancel()
+		next.state.Snapshot = old.current().Snapshot
+	}
+	s.sources[key] = next
+	conn, err := dial(address)
+	if err != nil {
+		cancel()
+		next.state.Connectivity, next.state.Err = connectivity.TransientFailure.String(), err
+		return true
+	}
+	next.conn, next.state.Connectivity = conn, conn.GetState().String()
+	s.running.Go(func() { next.follow(ctx) })
+	return old != nil
+}
+
+// Remove ends a connection and forgets the catalog.
+func (s *Store) Remove(key types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old := s.sources[key]; old != nil {
+		old.cancel()
+		delete(s.sources, key)
+	}
+}
+
+// State gives what is known of a catalog; ok is false when it is not followed.
+func (s *Store) State(key types.NamespacedName) (state State, ok bool) {
+	s.mu.Lock()
+	found := s.sources[key]
+	s.mu.Unlock()
+	if found == nil {
+		return State{}, false
+	}
+	return found.current(), true
+}
+
+// Bundle reads a bundle with its manifests from the catalog.
+func (s *Store) Bundle(ctx context.Context, catalog types.NamespacedName, pkg, channel, name string) (plan.Bundle, error) {
+	s.mu.Lock()
+	found := s.sources[catalog]
+	s.mu.Unlock()
+	if found == nil {
+		return plan.Bundle{}, fmt.Errorf("reading bundle %s of package %s: %w for catalogsource %s", name, pkg, ErrNotConnected, catalog)
+	}
+	if found.conn == nil {
+		return plan.Bundle{}, fmt.Errorf("reading bundle %s of package %s: %w for catalogsource %s: %w", name, pkg, ErrNotConnected, catalog, found.current().Err)
+	}
+	return fetchBundle(ctx, api.NewRegistryClient(found.conn), catalog, &api.GetBundleRequest{PkgName: pkg, ChannelName: channel, CsvName: name})
+}
+
+// publish tells every listener that the state of a catalog changed.
+func (s *Store) publish(ctx context.Context, key types.NamespacedName) {
+	object := NewObject()
+	object.SetNamespace(key.Namespace)
+	object.SetName(key.Name)
+	s.mu.Lock()
+	listeners := s.listeners
+	s.mu.Unlock()
+	for _, listener := range listeners {
+		select {
+		case listener <- event.GenericEvent{Object: object}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,363 @@
+package catalogs_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/onsi/gomega"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/test/fakecatalog"
+)
+
+const (
+	refresh  = 50 * time.Millisecond
+	patience = 20 * time.Second
+)
+
+var shop = types.NamespacedName{Namespace: "olm", Name: "shop"}
+
+func TestMain(m *testing.M) {
+	handler := slog.DiscardHandler
+	if os.Getenv("CHANDLERY_TEST_LOGS") != "" {
+		handler = slog.NewTextHandler(os.Stderr, nil)
+	}
+	logf.SetLogger(logr.FromSlogHandler(handler))
+	goleak.VerifyTestMain(m)
+}
+
+// bench is a store under test.
+type bench struct {
+	*gomega.WithT
+
+	store *catalogs.Store
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	store := catalogs.NewStore(ctx, refresh, clock.RealClock{})
+	t.Cleanup(func() {
+		cancel()
+		if err := store.Start(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return &bench{WithT: gomega.NewWithT(t), store: store}
+}
+
+func (b *bench) follow(t *testing.T, address string) {
+	t.Helper()
+	if err := b.store.Follow(shop, address); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// becomes waits until the state of the catalog is as wanted, and gives it.
+func (b *bench) becomes(t *testing.T, what string, holds func(catalogs.State) bool) catalogs.State {
+	t.Helper()
+	var state catalogs.State
+	b.Eventually(func() bool {
+		state, _ = b.store.State(shop)
+		return holds(state)
+	}).WithTimeout(patience).WithPolling(5*time.Millisecond).Should(gomega.BeTrue(), func() string {
+		return what + ": " + state.Connectivity
+	})
+	return state
+}
+
+func (b *bench) ready(t *testing.T) catalogs.State {
+	t.Helper()
+	return b.becomes(t, "ready", catalogs.State.Ready)
+}
+
+func lamp(manifests ...string) fakecatalog.Package {
+	return fakecatalog.Simple("lamp", fakecatalog.Entry{Name: "lamp.v1", Version: "1.0.0", Objects: manifests})
+}
+
+func TestStoreConnectsAndReads(t *testing.T) {
+	server := fakecatalog.Start(t, lamp("{}"))
+	b := newBench(t)
+	if _, followed := b.store.State(shop); followed {
+		t.Error("a catalog is followed that nobody asked for")
+	}
+	before := time.Now()
+	b.follow(t, server.Address())
+	state := b.ready(t)
+	if state.Address != server.Address() || state.LastConnect.Before(before) || state.Err != nil {
+		t.Errorf("state %+v", state)
+	}
+	if got := state.Snapshot.Content.Packages; len(got) != 1 || got[0].Name != "lamp" || got[0].DefaultChannel != "stable" {
+		t.Errorf("content %+v", got)
+	}
+	if got := state.Snapshot.Manifests("lamp", "lamp.v1"); got != plan.Digest([]string{"{}"}) {
+		t.Errorf("digest of the manifests %q", got)
+	}
+
+	bundle, err := b.store.Bundle(t.Context(), shop, "lamp", "stable", "lamp.v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bundle.Name != "lamp.v1" || bundle.Package != "lamp" || bundle.Channel != "stable" || bundle.Catalog != shop || len(bundle.Objects) != 1 || len(bundle.Properties) != 1 {
+		t.Errorf("bundle %+v", bundle)
+	}
+	if _, err := b.store.Bundle(t.Context(), shop, "lamp", "stable", "lamp.v2"); err == nil || !strings.Contains(err.Error(), "reading bundle lamp.v2 of package lamp from catalog olm/shop") {
+		t.Errorf("error for a bundle that is not there: %v", err)
+	}
+	b.store.Remove(shop)
+	if _, followed := b.store.State(shop); followed {
+		t.Error("a catalog is followed that was removed")
+	}
+	if _, err := b.store.Bundle(t.Context(), shop, "lamp", "stable", "lamp.v1"); err == nil || !strings.Contains(err.Error(), catalogs.ErrNotConnected.Error()) {
+		t.Errorf("error for a catalog that is not followed: %v", err)
+	}
+}
+
+func TestStoreNoticesNewContent(t *testing.T) {
+	server := fakecatalog.Start(t, lamp("{}"))
+	b := newBench(t)
+	changes := b.store.Listen()
+	b.follow(t, server.Address())
+	first := b.ready(t)
+	// What says the same is not a change.
+	asked := server.Listed()
+	b.Eventually(server.Listed).WithTimeout(patience).WithPolling(5 * time.Millisecond).Should(gomega.BeNumerically(">", asked+1))
+	if again, _ := b.store.State(shop); again.Snapshot != first.Snapshot {
+		t.Error("the same content made another snapshot")
+	}
+	for len(changes) > 0 {
+		<-changes
+	}
+	server.Serve(lamp("{}", "[]"))
+	second := b.becomes(t, "new content", func(s catalogs.State) bool { return s.Snapshot.Digest != first.Snapshot.Digest })
+	if second.Snapshot.Manifests("lamp", "lamp.v1") == first.Snapshot.Manifests("lamp", "lamp.v1") {
+		t.Error("the digest of the manifests did not change")
+	}
+	b.Eventually(changes).WithTimeout(patience).Should(gomega.Receive())
+}
+
+func TestStoreTakesTheServersWordForUnchangedContent(t *testing.T) {
+	server := fakecatalog.Start(t, lamp("{}"))
+	server.Announce("first")
+	b := newBench(t)
+	b.follow(t, server.Address())
+	first := b.ready(t)
+	asked := server.Asked()
+	b.Eventually(server.Asked).WithTimeout(patience).WithPolling(5 * time.Millisecond).Should(gomega.BeNumerically(">", asked+2))
+	if n := server.Listed(); n != 1 {
+		t.Errorf("content that the server calls unchanged was read %d times", n)
+	}
+	server.Serve(lamp("{}", "[]"))
+	server.Announce("second")
+	b.becomes(t, "new content", func(s catalogs.State) bool { return s.Snapshot.Digest != first.Snapshot.Digest })
+}
+
+func TestStoreKeepsItsSnapshotWhileTheServerIsAway(t *testing.T) {
+	server := fakecatalog.Start(t, lamp("{}"))
+	b := newBench(t)
+	b.follow(t, server.Address())
+	first := b.ready(t)
+	server.Stop()
+	away := b.becomes(t, "the server is gone", func(s catalogs.State) bool { return s.Connectivity == "TRANSIENT_FAILURE" })
+	if away.Ready() || away.Snapshot != first.Snapshot {
+		t.Errorf("ready %v, snapshot kept %v", away.Ready(), away.Snapshot == first.Snapshot)
+	}
+	server.Restart()
+	back := b.ready(t)
+	if !back.LastConnect.After(first.LastConnect) {
+		t.Errorf("connected again at %s, before at %s", back.LastConnect, first.LastConnect)
+	}
+}
+
+func TestStoreChangesTheAddress(t *testing.T) {
+	server, other := fakecatalog.Start(t, lamp("{}")), fakecatalog.Start(t, lamp("[]"))
+	other.Fail(status.Error(codes.Unavailable, "starting"))
+	b := newBench(t)
+	b.follow(t, server.Address())
+	first := b.ready(t)
+	b.follow(t, server.Address())
+	b.follow(t, other.Address())
+	if state, _ := b.store.State(shop); state.Snapshot != first.Snapshot || state.Ready() {
+		t.Errorf("after the change: ready %v, snapshot kept %v", state.Ready(), state.Snapshot == first.Snapshot)
+	}
+	other.Fail(nil)
+	if second := b.ready(t); second.Address != other.Address() || second.Snapshot.Digest == first.Snapshot.Digest {
+		t.Errorf("address %s, content new %v", second.Address, second.Snapshot.Digest != first.Snapshot.Digest)
+	}
+}
+
+func TestStoreRetriesContentThatFails(t *testing.T) {
+	server := fakecatalog.Start(t, lamp("{}"))
+	server.Fail(status.Error(codes.Unavailable, "starting"))
+	b := newBench(t)
+	b.follow(t, server.Address())
+	failing := b.becomes(t, "an error", func(s catalogs.State) bool { return s.Err != nil })
+	if failing.Ready() || failing.Connectivity != "READY" || !strings.Contains(failing.Err.Error(), "failed to list bundles") {
+		t.Errorf("state %+v", failing)
+	}
+	server.Fail(nil)
+	first := b.ready(t)
+	server.Fail(status.Error(codes.Internal, "broken"))
+	broken := b.becomes(t, "an error", func(s catalogs.State) bool { return s.Err != nil })
+	if broken.Snapshot != first.Snapshot {
+		t.Error("an error took the snapshot away")
+	}
+}
+
+func TestStoreRefusesMessagesThatAreTooLarge(t *testing.T) {
+	server := fakecatalog.Start(t, lamp(strings.Repeat(" ", 64<<20)))
+	b := newBench(t)
+	b.follow(t, server.Address())
+	state := b.becomes(t, "an error", func(s catalogs.State) bool { return s.Err != nil })
+	if status.Code(unwrapped(state.Err)) != codes.ResourceExhausted || state.Snapshot != nil {
+		t.Errorf("error %v, snapshot %v", state.Err, state.Snapshot)
+	}
+}
+
+func unwrapped(err error) error {
+	for {
+		inner, ok := err.(interface{ Unwrap() error })
+		if !ok {
+			return err
+		}
+		err = inner.Unwrap()
+	}
+}
+
+func TestStoreTellsOfAddressesThatAreNone(t *testing.T) {
+	server := fakecatalog.Start(t, lamp("{}"))
+	b := newBench(t)
+	changes := b.store.Listen()
+	b.follow(t, server.Address())
+	first := b.ready(t)
+	for len(changes) > 0 {
+		<-changes
+	}
+	b.follow(t, "dns://%zz/")
+	state, _ := b.store.State(shop)
+	if state.Err == nil || !strings.Contains(state.Err.Error(), "preparing a connection to dns://%zz/") {
+		t.Errorf("error %v", state.Err)
+	}
+	if state.Address != "dns://%zz/" || state.Connectivity != "TRANSIENT_FAILURE" || state.Ready() || state.Snapshot != first.Snapshot {
+		t.Errorf("state %+v", state)
+	}
+	b.Eventually(changes).WithTimeout(patience).Should(gomega.Receive())
+	if _, err := b.store.Bundle(t.Context(), shop, "lamp", "stable", "lamp.v1"); !errors.Is(err, catalogs.ErrNotConnected) {
+		t.Errorf("reading a bundle gives %v", err)
+	}
+	b.follow(t, server.Address())
+	b.ready(t)
+}
+
+func TestStoreSaysWhyThereIsNoConnection(t *testing.T) {
+	server := fakecatalog.Start(t, lamp("{}"))
+	b := newBench(t)
+	b.follow(t, server.Address())
+	b.ready(t)
+	server.Stop()
+	away := b.becomes(t, "not connected", func(s catalogs.State) bool { return errors.Is(s.Err, catalogs.ErrNotConnected) })
+	if away.Connectivity != "TRANSIENT_FAILURE" || away.Ready() ||
+		!strings.Contains(away.Err.Error(), "nothing answers at "+server.Address()) || !strings.Contains(away.Err.Error(), "connection refused") {
+		t.Errorf("state %+v", away)
+	}
+	server.Restart()
+	b.ready(t)
+}
+
+// frozen is a way to a server that can be stopped without closing anything, as
+// a process that was sent SIGSTOP.
+type frozen struct {
+	address string
+	mu      sync.Mutex
+}
+
+// through starts a way to a server.
+func through(t *testing.T, target string) *frozen {
+	t.Helper()
+	var lc net.ListenConfig
+	listener, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &frozen{address: listener.Addr().String()}
+	var running sync.WaitGroup
+	t.Cleanup(func() {
+		_ = listener.Close()
+		running.Wait()
+	})
+	running.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			var d net.Dialer
+			server, err := d.DialContext(context.WithoutCancel(t.Context()), "tcp", target)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			running.Go(func() { f.pass(client, server) })
+			running.Go(func() { f.pass(server, client) })
+		}
+	})
+	return f
+}
+
+// pass hands on what comes from one end to the other, unless frozen.
+func (f *frozen) pass(from, to net.Conn) {
+	defer to.Close()
+	defer from.Close()
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		if err != nil || f.write(to, buffer[:n]) != nil {
+			return
+		}
+	}
+}
+
+// write waits while frozen.
+func (f *frozen) write(to net.Conn, text []byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, err := to.Write(text)
+	return err
+}
+
+func TestStoreNoticesAServerThatHangs(t *testing.T) {
+	for _, digest := range []string{"", "first"} {
+		t.Run("announcing "+strconv.Quote(digest), func(t *testing.T) {
+			server := fakecatalog.Start(t, lamp("{}"))
+			server.Announce(digest)
+			way := through(t, server.Address())
+			b := newBench(t)
+			b.store.SetProbeTimeout(200 * time.Millisecond)
+			b.follow(t, way.address)
+			first := b.ready(t)
+			way.mu.Lock()
+			hung := b.becomes(t, "an error", func(s catalogs.State) bool { return s.Err != nil })
+			way.mu.Unlock()
+			if hung.Ready() || hung.Snapshot != first.Snapshot || status.Code(hung.Err) != codes.DeadlineExceeded {
+				t.Errorf("ready %v, snapshot kept %v, error %v", hung.Ready(), hung.Snapshot == first.Snapshot, hung.Err)
+			}
+			b.ready(t)
+		})
+	}
+}

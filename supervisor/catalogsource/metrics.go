@@ -1,0 +1,24 @@
+package catalogsource
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// ready keeps the name and labels that dashboards and alerts know.
+var ready = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
+	Name: "catalogsource_ready",
+	Help: "State of a CatalogSource: 1 when its catalog serves and its content has been read, else 0.",
+}, []string{"namespace", "name"})
+
+func observe(key types.NamespacedName, isReady bool) {
+	value := 0.0
+	if isReady {
+		value = 1
+	}
+	ready.WithLabelValues(key.Namespace, key.Name).Set(value)
+}
+
+func forget(key types.NamespacedName) { ready.DeleteLabelValues(key.Namespace, key.Name) }

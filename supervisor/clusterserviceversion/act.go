@@ -1,0 +1,194 @@
+package clusterserviceversion
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// errStale says that the object changed since it was read; the event of that
+// change brings the next reconcile.
+var errStale = errors.New("the ClusterServiceVersion has changed since it was read")
+
+// act does one action. All are idempotent.
+func (r *reconciler) act(ctx context.Context, action Action, s *scope) error {
+	switch action {
+	case Annotate:
+		return r.annotate(ctx, s)
+	case Install:
+		return r.install(ctx, s)
+	case LiftRoles:
+		return r.liftRoles(ctx, s)
+	case DeleteSelf:
+		return r.deleteSelf(ctx, s.CSV)
+	}
+	return fmt.Errorf("unknown action %q", action)
+}
+
+func (r *reconciler) annotate(ctx context.Context, s *scope) error {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": s.CSV.ResourceVersion,
+		"annotations":     groupAnnotations(&s.Groups[0]),
+	}})
+	if err != nil {
+		return fmt.Errorf("encoding annotations: %w", err)
+	}
+	target := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: s.CSV.Namespace, Name: s.CSV.Name}}
+	if err := r.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, body), client.FieldOwner(FieldManager)); err != nil {
+		return fmt.Errorf("annotating ClusterServiceVersion %s/%s: %w", s.CSV.Namespace, s.CSV.Name, err)
+	}
+	return nil
+}
+
+// install applies everything that runs. It first makes sure at the API, not in
+// the cache, that this version is still the one to install: applying takes
+// Deployments over, and a version that has handed over must not take them back.
+func (r *reconciler) install(ctx context.Context, s *scope) error {
+	if err := r.confirm(ctx, s.CSV); err != nil {
+		return err
+	}
+	if err := r.liftRoles(ctx, s); err != nil {
+		return err
+	}
+	for _, d := range s.deployments {
+		if err := r.clearRollingUpdate(ctx, d); err != nil {
+			return err
+		}
+		if err := r.apply(ctx, d); err != nil {
+			return err
+		}
+	}
+	return r.removeOrphans(ctx, s)
+}
+
+func (r *reconciler) confirm(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) error {
+	var live operatorsv1alpha1.ClusterServiceVersion
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(csv), &live); err != nil {
+		return fmt.Errorf("confirming ClusterServiceVersion %s/%s: %w", csv.Namespace, csv.Name, err)
+	}
+	if live.UID != csv.UID || live.Generation != csv.Generation ||
+		live.Status.Phase != csv.Status.Phase || !live.DeletionTimestamp.IsZero() {
+		return errStale
+	}
+	return nil
+}
+
+// clearRollingUpdate prepares a live Deployment for the strategy Recreate. While
+// it had another, the API server gave it parameters for a rolling update by
+// default; an apply, which owns no defaults, cannot take them away, and both
+// together are refused.
+func (r *reconciler) clearRollingUpdate(ctx context.Context, want *appsv1.Deployment) error {
+	if want.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
+		return nil
+	}
+	have, err := r.readDeployment(ctx, want)
+	if err != nil || have == nil || have.Spec.Strategy.RollingUpdate == nil {
+		return err
+	}
+	body := []byte(`{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}`)
+	if err := r.client.Patch(ctx, have, client.RawPatch(types.MergePatchType, body), client.FieldOwner(FieldManager)); err != nil {
+		return fmt.Errorf("changing the strategy of Deployment %s/%s: %w", want.Namespace, want.Name, err)
+	}
+	return nil
+}
+
+// convert turns an object into what is sent to apply: without status, and
+// without the times that an API type encodes as null.
+func convert(obj client.Object) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil, fmt.Errorf("converting %s %s: %w", obj.GetObjectKind().GroupVersionKind().Kind, obj.GetName(), err)
+	}
+	delete(content, "status")
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	unstructured.RemoveNestedField(content, "spec", "template", "metadata", "creationTimestamp")
+	return &unstructured.Unstructured{Object: content}, nil
+}
+
+func (r *reconciler) apply(ctx context.Context, obj client.Object) error {
+	u, err := convert(obj)
+	if err != nil {
+		return err
+	}
+	err = r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(FieldManager), client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("applying %s %s: %w", u.GetKind(), u.GetName(), err)
+	}
+	return nil
+}
+
+// liftRoles applies the roles for all namespaces and removes those no longer
+// wanted.
+func (r *reconciler) liftRoles(ctx context.Context, s *scope) error {
+	for _, role := range s.lift.Roles {
+		if err := r.apply(ctx, role); err != nil {
+			return err
+		}
+	}
+	for _, binding := range s.lift.Bindings {
+		if err := r.apply(ctx, binding); err != nil {
+			return err
+		}
+	}
+	extra := surplus(s.CSV, s.lift, s.rbac)
+	for i := range extra {
+		if err := r.remove(ctx, &extra[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeOrphans deletes Deployments that this version made and no longer
+// declares. One that another version has taken over carries that one's labels.
+func (r *reconciler) removeOrphans(ctx context.Context, s *scope) error {
+	var list appsv1.DeploymentList
+	if err := r.client.List(ctx, &list, client.InNamespace(s.CSV.Namespace), ownerLabels(s.CSV)); err != nil {
+		return fmt.Errorf("listing Deployments of ClusterServiceVersion %s/%s: %w", s.CSV.Namespace, s.CSV.Name, err)
+	}
+	for i := range list.Items {
+		declared := slices.ContainsFunc(s.deployments, func(d *appsv1.Deployment) bool { return d.Name == list.Items[i].Name })
+		if declared {
+			continue
+		}
+		list.Items[i].SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
+		if err := r.remove(ctx, &list.Items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove deletes the very object that was seen, not a later one of its name.
+func (r *reconciler) remove(ctx context.Context, obj client.Object) error {
+	uid := obj.GetUID()
+	err := r.client.Delete(ctx, obj, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting %s %s: %w", obj.GetObjectKind().GroupVersionKind().Kind, obj.GetName(), err)
+	}
+	return nil
+}
+
+func (r *reconciler) deleteSelf(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) error {
+	target := csv.DeepCopy()
+	target.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind))
+	return r.remove(ctx, target)
+}
+
+// refused reports whether the API has said no to an object for what it is,
+// which trying again at once will not change.
+func refused(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) ||
+		apierrors.IsMethodNotSupported(err) || apierrors.IsRequestEntityTooLargeError(err)
+}

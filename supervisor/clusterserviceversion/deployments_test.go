@@ -1,0 +1,221 @@
+package clusterserviceversion
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+func desired(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion) *appsv1.Deployment {
+	t.Helper()
+	all, err := desiredDeployments(csv)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("desiredDeployments(...) = %d, %v, want one", len(all), err)
+	}
+	return all[0]
+}
+
+func TestDesiredDeployment(t *testing.T) {
+	csv := kettle()
+	csv.Annotations = map[string]string{
+		"olm.operatorGroup": "own", "olm.operatorNamespace": "kitchen", "olm.targetNamespaces": "kitchen", "alm-examples": "[]",
+	}
+	template := &csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template
+	template.Annotations = map[string]string{"own": "kept", "olm.targetNamespaces": "overwritten"}
+	before := csv.DeepCopy()
+	got := desired(t, csv)
+	hash := got.Labels[LabelDeploymentHash]
+	want := &appsv1.Deployment{
+		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "kitchen", Name: "kettle",
+			Labels: map[string]string{
+				"tier": "hot", "olm.managed": "true", "olm.owner": "kettle.v1", "olm.owner.namespace": "kitchen",
+				"olm.owner.kind": "ClusterServiceVersion", "olm.deployment-spec-hash": hash,
+			},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Name: "kettle.v1", UID: "uid-1",
+				Controller: new(false), BlockOwnerDeletion: new(false),
+			}},
+		},
+		Spec: appsv1.DeploymentSpec{
+			RevisionHistoryLimit: ptr.To[int32](1),
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+					"own": "kept", "olm.operatorGroup": "own", "olm.operatorNamespace": "kitchen", "olm.targetNamespaces": "kitchen",
+				}},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{
+					Name: "manager", Image: "example.com/kettle:1",
+					Env: []corev1.EnvVar{{Name: "OPERATOR_CONDITION_NAME", Value: "kettle.v1"}},
+				}}},
+			},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("desired Deployment: -want, +got:\n%s", diff)
+	}
+	if len(hash) < 30 || desired(t, csv).Labels[LabelDeploymentHash] != hash {
+		t.Errorf("hash %q is not one, or not the same twice", hash)
+	}
+	if diff := cmp.Diff(before, csv); diff != "" {
+		t.Errorf("the ClusterServiceVersion was modified:\n%s", diff)
+	}
+	template.Spec.Containers[0].Image = "example.com/kettle:2"
+	if desired(t, csv).Labels[LabelDeploymentHash] == hash {
+		t.Error("another image has the same hash")
+	}
+}
+
+func TestPodAnnotations(t *testing.T) {
+	env := func(path string) corev1.PodTemplateSpec {
+		return corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Env: []corev1.EnvVar{
+			{Name: "X", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}},
+		}}}}}
+	}
+	file := []corev1.DownwardAPIVolumeFile{{Path: "all", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations"}}}
+	cases := map[string]struct {
+		reason   string
+		template corev1.PodTemplateSpec
+		want     map[string]string
+	}{
+		"Nothing": {"what nobody reads stays away", corev1.PodTemplateSpec{}, map[string]string{"olm.targetNamespaces": "a"}},
+		"One":     {"what a variable reads comes along", env("metadata.annotations['note']"), map[string]string{"olm.targetNamespaces": "a", "note": "x"}},
+		"Other":   {"other fields are none of it", env("metadata.name"), map[string]string{"olm.targetNamespaces": "a"}},
+		"All": {
+			"a file of all annotations gets all but kubectl's own copy",
+			corev1.PodTemplateSpec{Spec: corev1.PodSpec{Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{
+				DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: file},
+			}}}}},
+			map[string]string{"olm.targetNamespaces": "a", "note": "x"},
+		},
+		"Projected": {
+			"a projected volume counts",
+			corev1.PodTemplateSpec{Spec: corev1.PodSpec{Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{
+				Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{}, {DownwardAPI: &corev1.DownwardAPIProjection{Items: file}}}},
+			}}}}},
+			map[string]string{"olm.targetNamespaces": "a", "note": "x"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			csv := kettle()
+			csv.Annotations = map[string]string{"olm.targetNamespaces": "a", "note": "x", corev1.LastAppliedConfigAnnotation: "{}"}
+			if diff := cmp.Diff(tc.want, podAnnotations(csv, &tc.template)); diff != "" {
+				t.Errorf("%s\npodAnnotations(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func available(d *appsv1.Deployment) {
+	d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}}
+}
+
+func TestComponents(t *testing.T) {
+	csv := kettle()
+	old := version("kettle.v0", "", replacing)
+	csv.Spec.Replaces = "kettle.v0"
+	other := version("pot.v1", "", succeeded)
+	others := csvs{old, csv, other}
+	cases := map[string]struct {
+		reason string
+		change func(*appsv1.Deployment)
+		want   Components
+	}{
+		"Available": {"all is well", available, Components{}},
+		"Silent":    {"no condition yet", func(*appsv1.Deployment) {}, Components{Waiting: `waiting for deployment kettle to become ready: deployment "kettle" not available: it does not report availability yet`}},
+		"Unavailable": {"the condition's own words", func(d *appsv1.Deployment) {
+			available(d)
+			d.Status.Conditions[0].Status, d.Status.Conditions[0].Message = corev1.ConditionFalse, "none up."
+		}, Components{Waiting: `waiting for deployment kettle to become ready: deployment "kettle" not available: none up.`}},
+		"Unobserved": {"status is about an older spec", func(d *appsv1.Deployment) { available(d); d.Generation = 2 }, Components{
+			Waiting: `waiting for deployment kettle to become ready: waiting for spec update of deployment "kettle" to be observed...`,
+		}},
+		"Outdated": {"old pods still run", func(d *appsv1.Deployment) { available(d); d.Status.Replicas = 2; d.Status.UpdatedReplicas = 1 }, Components{
+			Waiting: `waiting for deployment kettle to become ready: deployment "kettle" waiting for 1 outdated replica(s) to be terminated`,
+		}},
+		"GaveUp": {"progress deadline", func(d *appsv1.Deployment) {
+			d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Reason: "ProgressDeadlineExceeded"}}
+		}, Components{Exhausted: `deployment kettle not ready before timeout: deployment "kettle" exceeded its progress deadline`}},
+		"Changed": {"applied from another spec", func(d *appsv1.Deployment) { d.Labels[LabelDeploymentHash] = "old" }, Components{
+			Stale: "deployment kettle changed: old hash=old, new hash=" + desired(t, csv).Labels[LabelDeploymentHash],
+		}},
+		"Predecessors": {"taken over from the version replaced", func(d *appsv1.Deployment) {
+			available(d)
+			d.OwnerReferences = nil
+			d.Labels[LabelOwner] = "kettle.v0"
+		}, Components{}},
+		"Orphaned": {"left by a version that is gone", func(d *appsv1.Deployment) {
+			available(d)
+			d.OwnerReferences = nil
+			d.Labels[LabelOwner] = "gone.v1"
+		}, Components{}},
+		"AnotherOperators": {"not ours to take", func(d *appsv1.Deployment) {
+			d.OwnerReferences = nil
+			d.Labels[LabelOwner] = "pot.v1"
+		}, Components{Foreign: `deployment "kettle" exists and belongs to csv pot.v1; delete or rename one of the two`}},
+		"LabelsStripped": {"still ours by reference", func(d *appsv1.Deployment) { available(d); d.Labels = nil }, Components{
+			Stale: "deployment kettle changed: old hash=, new hash=" + desired(t, csv).Labels[LabelDeploymentHash],
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			want := desired(t, csv)
+			live := want.DeepCopy()
+			tc.change(live)
+			got := components(csv, []*appsv1.Deployment{want}, map[string]*appsv1.Deployment{"kettle": live}, others)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\ncomponents(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+	got := components(csv, []*appsv1.Deployment{desired(t, csv)}, nil, others)
+	if diff := cmp.Diff(Components{Stale: "missing deployment with name=kettle"}, got); diff != "" {
+		t.Errorf("components(none): -want, +got:\n%s", diff)
+	}
+}
+
+func TestLift(t *testing.T) {
+	csv := kettle()
+	meta := metav1.ObjectMeta{Name: "r", Labels: owned(csv)}
+	r := rbac{
+		Roles: []rbacv1.Role{
+			{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{policy("get")}},
+			{ObjectMeta: metav1.ObjectMeta{Name: "someone-else"}},
+		},
+		RoleBindings: []rbacv1.RoleBinding{{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "r"}, Subjects: boiler()}},
+	}
+	lives := func(map[string]string) bool { return true }
+	want := desiredLift(csv, true, r)
+	if len(want.Roles) != 1 || len(want.Bindings) != 1 || len(want.Roles[0].Rules) != 2 || want.Bindings[0].RoleRef.Kind != "ClusterRole" {
+		t.Fatalf("desiredLift(...) = %+v, want one role with two rules and one binding to it", want)
+	}
+	if got := desiredLift(csv, false, r); len(got.Roles)+len(got.Bindings) != 0 {
+		t.Errorf("desiredLift(not global) = %+v, want nothing", got)
+	}
+	if got := liftState(csv, want, r, lives); got != (Lift{Stale: true}) {
+		t.Errorf("liftState(missing) = %+v, want stale", got)
+	}
+	r.ClusterRoles = []rbacv1.ClusterRole{*want.Roles[0].DeepCopy()}
+	r.ClusterRoleBindings = []rbacv1.ClusterRoleBinding{*want.Bindings[0].DeepCopy()}
+	if got := liftState(csv, want, r, lives); got != (Lift{}) {
+		t.Errorf("liftState(as desired) = %+v, want nothing to do", got)
+	}
+	if got := surplus(csv, lifted{}, r); len(got) != 2 || got[0].Kind != "ClusterRoleBinding" {
+		t.Errorf("surplus(...) = %+v, want the binding, then the role", got)
+	}
+	r.ClusterRoles[0].Labels[LabelOwnerNamespace] = "pantry"
+	got := liftState(csv, want, r, lives)
+	if diff := cmp.Diff(`ClusterRole "r" exists and belongs to csv pantry/kettle.v1; for all namespaces an operator can be installed once`, got.Foreign); diff != "" {
+		t.Errorf("liftState(taken): -want, +got:\n%s", diff)
+	}
+	if got := liftState(csv, want, r, func(map[string]string) bool { return false }); got != (Lift{Stale: true}) {
+		t.Errorf("liftState(left behind) = %+v, want stale", got)
+	}
+}

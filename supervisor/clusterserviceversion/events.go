@@ -1,0 +1,22 @@
+package clusterserviceversion
+
+import (
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/chandlery/chandlery/supervisor/event"
+)
+
+// announce records an Event when the phase, reason or message has changed.
+func announce(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, t Transition) {
+	before := csv.Status
+	if before.Phase == t.Phase && before.Reason == t.Reason && before.Message == t.Message {
+		return
+	}
+	kind := corev1.EventTypeNormal
+	if t.Phase == operatorsv1alpha1.CSVPhaseFailed {
+		kind = corev1.EventTypeWarning
+	}
+	recorder.Eventf(csv, nil, kind, string(t.Reason), string(t.Phase), "%s", event.Note(t.Message))
+}

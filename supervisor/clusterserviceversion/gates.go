@@ -1,0 +1,154 @@
+package clusterserviceversion
+
+import (
+	"fmt"
+	"strings"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// groupReasons are the reasons of failures that an OperatorGroup causes, and
+// whose end a change of OperatorGroups can bring.
+var groupReasons = []operatorsv1alpha1.ConditionReason{
+	operatorsv1alpha1.CSVReasonNoTargetNamespaces,
+	operatorsv1alpha1.CSVReasonNoOperatorGroup,
+	operatorsv1alpha1.CSVReasonTooManyOperatorGroups,
+	operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup,
+}
+
+// specReasons are the reasons of failures that lie in the
+// ClusterServiceVersion's own spec.
+var specReasons = []operatorsv1alpha1.ConditionReason{
+	operatorsv1alpha1.CSVReasonComponentFailedNoRetry,
+	operatorsv1alpha1.CSVReasonInvalidStrategy,
+	operatorsv1alpha1.CSVReasonInvalidInstallModes,
+}
+
+// gates are the rules that come before those of a phase.
+func gates() []rule {
+	return []rule{
+		{
+			"declares what is not supported", has(unsupported),
+			failed(operatorsv1alpha1.CSVReasonComponentFailedNoRetry, unsupported),
+		},
+		{"install strategy invalid", has(invalidStrategy), failed(operatorsv1alpha1.CSVReasonInvalidStrategy, invalidStrategy)},
+		{"no operator group", groupCount(func(n int) bool { return n == 0 }), to(operatorsv1alpha1.CSVPhaseFailed,
+			operatorsv1alpha1.CSVReasonNoOperatorGroup, "csv in namespace with no operatorgroups")},
+		{"several operator groups", groupCount(func(n int) bool { return n > 1 }), to(operatorsv1alpha1.CSVPhaseFailed,
+			operatorsv1alpha1.CSVReasonTooManyOperatorGroups,
+			"csv created in namespace with multiple operatorgroups, can't pick one automatically")},
+		{"operator group not processed yet", groupUnprocessed, stay},
+		{"annotations differ", annotationsDiffer, func(o Observation) Transition {
+			return with(stay(o), o, do(Annotate))
+		}},
+		{"install modes invalid", has(invalidModes), failed(operatorsv1alpha1.CSVReasonInvalidInstallModes, invalidModes)},
+		{
+			"operator group unsupported", has(unsupportedGroup),
+			failed(operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup, unsupportedGroup),
+		},
+	}
+}
+
+func has(p func(Observation) string) func(Observation) bool {
+	return func(o Observation) bool { return p(o) != "" }
+}
+
+func failed(reason operatorsv1alpha1.ConditionReason, message func(Observation) string) func(Observation) Transition {
+	return then(operatorsv1alpha1.CSVPhaseFailed, reason, message)
+}
+
+func groupCount(p func(int) bool) func(Observation) bool {
+	return func(o Observation) bool { return p(len(o.Groups)) }
+}
+
+func groupUnprocessed(o Observation) bool { return o.Groups[0].Status.LastUpdated == nil }
+
+func annotationsDiffer(o Observation) bool {
+	for key, value := range groupAnnotations(&o.Groups[0]) {
+		if have, ok := o.CSV.Annotations[key]; !ok || have != value {
+			return true
+		}
+	}
+	return false
+}
+
+// groupAnnotations are the annotations by which a ClusterServiceVersion, and
+// through the pod template its operator, learns what to watch.
+func groupAnnotations(group *operatorsv1.OperatorGroup) map[string]string {
+	return map[string]string{
+		operatorsv1.OperatorGroupAnnotationKey:          group.Name,
+		operatorsv1.OperatorGroupNamespaceAnnotationKey: group.Namespace,
+		operatorsv1.OperatorGroupTargetsAnnotationKey:   group.BuildTargetNamespaces(),
+	}
+}
+
+// unsupported names what the ClusterServiceVersion declares and this version
+// cannot provide. Installing the rest would leave an operator that reports
+// success and does not serve.
+func unsupported(o Observation) string {
+	var fields []string
+	if n := len(o.CSV.Spec.WebhookDefinitions); n > 0 {
+		fields = append(fields, fmt.Sprintf("admission or conversion webhooks (spec.webhookdefinitions has %d)", n))
+	}
+	if n := len(o.CSV.Spec.APIServiceDefinitions.Owned); n > 0 {
+		fields = append(fields, fmt.Sprintf("owned API services (spec.apiservicedefinitions.owned has %d)", n))
+	}
+	if len(fields) == 0 {
+		return ""
+	}
+	return "install strategy failed: this version does not support " + strings.Join(fields, ", nor ")
+}
+
+// invalidStrategy says what is wrong with the install strategy; empty when
+// nothing is.
+func invalidStrategy(o Observation) string {
+	install := o.CSV.Spec.InstallStrategy
+	switch {
+	case install.StrategyName != operatorsv1alpha1.InstallStrategyNameDeployment:
+		return fmt.Sprintf("install strategy invalid: spec.install.strategy is %q, only %q is known",
+			install.StrategyName, operatorsv1alpha1.InstallStrategyNameDeployment)
+	case len(install.StrategySpec.DeploymentSpecs) == 0:
+		return "install strategy invalid: spec.install.spec.deployments is empty, an operator needs at least one"
+	case len(o.CSV.Name) > validation.LabelValueMaxLength:
+		return fmt.Sprintf("install strategy invalid: metadata.name has %d characters; "+
+			"it labels the operator's objects and may have %d", len(o.CSV.Name), validation.LabelValueMaxLength)
+	}
+	return duplicateDeployment(install.StrategySpec.DeploymentSpecs)
+}
+
+func duplicateDeployment(specs []operatorsv1alpha1.StrategyDeploymentSpec) string {
+	seen := map[string]bool{}
+	for i := range specs {
+		name := specs[i].Name
+		if name == "" || seen[name] {
+			return fmt.Sprintf("install strategy invalid: spec.install.spec.deployments[%d].name %q is empty or used twice", i, name)
+		}
+		seen[name] = true
+	}
+	return ""
+}
+
+func invalidModes(o Observation) string {
+	if _, err := operatorsv1alpha1.NewInstallModeSet(o.CSV.Spec.InstallModes); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func unsupportedGroup(o Observation) string {
+	modes, err := operatorsv1alpha1.NewInstallModeSet(o.CSV.Spec.InstallModes)
+	if err != nil {
+		return ""
+	}
+	if err := modes.Supports(o.CSV.Namespace, o.Groups[0].Status.Namespaces); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// isGlobal reports whether the operator group targets all namespaces.
+func isGlobal(groups []operatorsv1.OperatorGroup) bool {
+	return len(groups) == 1 && len(groups[0].Status.Namespaces) == 1 && groups[0].Status.Namespaces[0] == ""
+}

@@ -1,0 +1,101 @@
+package clusterserviceversion
+
+import (
+	"errors"
+	"sync"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Label names of the metrics of this package.
+const (
+	labelNamespace = "namespace"
+	labelName      = "name"
+	labelVersion   = "version"
+	labelPhase     = "phase"
+	labelReason    = "reason"
+)
+
+// gauges are the metrics of this package. Their names are those that alerts
+// and dashboards in clusters already use.
+type gauges struct {
+	succeeded *prometheus.GaugeVec
+	abnormal  *prometheus.GaugeVec
+	// shown holds what is shown of each ClusterServiceVersion, a series by its
+	// types.NamespacedName: a vector cannot be asked without reading all of it.
+	shown *sync.Map
+}
+
+// series are the labels that change while a ClusterServiceVersion lives.
+type series struct {
+	version string
+	phase   operatorsv1alpha1.ClusterServiceVersionPhase
+	reason  operatorsv1alpha1.ConditionReason
+}
+
+// newGauges registers the metrics, or finds them where an earlier manager of
+// the same process registered them.
+func newGauges(registry prometheus.Registerer) (gauges, error) {
+	succeeded, err := register(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "csv_succeeded",
+		Help: "Whether a ClusterServiceVersion is in phase Succeeded (1) or not (0).",
+	}, []string{labelNamespace, labelName, labelVersion}))
+	if err != nil {
+		return gauges{}, err
+	}
+	abnormal, err := register(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "csv_abnormal",
+		Help: "Present with value 1 while a ClusterServiceVersion is in any phase but Succeeded.",
+	}, []string{labelNamespace, labelName, labelVersion, labelPhase, labelReason}))
+	if err != nil {
+		return gauges{}, err
+	}
+	return gauges{succeeded: succeeded, abnormal: abnormal, shown: &sync.Map{}}, nil
+}
+
+func register(registry prometheus.Registerer, vec *prometheus.GaugeVec) (*prometheus.GaugeVec, error) {
+	err := registry.Register(vec)
+	if registered, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		if existing, ok := registered.ExistingCollector.(*prometheus.GaugeVec); ok {
+			return existing, nil
+		}
+	}
+	return vec, err
+}
+
+// record shows the phase of a ClusterServiceVersion and nothing of the phases
+// before it. The new series are there before the old ones go, so that no scrape
+// misses the object, and only those are touched that differ.
+func (g gauges) record(csv *operatorsv1alpha1.ClusterServiceVersion, t Transition) {
+	now := series{version: csv.Spec.Version.String(), phase: t.Phase, reason: t.Reason}
+	healthy := t.Phase == operatorsv1alpha1.CSVPhaseSucceeded
+	value := 0.0
+	if healthy {
+		value = 1
+	}
+	g.succeeded.WithLabelValues(csv.Namespace, csv.Name, now.version).Set(value)
+	if !healthy {
+		g.abnormal.WithLabelValues(csv.Namespace, csv.Name, now.version, string(now.phase), string(now.reason)).Set(1)
+	}
+	previous, _ := g.shown.Swap(types.NamespacedName{Namespace: csv.Namespace, Name: csv.Name}, now)
+	before, known := previous.(series)
+	if !known || before == now {
+		return
+	}
+	if before.version != now.version {
+		g.succeeded.DeleteLabelValues(csv.Namespace, csv.Name, before.version)
+	}
+	g.abnormal.DeleteLabelValues(csv.Namespace, csv.Name, before.version, string(before.phase), string(before.reason))
+}
+
+// forget drops the series of a ClusterServiceVersion.
+func (g gauges) forget(csv types.NamespacedName) {
+	if _, known := g.shown.LoadAndDelete(csv); !known {
+		return
+	}
+	labels := prometheus.Labels{labelNamespace: csv.Namespace, labelName: csv.Name}
+	g.succeeded.DeletePartialMatch(labels)
+	g.abnormal.DeletePartialMatch(labels)
+}

@@ -1,0 +1,229 @@
+package clusterserviceversion
+
+import (
+	"context"
+	"fmt"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// scope carries one reconcile: what Next sees, and what actions need besides.
+type scope struct {
+	Observation
+
+	deployments []*appsv1.Deployment // as declared
+	lift        lifted               // as desired
+	rbac        rbac                 // as read
+}
+
+// observe reads everything that a transition of csv may depend on.
+func (r *reconciler) observe(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (*scope, error) {
+	s := &scope{Observation: Observation{CSV: csv, Now: r.clock.Now()}}
+	var groups operatorsv1.OperatorGroupList
+	if err := r.client.List(ctx, &groups, client.InNamespace(csv.Namespace), readOnly); err != nil {
+		return nil, fmt.Errorf("listing OperatorGroups in namespace %s: %w", csv.Namespace, err)
+	}
+	s.Groups = groups.Items
+	var list operatorsv1alpha1.ClusterServiceVersionList
+	if err := r.client.List(ctx, &list, client.InNamespace(csv.Namespace), readOnly); err != nil {
+		return nil, fmt.Errorf("listing ClusterServiceVersions in namespace %s: %w", csv.Namespace, err)
+	}
+	others := originals(list.Items)
+	s.Replacement = replacementOf(csv, others)
+	if csv.Status.Phase == operatorsv1alpha1.CSVPhaseReplacing || csv.Status.Phase == operatorsv1alpha1.CSVPhaseDeleting {
+		s.Requirements.Statuses = csv.Status.RequirementStatus
+		return s, nil
+	}
+	if err := r.observeNeeds(ctx, s, others); err != nil {
+		return nil, err
+	}
+	return s, r.observeComponents(ctx, s, others)
+}
+
+// readOnly spares copies of what observe only looks at.
+const readOnly = client.UnsafeDisableDeepCopy
+
+func (r *reconciler) observeNeeds(ctx context.Context, s *scope, others csvs) error {
+	found := cluster{Others: others}
+	var err error
+	if found.CRDs, err = r.readCRDs(ctx, s.CSV); err != nil {
+		return err
+	}
+	if found.APIs, err = r.readAPIs(s.CSV); err != nil {
+		return err
+	}
+	if found.Accounts, err = r.readAccounts(ctx, s.CSV); err != nil {
+		return err
+	}
+	if found.RBAC, err = r.readRBAC(ctx, s.CSV.Namespace); err != nil {
+		return err
+	}
+	if s.CSV.Spec.MinKubeVersion != "" {
+		if found.Version, err = r.serverVersion(); err != nil {
+			return fmt.Errorf("asking the API server for its version: %w", err)
+		}
+	}
+	s.Requirements = requirements(s.CSV, found)
+	s.rbac = found.RBAC
+	s.lift = desiredLift(s.CSV, isGlobal(s.Groups), found.RBAC)
+	var lookup error
+	s.Lift = liftState(s.CSV, s.lift, found.RBAC, func(labels map[string]string) bool {
+		lives, err := r.ownerLives(ctx, labels)
+		if err != nil {
+			lookup = err
+		}
+		return lives
+	})
+	return lookup
+}
+
+// ownerLives reports whether what an object's labels name as its owner is
+// there. An object that names nobody belongs to somebody we do not know.
+func (r *reconciler) ownerLives(ctx context.Context, labels map[string]string) (bool, error) {
+	owner, ok := labelledOwner(labels)
+	if !ok {
+		return true, nil
+	}
+	var csv operatorsv1alpha1.ClusterServiceVersion
+	err := r.client.Get(ctx, owner, &csv)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return true, fmt.Errorf("getting ClusterServiceVersion %s: %w", owner, err)
+	}
+	return true, nil
+}
+
+// crdsByName and accountsByName hold what a ClusterServiceVersion names and the
+// cluster has.
+type (
+	crdsByName     map[string]*apiextensionsv1.CustomResourceDefinition
+	accountsByName map[string]*metav1.PartialObjectMetadata
+)
+
+func (r *reconciler) readCRDs(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (crdsByName, error) {
+	out := crdsByName{}
+	for _, d := range csv.GetAllCRDDescriptions() {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		err := r.crds.Get(ctx, client.ObjectKey{Name: d.Name}, crd)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("getting CustomResourceDefinition %s: %w", d.Name, err)
+		}
+		out[d.Name] = crd
+	}
+	return out, nil
+}
+
+func (r *reconciler) readAPIs(csv *operatorsv1alpha1.ClusterServiceVersion) (map[schema.GroupVersionKind]bool, error) {
+	out := map[schema.GroupVersionKind]bool{}
+	for _, gvk := range namedAPIs(csv) {
+		_, err := r.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		if err != nil && !apimeta.IsNoMatchError(err) {
+			return nil, fmt.Errorf("looking for the API %s: %w", gvk, err)
+		}
+		out[gvk] = err == nil
+	}
+	return out, nil
+}
+
+func (r *reconciler) readAccounts(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (accountsByName, error) {
+	out := accountsByName{}
+	for name := range accountNeeds(csv) {
+		account := accountMetadata()
+		err := r.client.Get(ctx, client.ObjectKey{Namespace: csv.Namespace, Name: name}, account)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("getting ServiceAccount %s/%s: %w", csv.Namespace, name, err)
+		}
+		out[name] = account
+	}
+	return out, nil
+}
+
+func accountMetadata() *metav1.PartialObjectMetadata {
+	account := &metav1.PartialObjectMetadata{}
+	account.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
+	return account
+}
+
+func (r *reconciler) readRBAC(ctx context.Context, namespace string) (rbac, error) {
+	var (
+		roles        rbacv1.RoleList
+		bindings     rbacv1.RoleBindingList
+		clusterRoles rbacv1.ClusterRoleList
+		clusterBinds rbacv1.ClusterRoleBindingList
+	)
+	if err := r.client.List(ctx, &roles, client.InNamespace(namespace), readOnly); err != nil {
+		return rbac{}, fmt.Errorf("listing Roles in namespace %s: %w", namespace, err)
+	}
+	if err := r.client.List(ctx, &bindings, client.InNamespace(namespace), readOnly); err != nil {
+		return rbac{}, fmt.Errorf("listing RoleBindings in namespace %s: %w", namespace, err)
+	}
+	if err := r.client.List(ctx, &clusterRoles, readOnly); err != nil {
+		return rbac{}, fmt.Errorf("listing ClusterRoles: %w", err)
+	}
+	if err := r.client.List(ctx, &clusterBinds, readOnly); err != nil {
+		return rbac{}, fmt.Errorf("listing ClusterRoleBindings: %w", err)
+	}
+	return rbac{
+		Roles: roles.Items, RoleBindings: bindings.Items,
+		ClusterRoles: clusterRoles.Items, ClusterRoleBindings: clusterBinds.Items,
+	}, nil
+}
+
+func (r *reconciler) observeComponents(ctx context.Context, s *scope, others csvs) error {
+	desired, err := desiredDeployments(s.CSV)
+	if err != nil {
+		return fmt.Errorf("deriving the Deployments of ClusterServiceVersion %s/%s: %w", s.CSV.Namespace, s.CSV.Name, err)
+	}
+	s.deployments = desired
+	live := map[string]*appsv1.Deployment{}
+	for _, want := range desired {
+		have, err := r.readDeployment(ctx, want)
+		if err != nil {
+			return err
+		}
+		if have != nil {
+			live[want.Name] = have
+		}
+	}
+	s.Components = components(s.CSV, desired, live, others)
+	return nil
+}
+
+// readDeployment returns the live counterpart of a Deployment, nil when there
+// is none. What the cache does not know, or knows with another hash, is asked
+// for again at the API: right after an installation the cache still shows the
+// time before it, and believing it would install once more.
+func (r *reconciler) readDeployment(ctx context.Context, want *appsv1.Deployment) (*appsv1.Deployment, error) {
+	have := &appsv1.Deployment{}
+	err := r.client.Get(ctx, client.ObjectKeyFromObject(want), have)
+	if err == nil && have.Labels[LabelDeploymentHash] == want.Labels[LabelDeploymentHash] {
+		return have, nil
+	}
+	have = &appsv1.Deployment{}
+	err = r.live.Get(ctx, client.ObjectKeyFromObject(want), have)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // Absence is an answer here, and documented.
+	}
+	if err != nil {
+		return nil, fmt.Errorf("getting Deployment %s/%s: %w", want.Namespace, want.Name, err)
+	}
+	return have, nil
+}

@@ -1,0 +1,198 @@
+package clusterserviceversion
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/component-helpers/auth/rbac/validation"
+)
+
+// rbac is the authorization of a namespace: its roles and bindings, and those
+// of the cluster.
+type rbac struct {
+	Roles               []rbacv1.Role
+	RoleBindings        []rbacv1.RoleBinding
+	ClusterRoles        []rbacv1.ClusterRole
+	ClusterRoleBindings []rbacv1.ClusterRoleBinding
+}
+
+// granted returns the rules that a service account has in its namespace, and
+// the rules that it has in all namespaces. The former include the latter.
+func (r rbac) granted(namespace, account string) (local, global []rbacv1.PolicyRule) {
+	for i := range r.ClusterRoleBindings {
+		b := &r.ClusterRoleBindings[i]
+		if bound(b.Subjects, namespace, account) {
+			global = append(global, r.rules(b.RoleRef)...)
+		}
+	}
+	local = slices.Clone(global)
+	for i := range r.RoleBindings {
+		b := &r.RoleBindings[i]
+		if bound(b.Subjects, namespace, account) {
+			local = append(local, r.rules(b.RoleRef)...)
+		}
+	}
+	return local, global
+}
+
+func (r rbac) rules(ref rbacv1.RoleRef) []rbacv1.PolicyRule {
+	if ref.Kind == "Role" {
+		for i := range r.Roles {
+			if r.Roles[i].Name == ref.Name {
+				return r.Roles[i].Rules
+			}
+		}
+		return nil
+	}
+	for i := range r.ClusterRoles {
+		if r.ClusterRoles[i].Name == ref.Name {
+			return r.ClusterRoles[i].Rules
+		}
+	}
+	return nil
+}
+
+// bound reports whether one of the subjects is the service account or a group
+// that every service account of the namespace is in.
+func bound(subjects []rbacv1.Subject, namespace, account string) bool {
+	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
+		switch s.Kind {
+		case rbacv1.ServiceAccountKind:
+			return s.Name == account && s.Namespace == namespace
+		case rbacv1.UserKind:
+			return s.Name == serviceaccount.MakeUsername(namespace, account)
+		case rbacv1.GroupKind:
+			return s.Name == user.AllAuthenticated ||
+				slices.Contains(serviceaccount.MakeGroupNames(namespace), s.Name)
+		}
+		return false
+	})
+}
+
+// needs are the rules that a ClusterServiceVersion asks for one of its service
+// accounts.
+type needs struct {
+	local, global []rbacv1.PolicyRule
+}
+
+// accountNeeds collects what is asked for by service account.
+func accountNeeds(csv *operatorsv1alpha1.ClusterServiceVersion) map[string]*needs {
+	out := map[string]*needs{}
+	of := func(account string) *needs {
+		if out[account] == nil {
+			out[account] = &needs{}
+		}
+		return out[account]
+	}
+	strategy := csv.Spec.InstallStrategy.StrategySpec
+	for _, p := range strategy.Permissions {
+		n := of(p.ServiceAccountName)
+		n.local = append(n.local, p.Rules...)
+	}
+	for _, p := range strategy.ClusterPermissions {
+		n := of(p.ServiceAccountName)
+		n.global = append(n.global, p.Rules...)
+	}
+	return out
+}
+
+func serviceAccounts(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []operatorsv1alpha1.RequirementStatus {
+	asked := accountNeeds(csv)
+	var out []operatorsv1alpha1.RequirementStatus
+	for _, name := range slices.Sorted(maps.Keys(asked)) {
+		out = append(out, accountStatus(csv, name, *asked[name], c))
+	}
+	return out
+}
+
+func accountStatus(csv *operatorsv1alpha1.ClusterServiceVersion, name string, asked needs, c cluster) operatorsv1alpha1.RequirementStatus {
+	s := operatorsv1alpha1.RequirementStatus{Version: "v1", Kind: "ServiceAccount", Name: name}
+	account := c.Accounts[name]
+	if account == nil {
+		s.Status = operatorsv1alpha1.RequirementStatusReasonNotPresent
+		s.Message = "the service account does not exist"
+		return s
+	}
+	s.UUID = string(account.UID)
+	if owner := otherOwner(csv, account, c.Others); owner != "" {
+		s.Status = operatorsv1alpha1.RequirementStatusReasonPresentNotSatisfied
+		s.Message = fmt.Sprintf("the service account is owned by csv %s and would go with it", owner)
+		return s
+	}
+	local, global := c.RBAC.granted(csv.Namespace, name)
+	var missing int
+	s.Dependents, missing = ruleStatuses("namespaced rule:", asked.local, local)
+	dependents, more := ruleStatuses("cluster rule:", asked.global, global)
+	s.Dependents = append(s.Dependents, dependents...)
+	if missing+more > 0 {
+		s.Status = operatorsv1alpha1.RequirementStatusReasonPresentNotSatisfied
+		s.Message = fmt.Sprintf("the service account lacks %d of %d policy rules", missing+more, len(s.Dependents))
+		return s
+	}
+	s.Status = operatorsv1alpha1.RequirementStatusReasonPresent
+	s.Message = "the service account is present"
+	return s
+}
+
+// otherOwner names a ClusterServiceVersion that owns a service account while
+// csv does not; empty when there is none. Its deletion would take the account
+// away from csv.
+func otherOwner(csv *operatorsv1alpha1.ClusterServiceVersion, account metav1.Object, others csvs) string {
+	owner := ""
+	for _, ref := range account.GetOwnerReferences() {
+		if ref.Kind != operatorsv1alpha1.ClusterServiceVersionKind {
+			continue
+		}
+		if ref.UID == csv.UID {
+			return ""
+		}
+		if other := others.named(ref.Name); other != nil && other.UID == ref.UID {
+			owner = ref.Name
+		}
+	}
+	return owner
+}
+
+func ruleStatuses(prefix string, asked, granted []rbacv1.PolicyRule) ([]operatorsv1alpha1.DependentStatus, int) {
+	var out []operatorsv1alpha1.DependentStatus
+	missing := 0
+	for _, rule := range asked {
+		s := operatorsv1alpha1.DependentStatus{
+			Group: rbacv1.GroupName, Version: "v1", Kind: "PolicyRule",
+			Status:  operatorsv1alpha1.DependentStatusReasonSatisfied,
+			Message: prefix + ruleText(rule),
+		}
+		if !covered(rule, granted) {
+			s.Status = operatorsv1alpha1.DependentStatusReasonNotSatisfied
+			missing++
+		}
+		out = append(out, s)
+	}
+	return out, missing
+}
+
+// covered looks for the very rule first, which is the usual case by far and
+// spares the comparison of every verb with every resource.
+func covered(rule rbacv1.PolicyRule, granted []rbacv1.PolicyRule) bool {
+	if slices.ContainsFunc(granted, func(g rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(g, rule) }) {
+		return true
+	}
+	ok, _ := validation.Covers(granted, []rbacv1.PolicyRule{rule})
+	return ok
+}
+
+func ruleText(rule rbacv1.PolicyRule) string {
+	text, err := json.Marshal(rule)
+	if err != nil {
+		return fmt.Sprintf("%+v", rule)
+	}
+	return string(text)
+}

@@ -1,0 +1,492 @@
+package clusterserviceversion
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// noon is the time of every observation unless a test moves it.
+func noon() time.Time { return time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC) }
+
+// good is the observation of an operator that lacks nothing and runs, in a
+// phase that it has been in for a minute.
+func good(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason, change ...func(*Observation)) Observation {
+	since := metav1.NewTime(noon().Add(-time.Minute))
+	updated := metav1.NewTime(noon().Add(-time.Hour))
+	csv := kettle()
+	csv.Status.Phase, csv.Status.Reason, csv.Status.Message, csv.Status.LastTransitionTime = phase, reason, "as before", &since
+	o := Observation{
+		CSV: csv,
+		Now: noon(),
+		Groups: []operatorsv1.OperatorGroup{{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "kitchen", Name: "own"},
+			Status:     operatorsv1.OperatorGroupStatus{Namespaces: []string{"kitchen"}, LastUpdated: &updated},
+		}},
+		Requirements: Requirements{Met: true},
+	}
+	csv.Annotations = groupAnnotations(&o.Groups[0])
+	for _, c := range change {
+		c(&o)
+	}
+	return o
+}
+
+func lacking(o *Observation) { o.Requirements.Met = false }
+
+func conflict(o *Observation) { o.Requirements.CRDConflict = "cups.example.com is owned by csv pot.v1" }
+
+func foreign(o *Observation) { o.Components.Foreign = "deployment \"kettle\" exists" }
+
+func changed(o *Observation) { o.Components.Stale = "missing deployment with name=kettle" }
+
+func gaveUp(o *Observation) { o.Components.Exhausted = "deployment kettle not ready before timeout: x" }
+
+func waiting(o *Observation) {
+	o.Components.Waiting = "waiting for deployment kettle to become ready: deployment \"kettle\" not available: none up"
+}
+
+func liftGone(o *Observation) { o.Lift.Stale = true }
+
+func liftTaken(o *Observation) { o.Lift.Foreign = "ClusterRole \"x\" exists" }
+
+func noGroup(o *Observation) { o.Groups = nil }
+
+func twoGroups(o *Observation) { o.Groups = slices.Concat(o.Groups, o.Groups) }
+
+func freshGroup(o *Observation) {
+	for i := range o.Groups {
+		o.Groups[i].Status.LastUpdated = nil
+	}
+}
+
+func bareCSV(o *Observation) { o.CSV.Annotations = nil }
+
+func targeting(namespaces ...string) func(*Observation) {
+	return func(o *Observation) {
+		for i := range o.Groups {
+			o.Groups[i].Status.Namespaces = namespaces
+			o.CSV.Annotations = groupAnnotations(&o.Groups[i])
+		}
+	}
+}
+
+func doubleModes(o *Observation) {
+	o.CSV.Spec.InstallModes = append(o.CSV.Spec.InstallModes, o.CSV.Spec.InstallModes...)
+}
+
+func webhook(o *Observation) {
+	o.CSV.Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{{}}
+}
+
+func apiService(o *Observation) {
+	o.CSV.Spec.APIServiceDefinitions.Owned = []operatorsv1alpha1.APIServiceDescription{{}}
+}
+
+func helm(o *Observation) { o.CSV.Spec.InstallStrategy.StrategyName = "helm" }
+
+func noDeployments(o *Observation) { o.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = nil }
+
+func later(d time.Duration) func(*Observation) {
+	return func(o *Observation) { o.Now = noon().Add(d) }
+}
+
+func predecessor(phase operatorsv1alpha1.ClusterServiceVersionPhase) func(*Observation) {
+	return func(o *Observation) { o.Replacement.Predecessor = &Neighbour{Name: "kettle.v0", Phase: phase} }
+}
+
+func successor(phase operatorsv1alpha1.ClusterServiceVersionPhase) func(*Observation) {
+	return func(o *Observation) {
+		o.Replacement.Successor = &Neighbour{Name: "kettle.v2", Phase: phase}
+		o.Replacement.Last = o.Replacement.Successor
+	}
+}
+
+const (
+	none      operatorsv1alpha1.ClusterServiceVersionPhase = operatorsv1alpha1.CSVPhaseNone
+	pending                                                = operatorsv1alpha1.CSVPhasePending
+	ready                                                  = operatorsv1alpha1.CSVPhaseInstallReady
+	installs                                               = operatorsv1alpha1.CSVPhaseInstalling
+	succeeded                                              = operatorsv1alpha1.CSVPhaseSucceeded
+	broken                                                 = operatorsv1alpha1.CSVPhaseFailed
+	replacing                                              = operatorsv1alpha1.CSVPhaseReplacing
+	deleting                                               = operatorsv1alpha1.CSVPhaseDeleting
+	unknown                                                = operatorsv1alpha1.CSVPhaseUnknown
+)
+
+func kept(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason, actions ...Action) Transition {
+	return Transition{Phase: phase, Reason: reason, Message: "as before", Actions: actions}
+}
+
+func TestNext(t *testing.T) {
+	unhealthyMessage := "waiting for deployment kettle to become ready: deployment \"kettle\" not available: none up"
+	cases := map[string]struct {
+		reason string
+		o      Observation
+		want   Transition
+	}{
+		"FirstSight": {
+			"a new object always becomes Pending first", good(none, ""),
+			Transition{Phase: pending, Reason: "RequirementsUnknown", Message: "requirements not yet checked"},
+		},
+		"FirstSightWithoutGroup": {
+			"gates come after the first phase, so that no phase is skipped", good(none, "", noGroup),
+			Transition{Phase: pending, Reason: "RequirementsUnknown", Message: "requirements not yet checked"},
+		},
+		"Unknown": {
+			"an unknown phase starts over", good(unknown, ""),
+			Transition{Phase: pending, Reason: "RequirementsUnknown", Message: "requirements not yet checked"},
+		},
+		"ForeignPhase": {
+			"a phase nobody has heard of starts over", good("Dancing", ""),
+			Transition{Phase: pending, Reason: "RequirementsUnknown", Message: "requirements not yet checked"},
+		},
+		"NoGroup": {
+			"no operator group", good(pending, "RequirementsUnknown", noGroup),
+			Transition{Phase: broken, Reason: "NoOperatorGroup", Message: "csv in namespace with no operatorgroups"},
+		},
+		"TwoGroups": {
+			"several operator groups", good(succeeded, "InstallSucceeded", twoGroups),
+			Transition{
+				Phase: broken, Reason: "TooManyOperatorGroups",
+				Message: "csv created in namespace with multiple operatorgroups, can't pick one automatically",
+			},
+		},
+		"FreshGroup": {
+			"a group without status has said nothing yet", good(pending, "RequirementsUnknown", freshGroup),
+			kept(pending, "RequirementsUnknown"),
+		},
+		"NotAnnotated": {
+			"annotations are written before anything is judged by them", good(pending, "RequirementsUnknown", bareCSV),
+			kept(pending, "RequirementsUnknown", Annotate),
+		},
+		"InvalidModes": {
+			"install modes listed twice", good(pending, "RequirementsUnknown", doubleModes),
+			Transition{
+				Phase: broken, Reason: "InvalidInstallModes",
+				Message: "InstallMode list contains duplicates, cannot make set: [{OwnNamespace true} {OwnNamespace true}]",
+			},
+		},
+		"UnsupportedGroup": {
+			"group wants what the operator does not support", good(installs, "InstallWaiting", targeting("")),
+			Transition{
+				Phase: broken, Reason: "UnsupportedOperatorGroup",
+				Message: "AllNamespaces InstallModeType not supported, cannot configure to watch all namespaces",
+			},
+		},
+		"NoTargets": {
+			"a group whose selector selects nothing", good(pending, "RequirementsUnknown", targeting()),
+			Transition{
+				Phase: broken, Reason: "UnsupportedOperatorGroup",
+				Message: "operatorgroup has invalid selected namespaces, cannot configure to watch zero namespaces",
+			},
+		},
+		"Webhooks": {
+			"webhooks are refused by field name", good(pending, "RequirementsUnknown", webhook, apiService),
+			Transition{
+				Phase: broken, Reason: "InstallComponentFailedNoRetry",
+				Message: "install strategy failed: this version does not support admission or conversion webhooks " +
+					"(spec.webhookdefinitions has 1), nor owned API services (spec.apiservicedefinitions.owned has 1)",
+			},
+		},
+		"UnknownStrategy": {
+			"a strategy other than deployment", good(pending, "RequirementsUnknown", helm),
+			Transition{
+				Phase: broken, Reason: "InvalidInstallStrategy",
+				Message: `install strategy invalid: spec.install.strategy is "helm", only "deployment" is known`,
+			},
+		},
+		"NoDeployments": {
+			"nothing to run", good(pending, "RequirementsUnknown", noDeployments),
+			Transition{
+				Phase: broken, Reason: "InvalidInstallStrategy",
+				Message: "install strategy invalid: spec.install.spec.deployments is empty, an operator needs at least one",
+			},
+		},
+		"PendingRequirementsNotMet": {
+			"waits, with a slow second look", good(pending, "RequirementsUnknown", lacking),
+			Transition{
+				Phase: pending, Reason: "RequirementsNotMet", Message: "one or more requirements couldn't be found",
+				After: requirementsDelay,
+			},
+		},
+		"PendingOwnerConflict": {
+			"another operator owns the CRD", good(pending, "RequirementsUnknown", conflict),
+			Transition{
+				Phase: broken, Reason: "OwnerConflict",
+				Message: "conflicting CRD owner in namespace: cups.example.com is owned by csv pot.v1",
+			},
+		},
+		"PendingPredecessorSucceeded": {
+			"it is about to hand over", good(pending, "RequirementsUnknown", predecessor(succeeded)),
+			kept(pending, "RequirementsUnknown"),
+		},
+		"PendingPredecessorFailed": {
+			"it will not hand over, which is said", good(pending, "RequirementsUnknown", predecessor(broken)),
+			Transition{
+				Phase: pending, Reason: "AllRequirementsMet",
+				Message: "all requirements found, waiting for csv kettle.v0 (Failed), which this one replaces, to succeed or to be deleted",
+			},
+		},
+		"PendingPredecessorReplacing": {
+			"it has handed over", good(pending, "RequirementsUnknown", predecessor(replacing)),
+			Transition{Phase: ready, Reason: "AllRequirementsMet", Message: "all requirements found, attempting install"},
+		},
+		"PendingMet": {
+			"nothing is missing", good(pending, "RequirementsNotMet"),
+			Transition{Phase: ready, Reason: "AllRequirementsMet", Message: "all requirements found, attempting install"},
+		},
+		"InstallReady": {
+			"installs in this phase, then names the next", good(ready, "AllRequirementsMet", changed),
+			Transition{
+				Phase: installs, Reason: "InstallSucceeded", Message: "waiting for install components to report healthy",
+				Actions: []Action{Install},
+			},
+		},
+		"InstallReadyForeign": {
+			"nothing foreign is taken", good(ready, "AllRequirementsMet", foreign),
+			Transition{
+				Phase: broken, Reason: "InstallComponentFailed", After: reinstallDelay,
+				Message: `install strategy failed: deployment "kettle" exists`,
+			},
+		},
+		"InstallReadyForeignRole": {
+			"neither in the cluster", good(ready, "AllRequirementsMet", liftTaken),
+			Transition{
+				Phase: broken, Reason: "InstallComponentFailed", After: reinstallDelay,
+				Message: `install strategy failed: ClusterRole "x" exists`,
+			},
+		},
+		"InstallReadyAgain": {
+			"a repetition rests first", good(ready, "InstallWaiting", later(-time.Minute+500*time.Millisecond)),
+			Transition{Phase: ready, Reason: "InstallWaiting", Message: "as before", After: 1500 * time.Millisecond},
+		},
+		"InstallingHealthy": {
+			"all is up", good(installs, "InstallSucceeded"),
+			Transition{Phase: succeeded, Reason: "InstallSucceeded", Message: "install strategy completed with no errors"},
+		},
+		"InstallingWaiting": {
+			"looks again when time is up", good(installs, "InstallSucceeded", waiting),
+			Transition{
+				Phase: installs, Reason: "InstallWaiting", Message: "installing: " + unhealthyMessage,
+				After: installTimeout - time.Minute,
+			},
+		},
+		"InstallingChanged": {
+			"a missing or changed Deployment is applied again", good(installs, "InstallWaiting", changed),
+			Transition{Phase: ready, Reason: "InstallWaiting", Message: "installing: missing deployment with name=kettle"},
+		},
+		"InstallingGaveUp": {
+			"progress deadline exceeded", good(installs, "InstallWaiting", gaveUp),
+			Transition{Phase: broken, Reason: "InstallCheckFailed", Message: "install failed: deployment kettle not ready before timeout: x"},
+		},
+		"InstallingTimeout": {
+			"five minutes are over", good(installs, "InstallWaiting", waiting, later(4*time.Minute)),
+			Transition{Phase: broken, Reason: "InstallCheckFailed", Message: "install timeout"},
+		},
+		"SucceededQuiet": {"nothing to do", good(succeeded, "InstallSucceeded"), kept(succeeded, "InstallSucceeded")},
+		"SucceededReplaced": {
+			"a successor has appeared", good(succeeded, "InstallSucceeded", successor(pending), lacking),
+			Transition{Phase: replacing, Reason: "BeingReplaced", Message: "being replaced by csv: kettle.v2"},
+		},
+		"SucceededRequirementsLost": {
+			"something it needs is gone", good(succeeded, "InstallSucceeded", lacking),
+			Transition{Phase: broken, Reason: "RequirementsNotMet", Message: "requirements no longer met"},
+		},
+		"SucceededUnhealthy": {
+			"a Deployment is not available", good(succeeded, "InstallSucceeded", waiting),
+			Transition{Phase: broken, Reason: "ComponentUnhealthy", Message: "installing: " + unhealthyMessage},
+		},
+		"SucceededLift": {
+			"roles are repaired in place", good(succeeded, "InstallSucceeded", liftGone),
+			kept(succeeded, "InstallSucceeded", LiftRoles),
+		},
+		"FailedGroupFits": {
+			"the operator group was the reason and fits now", good(broken, "UnsupportedOperatorGroup"),
+			Transition{Phase: pending, Reason: "RequirementsUnknown", Message: "InstallModes now support target namespaces"},
+		},
+		"FailedSpecRight": {
+			"the spec was the reason and is right now", good(broken, "InstallComponentFailedNoRetry"),
+			Transition{Phase: pending, Reason: "RequirementsUnknown", Message: "requirements not yet checked"},
+		},
+		"FailedRequirements": {
+			"requirements are missing", good(broken, "RequirementsNotMet", lacking),
+			Transition{Phase: pending, Reason: "RequirementsNotMet", Message: "requirements not met"},
+		},
+		"FailedConflictLasts": {
+			"the other owner is still there", good(broken, "OwnerConflict", conflict),
+			Transition{
+				Phase: broken, Reason: "OwnerConflict",
+				Message: "conflicting CRD owner in namespace: cups.example.com is owned by csv pot.v1",
+			},
+		},
+		"FailedHealthy": {
+			"it got well by itself", good(broken, "ComponentUnhealthy"),
+			Transition{Phase: succeeded, Reason: "InstallSucceeded", Message: "install strategy completed with no errors"},
+		},
+		"FailedChanged": {
+			"installing again changes something, so at once", good(broken, "ComponentUnhealthy", changed),
+			Transition{Phase: pending, Reason: "NeedsReinstall", Message: "installing: missing deployment with name=kettle"},
+		},
+		"FailedWaiting": {
+			"installing again changes nothing, so not at once", good(broken, "ComponentUnhealthy", waiting),
+			Transition{Phase: broken, Reason: "ComponentUnhealthy", Message: "as before", After: installTimeout - time.Minute},
+		},
+		"FailedWaitingLong": {
+			"but in the end", good(broken, "InstallCheckFailed", waiting, later(5*time.Minute)),
+			Transition{Phase: pending, Reason: "NeedsReinstall", Message: "installing: " + unhealthyMessage},
+		},
+		"FailedRefused": {
+			"what the API refused is tried after a pause", good(broken, "InstallComponentFailed", changed, later(-30*time.Second)),
+			Transition{Phase: broken, Reason: "InstallComponentFailed", Message: "as before", After: 30 * time.Second},
+		},
+		"ReplacingWaits": {"the new one is not up yet", good(replacing, "BeingReplaced", successor(installs)), kept(replacing, "BeingReplaced")},
+		"ReplacingLeafFirst": {
+			"an older one goes first", good(replacing, "BeingReplaced", successor(succeeded), predecessor(replacing)),
+			kept(replacing, "BeingReplaced"),
+		},
+		"ReplacingDone": {
+			"the new one is up", good(replacing, "BeingReplaced", successor(succeeded), noGroup),
+			Transition{
+				Phase: deleting, Reason: "Replaced",
+				Message: "has been replaced by a newer ClusterServiceVersion that has successfully installed.",
+			},
+		},
+		"ReplacingAlone": {
+			"the new one is gone", good(replacing, "BeingReplaced"),
+			Transition{Phase: pending, Reason: "NeedsReinstall", Message: "the replacement is gone, installing this version again"},
+		},
+		"Deleting": {"goes", good(deleting, "Replaced", successor(succeeded)), kept(deleting, "Replaced", DeleteSelf)},
+		"DeletingAlone": {
+			"the new one went at the last moment", good(deleting, "Replaced"),
+			Transition{Phase: pending, Reason: "NeedsReinstall", Message: "the replacement is gone, installing this version again"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Next(tc.o)); diff != "" {
+				t.Errorf("%s\nNext(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestInstallFailure(t *testing.T) {
+	got := installFailure(errors.New("boom"))
+	want := Transition{Phase: broken, Reason: "InstallComponentFailed", Message: "install strategy failed: boom", After: reinstallDelay}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("installFailure(...): -want, +got:\n%s", diff)
+	}
+}
+
+func allPhases() []operatorsv1alpha1.ClusterServiceVersionPhase {
+	return []operatorsv1alpha1.ClusterServiceVersionPhase{none, pending, ready, installs, succeeded, broken, replacing, deleting, unknown}
+}
+
+func allReasons() []operatorsv1alpha1.ConditionReason {
+	return []operatorsv1alpha1.ConditionReason{
+		"", "RequirementsUnknown", "RequirementsNotMet", "AllRequirementsMet", "OwnerConflict", "InstallComponentFailed",
+		"InstallComponentFailedNoRetry", "InvalidInstallStrategy", "InstallWaiting", "InstallSucceeded", "InstallCheckFailed",
+		"ComponentUnhealthy", "BeingReplaced", "Replaced", "NeedsReinstall", "InvalidInstallModes", "NoTargetNamespaces",
+		"UnsupportedOperatorGroup", "NoOperatorGroup", "TooManyOperatorGroups", "DetectedClusterChange",
+	}
+}
+
+// troubles are all the ways in which an observation can be other than good.
+func troubles() []func(*Observation) {
+	return []func(*Observation){
+		lacking, conflict, foreign, changed, gaveUp, waiting, liftGone, liftTaken, noGroup, twoGroups, freshGroup, bareCSV,
+		targeting(""), targeting(), doubleModes, webhook, apiService, helm, noDeployments, later(10 * time.Minute),
+		predecessor(pending), predecessor(succeeded), predecessor(replacing), predecessor(deleting), predecessor(broken),
+		successor(pending), successor(succeeded), successor(broken), successor(replacing),
+	}
+}
+
+// follow writes a transition as the reconciler would.
+func follow(o *Observation, t Transition) {
+	o.CSV.Status = status(o.CSV.Status, t, o.Requirements, o.Now)
+	for _, a := range t.Actions {
+		switch a {
+		case Annotate:
+			o.CSV.Annotations = groupAnnotations(&o.Groups[0])
+		case Install:
+			o.Components.Stale, o.Lift.Stale = "", false
+		case LiftRoles:
+			o.Lift.Stale = false
+		case DeleteSelf:
+		}
+	}
+	o.Now = o.Now.Add(max(t.After, 0))
+}
+
+// From every phase, whatever was written before and whatever was wrong, an
+// operator whose troubles are over comes to Succeeded.
+func TestNoDeadEnd(t *testing.T) {
+	for _, phase := range allPhases() {
+		for _, reason := range allReasons() {
+			for i, one := range troubles() {
+				for j, two := range troubles()[i:] {
+					bad := good(phase, reason, one, two)
+					follow(&bad, Next(bad))
+					o := good(bad.CSV.Status.Phase, bad.CSV.Status.Reason, later(0))
+					for step := 0; step < 20 && o.CSV.Status.Phase != succeeded; step++ {
+						follow(&o, Next(o))
+					}
+					if o.CSV.Status.Phase != succeeded {
+						t.Fatalf("from %s (%s) with troubles %d and %d: ended in %s (%s: %s)",
+							phase, reason, i, i+j, o.CSV.Status.Phase, o.CSV.Status.Reason, o.CSV.Status.Message)
+					}
+				}
+			}
+		}
+	}
+}
+
+// A replaced version always goes, and nothing but Deleting deletes.
+func TestReplacedGoes(t *testing.T) {
+	for _, reason := range allReasons() {
+		o := good(succeeded, reason, successor(succeeded))
+		var path []operatorsv1alpha1.ClusterServiceVersionPhase
+		for range 3 {
+			next := Next(o)
+			follow(&o, next)
+			path = append(path, next.Phase)
+		}
+		if diff := cmp.Diff([]operatorsv1alpha1.ClusterServiceVersionPhase{replacing, deleting, deleting}, path); diff != "" {
+			t.Errorf("path from Succeeded: -want, +got:\n%s", diff)
+		}
+	}
+}
+
+// Each transition is complete, asks for work only in the phase that names it,
+// and is stable: what does not change is not written again and again.
+func TestTransitionsAreSound(t *testing.T) {
+	workplace := map[Action][]operatorsv1alpha1.ClusterServiceVersionPhase{
+		Install: {ready}, LiftRoles: {succeeded}, DeleteSelf: {deleting},
+		Annotate: {pending, ready, installs, succeeded, broken},
+	}
+	for _, phase := range allPhases() {
+		for _, reason := range allReasons() {
+			for i, one := range troubles() {
+				for _, two := range troubles()[i:] {
+					o := good(phase, reason, one, two)
+					next := Next(o)
+					if next.Phase == none || next.Message == "" || next.After < 0 {
+						t.Fatalf("incomplete transition %+v from %s (%s)", next, phase, reason)
+					}
+					for _, a := range next.Actions {
+						if !slices.Contains(workplace[a], phase) {
+							t.Fatalf("action %s in phase %s", a, phase)
+						}
+					}
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package clusterserviceversion
+
+import (
+	"slices"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+)
+
+func always(Observation) bool { return true }
+
+func not(p func(Observation) bool) func(Observation) bool {
+	return func(o Observation) bool { return !p(o) }
+}
+
+func requirementsMissing(o Observation) bool { return !o.Requirements.Met }
+
+func crdTaken(o Observation) bool { return o.Requirements.CRDConflict != "" }
+
+func healthy(o Observation) bool { return o.Components.Healthy() }
+
+func exhausted(o Observation) bool { return o.Components.Exhausted != "" }
+
+func stale(o Observation) bool { return o.Components.Stale != "" }
+
+func liftStale(o Observation) bool { return o.Lift.Stale }
+
+func foreignObject(o Observation) bool { return o.Components.Foreign != "" || o.Lift.Foreign != "" }
+
+func hasPredecessor(o Observation) bool { return o.Replacement.Predecessor != nil }
+
+func hasSuccessor(o Observation) bool { return o.Replacement.Successor != nil }
+
+func lastSucceeded(o Observation) bool {
+	return o.Replacement.Last.Phase == operatorsv1alpha1.CSVPhaseSucceeded
+}
+
+func predecessorIs(phase operatorsv1alpha1.ClusterServiceVersionPhase) func(Observation) bool {
+	return func(o Observation) bool { return hasPredecessor(o) && o.Replacement.Predecessor.Phase == phase }
+}
+
+func predecessorInTheWay(o Observation) bool {
+	return hasPredecessor(o) &&
+		!predecessorIs(operatorsv1alpha1.CSVPhaseReplacing)(o) &&
+		!predecessorIs(operatorsv1alpha1.CSVPhaseDeleting)(o)
+}
+
+func failedFor(reasons ...operatorsv1alpha1.ConditionReason) func(Observation) bool {
+	return func(o Observation) bool { return slices.Contains(reasons, o.CSV.Status.Reason) }
+}
+
+func inPhaseFor(d time.Duration) func(Observation) bool {
+	return func(o Observation) bool { return timeLeft(o, d) <= 0 }
+}
+
+// cameBack reports whether an installation is to be repeated, and was begun
+// only just now.
+func cameBack(o Observation) bool {
+	return o.CSV.Status.Reason == operatorsv1alpha1.CSVReasonWaiting && timeLeft(o, repeatDelay) > 0
+}
+
+// timeLeft is what is left of d, counted from the last change of phase. A
+// status without that time has not been written by anybody careful; its time
+// is up.
+func timeLeft(o Observation, d time.Duration) time.Duration {
+	since := o.CSV.Status.LastTransitionTime
+	if since == nil {
+		return 0
+	}
+	return d - o.Now.Sub(since.Time)
+}
+
+func reinstallDue(o Observation) bool { return timeLeft(o, reinstallWait(o)) <= 0 }
+
+// reinstallWait is how long a failed installation rests before it is repeated.
+// Repeating one that would change something need not wait, unless it was just
+// that change which the API refused.
+func reinstallWait(o Observation) time.Duration {
+	switch {
+	case o.CSV.Status.Reason == operatorsv1alpha1.CSVReasonComponentFailed:
+		return reinstallDelay
+	case o.Components.Stale != "":
+		return 0
+	default:
+		return installTimeout
+	}
+}
+
+// option completes a transition.
+type option func(*Transition, Observation)
+
+func do(actions ...Action) option {
+	return func(t *Transition, _ Observation) { t.Actions = actions }
+}
+
+func after(d time.Duration) option {
+	return func(t *Transition, _ Observation) { t.After = d }
+}
+
+// remaining asks for another look when d has passed since the last change of
+// phase.
+func remaining(d time.Duration) option {
+	return func(t *Transition, o Observation) { t.After = max(timeLeft(o, d), time.Second) }
+}
+
+func with(t Transition, o Observation, opts ...option) Transition {
+	for _, opt := range opts {
+		opt(&t, o)
+	}
+	return t
+}
+
+// stay keeps the phase as it is.
+func stay(o Observation) Transition {
+	s := o.CSV.Status
+	return Transition{Phase: s.Phase, Reason: s.Reason, Message: s.Message}
+}
+
+func to(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason,
+	message string,
+) func(Observation) Transition {
+	return then(phase, reason, fixed(message))
+}
+
+func then(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason,
+	message func(Observation) string, opts ...option,
+) func(Observation) Transition {
+	return func(o Observation) Transition {
+		return with(Transition{Phase: phase, Reason: reason, Message: message(o)}, o, opts...)
+	}
+}
+
+func fixed(message string) func(Observation) string {
+	return func(Observation) string { return message }
+}
+
+func problem(prefix string) func(Observation) string {
+	return func(o Observation) string { return prefix + o.Components.Problem() }
+}
+
+func foreignMessage(o Observation) string {
+	if o.Components.Foreign != "" {
+		return "install strategy failed: " + o.Components.Foreign
+	}
+	return "install strategy failed: " + o.Lift.Foreign
+}

@@ -1,0 +1,109 @@
+package clusterserviceversion
+
+import (
+	"fmt"
+	"slices"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// progressDeadlineExceeded is the reason by which the Deployment controller
+// says that it has stopped waiting for a rollout.
+const progressDeadlineExceeded = "ProgressDeadlineExceeded"
+
+// components compares what is declared with what is live. For each kind of
+// trouble the first Deployment in declared order speaks.
+func components(csv *operatorsv1alpha1.ClusterServiceVersion, desired []*appsv1.Deployment,
+	live map[string]*appsv1.Deployment, others csvs,
+) Components {
+	var c Components
+	for _, want := range desired {
+		have := live[want.Name]
+		if have == nil {
+			first(&c.Stale, "missing deployment with name="+want.Name)
+			continue
+		}
+		if owner := foreignOwner(csv, have, others); owner != "" {
+			first(&c.Foreign, fmt.Sprintf("deployment %q exists and belongs to %s; delete or rename one of the two", want.Name, owner))
+			continue
+		}
+		if old, now := have.Labels[LabelDeploymentHash], want.Labels[LabelDeploymentHash]; old != now {
+			first(&c.Stale, fmt.Sprintf("deployment %s changed: old hash=%s, new hash=%s", want.Name, old, now))
+			continue
+		}
+		judge(&c, have)
+	}
+	return c
+}
+
+func judge(c *Components, d *appsv1.Deployment) {
+	waiting, exhausted := rollout(d)
+	switch {
+	case exhausted:
+		first(&c.Exhausted, fmt.Sprintf("deployment %s not ready before timeout: %s", d.Name, waiting))
+	case waiting != "":
+		first(&c.Waiting, fmt.Sprintf("waiting for deployment %s to become ready: %s", d.Name, waiting))
+	}
+}
+
+// foreignOwner names the owner of a Deployment that csv must not take over;
+// empty when it may: its own, one of the versions on its chain, or one whose
+// owner is gone.
+func foreignOwner(csv *operatorsv1alpha1.ClusterServiceVersion, d *appsv1.Deployment, others csvs) string {
+	if slices.ContainsFunc(d.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == csv.UID }) {
+		return ""
+	}
+	owner, ok := labelledOwner(d.Labels)
+	if !ok {
+		return "no ClusterServiceVersion"
+	}
+	if owner.Name == csv.Name || others.named(owner.Name) == nil {
+		return ""
+	}
+	for _, relative := range others.chain(csv) {
+		if relative.Name == owner.Name {
+			return ""
+		}
+	}
+	return "csv " + owner.Name
+}
+
+// rollout says what a Deployment is waiting for; empty when it is ready.
+// exhausted is true when the Deployment controller has given up.
+func rollout(d *appsv1.Deployment) (waiting string, exhausted bool) {
+	if d.Generation > d.Status.ObservedGeneration {
+		return fmt.Sprintf("waiting for spec update of deployment %q to be observed...", d.Name), false
+	}
+	if c := deploymentCondition(d, appsv1.DeploymentProgressing); c != nil && c.Reason == progressDeadlineExceeded {
+		return fmt.Sprintf("deployment %q exceeded its progress deadline", d.Name), true
+	}
+	if n := d.Status.Replicas - d.Status.UpdatedReplicas; n > 0 {
+		return fmt.Sprintf("deployment %q waiting for %d outdated replica(s) to be terminated", d.Name, n), false
+	}
+	c := deploymentCondition(d, appsv1.DeploymentAvailable)
+	switch {
+	case c == nil:
+		return fmt.Sprintf("deployment %q not available: it does not report availability yet", d.Name), false
+	case c.Status != corev1.ConditionTrue:
+		return fmt.Sprintf("deployment %q not available: %s", d.Name, c.Message), false
+	}
+	return "", false
+}
+
+func deploymentCondition(d *appsv1.Deployment, kind appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {
+	for i := range d.Status.Conditions {
+		if d.Status.Conditions[i].Type == kind {
+			return &d.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+func first(field *string, message string) {
+	if *field == "" {
+		*field = message
+	}
+}

@@ -1,0 +1,108 @@
+package clusterserviceversion
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// conflictDelay is the pause after a write that met a newer object, long enough
+// for the cache to have seen it.
+const conflictDelay = 50 * time.Millisecond
+
+// reconciler moves ClusterServiceVersions through their phases.
+type reconciler struct {
+	client        client.Client          // cached reads, all writes
+	live          client.Reader          // reads past the cache
+	crds          client.Reader          // CustomResourceDefinitions without schemas
+	mapper        apimeta.RESTMapper     // which APIs are served
+	serverVersion func() (string, error) // of the API server
+	clock         clock.PassiveClock
+	events        events.EventRecorder
+	gauges        gauges
+}
+
+// Reconcile makes at most one transition of one ClusterServiceVersion.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	csv := &operatorsv1alpha1.ClusterServiceVersion{}
+	err := r.client.Get(ctx, req.NamespacedName, csv)
+	if apierrors.IsNotFound(err) {
+		r.gauges.forget(req.NamespacedName)
+		return ctrl.Result{}, nil
+	}
+	if err != nil || isCopied(csv) {
+		return ctrl.Result{}, err
+	}
+	result, err := r.step(ctx, csv)
+	if apierrors.IsConflict(err) || errors.Is(err, errStale) {
+		// Somebody else wrote first; what they wrote is on its way here.
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	}
+	return result, err
+}
+
+func (r *reconciler) step(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (reconcile.Result, error) {
+	if !csv.DeletionTimestamp.IsZero() {
+		return r.finalize(ctx, csv)
+	}
+	if !controllerutil.ContainsFinalizer(csv, Finalizer) {
+		return ctrl.Result{}, r.setFinalizer(ctx, csv, controllerutil.AddFinalizer)
+	}
+	s, err := r.observe(ctx, csv)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	t, err := r.perform(ctx, s, Next(s.Observation))
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: t.After}, r.record(ctx, s, t)
+}
+
+// perform does a transition's actions and returns the transition to write: the
+// one given, or a failure when the API refused an installation. Any other error
+// leaves the phase as it is, and the work is done again.
+func (r *reconciler) perform(ctx context.Context, s *scope, t Transition) (Transition, error) {
+	for _, action := range t.Actions {
+		err := r.act(ctx, action, s)
+		if err != nil && action == Install && refused(err) {
+			return installFailure(err), nil
+		}
+		if err != nil {
+			return t, err
+		}
+	}
+	return t, nil
+}
+
+// record writes the status that follows from a transition, if it differs. An
+// action that changed or deleted the object itself changes no status: the
+// write would meet a newer object.
+func (r *reconciler) record(ctx context.Context, s *scope, t Transition) error {
+	want := status(s.CSV.Status, t, s.Requirements, s.Now)
+	r.gauges.record(s.CSV, t)
+	touched := len(t.Actions) > 0 && (t.Actions[0] == Annotate || t.Actions[0] == DeleteSelf)
+	if touched || equality.Semantic.DeepEqual(want, s.CSV.Status) {
+		return nil
+	}
+	if err := writeStatus(ctx, r.client, s.CSV, want); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if s.CSV.Status.Phase != t.Phase {
+		logf.FromContext(ctx).Info("Changed phase", "from", s.CSV.Status.Phase, "to", t.Phase, "reason", t.Reason)
+	}
+	announce(r.events, s.CSV, t)
+	return nil
+}

@@ -1,0 +1,121 @@
+package clusterserviceversion
+
+import (
+	"cmp"
+	"slices"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+)
+
+// csvs are the ClusterServiceVersions of one namespace, copies left out.
+type csvs []*operatorsv1alpha1.ClusterServiceVersion
+
+// originals drops copied ClusterServiceVersions and orders the rest by name.
+func originals(items []operatorsv1alpha1.ClusterServiceVersion) csvs {
+	var out csvs
+	for i := range items {
+		if !isCopied(&items[i]) {
+			out = append(out, &items[i])
+		}
+	}
+	slices.SortFunc(out, func(a, b *operatorsv1alpha1.ClusterServiceVersion) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// isCopied goes by the label alone: the annotations that would also tell are
+// rewritten by this package.
+func isCopied(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+	_, copied := csv.Labels[operatorsv1alpha1.CopiedLabelKey]
+	return copied
+}
+
+func (c csvs) named(name string) *operatorsv1alpha1.ClusterServiceVersion {
+	for _, csv := range c {
+		if csv.Name == name {
+			return csv
+		}
+	}
+	return nil
+}
+
+// predecessor returns the one that csv replaces, or nil. A
+// ClusterServiceVersion that says it replaces itself replaces nothing.
+func (c csvs) predecessor(csv *operatorsv1alpha1.ClusterServiceVersion) *operatorsv1alpha1.ClusterServiceVersion {
+	if csv.Spec.Replaces == "" || csv.Spec.Replaces == csv.Name {
+		return nil
+	}
+	return c.named(csv.Spec.Replaces)
+}
+
+// successor returns the first by name that replaces csv, or nil. One that is
+// on its way out replaces nobody any more.
+func (c csvs) successor(csv *operatorsv1alpha1.ClusterServiceVersion) *operatorsv1alpha1.ClusterServiceVersion {
+	for _, other := range c {
+		if other.Spec.Replaces == csv.Name && other.Name != csv.Name && other.DeletionTimestamp.IsZero() {
+			return other
+		}
+	}
+	return nil
+}
+
+// walk follows step from csv, csv left out, and ends before it would repeat
+// itself, so a cycle of replaces does not trap it.
+func walk(csv *operatorsv1alpha1.ClusterServiceVersion,
+	step func(*operatorsv1alpha1.ClusterServiceVersion) *operatorsv1alpha1.ClusterServiceVersion,
+) csvs {
+	seen := map[string]bool{csv.Name: true}
+	var path csvs
+	for next := step(csv); next != nil && !seen[next.Name]; next = step(next) {
+		seen[next.Name] = true
+		path = append(path, next)
+	}
+	return path
+}
+
+// chain returns all that csv replaces and all that replace it, directly or not.
+func (c csvs) chain(csv *operatorsv1alpha1.ClusterServiceVersion) csvs {
+	return append(walk(csv, c.predecessor), walk(csv, c.successor)...)
+}
+
+// replacementOf returns csv's place among the others.
+func replacementOf(csv *operatorsv1alpha1.ClusterServiceVersion, others csvs) Replacement {
+	var r Replacement
+	if p := others.predecessor(csv); p != nil {
+		r.Predecessor = neighbour(p)
+	}
+	successors := walk(csv, others.successor)
+	if len(successors) > 0 {
+		r.Successor = neighbour(successors[0])
+		r.Last = neighbour(successors[len(successors)-1])
+	}
+	return r
+}
+
+func neighbour(csv *operatorsv1alpha1.ClusterServiceVersion) *Neighbour {
+	return &Neighbour{Name: csv.Name, Phase: csv.Status.Phase}
+}
+
+// crdConflict says which other ClusterServiceVersion, not on the same chain,
+// owns one of csv's CRDs; empty when none does. The one that was there first
+// keeps it, so that a newcomer cannot bring an operator that works down.
+func crdConflict(csv *operatorsv1alpha1.ClusterServiceVersion, others csvs) string {
+	chain := others.chain(csv)
+	for _, other := range others {
+		if other.UID == csv.UID || slices.Contains(chain, other) || !isOlder(other, csv) {
+			continue
+		}
+		for _, owned := range csv.Spec.CustomResourceDefinitions.Owned {
+			if other.OwnsCRD(owned.Name) {
+				return owned.Name + " is owned by csv " + other.Name
+			}
+		}
+	}
+	return ""
+}
+
+func isOlder(a, b *operatorsv1alpha1.ClusterServiceVersion) bool {
+	if a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.Name < b.Name
+	}
+	return a.CreationTimestamp.Before(&b.CreationTimestamp)
+}

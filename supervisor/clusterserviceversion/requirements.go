@@ -1,0 +1,162 @@
+package clusterserviceversion
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// cluster is what requirements are checked against. Maps hold only what the
+// ClusterServiceVersion names.
+type cluster struct {
+	Version  string // of the API server
+	CRDs     crdsByName
+	APIs     map[schema.GroupVersionKind]bool // served
+	Accounts accountsByName
+	RBAC     rbac
+	Others   csvs
+}
+
+// requirements checks everything that csv needs. The order of the evidence is
+// fixed, so that an unchanged cluster gives an unchanged status.
+func requirements(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) Requirements {
+	statuses := slices.Concat(
+		kubeVersion(csv, c),
+		crds(csv, c),
+		apiServices(csv, c),
+		nativeAPIs(csv, c),
+		serviceAccounts(csv, c),
+	)
+	met := !slices.ContainsFunc(statuses, func(s operatorsv1alpha1.RequirementStatus) bool {
+		return s.Status != operatorsv1alpha1.RequirementStatusReasonPresent
+	})
+	return Requirements{Met: met, Statuses: statuses, CRDConflict: crdConflict(csv, c.Others)}
+}
+
+func kubeVersion(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []operatorsv1alpha1.RequirementStatus {
+	if csv.Spec.MinKubeVersion == "" {
+		return nil
+	}
+	s := operatorsv1alpha1.RequirementStatus{
+		Group:   operatorsv1alpha1.GroupName,
+		Version: operatorsv1alpha1.GroupVersion,
+		Kind:    operatorsv1alpha1.ClusterServiceVersionKind,
+		Name:    csv.Name,
+		Status:  operatorsv1alpha1.RequirementStatusReasonPresentNotSatisfied,
+	}
+	wanted, err := semver.ParseTolerant(csv.Spec.MinKubeVersion)
+	if err != nil {
+		s.Message = fmt.Sprintf("spec.minKubeVersion %q is not a version: %v", csv.Spec.MinKubeVersion, err)
+		return []operatorsv1alpha1.RequirementStatus{s}
+	}
+	// Vendors append their own build to the version of Kubernetes; a version
+	// with a suffix would count as older than the one without.
+	released, _, _ := strings.Cut(strings.TrimPrefix(c.Version, "v"), "-")
+	server, err := semver.ParseTolerant(released)
+	switch {
+	case err != nil:
+		s.Message = fmt.Sprintf("the server's version %q is not a version: %v", c.Version, err)
+	case wanted.GT(server):
+		s.Message = fmt.Sprintf("CSV version requirement not met: minKubeVersion (%s) > server version (%s)",
+			csv.Spec.MinKubeVersion, server)
+	default:
+		s.Status = operatorsv1alpha1.RequirementStatusReasonPresent
+		s.Message = fmt.Sprintf("CSV minKubeVersion (%s) less than server version (%s)", csv.Spec.MinKubeVersion, server)
+	}
+	return []operatorsv1alpha1.RequirementStatus{s}
+}
+
+func crds(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []operatorsv1alpha1.RequirementStatus {
+	var out []operatorsv1alpha1.RequirementStatus
+	for _, description := range csv.GetAllCRDDescriptions() {
+		out = append(out, crdStatus(description, c.CRDs[description.Name]))
+	}
+	return out
+}
+
+func crdStatus(d operatorsv1alpha1.CRDDescription, crd *apiextensionsv1.CustomResourceDefinition) operatorsv1alpha1.RequirementStatus {
+	s := operatorsv1alpha1.RequirementStatus{
+		Group:   apiextensionsv1.GroupName,
+		Version: "v1",
+		Kind:    "CustomResourceDefinition",
+		Name:    d.Name,
+	}
+	if crd == nil {
+		s.Status, s.Message = operatorsv1alpha1.RequirementStatusReasonNotPresent, "CRD is not present"
+		return s
+	}
+	s.UUID = string(crd.UID)
+	switch {
+	case !serves(crd, d.Version):
+		s.Status, s.Message = operatorsv1alpha1.RequirementStatusReasonNotPresent, "CRD version not served"
+	case !established(crd):
+		s.Status = operatorsv1alpha1.RequirementStatusReasonNotAvailable
+		s.Message = "CRD is present but the Established condition is False (not available)"
+	default:
+		s.Status = operatorsv1alpha1.RequirementStatusReasonPresent
+		s.Message = "CRD is present and Established condition is true"
+	}
+	return s
+}
+
+func serves(crd *apiextensionsv1.CustomResourceDefinition, version string) bool {
+	return slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return v.Served && (version == "" || v.Name == version)
+	})
+}
+
+func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	isTrue := func(kind apiextensionsv1.CustomResourceDefinitionConditionType) bool {
+		return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+			return c.Type == kind && c.Status == apiextensionsv1.ConditionTrue
+		})
+	}
+	return isTrue(apiextensionsv1.Established) && isTrue(apiextensionsv1.NamesAccepted)
+}
+
+func apiServices(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []operatorsv1alpha1.RequirementStatus {
+	var out []operatorsv1alpha1.RequirementStatus
+	for _, d := range csv.GetRequiredAPIServiceDescriptions() {
+		s := operatorsv1alpha1.RequirementStatus{
+			Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: d.GetName(),
+			Status: operatorsv1alpha1.RequirementStatusReasonNotPresent, Message: "the API is not served",
+		}
+		if c.APIs[schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind}] {
+			s.Status, s.Message = operatorsv1alpha1.RequirementStatusReasonPresent, "the API is served"
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func nativeAPIs(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []operatorsv1alpha1.RequirementStatus {
+	var out []operatorsv1alpha1.RequirementStatus
+	for _, api := range csv.Spec.NativeAPIs {
+		s := operatorsv1alpha1.RequirementStatus{
+			Group: api.Group, Version: api.Version, Kind: api.Kind, Name: api.Kind,
+			Status: operatorsv1alpha1.RequirementStatusReasonNotPresent, Message: "the native API is not served",
+		}
+		if c.APIs[schema.GroupVersionKind(api)] {
+			s.Status, s.Message = operatorsv1alpha1.RequirementStatusReasonPresent, "the native API is served"
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// namedAPIs returns the kinds whose presence csv requires by discovery.
+func namedAPIs(csv *operatorsv1alpha1.ClusterServiceVersion) []schema.GroupVersionKind {
+	var out []schema.GroupVersionKind
+	for _, api := range csv.Spec.NativeAPIs {
+		out = append(out, schema.GroupVersionKind(api))
+	}
+	for _, d := range csv.GetRequiredAPIServiceDescriptions() {
+		out = append(out, schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind})
+	}
+	return out
+}

@@ -1,0 +1,160 @@
+package clusterserviceversion
+
+import (
+	"fmt"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// reconcileTimeout bounds one reconcile, so that a hanging API call cannot
+// hold a worker for ever.
+const reconcileTimeout = 2 * time.Minute
+
+// Options configures the controller. The zero value works.
+type Options struct {
+	// Clock decides about time limits and gives the times written to status;
+	// the system clock when nil.
+	Clock clock.PassiveClock
+	// Workers is the number of objects reconciled at a time; 4 when zero.
+	Workers int
+	// Metrics is where the metrics are registered; controller-runtime's
+	// registry when nil.
+	Metrics prometheus.Registerer
+}
+
+func (o Options) withDefaults() Options {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Workers <= 0 {
+		o.Workers = 4
+	}
+	if o.Metrics == nil {
+		o.Metrics = metrics.Registry
+	}
+	return o
+}
+
+// Setup adds the controller to a manager whose scheme knows
+// operators.coreos.com/v1alpha1 and v1 and the kinds of Kubernetes itself. It
+// works on the leader alone and fills its caches on standbys too.
+func Setup(mgr ctrl.Manager, o Options) error {
+	o = o.withDefaults()
+	crds, err := newCRDCache(mgr)
+	if err != nil {
+		return err
+	}
+	r, err := newReconciler(mgr, o, crds)
+	if err != nil {
+		return err
+	}
+	m := mapper{reader: mgr.GetClient()}
+	err = ctrl.NewControllerManagedBy(mgr).
+		Named("clusterserviceversion").
+		For(&operatorsv1alpha1.ClusterServiceVersion{}).
+		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, handler.EnqueueRequestsFromMapFunc(m.neighbours)).
+		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(m.inNamespace)).
+		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(m.declaring)).
+		WatchesMetadata(accountMetadata(), handler.EnqueueRequestsFromMapFunc(m.usingAccount)).
+		Watches(&rbacv1.Role{}, handler.EnqueueRequestsFromMapFunc(m.owner)).
+		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(m.owner)).
+		Watches(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(m.owner)).
+		Watches(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(m.owner)).
+		WatchesRawSource(source.Kind(crds, &apiextensionsv1.CustomResourceDefinition{},
+			handler.TypedEnqueueRequestsFromMapFunc[*apiextensionsv1.CustomResourceDefinition, reconcile.Request](m.usingCRD))).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: o.Workers,
+			EnableWarmup:            new(true),
+			ReconciliationTimeout:   reconcileTimeout,
+		}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the ClusterServiceVersion controller: %w", err)
+	}
+	return nil
+}
+
+func newReconciler(mgr ctrl.Manager, o Options, crds cache.Cache) (*reconciler, error) {
+	discover, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("making a discovery client: %w", err)
+	}
+	g, err := newGauges(o.Metrics)
+	if err != nil {
+		return nil, fmt.Errorf("registering the metrics of ClusterServiceVersions: %w", err)
+	}
+	return &reconciler{
+		client: mgr.GetClient(),
+		live:   mgr.GetAPIReader(),
+		crds:   crds,
+		mapper: mgr.GetRESTMapper(),
+		serverVersion: func() (string, error) {
+			info, err := discover.ServerVersion()
+			if err != nil {
+				return "", fmt.Errorf("GET /version: %w", err)
+			}
+			return info.GitVersion, nil
+		},
+		clock:  o.Clock,
+		events: mgr.GetEventRecorder("chandlery-clusterserviceversion"),
+		gauges: g,
+	}, nil
+}
+
+// crdCache is a cache of CustomResourceDefinitions that the manager starts with
+// its other caches, before anything that reads from it.
+type crdCache struct {
+	cache.Cache
+}
+
+// GetCache is how the manager recognizes a cache and waits for it.
+func (c crdCache) GetCache() cache.Cache { return c.Cache }
+
+// newCRDCache makes a cache of CustomResourceDefinitions without their schemas,
+// which are megabytes in all and of no use here. It is not the manager's, where
+// others would find definitions with a part missing.
+func newCRDCache(mgr ctrl.Manager) (cache.Cache, error) {
+	c, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient:       mgr.GetHTTPClient(),
+		Scheme:           mgr.GetScheme(),
+		Mapper:           mgr.GetRESTMapper(),
+		DefaultTransform: withoutSchemas,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the cache of CustomResourceDefinitions: %w", err)
+	}
+	if err := mgr.Add(crdCache{c}); err != nil {
+		return nil, fmt.Errorf("adding the cache of CustomResourceDefinitions: %w", err)
+	}
+	return c, nil
+}
+
+func withoutSchemas(obj any) (any, error) {
+	crd, ok := obj.(*apiextensionsv1.CustomResourceDefinition)
+	if !ok {
+		return obj, nil
+	}
+	crd.ManagedFields = nil
+	crd.Annotations = nil
+	crd.Spec.Conversion = nil
+	for i := range crd.Spec.Versions {
+		v := crd.Spec.Versions[i]
+		crd.Spec.Versions[i] = apiextensionsv1.CustomResourceDefinitionVersion{Name: v.Name, Served: v.Served, Storage: v.Storage}
+	}
+	return crd, nil
+}

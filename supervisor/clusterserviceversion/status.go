@@ -1,0 +1,49 @@
+package clusterserviceversion
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// status returns the status after a transition. The history of conditions
+// grows only when phase or reason change, and keeps the newest twenty.
+func status(before operatorsv1alpha1.ClusterServiceVersionStatus, t Transition, r Requirements,
+	now time.Time,
+) operatorsv1alpha1.ClusterServiceVersionStatus {
+	scratch := operatorsv1alpha1.ClusterServiceVersion{Status: *before.DeepCopy()}
+	// The API keeps whole seconds; finer times would make each comparison with
+	// what was read back a difference.
+	at := metav1.NewTime(now.Truncate(time.Second))
+	if before.Phase != t.Phase || before.Reason != t.Reason || before.Message != t.Message {
+		scratch.SetPhase(t.Phase, t.Reason, t.Message, &at)
+	}
+	if !equality.Semantic.DeepEqual(before.RequirementStatus, r.Statuses) {
+		scratch.SetRequirementStatus(r.Statuses)
+		scratch.Status.LastUpdateTime = &at
+	}
+	return scratch.Status
+}
+
+// writeStatus stores a status as a patch of the status alone, so that specs
+// with large icons and examples do not travel. The optimistic lock makes the
+// write fail when anybody, another supervisor above all, wrote since csv was
+// read: lists in a merge patch are replaced as a whole, and a phase must follow
+// from the one before it.
+func writeStatus(ctx context.Context, c client.Client, csv *operatorsv1alpha1.ClusterServiceVersion,
+	want operatorsv1alpha1.ClusterServiceVersionStatus,
+) error {
+	meta := metav1.ObjectMeta{Namespace: csv.Namespace, Name: csv.Name, ResourceVersion: csv.ResourceVersion}
+	base := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta, Status: csv.Status}
+	changed := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta, Status: want}
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := c.Status().Patch(ctx, changed, patch, client.FieldOwner(FieldManager)); err != nil {
+		return fmt.Errorf("writing phase %s of ClusterServiceVersion %s/%s: %w", want.Phase, csv.Namespace, csv.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,209 @@
+package suite_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/onsi/gomega"
+	"github.com/operator-framework/api/crds"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/chandlery/chandlery/supervisor/clusterserviceversion"
+	"github.com/chandlery/chandlery/supervisor/operatorgroup"
+	"github.com/chandlery/chandlery/test/controlplane"
+)
+
+// patience is how long an expected state may take to come about.
+const patience = 60 * time.Second
+
+func TestMain(m *testing.M) {
+	handler := slog.DiscardHandler
+	if os.Getenv("CHANDLERY_TEST_LOGS") != "" {
+		handler = slog.NewTextHandler(os.Stderr, nil)
+	}
+	logf.SetLogger(logr.FromSlogHandler(handler))
+	os.Exit(controlplane.Main(m, controlplane.Options{}, installCRDs))
+}
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, operatorsv1.AddToScheme, operatorsv1alpha1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			panic(err)
+		}
+	}
+	return scheme
+}
+
+// installCRDs applies the kinds of the API server-side, the way an installation
+// does.
+func installCRDs(ctx context.Context, cp *controlplane.ControlPlane) error {
+	c, err := client.New(cp.Config(), client.Options{Scheme: newScheme()})
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	for _, crd := range []*apiextensionsv1.CustomResourceDefinition{
+		crds.CatalogSource(), crds.ClusterServiceVersion(), crds.InstallPlan(), crds.OLMConfig(),
+		crds.Operator(), crds.OperatorCondition(), crds.OperatorGroup(), crds.Subscription(),
+	} {
+		if err := applyCRD(ctx, c, crd); err != nil {
+			return err
+		}
+	}
+	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		groups, csvs := &operatorsv1.OperatorGroupList{}, &operatorsv1alpha1.ClusterServiceVersionList{}
+		return c.List(ctx, groups) == nil && c.List(ctx, csvs) == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the kinds to be served: %w", err)
+	}
+	return nil
+}
+
+func applyCRD(ctx context.Context, c client.Client, crd *apiextensionsv1.CustomResourceDefinition) error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
+	if err != nil {
+		return fmt.Errorf("converting CRD %s: %w", crd.Name, err)
+	}
+	delete(content, "status")
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	u := &unstructured.Unstructured{Object: content}
+	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("test"), client.ForceOwnership); err != nil {
+		return fmt.Errorf("applying CRD %s: %w", crd.Name, err)
+	}
+	return nil
+}
+
+// world is a test's view of the cluster.
+type world struct {
+	client.Client
+	*gomega.WithT
+
+	t         *testing.T
+	namespace string
+}
+
+// newWorld makes a namespace and a client for one test.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	c, err := client.New(controlplane.Get(t).Config(), client.Options{Scheme: newScheme()})
+	if err != nil {
+		t.Fatalf("making a client: %v", err)
+	}
+	return &world{Client: c, WithT: gomega.NewWithT(t), t: t, namespace: controlplane.Namespace(t)}
+}
+
+// supervise runs both controllers until the test ends or the returned function
+// is called, which waits for their end.
+func (w *world) supervise() (stop func()) {
+	w.t.Helper()
+	mgr, err := ctrl.NewManager(controlplane.Get(w.t).Config(), ctrl.Options{
+		Scheme:     newScheme(),
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	})
+	if err != nil {
+		w.t.Fatalf("making a manager: %v", err)
+	}
+	if err := operatorgroup.Setup(mgr, operatorgroup.Options{}); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := clusterserviceversion.Setup(mgr, clusterserviceversion.Options{}); err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-done; err != nil {
+			w.t.Errorf("the manager ended with: %v", err)
+		}
+	}
+	w.t.Cleanup(stop)
+	return stop
+}
+
+func (w *world) create(objects ...client.Object) {
+	w.t.Helper()
+	for _, obj := range objects {
+		if err := w.Create(w.t.Context(), obj); err != nil {
+			w.t.Fatalf("creating %T %s: %v", obj, obj.GetName(), err)
+		}
+	}
+}
+
+func (w *world) csv(name string) *operatorsv1alpha1.ClusterServiceVersion {
+	csv := &operatorsv1alpha1.ClusterServiceVersion{}
+	if err := w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, csv); err != nil {
+		csv.Status.Message = err.Error()
+	}
+	return csv
+}
+
+// reaches waits until a ClusterServiceVersion is in a phase for a reason.
+func (w *world) reaches(name string, phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason) *operatorsv1alpha1.ClusterServiceVersion {
+	w.t.Helper()
+	var csv *operatorsv1alpha1.ClusterServiceVersion
+	w.Eventually(func(g gomega.Gomega) {
+		csv = w.csv(name)
+		g.Expect(csv.Status.Phase).To(gomega.Equal(phase), "%s %s", csv.Status.Reason, csv.Status.Message)
+		g.Expect(csv.Status.Reason).To(gomega.Equal(reason), csv.Status.Message)
+	}).WithTimeout(patience).WithPolling(50 * time.Millisecond).Should(gomega.Succeed())
+	return csv
+}
+
+func (w *world) succeeds(name string) *operatorsv1alpha1.ClusterServiceVersion {
+	w.t.Helper()
+	return w.reaches(name, operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVReasonInstallSuccessful)
+}
+
+// gone waits until an object is no longer there.
+func (w *world) gone(obj client.Object) {
+	w.t.Helper()
+	w.Eventually(func() error {
+		err := w.Get(w.t.Context(), client.ObjectKeyFromObject(obj), obj)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err == nil {
+			return fmt.Errorf("%T %s is still there", obj, obj.GetName())
+		}
+		return nil
+	}).WithTimeout(patience).WithPolling(50 * time.Millisecond).Should(gomega.Succeed())
+}
+
+// phases lists the phases in a ClusterServiceVersion's history, repetitions
+// left out.
+func phases(csv *operatorsv1alpha1.ClusterServiceVersion) []operatorsv1alpha1.ClusterServiceVersionPhase {
+	var out []operatorsv1alpha1.ClusterServiceVersionPhase
+	for _, c := range csv.Status.Conditions {
+		if len(out) == 0 || out[len(out)-1] != c.Phase {
+			out = append(out, c.Phase)
+		}
+	}
+	return out
+}

@@ -1,0 +1,105 @@
+package clusterserviceversion
+
+import (
+	"context"
+	"slices"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// mapper says which ClusterServiceVersions an event concerns. A failing read of
+// the cache concerns none; it only fails while the cache is being stopped.
+type mapper struct {
+	reader client.Reader
+}
+
+// selected returns the ClusterServiceVersions, copies left out, that keep says
+// yes to.
+func (m mapper) selected(ctx context.Context, keep func(*operatorsv1alpha1.ClusterServiceVersion) bool,
+	opts ...client.ListOption,
+) []reconcile.Request {
+	var list operatorsv1alpha1.ClusterServiceVersionList
+	if err := m.reader.List(ctx, &list, append(opts, readOnly)...); err != nil {
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, csv := range originals(list.Items) {
+		if keep(csv) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(csv)})
+		}
+	}
+	return requests
+}
+
+// neighbours maps a ClusterServiceVersion to those on its chain, each of which
+// may be waiting for it, and to those that own one of the same CRDs. It is
+// there for deleted ones too, which are no longer in the cache.
+func (m mapper) neighbours(ctx context.Context, obj client.Object) []reconcile.Request {
+	csv, ok := obj.(*operatorsv1alpha1.ClusterServiceVersion)
+	if !ok || isCopied(csv) {
+		return nil
+	}
+	var list operatorsv1alpha1.ClusterServiceVersionList
+	if err := m.reader.List(ctx, &list, client.InNamespace(csv.Namespace), readOnly); err != nil {
+		return nil
+	}
+	others := originals(list.Items)
+	chain := others.chain(csv)
+	var requests []reconcile.Request
+	for _, other := range others {
+		shares := slices.ContainsFunc(csv.Spec.CustomResourceDefinitions.Owned,
+			func(d operatorsv1alpha1.CRDDescription) bool { return other.OwnsCRD(d.Name) })
+		if other.Name != csv.Name && (shares || slices.Contains(chain, other)) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(other)})
+		}
+	}
+	return requests
+}
+
+// inNamespace maps an object to all ClusterServiceVersions of its namespace.
+func (m mapper) inNamespace(ctx context.Context, obj client.Object) []reconcile.Request {
+	return m.selected(ctx, func(*operatorsv1alpha1.ClusterServiceVersion) bool { return true },
+		client.InNamespace(obj.GetNamespace()))
+}
+
+// declaring maps a Deployment to the ClusterServiceVersions that declare one of
+// its name: its owner, and any that it stands in the way of.
+func (m mapper) declaring(ctx context.Context, obj client.Object) []reconcile.Request {
+	return m.selected(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+		return slices.ContainsFunc(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs,
+			func(d operatorsv1alpha1.StrategyDeploymentSpec) bool { return d.Name == obj.GetName() })
+	}, client.InNamespace(obj.GetNamespace()))
+}
+
+// usingAccount maps a ServiceAccount to the ClusterServiceVersions that ask for
+// permissions for it.
+func (m mapper) usingAccount(ctx context.Context, obj client.Object) []reconcile.Request {
+	return m.selected(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+		return accountNeeds(csv)[obj.GetName()] != nil
+	}, client.InNamespace(obj.GetNamespace()))
+}
+
+// owner maps an object to the ClusterServiceVersion that its labels name.
+func (m mapper) owner(_ context.Context, obj client.Object) []reconcile.Request {
+	owner, ok := labelledOwner(obj.GetLabels())
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: owner}}
+}
+
+// usingCRD maps a CustomResourceDefinition to the ClusterServiceVersions that
+// own or require it.
+func (m mapper) usingCRD(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) []reconcile.Request {
+	return m.selected(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+		return names(csv.Spec.CustomResourceDefinitions.Owned, crd.Name) ||
+			names(csv.Spec.CustomResourceDefinitions.Required, crd.Name)
+	})
+}
+
+func names(descriptions []operatorsv1alpha1.CRDDescription, name string) bool {
+	return slices.ContainsFunc(descriptions, func(d operatorsv1alpha1.CRDDescription) bool { return d.Name == name })
+}

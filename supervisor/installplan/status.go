@@ -1,0 +1,62 @@
+package installplan
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/supervisor/event"
+)
+
+// setInstalled sets the condition Installed: true without a reason, else false
+// with it. A condition that says the same as before keeps its times.
+func setInstalled(p *operatorsv1alpha1.InstallPlan, reason operatorsv1alpha1.InstallPlanConditionReason, message string, now metav1.Time) {
+	wanted := operatorsv1alpha1.ConditionMet(operatorsv1alpha1.InstallPlanInstalled, &now)
+	if reason != "" {
+		wanted = operatorsv1alpha1.ConditionFailed(operatorsv1alpha1.InstallPlanInstalled, reason, message, &now)
+	}
+	current := p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled)
+	if current.Status == wanted.Status && current.Reason == wanted.Reason && current.Message == wanted.Message {
+		return
+	}
+	p.Status.SetCondition(wanted)
+}
+
+// passCheck removes the condition that kept a plan from being executed; what
+// comes of the execution is not known yet.
+func passCheck(p *operatorsv1alpha1.InstallPlan) {
+	p.Status.Conditions = slices.DeleteFunc(p.Status.Conditions, func(c operatorsv1alpha1.InstallPlanCondition) bool {
+		return c.Type == operatorsv1alpha1.InstallPlanInstalled && c.Reason == operatorsv1alpha1.InstallPlanReasonInstallCheckFailed
+	})
+}
+
+// writeStatus writes the status when it says something new. The write carries
+// the version that was read: the list of steps is replaced as a whole, and a
+// leader that has been replaced must not write over its successor's.
+func (r *Reconciler) writeStatus(ctx context.Context, before, after *operatorsv1alpha1.InstallPlan) error {
+	if equality.Semantic.DeepEqual(before.Status, after.Status) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.client.Status().Patch(ctx, after, patch); err != nil {
+		return fmt.Errorf("writing the status of InstallPlan %s/%s: %w", after.Namespace, after.Name, err)
+	}
+	if before.Status.Phase == after.Status.Phase {
+		return nil
+	}
+	log.FromContext(ctx).Info("Moved plan to phase", "phase", after.Status.Phase, "from", before.Status.Phase, "steps", len(after.Status.Plan))
+	transitions.WithLabelValues(string(after.Status.Phase)).Inc()
+	kind, message := corev1.EventTypeNormal, fmt.Sprintf("%d steps", len(after.Status.Plan))
+	if after.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed {
+		kind, message = corev1.EventTypeWarning, after.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled).Message
+	}
+	r.recorder.Eventf(after, nil, kind, string(after.Status.Phase), "Install", "%s", event.Note(message))
+	return nil
+}

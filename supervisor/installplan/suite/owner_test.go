@@ -1,0 +1,71 @@
+package suite_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// TestNothingIsLeftOfAVersionThatIsDeletedMidway deletes the version, which its
+// finalizer holds, just before an object outside its namespace is applied.
+func TestNothingIsLeftOfAVersionThatIsDeletedMidway(t *testing.T) {
+	for _, kind := range []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding"} {
+		t.Run(kind, func(t *testing.T) {
+			w := newWorld(t)
+			w.create(w.group("group"))
+			csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "lamp.v1"}}
+			var once sync.Once
+			w.beforeApply = func(next string) {
+				if next == kind {
+					once.Do(func() {
+						if err := w.Delete(t.Context(), csv); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+			}
+			b := w.bundle()
+			b.Objects[0] = strings.Replace(b.Objects[0], `"permissions"`, `"clusterPermissions"`, 1)
+			w.plan(b, true, plan.MaxInline)
+			w.supervise(time.Hour)
+			w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
+				return p.Status.Phase == working && strings.Contains(p.Status.Message, "lamp.v1 is being deleted before its plan was done; starting over")
+			})
+			if kind == "ClusterRoleBinding" {
+				// What was there when the deletion began is the finalizer's business.
+				if err := w.DeleteAllOf(t.Context(), &rbacv1.ClusterRole{}, client.MatchingLabels(plan.OwnerLabels("lamp.v1", w.namespace))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.outside(0)
+			// Its own controller, which lets it go, does not run here.
+			if err := w.Patch(t.Context(), csv, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+				t.Fatal(err)
+			}
+			w.reaches(complete)
+			w.outside(2)
+		})
+	}
+}
+
+// outside waits until a version owns a number of cluster-scoped objects.
+func (w *world) outside(want int) {
+	w.t.Helper()
+	w.Eventually(func(g gomega.Gomega) {
+		owned := client.MatchingLabels(plan.OwnerLabels("lamp.v1", w.namespace))
+		roles, bindings := &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}
+		g.Expect(w.List(w.t.Context(), roles, owned)).To(gomega.Succeed())
+		g.Expect(w.List(w.t.Context(), bindings, owned)).To(gomega.Succeed())
+		g.Expect(len(roles.Items) + len(bindings.Items)).To(gomega.Equal(want))
+	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+}

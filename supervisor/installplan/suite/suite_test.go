@@ -1,0 +1,245 @@
+package suite_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/onsi/gomega"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/installplan"
+	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/test/controlplane"
+)
+
+const (
+	// patience is how long an expected state may take to come about.
+	patience = 60 * time.Second
+	polling  = 20 * time.Millisecond
+)
+
+func TestMain(m *testing.M) {
+	handler := slog.DiscardHandler
+	if os.Getenv("CHANDLERY_TEST_LOGS") != "" {
+		handler = slog.NewTextHandler(os.Stderr, nil)
+	}
+	logf.SetLogger(logr.FromSlogHandler(handler))
+	os.Exit(controlplane.Main(m, controlplane.Options{Nodes: -1}, func(ctx context.Context, cp *controlplane.ControlPlane) error {
+		return supervisor.InstallCRDs(ctx, cp.Config(), io.Discard)
+	}))
+}
+
+// shelf is a catalog in memory.
+type shelf struct{ bundles sync.Map }
+
+func (s *shelf) put(b plan.Bundle) { s.bundles.Store(b.Name, b) }
+
+func (s *shelf) Bundle(_ context.Context, _ types.NamespacedName, _, _, name string) (plan.Bundle, error) {
+	found, _ := s.bundles.Load(name)
+	b, ok := found.(plan.Bundle)
+	if !ok {
+		return b, fmt.Errorf("reading bundle %s: %w", name, context.DeadlineExceeded)
+	}
+	return b, nil
+}
+
+// world is a test's view of the cluster.
+type world struct {
+	client.Client
+	*gomega.WithT
+
+	t         *testing.T
+	namespace string
+	shelf     *shelf
+	// beforeApply is told the kind of each object that the controller is about
+	// to apply.
+	beforeApply func(kind string)
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	scheme, err := supervisor.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(controlplane.Get(t).Config(), client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &world{Client: c, WithT: gomega.NewWithT(t), t: t, namespace: controlplane.Namespace(t), shelf: &shelf{}, beforeApply: func(string) {}}
+}
+
+// newClient is the client of the controller.
+func (w *world) newClient(cfg *rest.Config, options client.Options) (client.Client, error) {
+	c, err := client.NewWithWatch(cfg, options)
+	if err != nil {
+		return nil, err
+	}
+	return interceptor.NewClient(c, interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, object runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			if kinded, ok := object.(interface{ GetKind() string }); ok {
+				w.beforeApply(kinded.GetKind())
+			}
+			return c.Apply(ctx, object, opts...)
+		},
+	}), nil
+}
+
+// supervise runs the controller until the test ends or stop is called, which
+// waits for its end.
+func (w *world) supervise(retryTimeout time.Duration) (stop func()) {
+	w.t.Helper()
+	mgr, err := ctrl.NewManager(controlplane.Get(w.t).Config(), ctrl.Options{
+		Scheme:     w.Scheme(),
+		NewClient:  w.newClient,
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{w.namespace: {}}},
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := installplan.Setup(mgr, installplan.Options{Bundles: w.shelf, RetryTimeout: retryTimeout, Concurrency: 1}); err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-done; err != nil {
+			w.t.Errorf("the manager ended with: %v", err)
+		}
+	}
+	w.t.Cleanup(stop)
+	return stop
+}
+
+func (w *world) create(objects ...client.Object) {
+	w.t.Helper()
+	for _, object := range objects {
+		if err := w.Create(w.t.Context(), object); err != nil {
+			w.t.Fatalf("creating %T %s: %v", object, object.GetName(), err)
+		}
+	}
+}
+
+func (w *world) group(name string) *operatorsv1.OperatorGroup {
+	return &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+}
+
+// bundle is a bundle whose objects bear the namespace's name where they have no
+// namespace, so that tests do not meet.
+func (w *world) bundle(objects ...string) plan.Bundle {
+	csv := `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"lamp.v1"},
+		"spec":{"displayName":"Lamp","version":"1.0.0","install":{"strategy":"deployment","spec":{"deployments":[],
+		"permissions":[{"serviceAccountName":"lamp","rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]}]}}}}`
+	return plan.Bundle{
+		Name: "lamp.v1", Package: "lamp", Channel: "stable", Catalog: types.NamespacedName{Namespace: "olm", Name: "shop"},
+		Objects: append([]string{csv}, objects...),
+	}
+}
+
+func (w *world) crd(kind string) string {
+	plural := kind + "s." + w.namespace + ".example"
+	return fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":%q},"spec":{"group":%q,"scope":"Namespaced",
+		"names":{"plural":%q,"kind":%q},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`,
+		plural, w.namespace+".example", kind+"s", kind)
+}
+
+const settings = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings"},"data":{"a":"b"}}`
+
+// plan makes the plan of a bundle the way its maker does.
+func (w *world) plan(b plan.Bundle, approved bool, inline int) {
+	w.t.Helper()
+	steps, err := plan.Steps(w.namespace, b)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := plan.Externalize(steps, b, inline); err != nil {
+		w.t.Fatal(err)
+	}
+	p := &operatorsv1alpha1.InstallPlan{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "install-lamp"},
+		Spec:       operatorsv1alpha1.InstallPlanSpec{ClusterServiceVersionNames: []string{b.Name}, Approval: operatorsv1alpha1.ApprovalManual, Approved: approved},
+	}
+	w.create(p)
+	p.Status = operatorsv1alpha1.InstallPlanStatus{Phase: operatorsv1alpha1.InstallPlanPhasePlanning, CatalogSources: []string{"shop"}, Plan: steps}
+	if err := w.Status().Update(w.t.Context(), p); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) read() *operatorsv1alpha1.InstallPlan {
+	p := &operatorsv1alpha1.InstallPlan{}
+	if err := w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "install-lamp"}, p); err != nil {
+		p.Status.Message = err.Error()
+	}
+	return p
+}
+
+// becomes waits until the plan is as wanted, and gives it.
+func (w *world) becomes(holds func(*operatorsv1alpha1.InstallPlan) bool) *operatorsv1alpha1.InstallPlan {
+	w.t.Helper()
+	var p *operatorsv1alpha1.InstallPlan
+	w.Eventually(func() bool {
+		p = w.read()
+		return holds(p)
+	}).WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue(), func() string {
+		return fmt.Sprintf("phase %q, message %q, conditions %+v", p.Status.Phase, p.Status.Message, p.Status.Conditions)
+	})
+	return p
+}
+
+func (w *world) reaches(phase operatorsv1alpha1.InstallPlanPhase) *operatorsv1alpha1.InstallPlan {
+	w.t.Helper()
+	return w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool { return p.Status.Phase == phase })
+}
+
+func installed(p *operatorsv1alpha1.InstallPlan) operatorsv1alpha1.InstallPlanCondition {
+	return p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled)
+}
+
+// statuses lists the steps as kind=status.
+func statuses(p *operatorsv1alpha1.InstallPlan) []string {
+	var list []string
+	for _, s := range p.Status.Plan {
+		list = append(list, s.Resource.Kind+"="+string(s.Status))
+	}
+	return list
+}
+
+func (w *world) settings() *corev1.ConfigMap {
+	w.t.Helper()
+	found := &corev1.ConfigMap{}
+	if err := w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "settings"}, found); err != nil {
+		w.t.Fatal(err)
+	}
+	return found
+}

@@ -1,0 +1,169 @@
+package supervisor
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/clock"
+)
+
+// ErrNotLeading is the error of a write by a process that does not lead, or
+// cannot know that it still does.
+var ErrNotLeading = errors.New("this process does not lead, so that it must not write")
+
+// ErrDeposed says that another process leads though this one had not stopped.
+var ErrDeposed = errors.New("another process leads now")
+
+// fence keeps a process from writing unless it leads. Leader election alone does
+// not: a process that was frozen, or cut off, believes for a while that it still
+// leads, and what it writes then comes from a world that is gone.
+//
+// The fence is open only while the last renewal of the Lease is younger than the
+// renew deadline. A standby waits longer than that (the lease duration) before
+// it takes over, so that the two never write at the same time.
+type fence struct {
+	clock    clock.PassiveClock
+	lifetime time.Duration
+	// depose ends the run of the process; called at most once.
+	depose context.CancelCauseFunc
+
+	mu sync.Mutex
+	// renewed is when the last renewal that succeeded was begun; zero while the
+	// process does not lead. Its monotonic reading goes on while the process is
+	// frozen.
+	renewed time.Time
+	lost    bool
+}
+
+// open says whether the process may write now.
+func (f *fence) open() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.lost && !f.renewed.IsZero() && f.clock.Since(f.renewed) < f.lifetime
+}
+
+// renew records a renewal that was begun at a time.
+func (f *fence) renew(begun time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.renewed = begun
+}
+
+// release records that the process gave up the lead by itself.
+func (f *fence) release() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.renewed = time.Time{}
+}
+
+// lose records that the lead was taken away and ends the run. A process that
+// does not lead has nothing to lose.
+func (f *fence) lose(how string) {
+	f.mu.Lock()
+	leading := !f.renewed.IsZero() && !f.lost
+	f.lost = f.lost || leading
+	f.mu.Unlock()
+	if leading {
+		f.depose(fmt.Errorf("%w: %s", ErrDeposed, how))
+	}
+}
+
+// guard refuses requests that change something while the fence is closed.
+func (f *fence) guard(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		switch req.Method {
+		case http.MethodGet, http.MethodHead, http.MethodOptions:
+		default:
+			if !f.open() {
+				return nil, errors.Join(fmt.Errorf("%s %s: %w", req.Method, req.URL.Path, ErrNotLeading), closeBody(req))
+			}
+		}
+		return next.RoundTrip(req)
+	})
+}
+
+// closeBody does what a RoundTripper has to do with a request that it refuses.
+func closeBody(req *http.Request) error {
+	if req.Body == nil {
+		return nil
+	}
+	return req.Body.Close()
+}
+
+// roundTripper makes a function an http.RoundTripper.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip calls the function.
+func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }
+
+// fencedLock is a Lease that tells a fence what becomes of it.
+type fencedLock struct {
+	resourcelock.Interface
+
+	fence *fence
+}
+
+// Create makes the Lease.
+func (l *fencedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	begun := l.fence.clock.Now()
+	err := l.Interface.Create(ctx, record)
+	l.note(record, begun, err)
+	return err //nolint:wrapcheck // leader election looks at the API's own error
+}
+
+// Update takes, renews or releases the Lease.
+func (l *fencedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if record.HolderIdentity != l.Identity() {
+		// What is released must not be written under any more, whether or not the
+		// release itself gets through.
+		l.fence.release()
+	}
+	begun := l.fence.clock.Now()
+	err := l.Interface.Update(ctx, record)
+	l.note(record, begun, err)
+	return err //nolint:wrapcheck // leader election looks at the API's own error
+}
+
+// Get reads the Lease, and with it whether somebody else has it.
+func (l *fencedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	switch {
+	case apierrors.IsNotFound(err):
+		l.fence.lose("the Lease is gone")
+	case err == nil && record.HolderIdentity != "" && record.HolderIdentity != l.Identity():
+		l.fence.lose("the Lease is held by " + record.HolderIdentity)
+	}
+	return record, raw, err //nolint:wrapcheck // leader election looks at the API's own error
+}
+
+func (l *fencedLock) note(record resourcelock.LeaderElectionRecord, begun time.Time, err error) {
+	if err == nil && record.HolderIdentity == l.Identity() {
+		l.fence.renew(begun)
+	}
+}
+
+// uniqueIdentity adds to a name what no other process has, so that two processes
+// that were given the same name do not both take the Lease for theirs.
+func uniqueIdentity(name string) string {
+	var suffix [4]byte
+	// It never fails: https://pkg.go.dev/crypto/rand#Read.
+	_, _ = rand.Read(suffix[:])
+	return name + "_" + hex.EncodeToString(suffix[:])
+}
+
+// IdentityOf gives the --identity of the process that holds a Lease.
+func IdentityOf(holder string) string {
+	if i := strings.LastIndex(holder, "_"); i >= 0 {
+		return holder[:i]
+	}
+	return holder
+}

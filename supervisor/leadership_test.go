@@ -1,0 +1,185 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	testingclock "k8s.io/utils/clock/testing"
+)
+
+// fakeLock is a Lease that says what the test wants.
+type fakeLock struct {
+	resourcelock.Interface
+
+	holder string
+	err    error
+}
+
+func (l *fakeLock) Identity() string { return "me" }
+
+func (l *fakeLock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	return &resourcelock.LeaderElectionRecord{HolderIdentity: l.holder}, nil, l.err
+}
+
+func (l *fakeLock) Create(context.Context, resourcelock.LeaderElectionRecord) error { return l.err }
+
+func (l *fakeLock) Update(context.Context, resourcelock.LeaderElectionRecord) error { return l.err }
+
+func TestFence(t *testing.T) {
+	mine, nobodys := resourcelock.LeaderElectionRecord{HolderIdentity: "me"}, resourcelock.LeaderElectionRecord{}
+	errBoom := errors.New("boom")
+	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "leases"}, LeaseName)
+	for name, tt := range map[string]struct {
+		reason  string
+		history func(context.Context, *fencedLock, *fakeLock, *testingclock.FakePassiveClock)
+		open    bool
+		deposed bool
+	}{
+		"Standby": {
+			reason: "a process that never led may not write, and is not ended when another one leads",
+			history: func(ctx context.Context, l *fencedLock, lease *fakeLock, _ *testingclock.FakePassiveClock) {
+				lease.holder = "other"
+				_, _, _ = l.Get(ctx)
+			},
+		},
+		"Leading": {
+			reason: "the one that took the Lease may",
+			history: func(ctx context.Context, l *fencedLock, _ *fakeLock, _ *testingclock.FakePassiveClock) {
+				_ = l.Create(ctx, mine)
+			},
+			open: true,
+		},
+		"RenewalFails": {
+			reason: "a renewal that failed counts for nothing",
+			history: func(ctx context.Context, l *fencedLock, lease *fakeLock, clock *testingclock.FakePassiveClock) {
+				_ = l.Update(ctx, mine)
+				lease.err = errBoom
+				clock.SetTime(clock.Now().Add(6 * time.Second))
+				_ = l.Update(ctx, mine)
+				clock.SetTime(clock.Now().Add(5 * time.Second))
+			},
+		},
+		"Renewed": {
+			reason: "one that succeeded does",
+			history: func(ctx context.Context, l *fencedLock, _ *fakeLock, clock *testingclock.FakePassiveClock) {
+				_ = l.Update(ctx, mine)
+				clock.SetTime(clock.Now().Add(6 * time.Second))
+				_ = l.Update(ctx, mine)
+				clock.SetTime(clock.Now().Add(5 * time.Second))
+			},
+			open: true,
+		},
+		"Frozen": {
+			reason: "a process that was frozen for longer than the deadline may not write when it comes back",
+			history: func(ctx context.Context, l *fencedLock, _ *fakeLock, clock *testingclock.FakePassiveClock) {
+				_ = l.Update(ctx, mine)
+				clock.SetTime(clock.Now().Add(10 * time.Second))
+			},
+		},
+		"Taken": {
+			reason: "one that sees another holder is over, and a late renewal does not change that",
+			history: func(ctx context.Context, l *fencedLock, lease *fakeLock, _ *testingclock.FakePassiveClock) {
+				_ = l.Update(ctx, mine)
+				lease.holder = "other"
+				_, _, _ = l.Get(ctx)
+				_ = l.Update(ctx, mine)
+			},
+			deposed: true,
+		},
+		"Deleted": {
+			reason: "so is one whose Lease is gone",
+			history: func(ctx context.Context, l *fencedLock, lease *fakeLock, _ *testingclock.FakePassiveClock) {
+				_ = l.Update(ctx, mine)
+				lease.err = gone
+				_, _, _ = l.Get(ctx)
+			},
+			deposed: true,
+		},
+		"Unreachable": {
+			reason: "an API server that does not answer says nothing about who leads",
+			history: func(ctx context.Context, l *fencedLock, lease *fakeLock, _ *testingclock.FakePassiveClock) {
+				_ = l.Update(ctx, mine)
+				lease.err = errBoom
+				_, _, _ = l.Get(ctx)
+			},
+			open: true,
+		},
+		"Released": {
+			reason: "a Lease that was released is not written under, even if the release failed",
+			history: func(ctx context.Context, l *fencedLock, lease *fakeLock, _ *testingclock.FakePassiveClock) {
+				_ = l.Update(ctx, mine)
+				lease.err = errBoom
+				_ = l.Update(ctx, nobodys)
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, depose := context.WithCancelCause(t.Context())
+			defer depose(nil)
+			clock := testingclock.NewFakePassiveClock(time.Now())
+			lease := &fakeLock{holder: "me"}
+			f := &fence{clock: clock, lifetime: 10 * time.Second, depose: depose}
+			tt.history(ctx, &fencedLock{Interface: lease, fence: f}, lease, clock)
+			if got := f.open(); got != tt.open {
+				t.Errorf("%s: open %v", tt.reason, got)
+			}
+			if got := errors.Is(context.Cause(ctx), ErrDeposed); got != tt.deposed {
+				t.Errorf("%s: deposed %v (%v)", tt.reason, got, context.Cause(ctx))
+			}
+		})
+	}
+}
+
+func TestGuard(t *testing.T) {
+	clock := testingclock.NewFakePassiveClock(time.Now())
+	f := &fence{clock: clock, lifetime: time.Second}
+	sent := 0
+	guarded := f.guard(roundTripper(func(*http.Request) (*http.Response, error) {
+		sent++
+		return &http.Response{Body: http.NoBody}, nil
+	}))
+	send := func(method string) error {
+		req, err := http.NewRequestWithContext(t.Context(), method, "http://cluster/api", io.NopCloser(strings.NewReader("x")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := guarded.RoundTrip(req)
+		if err == nil {
+			err = resp.Body.Close()
+		}
+		return err
+	}
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		if err := send(method); !errors.Is(err, ErrNotLeading) {
+			t.Errorf("%s of a standby: %v", method, err)
+		}
+	}
+	if err := send(http.MethodGet); err != nil || sent != 1 {
+		t.Errorf("a standby cannot read: %v; %d requests were sent", err, sent)
+	}
+	f.renew(clock.Now())
+	if err := send(http.MethodPatch); err != nil || sent != 2 {
+		t.Errorf("the leader cannot write: %v; %d requests were sent", err, sent)
+	}
+}
+
+func TestIdentities(t *testing.T) {
+	one, two := uniqueIdentity("node_1"), uniqueIdentity("node_1")
+	if one == two {
+		t.Errorf("two processes of one name are both %s", one)
+	}
+	if got := IdentityOf(one); got != "node_1" {
+		t.Errorf("IdentityOf(%q) = %q", one, got)
+	}
+	if got := IdentityOf("plain"); got != "plain" {
+		t.Errorf("IdentityOf(plain) = %q", got)
+	}
+}

@@ -1,0 +1,31 @@
+package operatorgroup
+
+import (
+	"slices"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/events"
+)
+
+// conflictDelay is the pause after a conflicting write, long enough for the
+// cache to have seen the other writer.
+const conflictDelay = 50 * time.Millisecond
+
+// announce tells the user of a group what has changed for the worse.
+func announce(recorder events.EventRecorder, group *operatorsv1.OperatorGroup, want operatorsv1.OperatorGroupStatus) {
+	for _, kind := range []string{operatorsv1.MutlipleOperatorGroupCondition, TargetsCondition} {
+		now := apimeta.FindStatusCondition(want.Conditions, kind)
+		before := apimeta.FindStatusCondition(group.Status.Conditions, kind)
+		if now == nil || (before != nil && before.Message == now.Message) {
+			continue
+		}
+		recorder.Eventf(group, nil, corev1.EventTypeWarning, now.Reason, "ResolveTargets", "%s", now.Message)
+	}
+	if group.Status.LastUpdated != nil && !slices.Equal(group.Status.Namespaces, want.Namespaces) {
+		recorder.Eventf(group, nil, corev1.EventTypeNormal, "TargetsChanged", "ResolveTargets",
+			"Target namespaces are now %q", want.Namespaces)
+	}
+}

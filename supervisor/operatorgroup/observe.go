@@ -1,0 +1,50 @@
+package operatorgroup
+
+import (
+	"context"
+	"fmt"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// observe reads what the status of group depends on.
+func (r *groupReconciler) observe(ctx context.Context, group *operatorsv1.OperatorGroup) (observation, error) {
+	o := observation{Group: group}
+	var siblings operatorsv1.OperatorGroupList
+	if err := r.client.List(ctx, &siblings, client.InNamespace(group.Namespace)); err != nil {
+		return o, fmt.Errorf("listing OperatorGroups in namespace %s: %w", group.Namespace, err)
+	}
+	for i := range siblings.Items {
+		if siblings.Items[i].Name != group.Name {
+			o.Siblings = append(o.Siblings, siblings.Items[i].Name)
+		}
+	}
+	if isEmptySelector(group.Spec.Selector) {
+		return o, nil
+	}
+	list := namespaceMetadataList()
+	if err := r.client.List(ctx, list); err != nil {
+		return o, fmt.Errorf("listing namespaces: %w", err)
+	}
+	for i := range list.Items {
+		o.Namespaces = append(o.Namespaces, namespace{Name: list.Items[i].Name, Labels: list.Items[i].Labels})
+	}
+	return o, nil
+}
+
+// namespaceMetadata is the form in which this package reads and watches
+// namespaces: labels are all it needs of them.
+func namespaceMetadata() *metav1.PartialObjectMetadata {
+	ns := &metav1.PartialObjectMetadata{}
+	ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	return ns
+}
+
+func namespaceMetadataList() *metav1.PartialObjectMetadataList {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+	return list
+}

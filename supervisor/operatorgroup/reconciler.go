@@ -1,0 +1,82 @@
+package operatorgroup
+
+import (
+	"context"
+	"fmt"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// groupReconciler writes the status of OperatorGroups.
+type groupReconciler struct {
+	client client.Client
+	clock  clock.PassiveClock
+	events events.EventRecorder
+}
+
+// Reconcile brings one group's status up to date. A conflicting write is
+// retried without noise: somebody else moved the object, and its event is on
+// the way.
+func (r *groupReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	var group operatorsv1.OperatorGroup
+	if err := r.client.Get(ctx, req.NamespacedName, &group); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !group.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	o, err := r.observe(ctx, &group)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	want := status(o, r.clock.Now())
+	if equality.Semantic.DeepEqual(want, group.Status) {
+		return ctrl.Result{}, nil
+	}
+	if err := writeStatus(ctx, r.client, &group, want); err != nil {
+		return retry(err)
+	}
+	logf.FromContext(ctx).Info("Updated OperatorGroup status", "namespaces", want.Namespaces)
+	announce(r.events, &group, want)
+	return ctrl.Result{}, nil
+}
+
+// namespaceReconciler writes group labels on namespaces.
+type namespaceReconciler struct {
+	client client.Client
+}
+
+// Reconcile brings the group labels of one namespace up to date.
+func (r *namespaceReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	ns := namespaceMetadata()
+	if err := r.client.Get(ctx, req.NamespacedName, ns); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	var groups operatorsv1.OperatorGroupList
+	if err := r.client.List(ctx, &groups); err != nil {
+		return ctrl.Result{}, fmt.Errorf("listing OperatorGroups: %w", err)
+	}
+	changes := labelChanges(namespace{Name: ns.Name, Labels: ns.Labels}, groups.Items)
+	if len(changes) == 0 {
+		return ctrl.Result{}, nil
+	}
+	if err := writeLabels(ctx, r.client, ns.Name, changes); err != nil {
+		return retry(client.IgnoreNotFound(err))
+	}
+	return ctrl.Result{}, nil
+}
+
+func retry(err error) (reconcile.Result, error) {
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	}
+	return ctrl.Result{}, err
+}

@@ -1,0 +1,74 @@
+package operatorgroup
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TargetsInvalidReason is the reason of a MultipleOperatorGroup-like condition
+// that says a group's own spec cannot be turned into namespaces.
+const TargetsInvalidReason = "InvalidTargets"
+
+// TargetsCondition is the type of the condition that is present, and false,
+// while a group's spec cannot be turned into namespaces.
+const TargetsCondition = "TargetsResolved"
+
+// observation is all that the status of a group depends on.
+type observation struct {
+	Group      *operatorsv1.OperatorGroup
+	Siblings   []string    // names of the other groups in the namespace
+	Namespaces []namespace // all namespaces; filled for groups with a selector
+}
+
+// status returns the status that the group ought to have. LastUpdated moves
+// only when something else in the status does, so an unchanged group is never
+// written. Targets that cannot be worked out leave the last good ones in
+// place and say why.
+func status(o observation, now time.Time) operatorsv1.OperatorGroupStatus {
+	want := o.Group.Status.DeepCopy()
+	namespaces, err := targets(o.Group.Spec, o.Namespaces)
+	setTargets(want, namespaces, err, o.Group.Generation, now)
+	setMultiple(want, o, now)
+	if want.LastUpdated == nil || !equality.Semantic.DeepEqual(*want, o.Group.Status) {
+		want.LastUpdated = &metav1.Time{Time: now}
+	}
+	return *want
+}
+
+func setTargets(want *operatorsv1.OperatorGroupStatus, namespaces []string, err error, generation int64, now time.Time) {
+	if err != nil {
+		apimeta.SetStatusCondition(&want.Conditions, metav1.Condition{
+			Type: TargetsCondition, Status: metav1.ConditionFalse, Reason: TargetsInvalidReason,
+			Message: err.Error(), ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
+		})
+		return
+	}
+	apimeta.RemoveStatusCondition(&want.Conditions, TargetsCondition)
+	if !slices.Equal(want.Namespaces, namespaces) {
+		want.Namespaces = namespaces
+	}
+}
+
+func setMultiple(want *operatorsv1.OperatorGroupStatus, o observation, now time.Time) {
+	if len(o.Siblings) == 0 {
+		apimeta.RemoveStatusCondition(&want.Conditions, operatorsv1.MutlipleOperatorGroupCondition)
+		return
+	}
+	others := slices.Sorted(slices.Values(o.Siblings))
+	apimeta.SetStatusCondition(&want.Conditions, metav1.Condition{
+		Type:   operatorsv1.MutlipleOperatorGroupCondition,
+		Status: metav1.ConditionTrue,
+		Reason: operatorsv1.MultipleOperatorGroupsReason,
+		Message: fmt.Sprintf("namespace %s has other OperatorGroups too (%s); no operator is installed in it until one is left",
+			o.Group.Namespace, strings.Join(others, ", ")),
+		ObservedGeneration: o.Group.Generation,
+		LastTransitionTime: metav1.NewTime(now),
+	})
+}

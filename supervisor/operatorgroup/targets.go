@@ -1,0 +1,91 @@
+package operatorgroup
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// namespace is what target selection needs to know of a Namespace.
+type namespace struct {
+	Name   string
+	Labels map[string]string
+}
+
+// targets returns the sorted namespaces that a group selects. A group without
+// list and selector targets all namespaces, written as one empty name. The
+// list wins over the selector and is taken as it is: a namespace that does not
+// exist yet is still a target.
+func targets(spec operatorsv1.OperatorGroupSpec, namespaces []namespace) ([]string, error) {
+	if len(spec.TargetNamespaces) > 0 {
+		return listed(spec.TargetNamespaces)
+	}
+	if isEmptySelector(spec.Selector) {
+		return []string{corev1.NamespaceAll}, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(spec.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("spec.selector: %w", err)
+	}
+	var selected []string
+	for _, ns := range namespaces {
+		if selector.Matches(labels.Set(ns.Labels)) {
+			selected = append(selected, ns.Name)
+		}
+	}
+	slices.Sort(selected)
+	return selected, nil
+}
+
+func listed(names []string) ([]string, error) {
+	if slices.Contains(names, corev1.NamespaceAll) {
+		return nil, errors.New("spec.targetNamespaces: contains an empty name; " +
+			"leave the whole list out to target all namespaces")
+	}
+	sorted := slices.Sorted(slices.Values(names))
+	return slices.Compact(sorted), nil
+}
+
+func isEmptySelector(s *metav1.LabelSelector) bool {
+	return s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0
+}
+
+// isGlobal reports whether target namespaces mean all namespaces.
+func isGlobal(namespaces []string) bool {
+	return slices.Contains(namespaces, corev1.NamespaceAll)
+}
+
+// labelChanges returns the group labels to set on (true) and to remove from
+// (false) a namespace so that it carries exactly one label for each group that
+// targets it by name. Groups that target everything label nothing: a selector
+// for them would be a selector for all.
+func labelChanges(ns namespace, groups []operatorsv1.OperatorGroup) map[string]bool {
+	changes := map[string]bool{}
+	for key := range ns.Labels {
+		if operatorsv1.IsOperatorGroupLabel(key) {
+			changes[key] = false
+		}
+	}
+	for i := range groups {
+		group := &groups[i]
+		if isGlobal(group.Status.Namespaces) || !slices.Contains(group.Status.Namespaces, ns.Name) {
+			continue
+		}
+		changes[labelKey(group)] = true
+	}
+	maps.DeleteFunc(changes, func(key string, want bool) bool {
+		value, has := ns.Labels[key]
+		return want && has && value == ""
+	})
+	return changes
+}
+
+func labelKey(group *operatorsv1.OperatorGroup) string {
+	return operatorsv1.OperatorGroupLabelPrefix + string(group.GetUID())
+}

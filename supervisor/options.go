@@ -1,0 +1,130 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// LeaseName is the name of the Lease that the leading supervisor holds.
+const LeaseName = "chandlery-supervisor"
+
+// namespaceFile tells a process in a pod which namespace it runs in.
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// defaultNamespace holds the Lease of supervisors that run outside a cluster.
+const defaultNamespace = "default"
+
+// Options are the settings of the supervisor process.
+type Options struct {
+	// Kubeconfig is the path of a kubeconfig; empty for the one of the
+	// environment, or of the pod.
+	Kubeconfig string
+	// Identity begins the name of this process in the Lease.
+	Identity string
+	// LeaderElectionNamespace holds the Lease.
+	LeaderElectionNamespace string
+	// LeaseDuration, RenewDeadline and RetryPeriod are the times of leader
+	// election, as client-go's leaderelection package defines them.
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+	// MetricsAddress and HealthAddress are where the process listens; "0" for
+	// not at all.
+	MetricsAddress, HealthAddress string
+	// GlobalCatalogNamespace holds the catalogs that serve every namespace.
+	GlobalCatalogNamespace string
+	// CatalogRefreshInterval is how often a catalog is asked whether its content
+	// has changed.
+	CatalogRefreshInterval time.Duration
+	// InstallPlanRetryTimeout is how long a step of a plan may fail, with an
+	// error that does not look passing, before the plan is given up.
+	InstallPlanRetryTimeout time.Duration
+	// Concurrency is the number of objects that each controller works on at
+	// once.
+	Concurrency int
+}
+
+// AddFlags adds a flag for each option, with its default.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "path of a kubeconfig file; empty: $KUBECONFIG, then the pod's own account, then ~/.kube/config")
+	fs.StringVar(&o.Identity, "identity", defaultIdentity(), "name of this process in leader election; a random suffix makes it unique")
+	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", ownNamespace(), "namespace of the Lease "+LeaseName+"; default: the pod's own")
+	fs.DurationVar(&o.LeaseDuration, "lease-duration", 15*time.Second, "how long a standby waits after the leader's last sign of life before it takes over")
+	fs.DurationVar(&o.RenewDeadline, "renew-deadline", 10*time.Second, "how long the leader tries to renew the Lease before it gives up; less than --lease-duration")
+	fs.DurationVar(&o.RetryPeriod, "retry-period", 2*time.Second, "pause between tries to take or renew the Lease; less than --renew-deadline")
+	fs.StringVar(&o.MetricsAddress, "metrics-address", ":8080", `address that serves /metrics; "0" for none`)
+	fs.StringVar(&o.HealthAddress, "health-address", ":8081", `address that serves /healthz and /readyz; "0" for none`)
+	fs.StringVar(&o.GlobalCatalogNamespace, "global-catalog-namespace", "olm", "namespace whose CatalogSources serve the Subscriptions of every namespace")
+	fs.DurationVar(&o.CatalogRefreshInterval, "catalog-refresh-interval", 30*time.Second, "how often a catalog is asked whether its content has changed")
+	fs.DurationVar(&o.InstallPlanRetryTimeout, "install-plan-retry-timeout", time.Minute, "how long a step of an InstallPlan may fail, with an error that does not pass by itself, before the plan fails")
+	fs.IntVar(&o.Concurrency, "concurrency", 4, "number of objects that each controller works on at once")
+}
+
+// Validate reports every option that cannot be used, each with a remedy.
+func (o *Options) Validate() error {
+	var problems []error
+	require := func(ok bool, format string, args ...any) {
+		if !ok {
+			problems = append(problems, fmt.Errorf(format, args...))
+		}
+	}
+	require(o.Identity != "", "--identity is empty; give each replica a name of its own")
+	require(o.LeaderElectionNamespace != "", "--leader-election-namespace is empty; name the namespace that holds the Lease")
+	require(o.GlobalCatalogNamespace != "", "--global-catalog-namespace is empty; name the namespace of the global catalogs")
+	requireAddress := func(flag, address string) {
+		require(usable(address), "%s is %q; it has to be host:port with a port up to 65535, or 0 for none", flag, address)
+	}
+	requireAddress("--metrics-address", o.MetricsAddress)
+	requireAddress("--health-address", o.HealthAddress)
+	requireNamespace := func(flag, namespace string) {
+		problems := validation.IsDNS1123Label(namespace)
+		require(namespace == "" || len(problems) == 0, "%s is %q, which cannot be a namespace: %s", flag, namespace, strings.Join(problems, "; "))
+	}
+	requireNamespace("--leader-election-namespace", o.LeaderElectionNamespace)
+	requireNamespace("--global-catalog-namespace", o.GlobalCatalogNamespace)
+	require(o.RetryPeriod > 0, "--retry-period is %s; it has to be above 0", o.RetryPeriod)
+	// client-go jitters the retry period by up to a fifth more.
+	require(o.RenewDeadline > o.RetryPeriod*6/5, "--renew-deadline is %s; it has to be more than 1.2 times --retry-period (%s)", o.RenewDeadline, o.RetryPeriod)
+	require(o.LeaseDuration > o.RenewDeadline, "--lease-duration is %s; it has to be more than --renew-deadline (%s)", o.LeaseDuration, o.RenewDeadline)
+	require(o.LeaseDuration >= time.Second, "--lease-duration is %s; it has to be at least 1s, since a Lease counts whole seconds", o.LeaseDuration)
+	require(o.CatalogRefreshInterval >= time.Second, "--catalog-refresh-interval is %s; it has to be at least 1s", o.CatalogRefreshInterval)
+	require(o.InstallPlanRetryTimeout >= 0, "--install-plan-retry-timeout is %s; it cannot be negative", o.InstallPlanRetryTimeout)
+	require(o.Concurrency > 0, "--concurrency is %d; it has to be at least 1", o.Concurrency)
+	return errors.Join(problems...)
+}
+
+// usable says whether an address can be listened on.
+func usable(address string) bool {
+	if address == "0" || address == "" {
+		return true
+	}
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	_, err = strconv.ParseUint(port, 10, 16)
+	return err == nil
+}
+
+// defaultIdentity is the host's name, which is the pod's in a pod.
+func defaultIdentity() string {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "supervisor"
+	}
+	return host
+}
+
+func ownNamespace() string {
+	text, err := os.ReadFile(namespaceFile)
+	if namespace := strings.TrimSpace(string(text)); err == nil && namespace != "" {
+		return namespace
+	}
+	return defaultNamespace
+}

@@ -1,0 +1,92 @@
+package supervisor
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// defaults are the options of a command line without flags.
+func defaults(t *testing.T, args ...string) Options {
+	t.Helper()
+	o := Options{}
+	flags := pflag.NewFlagSet("supervisor", pflag.ContinueOnError)
+	o.AddFlags(flags)
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func TestDefaultsAreValid(t *testing.T) {
+	o := defaults(t)
+	if err := o.Validate(); err != nil {
+		t.Error(err)
+	}
+	if o.Identity == "" || o.LeaderElectionNamespace == "" {
+		t.Errorf("options %+v", o)
+	}
+}
+
+func TestFlagsSetTheOptions(t *testing.T) {
+	o := defaults(t, "--identity=a", "--lease-duration=3s", "--renew-deadline=2s", "--retry-period=1s", "--global-catalog-namespace=shops",
+		"--leader-election-namespace=home", "--catalog-refresh-interval=5s", "--install-plan-retry-timeout=0", "--concurrency=9",
+		"--metrics-address=0", "--health-address=127.0.0.1:1", "--kubeconfig=file")
+	want := Options{
+		Kubeconfig: "file", Identity: "a", LeaderElectionNamespace: "home",
+		LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: time.Second,
+		MetricsAddress: "0", HealthAddress: "127.0.0.1:1", GlobalCatalogNamespace: "shops",
+		CatalogRefreshInterval: 5 * time.Second, Concurrency: 9,
+	}
+	if o != want {
+		t.Errorf("options %+v, want %+v", o, want)
+	}
+	if err := o.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for _, tt := range []struct {
+		reason string
+		change func(*Options)
+		want   []string
+	}{
+		{reason: "identity", change: func(o *Options) { o.Identity = "" }, want: []string{"--identity is empty; give each replica a name of its own"}},
+		{reason: "namespace of the Lease", change: func(o *Options) { o.LeaderElectionNamespace = "" }, want: []string{"--leader-election-namespace is empty; name"}},
+		{reason: "global namespace", change: func(o *Options) { o.GlobalCatalogNamespace = "" }, want: []string{"--global-catalog-namespace is empty; name"}},
+		{reason: "retry period", change: func(o *Options) { o.RetryPeriod = 0 }, want: []string{"--retry-period is 0s; it has to be above 0"}},
+		{reason: "renew deadline", change: func(o *Options) { o.RenewDeadline = o.RetryPeriod * 6 / 5 }, want: []string{"--renew-deadline is 2.4s; it has to be more than 1.2 times --retry-period (2s)"}},
+		{reason: "lease duration", change: func(o *Options) { o.LeaseDuration = o.RenewDeadline }, want: []string{"--lease-duration is 10s; it has to be more than --renew-deadline (10s)"}},
+		{
+			reason: "times below a second",
+			change: func(o *Options) {
+				o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = 900*time.Millisecond, 800*time.Millisecond, 100*time.Millisecond
+			},
+			want: []string{"--lease-duration is 900ms; it has to be at least 1s"},
+		},
+		{reason: "refresh", change: func(o *Options) { o.CatalogRefreshInterval = 0 }, want: []string{"--catalog-refresh-interval is 0s; it has to be at least 1s"}},
+		{reason: "retry timeout", change: func(o *Options) { o.InstallPlanRetryTimeout = -1 }, want: []string{"--install-plan-retry-timeout is -1ns; it cannot be negative"}},
+		{reason: "concurrency", change: func(o *Options) { o.Concurrency = 0 }, want: []string{"--concurrency is 0; it has to be at least 1"}},
+		{reason: "all at once", change: func(o *Options) { *o = Options{} }, want: []string{"--identity", "--retry-period", "--lease-duration", "--concurrency"}},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			o := defaults(t)
+			tt.change(&o)
+			err := o.Validate()
+			if err == nil {
+				t.Fatal("there was no error")
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error %q does not contain %q", err, want)
+				}
+			}
+			if lines := strings.Count(err.Error(), "\n") + 1; len(tt.want) == 1 && lines != 1 {
+				t.Errorf("%d problems for one cause: %v", lines, err)
+			}
+		})
+	}
+}

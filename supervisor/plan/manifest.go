@@ -1,0 +1,108 @@
+package plan
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// MaxInline bounds, in bytes, the manifests that a plan carries itself. The API
+// server stores objects of up to 1.5 MiB; half a MiB leaves room for everything
+// else in a plan and for its managed fields.
+const MaxInline = 512 << 10
+
+// referenceKind marks a step's manifest as a pointer into the catalog.
+const referenceKind = "BundleObject"
+
+// Reference points at a manifest that is too large to be carried in a plan. The
+// digest makes it as fixed as a copy would be: content that is no longer the
+// same is refused.
+type Reference struct {
+	Kind    string `json:"kind"`
+	Package string `json:"package"`
+	Channel string `json:"channel"`
+	Bundle  string `json:"bundle"`
+	// Replaces is what planning was told, and is needed to plan again.
+	Replaces string `json:"replaces,omitempty"`
+	// SHA256 is the digest, in hex, of the planned manifest.
+	SHA256 string `json:"sha256"`
+}
+
+// ErrContentChanged says that a catalog no longer serves what a plan refers to.
+var ErrContentChanged = errors.New("the catalog no longer serves the content that the plan was made from")
+
+// Externalize replaces manifests by references, the largest first, until those
+// that are left fit into limit bytes.
+func Externalize(steps []*operatorsv1alpha1.Step, b Bundle, limit int) error {
+	total := 0
+	bySize := slices.Clone(steps)
+	for _, s := range steps {
+		total += len(s.Resource.Manifest)
+	}
+	slices.SortStableFunc(bySize, func(a, b *operatorsv1alpha1.Step) int {
+		return cmp.Compare(len(b.Resource.Manifest), len(a.Resource.Manifest))
+	})
+	for _, s := range bySize {
+		if total <= limit {
+			return nil
+		}
+		text, err := json.Marshal(Reference{
+			Kind: referenceKind, Package: b.Package, Channel: b.Channel, Bundle: b.Name,
+			Replaces: b.Replaces, SHA256: manifestDigest(s.Resource.Manifest),
+		})
+		if err != nil {
+			return fmt.Errorf("encoding the reference to %s %s: %w", s.Resource.Kind, s.Resource.Name, err)
+		}
+		total += len(text) - len(s.Resource.Manifest)
+		s.Resource.Manifest = string(text)
+	}
+	return nil
+}
+
+// Manifest reads the object of a step. When the step only points at the object,
+// ref says where it is and u is nil.
+func Manifest(step *operatorsv1alpha1.Step) (u *unstructured.Unstructured, ref *Reference, err error) {
+	u = &unstructured.Unstructured{}
+	if err := utiljson.Unmarshal([]byte(step.Resource.Manifest), &u.Object); err != nil {
+		return nil, nil, fmt.Errorf("the manifest of step %s %s is not a JSON object: %w", step.Resource.Kind, step.Resource.Name, err)
+	}
+	if u.GetAPIVersion() != "" || u.GetKind() != referenceKind {
+		return u, nil, nil
+	}
+	ref = &Reference{}
+	if err := json.Unmarshal([]byte(step.Resource.Manifest), ref); err != nil {
+		return nil, nil, fmt.Errorf("the reference in step %s %s cannot be read: %w", step.Resource.Kind, step.Resource.Name, err)
+	}
+	return nil, ref, nil
+}
+
+// Resolve finds the manifest that a step refers to in the bundle as the catalog
+// serves it now. ErrContentChanged when it is not there in the same form.
+func Resolve(ref Reference, step *operatorsv1alpha1.Step, namespace string, b Bundle) (*unstructured.Unstructured, error) {
+	b.Replaces = ref.Replaces
+	steps, err := Steps(namespace, b)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(steps, func(s *operatorsv1alpha1.Step) bool {
+		return s.Resource.Kind == step.Resource.Kind && s.Resource.Name == step.Resource.Name && s.Resource.Group == step.Resource.Group
+	})
+	if i < 0 || manifestDigest(steps[i].Resource.Manifest) != ref.SHA256 {
+		return nil, fmt.Errorf("%s %s of bundle %s: %w", step.Resource.Kind, step.Resource.Name, ref.Bundle, ErrContentChanged)
+	}
+	u, _, err := Manifest(steps[i])
+	return u, err
+}
+
+func manifestDigest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,90 @@
+package plan
+
+import (
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// maxRBACName is the longest name given to generated roles and bindings. It is
+// below what the API takes so that the name also fits into a label.
+const maxRBACName = 63
+
+// permissions gives the service accounts, roles and bindings that a
+// ClusterServiceVersion's install strategy asks for, in the order in which they
+// are to be created.
+func permissions(csv *operatorsv1alpha1.ClusterServiceVersion) []client.Object {
+	strategy := csv.Spec.InstallStrategy.StrategySpec
+	objects := serviceAccounts(csv)
+	for _, p := range strategy.Permissions {
+		name := rbacName(csv.Name+"-"+p.ServiceAccountName, hash([]any{csv.Name, p}))
+		meta := ownedMeta(csv, name, csv.Namespace, p.Rules)
+		objects = append(objects,
+			&rbacv1.Role{TypeMeta: rbacType("Role"), ObjectMeta: meta, Rules: p.Rules},
+			&rbacv1.RoleBinding{
+				TypeMeta: rbacType("RoleBinding"), ObjectMeta: meta,
+				RoleRef:  rbacv1.RoleRef{APIGroup: groupRBAC, Kind: "Role", Name: name},
+				Subjects: subject(p.ServiceAccountName, csv.Namespace),
+			})
+	}
+	for _, p := range strategy.ClusterPermissions {
+		name := rbacName(csv.Name, hash([]any{csv.Name, csv.Namespace, p}))
+		meta := ownedMeta(csv, name, "", p.Rules)
+		objects = append(objects,
+			&rbacv1.ClusterRole{TypeMeta: rbacType("ClusterRole"), ObjectMeta: meta, Rules: p.Rules},
+			&rbacv1.ClusterRoleBinding{
+				TypeMeta: rbacType("ClusterRoleBinding"), ObjectMeta: meta,
+				RoleRef:  rbacv1.RoleRef{APIGroup: groupRBAC, Kind: "ClusterRole", Name: name},
+				Subjects: subject(p.ServiceAccountName, csv.Namespace),
+			})
+	}
+	return objects
+}
+
+// serviceAccounts gives each account that the strategy names, once. The account
+// "default" is every namespace's own and is left alone.
+func serviceAccounts(csv *operatorsv1alpha1.ClusterServiceVersion) []client.Object {
+	strategy := csv.Spec.InstallStrategy.StrategySpec
+	seen := map[string]bool{"": true, "default": true}
+	var objects []client.Object
+	for _, list := range [][]operatorsv1alpha1.StrategyDeploymentPermissions{strategy.Permissions, strategy.ClusterPermissions} {
+		for _, p := range list {
+			if seen[p.ServiceAccountName] {
+				continue
+			}
+			seen[p.ServiceAccountName] = true
+			objects = append(objects, &corev1.ServiceAccount{
+				TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
+				ObjectMeta: metav1.ObjectMeta{Name: p.ServiceAccountName, Namespace: csv.Namespace, Labels: map[string]string{LabelManaged: "true"}},
+			})
+		}
+	}
+	return objects
+}
+
+// rbacName joins a base and a hash, the base cut so that the whole fits.
+func rbacName(base, hash string) string {
+	if room := maxRBACName - len(hash) - 1; len(base) > room {
+		base = base[:room]
+	}
+	return base + "-" + hash
+}
+
+func ownedMeta(csv *operatorsv1alpha1.ClusterServiceVersion, name, namespace string, rules []rbacv1.PolicyRule) metav1.ObjectMeta {
+	labels := OwnerLabels(csv.Name, csv.Namespace)
+	labels[LabelPermissionsHash] = hash(rules)
+	return metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: labels}
+}
+
+func rbacType(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+}
+
+func subject(serviceAccount, namespace string) []rbacv1.Subject {
+	if serviceAccount == "" {
+		serviceAccount = "default"
+	}
+	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: serviceAccount, Namespace: namespace}}
+}

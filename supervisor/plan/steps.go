@@ -1,0 +1,268 @@
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Steps gives what has to be applied to install a bundle in a namespace, in the
+// order in which it is applied: the ClusterServiceVersion (so that what follows
+// can name it as owner), the CustomResourceDefinitions, the accounts and roles
+// its install strategy asks for, and the bundle's other objects.
+//
+// An object of a kind that a plan may not hold becomes a step with the status
+// UnsupportedResource, so that the user sees which one it is. Errors say what is
+// wrong with the bundle; trying again does not mend them.
+func Steps(namespace string, b Bundle) ([]*operatorsv1alpha1.Step, error) {
+	objects, err := decode(b)
+	if err != nil {
+		return nil, err
+	}
+	csv, err := theCSV(b, objects)
+	if err != nil {
+		return nil, err
+	}
+	if err := completeCSV(csv, namespace, b); err != nil {
+		return nil, err
+	}
+	typed, err := normalizeCSV(csv, b)
+	if err != nil {
+		return nil, err
+	}
+	generated, err := generatedRBAC(typed, b)
+	if err != nil {
+		return nil, err
+	}
+
+	var steps []*operatorsv1alpha1.Step
+	seen := map[string]bool{}
+	for _, u := range inOrder(objects, generated) {
+		owned(u, namespace, b.Name)
+		step, err := newStep(u, b)
+		if err != nil {
+			return nil, err
+		}
+		// A bundle may ship the very account or role that its strategy also
+		// asks for; the bundle's own, which comes first, is the fuller one.
+		key := step.Resource.Group + "/" + step.Resource.Kind + "/" + step.Resource.Name
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		steps = append(steps, step)
+	}
+	return steps, nil
+}
+
+// theCSV returns the only ClusterServiceVersion among a bundle's objects.
+func theCSV(b Bundle, objects []*unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	var found *unstructured.Unstructured
+	for _, u := range objects {
+		if u.GetKind() != kindCSV {
+			continue
+		}
+		if found != nil {
+			return nil, fmt.Errorf("bundle %s of package %s holds two ClusterServiceVersions, %s and %s; a bundle has one", b.Name, b.Package, found.GetName(), u.GetName())
+		}
+		found = u
+	}
+	if found == nil {
+		return nil, fmt.Errorf("bundle %s of package %s holds no ClusterServiceVersion", b.Name, b.Package)
+	}
+	if found.GetName() != b.Name {
+		return nil, fmt.Errorf("bundle %s of package %s holds a ClusterServiceVersion named %s; the two names have to be the same", b.Name, b.Package, found.GetName())
+	}
+	if len(found.GetName()) > validation.LabelValueMaxLength {
+		return nil, fmt.Errorf("bundle %s of package %s: the name has %d characters; it labels what the operator owns, so it can have at most %d",
+			b.Name, b.Package, len(found.GetName()), validation.LabelValueMaxLength)
+	}
+	return found, nil
+}
+
+// completeCSV adds what the catalog knows and the manifest does not: where the
+// version came from, which version it takes over from, and its properties.
+func completeCSV(csv *unstructured.Unstructured, namespace string, b Bundle) error {
+	csv.SetNamespace(namespace)
+	unstructured.RemoveNestedField(csv.Object, "status")
+	unstructured.RemoveNestedField(csv.Object, "spec", "replaces")
+	if b.Replaces != "" {
+		if err := unstructured.SetNestedField(csv.Object, b.Replaces, "spec", "replaces"); err != nil {
+			return fmt.Errorf("bundle %s of package %s: setting spec.replaces of the ClusterServiceVersion: %w", b.Name, b.Package, err)
+		}
+	}
+	properties, err := propertiesAnnotation(b.Properties)
+	if err != nil {
+		return fmt.Errorf("bundle %s of package %s: %w", b.Name, b.Package, err)
+	}
+	csv.SetAnnotations(merged(csv.GetAnnotations(), map[string]string{
+		AnnotationProperties: properties,
+		AnnotationCatalog:    b.Catalog.String(),
+		AnnotationChannel:    b.Channel,
+		AnnotationDigest:     Digest(b.Objects),
+	}))
+	csv.SetLabels(merged(csv.GetLabels(), map[string]string{ComponentLabel(b.Package, namespace): ""}))
+	// With the finalizer from the first moment on, what the next steps create
+	// outside the namespace is never left behind.
+	csv.SetFinalizers([]string{FinalizerCleanup})
+	return nil
+}
+
+// propertiesAnnotation writes properties in the form that resolvers read back
+// from an installed ClusterServiceVersion.
+func propertiesAnnotation(properties []Property) (string, error) {
+	type property struct {
+		Type  string          `json:"type"`
+		Value json.RawMessage `json:"value"`
+	}
+	list := make([]property, 0, len(properties))
+	for _, p := range properties {
+		if !json.Valid([]byte(p.Value)) {
+			return "", fmt.Errorf("property %s: its value is not JSON", p.Type)
+		}
+		list = append(list, property{Type: p.Type, Value: json.RawMessage(p.Value)})
+	}
+	text, err := json.Marshal(map[string]any{"properties": list})
+	if err != nil {
+		return "", fmt.Errorf("encoding properties: %w", err)
+	}
+	return string(text), nil
+}
+
+// normalizeCSV writes a ClusterServiceVersion the way the API's Go type does.
+// The CustomResourceDefinition demands fields (resources[].name, for one) that
+// bundles in use leave out and that the Go type writes as empty; without this,
+// many a published operator could not be installed.
+func normalizeCSV(u *unstructured.Unstructured, b Bundle) (*operatorsv1alpha1.ClusterServiceVersion, error) {
+	csv := &operatorsv1alpha1.ClusterServiceVersion{}
+	text, err := u.MarshalJSON()
+	if err == nil {
+		err = json.Unmarshal(text, csv)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("bundle %s of package %s: the ClusterServiceVersion does not have the shape of %s: %w", b.Name, b.Package, operatorsv1alpha1.ClusterServiceVersionAPIVersion, err)
+	}
+	if strategy := &csv.Spec.InstallStrategy.StrategySpec; strategy.DeploymentSpecs == nil {
+		// A list that is null is not valid, an empty one is.
+		strategy.DeploymentSpecs = []operatorsv1alpha1.StrategyDeploymentSpec{}
+	}
+	normal, err := toUnstructured(csv)
+	if err != nil {
+		return nil, fmt.Errorf("bundle %s of package %s: %w", b.Name, b.Package, err)
+	}
+	unstructured.RemoveNestedField(normal.Object, "status")
+	u.Object = normal.Object
+	return csv, nil
+}
+
+// generatedRBAC gives the objects that the install strategy implies.
+func generatedRBAC(csv *operatorsv1alpha1.ClusterServiceVersion, b Bundle) ([]*unstructured.Unstructured, error) {
+	objects := permissions(csv)
+	list := make([]*unstructured.Unstructured, 0, len(objects))
+	for _, o := range objects {
+		converted, err := toUnstructured(o)
+		if err != nil {
+			return nil, fmt.Errorf("bundle %s of package %s: %w", b.Name, b.Package, err)
+		}
+		list = append(list, converted)
+	}
+	return list, nil
+}
+
+func toUnstructured(o client.Object) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %T %s: %w", o, o.GetName(), err)
+	}
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	return &unstructured.Unstructured{Object: content}, nil
+}
+
+// inOrder puts a bundle's objects and the generated ones into the order in
+// which they are applied. Objects that other objects need come first; ties keep
+// to the name, so that the order does not depend on how the bundle was packed.
+func inOrder(objects, generated []*unstructured.Unstructured) []*unstructured.Unstructured {
+	byName := slices.Clone(objects)
+	slices.SortStableFunc(byName, func(a, b *unstructured.Unstructured) int {
+		return cmp.Or(cmp.Compare(rank(a.GetKind()), rank(b.GetKind())), cmp.Compare(a.GetKind(), b.GetKind()), cmp.Compare(a.GetName(), b.GetName()))
+	})
+	all := slices.Concat(byName, generated)
+	slices.SortStableFunc(all, func(a, b *unstructured.Unstructured) int {
+		return cmp.Compare(rank(a.GetKind()), rank(b.GetKind()))
+	})
+	return all
+}
+
+// rank orders kinds by what needs what: a binding needs its role and account, a
+// workload's parts need all of these.
+func rank(kind string) int {
+	order := []string{kindCSV, kindCRD, "ServiceAccount", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"}
+	if i := slices.Index(order, kind); i >= 0 {
+		return i
+	}
+	return len(order)
+}
+
+// owned puts an object into its place: the plan's namespace when its kind has
+// one, the owner labels of the ClusterServiceVersion when it has none.
+func owned(u *unstructured.Unstructured, namespace, csv string) {
+	labels := map[string]string{LabelManaged: "true"}
+	scope, ok := ScopeOf(u.GroupVersionKind().GroupKind())
+	switch {
+	case !ok:
+		return
+	case scope == Namespaced:
+		u.SetNamespace(namespace)
+	case u.GetKind() != kindCRD:
+		// A CustomResourceDefinition outlives the version that brought it:
+		// deleting it would delete the users' objects.
+		labels = OwnerLabels(csv, namespace)
+	}
+	u.SetLabels(merged(u.GetLabels(), labels))
+}
+
+func newStep(u *unstructured.Unstructured, b Bundle) (*operatorsv1alpha1.Step, error) {
+	manifest, err := u.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("bundle %s of package %s: encoding %s %s: %w", b.Name, b.Package, u.GetKind(), u.GetName(), err)
+	}
+	gvk := u.GroupVersionKind()
+	status := operatorsv1alpha1.StepStatusUnknown
+	if _, ok := ScopeOf(gvk.GroupKind()); !ok {
+		status = operatorsv1alpha1.StepStatusUnsupportedResource
+	}
+	kind := gvk.Kind
+	if gvk.Group == "" && kind == kindSecret {
+		kind = kindBundleSecret
+	}
+	return &operatorsv1alpha1.Step{
+		Resolving: b.Name,
+		Status:    status,
+		Resource: operatorsv1alpha1.StepResource{
+			CatalogSource:          b.Catalog.Name,
+			CatalogSourceNamespace: b.Catalog.Namespace,
+			Group:                  gvk.Group,
+			Version:                gvk.Version,
+			Kind:                   kind,
+			Name:                   u.GetName(),
+			// The encoder ends with a newline that says nothing.
+			Manifest: string(manifest[:len(manifest)-1]),
+		},
+	}, nil
+}
+
+func merged(into, from map[string]string) map[string]string {
+	if into == nil {
+		into = map[string]string{}
+	}
+	maps.Copy(into, from)
+	return into
+}

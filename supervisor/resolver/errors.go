@@ -1,0 +1,48 @@
+package resolver
+
+import (
+	"fmt"
+	"strings"
+)
+
+// UnsatisfiableError says that no version fits a Subscription, and why.
+type UnsatisfiableError struct {
+	// Reasons are facts that together leave no solution.
+	Reasons []string
+	// Remedy is what a person can do.
+	Remedy string
+	// Rival names the Subscription that keeps the package, when that is why.
+	Rival string
+}
+
+// Error gives the reasons in today's words and then the remedy.
+func (e *UnsatisfiableError) Error() string {
+	text := "constraints not satisfiable: " + strings.Join(e.Reasons, ", ")
+	if e.Remedy != "" {
+		text += "; " + e.Remedy
+	}
+	return text
+}
+
+// CatalogError says that a catalog has no content to resolve against.
+type CatalogError struct {
+	Catalog CatalogKey
+	Err     error
+}
+
+// Error names the catalog and what is wrong with it.
+func (e *CatalogError) Error() string {
+	return fmt.Sprintf("error using catalogsource %s: %v", e.Catalog, e.Err)
+}
+
+// Unwrap gives the cause.
+func (e *CatalogError) Unwrap() error { return e.Err }
+
+// unsatisfiable builds the error for a Subscription; the fact that the
+// Subscription exists is part of every such set of reasons.
+func unsatisfiable(sub Subscription, remedy, format string, args ...any) *UnsatisfiableError {
+	return &UnsatisfiableError{
+		Reasons: []string{fmt.Sprintf(format, args...), fmt.Sprintf("subscription %s exists", sub.Name)},
+		Remedy:  remedy,
+	}
+}

@@ -1,0 +1,160 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/catalogsource"
+	"github.com/chandlery/chandlery/supervisor/clusterserviceversion"
+	"github.com/chandlery/chandlery/supervisor/installplan"
+	"github.com/chandlery/chandlery/supervisor/operatorgroup"
+	"github.com/chandlery/chandlery/supervisor/subscription"
+)
+
+// shutdownTimeout is how long controllers have to finish what they are at when
+// the process stops. It is less than a pod's default grace period of 30 s.
+const shutdownTimeout = 20 * time.Second
+
+// Run runs the controllers until ctx ends. Of several processes one leads and
+// works; the others keep caches, connections and snapshots warm and take over
+// when the leader stops or fails. Losing the lead is an error: the process has
+// to end, so that nothing it had begun goes on beside its successor.
+func Run(ctx context.Context, cfg *rest.Config, o Options) error {
+	ctx, depose := context.WithCancelCause(ctx)
+	defer depose(nil)
+	mgr, err := newManager(cfg, o, &fence{clock: clock.RealClock{}, lifetime: o.RenewDeadline, depose: depose})
+	if err != nil {
+		return err
+	}
+	if err := preflight(ctx, mgr, o); err != nil {
+		return err
+	}
+	if err := Setup(ctx, mgr, o); err != nil {
+		return err
+	}
+	err = mgr.Start(ctx)
+	if cause := context.Cause(ctx); errors.Is(cause, ErrDeposed) {
+		return fmt.Errorf("running the controllers: %w", cause)
+	}
+	if err != nil {
+		return fmt.Errorf("running the controllers: %w", err)
+	}
+	return nil
+}
+
+// Setup adds every controller to a manager.
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	store := catalogs.NewStore(ctx, o.CatalogRefreshInterval, clock.RealClock{})
+	return errors.Join(
+		catalogs.Setup(mgr, store),
+		catalogsource.Setup(mgr, catalogsource.Options{Store: store}),
+		subscription.Setup(mgr, subscription.Options{Catalogs: store, GlobalNamespace: o.GlobalCatalogNamespace, Concurrency: o.Concurrency}),
+		installplan.Setup(mgr, installplan.Options{Bundles: store, RetryTimeout: o.InstallPlanRetryTimeout, Concurrency: o.Concurrency}),
+		operatorgroup.Setup(mgr, operatorgroup.Options{}),
+		clusterserviceversion.Setup(mgr, clusterserviceversion.Options{}),
+	)
+}
+
+func newManager(cfg *rest.Config, o Options, f *fence) (ctrl.Manager, error) {
+	scheme, err := NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, o.LeaderElectionNamespace, LeaseName,
+		resourcelock.ResourceLockConfig{Identity: uniqueIdentity(o.Identity)}, cfg, o.RenewDeadline)
+	if err != nil {
+		return nil, fmt.Errorf("preparing leader election on Lease %s/%s: %w", o.LeaderElectionNamespace, LeaseName, err)
+	}
+	guarded := rest.CopyConfig(cfg)
+	guarded.Wrap(f.guard)
+	mgr, err := ctrl.NewManager(guarded, ctrl.Options{
+		Scheme: scheme,
+		// Managed fields are as large as the objects and nothing here reads them.
+		Cache:                               cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Metrics:                             metricsserver.Options{BindAddress: o.MetricsAddress},
+		HealthProbeBindAddress:              o.HealthAddress,
+		GracefulShutdownTimeout:             new(shutdownTimeout),
+		LeaderElection:                      true,
+		LeaderElectionResourceLockInterface: &fencedLock{Interface: lock, fence: f},
+		LeaderElectionReleaseOnCancel:       true,
+		LeaseDuration:                       &o.LeaseDuration,
+		RenewDeadline:                       &o.RenewDeadline,
+		RetryPeriod:                         &o.RetryPeriod,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("preparing the controllers: %w", err)
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("adding the health check: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("caches", cachesSynced(mgr.GetCache())); err != nil {
+		return nil, fmt.Errorf("adding the readiness check: %w", err)
+	}
+	return mgr, nil
+}
+
+// errCachesCold says that the process has not yet read what it works on.
+var errCachesCold = errors.New("the caches are being filled")
+
+// cachesSynced makes a process ready, leading or not, when its caches are full.
+func cachesSynced(c cache.Cache) healthz.Checker {
+	const patience = 100 * time.Millisecond
+	return func(req *http.Request) error {
+		ctx, cancel := context.WithTimeout(req.Context(), patience)
+		defer cancel()
+		if !c.WaitForCacheSync(ctx) {
+			return errCachesCold
+		}
+		return nil
+	}
+}
+
+// preflight finds what would keep the controllers from ever starting, and says
+// so at once instead of after minutes of waiting for caches.
+func preflight(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	var missing []string
+	for _, gvk := range []schema.GroupVersionKind{
+		operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.CatalogSourceKind),
+		operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.SubscriptionKind),
+		operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.InstallPlanKind),
+		operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind),
+		operatorsv1.GroupVersion.WithKind(operatorsv1.OperatorGroupKind),
+	} {
+		_, err := mgr.GetRESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+		switch {
+		case apimeta.IsNoMatchError(err):
+			missing = append(missing, gvk.Kind)
+		case err != nil:
+			return fmt.Errorf("asking the API server at %s which kinds it serves: %w", mgr.GetConfig().Host, err)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("the cluster lacks the kinds %s of operators.coreos.com; run: supervisor install-crds", strings.Join(missing, ", "))
+	}
+	err := mgr.GetAPIReader().Get(ctx, client.ObjectKey{Name: o.LeaderElectionNamespace}, &corev1.Namespace{})
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("the namespace %s of --leader-election-namespace does not exist; create it or name another one", o.LeaderElectionNamespace)
+	}
+	// Whether the namespace may be read is no matter: only the Lease has to be.
+	return nil
+}

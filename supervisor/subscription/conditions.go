@@ -1,0 +1,174 @@
+package subscription
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/resolver"
+)
+
+// Reasons that the API's Go package has no constants for.
+const (
+	reasonConstraintsNotSatisfiable = "ConstraintsNotSatisfiable"
+	reasonErrorPreventedResolution  = "ErrorPreventedResolution"
+	reasonErrorPreventedUnpacking   = "ErrorPreventedUnpacking"
+	reasonEnsureInstallPlanFailed   = "EnsureInstallPlanFailed"
+)
+
+// conditionVersionUnhealthy says that the version a Subscription has is not well.
+// Today's vocabulary has no word for it: the state tells which version is there,
+// not how it is.
+const conditionVersionUnhealthy operatorsv1alpha1.SubscriptionConditionType = "ClusterServiceVersionUnhealthy"
+
+// owned are the conditions that this controller sets; what it does not set of
+// them is removed.
+var owned = []operatorsv1alpha1.SubscriptionConditionType{
+	operatorsv1alpha1.SubscriptionCatalogSourcesUnhealthy,
+	operatorsv1alpha1.SubscriptionInstallPlanMissing,
+	operatorsv1alpha1.SubscriptionInstallPlanPending,
+	operatorsv1alpha1.SubscriptionInstallPlanFailed,
+	operatorsv1alpha1.SubscriptionResolutionFailed,
+	operatorsv1alpha1.SubscriptionBundleUnpackFailed,
+	conditionVersionUnhealthy,
+}
+
+// conditions gives the conditions that are true, without times.
+func conditions(
+	o *observation, d *decision, status operatorsv1alpha1.SubscriptionStatus, p *operatorsv1alpha1.InstallPlan,
+) []operatorsv1alpha1.SubscriptionCondition {
+	list := []operatorsv1alpha1.SubscriptionCondition{catalogCondition(o, d.subscription)}
+	if d.err != nil {
+		list = append(list, failure(d.err))
+	}
+	if unwell(d, p) {
+		list = append(list, versionCondition(d, p))
+	}
+	switch {
+	case p != nil:
+		list = append(list, planConditions(p)...)
+	case status.InstallPlanRef != nil && o.plans[status.InstallPlanRef.Name] == nil:
+		list = append(list, isTrue(operatorsv1alpha1.SubscriptionInstallPlanMissing, operatorsv1alpha1.ReferencedInstallPlanNotFound, ""))
+	}
+	return list
+}
+
+// catalogCondition says how the catalogs in scope are, and above all the one
+// that the Subscription names.
+func catalogCondition(o *observation, sub *operatorsv1alpha1.Subscription) operatorsv1alpha1.SubscriptionCondition {
+	const unhealthy = operatorsv1alpha1.SubscriptionCatalogSourcesUnhealthy
+	key := types.NamespacedName{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource}
+	targeted, found := o.catalogs[key]
+	switch {
+	case len(o.catalogs) == 0:
+		return isTrue(unhealthy, operatorsv1alpha1.NoCatalogSourcesFound, "dependency resolution requires at least one catalogsource")
+	case !found:
+		return isTrue(unhealthy, operatorsv1alpha1.UnhealthyCatalogSourceFound, "targeted catalogsource "+key.String()+" missing")
+	case !targeted.state.Ready():
+		return isTrue(unhealthy, operatorsv1alpha1.UnhealthyCatalogSourceFound, "targeted catalogsource "+key.String()+" unhealthy")
+	default:
+		return operatorsv1alpha1.SubscriptionCondition{
+			Type: unhealthy, Status: corev1.ConditionFalse,
+			Reason: operatorsv1alpha1.AllCatalogSourcesHealthy, Message: "all available catalogsources are healthy",
+		}
+	}
+}
+
+// unwell says whether the newest version has failed, or lacks something though
+// its plan is done. One that is just being installed is not unwell.
+func unwell(d *decision, p *operatorsv1alpha1.InstallPlan) bool {
+	if d.present.current == nil {
+		return false
+	}
+	switch status := d.present.current.Status; status.Phase {
+	case operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVPhaseUnknown:
+		return true
+	case operatorsv1alpha1.CSVPhasePending:
+		done := p == nil || p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete
+		return done && status.Reason == operatorsv1alpha1.CSVReasonRequirementsNotMet
+	default:
+		return false
+	}
+}
+
+// versionCondition says what is wrong with the newest version, what waits for
+// it, and what can be done.
+func versionCondition(d *decision, p *operatorsv1alpha1.InstallPlan) operatorsv1alpha1.SubscriptionCondition {
+	csv := d.present.current
+	message := fmt.Sprintf("clusterserviceversion %s is in phase %s: %s", csv.Name, csv.Status.Phase, csv.Status.Message)
+	if d.install == nil && d.next != nil && d.next.Bundle != csv.Name {
+		message += fmt.Sprintf("; %s is available and will be installed once %s is well", d.next.Bundle, csv.Name)
+	}
+	if p != nil && csv.Status.Phase == operatorsv1alpha1.CSVPhasePending {
+		message += fmt.Sprintf("; status.requirementStatus names what is missing; delete InstallPlan %s to have its parts applied again", p.Name)
+	}
+	return isTrue(conditionVersionUnhealthy, string(csv.Status.Reason), message)
+}
+
+// failure is the condition for an error.
+func failure(err error) operatorsv1alpha1.SubscriptionCondition {
+	var (
+		unsatisfiable *resolver.UnsatisfiableError
+		planning      *planError
+	)
+	switch {
+	case errors.As(err, &unsatisfiable):
+		return isTrue(operatorsv1alpha1.SubscriptionResolutionFailed, reasonConstraintsNotSatisfiable, err.Error())
+	case errors.Is(err, plan.ErrNoInlineManifests) || errors.Is(err, errContentUnknown):
+		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, reasonErrorPreventedUnpacking, err.Error())
+	case errors.As(err, &planning):
+		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, reasonEnsureInstallPlanFailed, "error ensuring InstallPlan: "+err.Error())
+	default:
+		return isTrue(operatorsv1alpha1.SubscriptionResolutionFailed, reasonErrorPreventedResolution, err.Error())
+	}
+}
+
+// planConditions say where a plan stands.
+func planConditions(p *operatorsv1alpha1.InstallPlan) []operatorsv1alpha1.SubscriptionCondition {
+	installed := p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled)
+	message := cmp.Or(installed.Message, p.Status.Message)
+	switch p.Status.Phase {
+	case operatorsv1alpha1.InstallPlanPhaseComplete:
+		return nil
+	case operatorsv1alpha1.InstallPlanPhaseFailed:
+		reason := cmp.Or(string(installed.Reason), operatorsv1alpha1.InstallPlanFailed)
+		return []operatorsv1alpha1.SubscriptionCondition{isTrue(operatorsv1alpha1.SubscriptionInstallPlanFailed, reason, message)}
+	default:
+		reason := cmp.Or(string(p.Status.Phase), operatorsv1alpha1.InstallPlanNotYetReconciled)
+		return []operatorsv1alpha1.SubscriptionCondition{isTrue(operatorsv1alpha1.SubscriptionInstallPlanPending, reason, message)}
+	}
+}
+
+func isTrue(kind operatorsv1alpha1.SubscriptionConditionType, reason, message string) operatorsv1alpha1.SubscriptionCondition {
+	return operatorsv1alpha1.SubscriptionCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: message}
+}
+
+// mergeConditions puts the conditions that are true now into the list so far. A
+// condition that says the same keeps its time; one that says something else,
+// were it only another reason, has changed now. The list is in the order of the
+// types, so that it does not jump about.
+func mergeConditions(before, wanted []operatorsv1alpha1.SubscriptionCondition, now metav1.Time) []operatorsv1alpha1.SubscriptionCondition {
+	var list []operatorsv1alpha1.SubscriptionCondition
+	for _, c := range before {
+		if !slices.Contains(owned, c.Type) {
+			list = append(list, c)
+		}
+	}
+	for _, c := range wanted {
+		c.LastTransitionTime = &now
+		i := slices.IndexFunc(before, func(b operatorsv1alpha1.SubscriptionCondition) bool { return b.Equals(c) })
+		if i >= 0 {
+			c = before[i]
+		}
+		list = append(list, c)
+	}
+	slices.SortStableFunc(list, func(a, b operatorsv1alpha1.SubscriptionCondition) int { return cmp.Compare(a.Type, b.Type) })
+	return list
+}

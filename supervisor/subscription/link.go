@@ -1,0 +1,187 @@
+package subscription
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// installation is what is present of one Subscription's package.
+type installation struct {
+	// current is the newest version present: no other one takes over from it.
+	// Nil when nothing is present.
+	current *operatorsv1alpha1.ClusterServiceVersion
+	// installed is the newest version that has been installed with success, be
+	// it well now or not; on an update that is under way it is the one that
+	// current takes over from.
+	installed *operatorsv1alpha1.ClusterServiceVersion
+}
+
+// settled says that nothing is under way: there is nothing, or the newest
+// version is installed and well.
+func (i installation) settled() bool {
+	return i.current == nil || i.current.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded
+}
+
+// installationOf finds what is present of a Subscription's package. The link is
+// the package that a version belongs to, which it records itself; the names in
+// the Subscription's status serve versions that carry no such record. A status
+// that was lost, or a Subscription that was made anew, therefore finds its
+// operator again.
+func installationOf(sub *operatorsv1alpha1.Subscription, csvs []*operatorsv1alpha1.ClusterServiceVersion) installation {
+	mine := map[string]*operatorsv1alpha1.ClusterServiceVersion{}
+	replaced := map[string]bool{}
+	for _, csv := range csvs {
+		if belongs(csv, sub) {
+			mine[csv.Name] = csv
+		}
+	}
+	for _, csv := range mine {
+		if csv.Spec.Replaces != csv.Name {
+			replaced[csv.Spec.Replaces] = true
+		}
+	}
+	var tips []*operatorsv1alpha1.ClusterServiceVersion
+	for name, csv := range mine {
+		if !replaced[name] {
+			tips = append(tips, csv)
+		}
+	}
+	if len(tips) == 0 {
+		return installation{}
+	}
+	// More than one tip means that somebody created versions by hand: the one
+	// that the Subscription was working on counts, then the newest.
+	current := slices.MaxFunc(tips, func(a, b *operatorsv1alpha1.ClusterServiceVersion) int {
+		return cmp.Or(
+			boolCompare(a.Name == sub.Status.CurrentCSV, b.Name == sub.Status.CurrentCSV),
+			a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+			cmp.Compare(a.Name, b.Name))
+	})
+	return installation{current: current, installed: lastInstalled(current, mine)}
+}
+
+// holds says whether what is present of a package came from a Subscription: from
+// a plan of its own or, where that plan is gone, by its own record.
+func (o *observation) holds(sub *operatorsv1alpha1.Subscription, present installation) bool {
+	if present.current == nil {
+		return false
+	}
+	for _, csv := range []*operatorsv1alpha1.ClusterServiceVersion{present.current, present.installed} {
+		if csv != nil && (o.planFor(sub, csv.Name) != nil || sub.Status.InstalledCSV == csv.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// before names the version that a Subscription had, when nothing of its package
+// is present any more; empty when it never had one.
+func (o *observation) before(sub *operatorsv1alpha1.Subscription, present installation) string {
+	if present.current != nil {
+		return ""
+	}
+	var newest *operatorsv1alpha1.InstallPlan
+	for _, p := range o.plans {
+		done := p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete && len(p.Spec.ClusterServiceVersionNames) > 0
+		if done && servesSubscription(p, sub) && (newest == nil || p.Spec.Generation > newest.Spec.Generation) {
+			newest = p
+		}
+	}
+	if newest == nil {
+		return sub.Status.InstalledCSV
+	}
+	return newest.Spec.ClusterServiceVersionNames[0]
+}
+
+// lastInstalled walks from a version back along what it takes over from, to the
+// first one that is or was installed with success.
+func lastInstalled(
+	csv *operatorsv1alpha1.ClusterServiceVersion, mine map[string]*operatorsv1alpha1.ClusterServiceVersion,
+) *operatorsv1alpha1.ClusterServiceVersion {
+	for seen := map[string]bool{}; csv != nil && !seen[csv.Name]; csv = mine[csv.Spec.Replaces] {
+		seen[csv.Name] = true
+		if wasInstalled(csv) {
+			return csv
+		}
+	}
+	return nil
+}
+
+// wasInstalled says whether a version has ever been installed with success: it
+// has now, it is being replaced, which only such versions are, or its history
+// says so.
+func wasInstalled(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+	reached := []operatorsv1alpha1.ClusterServiceVersionPhase{
+		operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVPhaseReplacing, operatorsv1alpha1.CSVPhaseDeleting,
+	}
+	if slices.Contains(reached, csv.Status.Phase) {
+		return true
+	}
+	return slices.ContainsFunc(csv.Status.Conditions, func(c operatorsv1alpha1.ClusterServiceVersionCondition) bool {
+		return c.Phase == operatorsv1alpha1.CSVPhaseSucceeded
+	})
+}
+
+// belongs says whether a version is of a Subscription's package.
+func belongs(csv *operatorsv1alpha1.ClusterServiceVersion, sub *operatorsv1alpha1.Subscription) bool {
+	if csv.IsCopied() {
+		return false
+	}
+	if pkg := packageOf(propertiesOf(csv)); pkg != "" {
+		return pkg == sub.Spec.Package
+	}
+	return csv.Name == sub.Status.CurrentCSV || csv.Name == sub.Status.InstalledCSV
+}
+
+// propertiesOf reads the properties that a version carries. One that carries
+// none, or whose annotation cannot be read, has none.
+func propertiesOf(csv *operatorsv1alpha1.ClusterServiceVersion) []bundles.Property {
+	var list struct {
+		Properties []struct {
+			Type  string          `json:"type"`
+			Value json.RawMessage `json:"value"`
+		} `json:"properties"`
+	}
+	text := csv.Annotations[plan.AnnotationProperties]
+	if text == "" || json.Unmarshal([]byte(text), &list) != nil {
+		return nil
+	}
+	properties := make([]bundles.Property, 0, len(list.Properties))
+	for _, p := range list.Properties {
+		properties = append(properties, bundles.Property{Type: p.Type, Value: p.Value})
+	}
+	return properties
+}
+
+// packageOf is the package that properties name; empty when they name none.
+func packageOf(properties []bundles.Property) string {
+	for _, p := range properties {
+		if p.Type != "olm.package" {
+			continue
+		}
+		var value struct {
+			PackageName string `json:"packageName"`
+		}
+		if json.Unmarshal(p.Value, &value) == nil {
+			return value.PackageName
+		}
+	}
+	return ""
+}
+
+func boolCompare(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	default:
+		return -1
+	}
+}

@@ -1,0 +1,166 @@
+package subscription
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"google.golang.org/grpc/connectivity"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/resolver"
+)
+
+// observation is everything that decisions about a namespace are based on.
+type observation struct {
+	namespace string
+	// global is the namespace whose catalogs serve every namespace.
+	global string
+	// subscriptions are the ones that are not being deleted, oldest first.
+	subscriptions []*operatorsv1alpha1.Subscription
+	// csvs are the versions of the namespace's own.
+	csvs []*operatorsv1alpha1.ClusterServiceVersion
+	// plans are the InstallPlans by name.
+	plans map[string]*operatorsv1alpha1.InstallPlan
+	// catalogs are the ones in scope.
+	catalogs map[types.NamespacedName]catalog
+}
+
+// catalog is a CatalogSource and what is known of its catalog.
+type catalog struct {
+	source *operatorsv1alpha1.CatalogSource
+	state  catalogs.State
+	// followed is false before the first try to connect, and for a source that
+	// cannot be used at all.
+	followed bool
+}
+
+// observe reads what there is to know about a namespace.
+func (r *Reconciler) observe(ctx context.Context, namespace string) (*observation, error) {
+	o := &observation{
+		namespace: namespace, global: r.global,
+		plans:    map[string]*operatorsv1alpha1.InstallPlan{},
+		catalogs: map[types.NamespacedName]catalog{},
+	}
+	if err := r.observeSubscriptions(ctx, o); err != nil || len(o.subscriptions) == 0 {
+		return o, err
+	}
+	csvs := &operatorsv1alpha1.ClusterServiceVersionList{}
+	if err := r.client.List(ctx, csvs, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing ClusterServiceVersions of namespace %s: %w", namespace, err)
+	}
+	for i := range csvs.Items {
+		if !csvs.Items[i].IsCopied() {
+			o.csvs = append(o.csvs, &csvs.Items[i])
+		}
+	}
+	plans := &operatorsv1alpha1.InstallPlanList{}
+	if err := r.client.List(ctx, plans, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing InstallPlans of namespace %s: %w", namespace, err)
+	}
+	for i := range plans.Items {
+		o.plans[plans.Items[i].Name] = &plans.Items[i]
+	}
+	return o, r.observeCatalogs(ctx, o)
+}
+
+func (r *Reconciler) observeSubscriptions(ctx context.Context, o *observation) error {
+	list := &operatorsv1alpha1.SubscriptionList{}
+	if err := r.client.List(ctx, list, client.InNamespace(o.namespace)); err != nil {
+		return fmt.Errorf("listing Subscriptions of namespace %s: %w", o.namespace, err)
+	}
+	for i := range list.Items {
+		if list.Items[i].DeletionTimestamp.IsZero() && list.Items[i].Spec != nil {
+			o.subscriptions = append(o.subscriptions, &list.Items[i])
+		}
+	}
+	slices.SortFunc(o.subscriptions, func(a, b *operatorsv1alpha1.Subscription) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return nil
+}
+
+// observeCatalogs reads the catalogs of the namespace and of the global one.
+func (r *Reconciler) observeCatalogs(ctx context.Context, o *observation) error {
+	for _, namespace := range slices.Compact([]string{o.namespace, o.global}) {
+		list := catalogs.NewList()
+		if err := r.reader.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return fmt.Errorf("listing CatalogSources of namespace %s: %w", namespace, err)
+		}
+		for i := range list.Items {
+			source, err := catalogs.Decode(&list.Items[i])
+			if err != nil {
+				// One that cannot be read is as good as missing; the others are not
+				// to suffer.
+				log.FromContext(ctx).Error(err, "Leaving out a catalog")
+				continue
+			}
+			key := client.ObjectKeyFromObject(source)
+			state, followed := r.catalogs.State(key)
+			o.catalogs[key] = catalog{source: source, state: state, followed: followed}
+		}
+	}
+	return nil
+}
+
+// problem puts an observation into the resolver's terms.
+func (o *observation) problem(present map[string]installation) resolver.Problem {
+	p := resolver.Problem{Namespace: o.namespace, Catalogs: map[resolver.CatalogKey]resolver.Catalog{}}
+	for key, c := range o.catalogs {
+		p.Catalogs[resolver.CatalogKey{Namespace: key.Namespace, Name: key.Name}] = content(c)
+	}
+	for _, csv := range o.csvs {
+		p.Operators = append(p.Operators, resolver.Operator{Name: csv.Name, Version: csv.Spec.Version.Version, Properties: propertiesOf(csv)})
+	}
+	for _, sub := range o.subscriptions {
+		w := wish(sub, present[sub.Name])
+		w.Holds = o.holds(sub, present[sub.Name])
+		w.Before = o.before(sub, present[sub.Name])
+		p.Subscriptions = append(p.Subscriptions, w)
+	}
+	return p
+}
+
+// wish puts a Subscription into the resolver's terms.
+func wish(sub *operatorsv1alpha1.Subscription, present installation) resolver.Subscription {
+	w := resolver.Subscription{
+		Name:        sub.Name,
+		Catalog:     resolver.CatalogKey{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource},
+		Package:     sub.Spec.Package,
+		Channel:     sub.Spec.Channel,
+		StartingCSV: sub.Spec.StartingCSV,
+	}
+	if present.current != nil {
+		w.Installed = present.current.Name
+	}
+	return w
+}
+
+// errPending says that a catalog has not been read for the first time yet, and
+// that nothing has gone wrong with it either: there is nothing to say so far.
+var errPending = errors.New("the catalog is being read for the first time")
+
+// content gives what can be resolved against: the last good snapshot, whether
+// or not the catalog is there now.
+func content(c catalog) resolver.Catalog {
+	if c.state.Snapshot != nil {
+		return resolver.Catalog{Content: c.state.Snapshot.Content}
+	}
+	_, problem := catalogs.SpecProblem(c.source)
+	switch {
+	case problem != "":
+		return resolver.Catalog{Err: fmt.Errorf("%w: %s", catalogs.ErrNotConnected, problem)}
+	case c.state.Err != nil:
+		return resolver.Catalog{Err: c.state.Err}
+	case c.followed && c.state.Connectivity == connectivity.TransientFailure.String():
+		return resolver.Catalog{Err: fmt.Errorf("%w: nothing answers at %s", catalogs.ErrNotConnected, c.state.Address)}
+	default:
+		return resolver.Catalog{Err: errPending}
+	}
+}

@@ -1,0 +1,169 @@
+package subscription
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// derive gives the status of a Subscription: a function of what is there and of
+// what was decided. Of the old status it keeps only the times of what has not
+// changed, and the conditions that others set. p is the plan that was decided
+// on, nil for none.
+func derive(o *observation, d *decision, p *operatorsv1alpha1.InstallPlan, now metav1.Time) operatorsv1alpha1.SubscriptionStatus {
+	before := d.subscription.Status
+	status := *before.DeepCopy()
+	if p == nil {
+		p = o.currentPlan(d)
+	}
+	status.CurrentCSV, status.InstalledCSV = versions(d, p)
+	status.State = stateOf(status, d)
+	reference(&status, p)
+	status.CatalogHealth = catalogHealth(o, before.CatalogHealth, now)
+	status.Conditions = mergeConditions(before.Conditions, conditions(o, d, status, p), now)
+	return status
+}
+
+// currentPlan finds the plan that matters when none was decided on: where there
+// is no answer, because the catalog is away, one that is still open; else the one
+// that brought the version that is there.
+func (o *observation) currentPlan(d *decision) *operatorsv1alpha1.InstallPlan {
+	if open := o.openPlan(d.subscription); d.err != nil && open != nil {
+		return open
+	}
+	if d.present.current == nil {
+		return nil
+	}
+	return o.planFor(d.subscription, d.present.current.Name)
+}
+
+// openPlan finds the newest plan of a Subscription that has not come to its end.
+func (o *observation) openPlan(sub *operatorsv1alpha1.Subscription) *operatorsv1alpha1.InstallPlan {
+	var found *operatorsv1alpha1.InstallPlan
+	for _, p := range o.plans {
+		ended := p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete || p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed
+		if ended || !servesSubscription(p, sub) || len(p.Spec.ClusterServiceVersionNames) == 0 {
+			continue
+		}
+		if found == nil || p.Spec.Generation > found.Spec.Generation {
+			found = p
+		}
+	}
+	return found
+}
+
+// versions names the version that a Subscription is heading for and the one
+// that it has.
+func versions(d *decision, p *operatorsv1alpha1.InstallPlan) (current, installed string) {
+	if d.present.installed != nil {
+		installed = d.present.installed.Name
+	}
+	switch {
+	case d.install != nil:
+		current = d.install.Bundle
+	case d.err != nil && p != nil:
+		current = p.Spec.ClusterServiceVersionNames[0]
+	case d.present.current != nil:
+		current = d.present.current.Name
+	}
+	return current, installed
+}
+
+// stateOf rolls a Subscription up into one word.
+func stateOf(status operatorsv1alpha1.SubscriptionStatus, d *decision) operatorsv1alpha1.SubscriptionState {
+	switch {
+	case status.CurrentCSV == "":
+		return operatorsv1alpha1.SubscriptionStateNone
+	case d.install == nil && status.CurrentCSV == status.InstalledCSV:
+		return operatorsv1alpha1.SubscriptionStateAtLatest
+	default:
+		return operatorsv1alpha1.SubscriptionStateUpgradePending
+	}
+}
+
+// reference makes a status point at a plan. Without one, the pointer to the plan
+// that brought the current version stays even when that plan has been removed:
+// the condition InstallPlanMissing says so. A pointer to a plan that brought
+// nothing goes.
+func reference(status *operatorsv1alpha1.SubscriptionStatus, p *operatorsv1alpha1.InstallPlan) {
+	if p == nil {
+		if status.CurrentCSV == "" {
+			status.InstallPlanRef, status.Install = nil, nil
+		}
+		return
+	}
+	status.InstallPlanRef = &corev1.ObjectReference{
+		APIVersion: operatorsv1alpha1.InstallPlanAPIVersion, Kind: operatorsv1alpha1.InstallPlanKind,
+		Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: resourceVersion(status.InstallPlanRef, p),
+	}
+	status.Install = operatorsv1alpha1.NewInstallPlanReference(status.InstallPlanRef)
+	status.InstallPlanGeneration = p.Spec.Generation
+}
+
+// resourceVersion keeps the version under which a plan was first referred to:
+// following every change of the plan would write the Subscription each time and
+// tell nobody anything.
+func resourceVersion(before *corev1.ObjectReference, p *operatorsv1alpha1.InstallPlan) string {
+	if before != nil && before.UID == p.UID {
+		return before.ResourceVersion
+	}
+	return p.ResourceVersion
+}
+
+// catalogHealth lists the catalogs in scope by namespace and name. An entry that
+// says the same as before is kept as it is.
+func catalogHealth(o *observation, before []operatorsv1alpha1.SubscriptionCatalogHealth, now metav1.Time) []operatorsv1alpha1.SubscriptionCatalogHealth {
+	keys := slices.SortedFunc(maps.Keys(o.catalogs), func(a, b types.NamespacedName) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	var list []operatorsv1alpha1.SubscriptionCatalogHealth
+	for _, key := range keys {
+		c := o.catalogs[key]
+		entry := operatorsv1alpha1.SubscriptionCatalogHealth{
+			CatalogSourceRef: &corev1.ObjectReference{
+				APIVersion: operatorsv1alpha1.CatalogSourceCRDAPIVersion, Kind: operatorsv1alpha1.CatalogSourceKind,
+				Namespace: key.Namespace, Name: key.Name, UID: c.source.UID, ResourceVersion: c.source.ResourceVersion,
+			},
+			LastUpdated: &now,
+			Healthy:     c.state.Ready(),
+		}
+		i := slices.IndexFunc(before, func(h operatorsv1alpha1.SubscriptionCatalogHealth) bool {
+			return h.CatalogSourceRef != nil && h.Equals(entry)
+		})
+		if i >= 0 {
+			entry = before[i]
+		}
+		list = append(list, entry)
+	}
+	return list
+}
+
+// changed says whether a status says anything new.
+func changed(before, after operatorsv1alpha1.SubscriptionStatus, equal func(a, b any) bool) bool {
+	after.LastUpdated = before.LastUpdated
+	return !equal(before, after)
+}
+
+// describe is the one-line form of what was decided, for logs.
+func describe(d *decision) string {
+	var plan *planError
+	switch {
+	case d.install != nil:
+		return "install " + d.install.Bundle
+	case errors.As(d.err, &plan):
+		return "planning failed"
+	case d.err != nil:
+		return "resolution failed"
+	case d.present.settled():
+		return "up to date"
+	default:
+		return fmt.Sprintf("waiting for %s in phase %s", d.present.current.Name, d.present.current.Status.Phase)
+	}
+}

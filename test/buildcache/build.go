@@ -1,0 +1,303 @@
+package buildcache
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/chandlery/chandlery/test/filelock"
+)
+
+// BuildError says which package did not build and what the go command said about it.
+type BuildError struct {
+	// Package is the import path that did not build.
+	Package string
+	// Output is what the go command printed, without its download notices.
+	Output string
+	// Err is how the go command ended.
+	Err error
+}
+
+// Error names the package and repeats the output of the go command.
+func (e *BuildError) Error() string {
+	return fmt.Sprintf("build %s: %v\n%s", e.Package, e.Err, e.Output)
+}
+
+// Unwrap returns how the go command ended.
+func (e *BuildError) Unwrap() error { return e.Err }
+
+// Build returns the directory that holds the programs and files of m, building first
+// what is not there. It writes one line a program to progress while it works, and
+// nothing when everything was there. A program that does not build is a *BuildError.
+func Build(ctx context.Context, m Module, progress io.Writer) (string, error) {
+	err := m.validate()
+	if err != nil {
+		return "", err
+	}
+
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+
+	version, err := goOutput(ctx, m, "env", "GOVERSION")
+	if err != nil {
+		return "", fmt.Errorf("find the version of Go: %w", err)
+	}
+
+	digest, err := key(m, version)
+	if err != nil {
+		return "", err
+	}
+
+	dir := filepath.Join(root, m.Name, digest)
+
+	if missing := m.missing(dir); missing.empty() {
+		return dir, nil
+	}
+
+	err = os.MkdirAll(dir, 0o755)
+	if err != nil {
+		return "", fmt.Errorf("make the folder of %s: %w", m.Name, err)
+	}
+
+	held, err := filelock.Acquire(ctx, dir+".lock", func() {
+		fmt.Fprintln(progress, "waiting for another process that builds "+m.Name)
+	})
+	if err != nil {
+		return "", fmt.Errorf("build %s: %w", m.Name, err)
+	}
+
+	b := builder{module: m, dir: dir, held: held, progress: progress}
+
+	err = errors.Join(b.run(ctx), held.Release())
+	if err != nil {
+		return "", err
+	}
+
+	return dir, nil
+}
+
+// entries are parts of a module.
+type entries struct {
+	programs []Program
+	files    []File
+}
+
+func (e entries) empty() bool { return len(e.programs) == 0 && len(e.files) == 0 }
+
+// missing returns what dir does not hold yet. An entry is renamed into its place when
+// it is complete, so that one that exists is whole.
+func (m Module) missing(dir string) entries {
+	var out entries
+
+	for _, p := range m.Programs {
+		if !exists(filepath.Join(dir, p.Name)) {
+			out.programs = append(out.programs, p)
+		}
+	}
+
+	for _, f := range m.Files {
+		if !exists(filepath.Join(dir, filepath.FromSlash(f.Name))) {
+			out.files = append(out.files, f)
+		}
+	}
+
+	return out
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+
+	return err == nil
+}
+
+type builder struct {
+	module   Module
+	dir      string
+	held     *filelock.Lock
+	progress io.Writer
+}
+
+// run builds what is missing now that the lock is held: whoever held it before may
+// have built all of it.
+func (b builder) run(ctx context.Context) error {
+	missing := b.module.missing(b.dir)
+
+	for i, p := range missing.programs {
+		fmt.Fprintf(b.progress, "building %s (%d of %d) …", p.Name, i+1, len(missing.programs))
+
+		start := time.Now()
+		err := b.build(ctx, p)
+		if err != nil {
+			fmt.Fprintln(b.progress, "  failed")
+
+			return err
+		}
+
+		fmt.Fprintf(b.progress, "  %.0f s\n", time.Since(start).Seconds())
+	}
+
+	for _, f := range missing.files {
+		err := b.copy(ctx, f)
+		if err != nil {
+			return fmt.Errorf("copy %s of module %s: %w", f.Path, f.Module, err)
+		}
+	}
+
+	return nil
+}
+
+func (b builder) build(ctx context.Context, p Program) error {
+	target := filepath.Join(b.dir, p.Name)
+	temporary := filepath.Join(b.dir, fmt.Sprintf(".%s.%d", p.Name, os.Getpid()))
+
+	args := []string{
+		"build", "-mod=readonly", "-buildvcs=false",
+		"-tags", strings.Join(b.module.Tags, ","),
+		"-ldflags", strings.TrimSpace("-s -w " + p.LDFlags),
+		"-o", temporary, p.Package,
+	}
+
+	cmd := goCommand(ctx, b.module, args...)
+	// The go command holds the lock too: should this process be killed, nobody starts
+	// the same build while that one still runs.
+	cmd.ExtraFiles = []*os.File{b.held.File()}
+
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+
+		return errors.Join(&BuildError{Package: p.Package, Output: withoutDownloads(out), Err: err}, discard(temporary))
+	}
+
+	err = os.Rename(temporary, target)
+	if err != nil {
+		return fmt.Errorf("put %s in its place: %w", p.Name, err)
+	}
+
+	return nil
+}
+
+func (b builder) copy(ctx context.Context, f File) error {
+	source, err := b.moduleDir(ctx, f.Module)
+	if err != nil {
+		return err
+	}
+
+	data, err := os.ReadFile(filepath.Join(source, filepath.FromSlash(f.Path)))
+	if err != nil {
+		return err
+	}
+
+	target := filepath.Join(b.dir, filepath.FromSlash(f.Name))
+
+	err = os.MkdirAll(filepath.Dir(target), 0o755)
+	if err != nil {
+		return err
+	}
+
+	temporary := fmt.Sprintf("%s.%d", target, os.Getpid())
+
+	err = os.WriteFile(temporary, data, 0o644)
+	if err != nil {
+		return err
+	}
+
+	return os.Rename(temporary, target)
+}
+
+// moduleDir returns where the files of a required module are.
+func (b builder) moduleDir(ctx context.Context, module string) (string, error) {
+	list := []string{"list", "-mod=readonly", "-m", "-f", "{{.Dir}}", "--", module}
+
+	dir, err := goOutput(ctx, b.module, list...)
+	if err != nil {
+		return "", fmt.Errorf("find the module: %w", err)
+	}
+
+	if dir != "" {
+		return dir, nil
+	}
+
+	// A module is unpacked when a package of it is built; one of which only files
+	// are wanted has to be asked for.
+	_, err = goOutput(ctx, b.module, "mod", "download", "--", module)
+	if err != nil {
+		return "", fmt.Errorf("download the module: %w", err)
+	}
+
+	dir, err = goOutput(ctx, b.module, list...)
+	if err == nil && dir == "" {
+		err = fs.ErrNotExist
+	}
+
+	if err != nil {
+		return "", fmt.Errorf("find the module after its download: %w", err)
+	}
+
+	return dir, nil
+}
+
+func discard(name string) error {
+	err := os.Remove(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+
+	return err
+}
+
+// goCommand runs the go command inside the helper module, for this platform whatever
+// the environment is set up to build for.
+func goCommand(ctx context.Context, m Module, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = m.Dir
+	cmd.Env = append(os.Environ(), "PWD="+m.Dir, "GOWORK=off", "CGO_ENABLED=0", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
+	// The compilers that the go command starts have to stop with it.
+	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = 5 * time.Second
+	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
+
+	return cmd
+}
+
+func goOutput(ctx context.Context, m Module, args ...string) (string, error) {
+	var stderr bytes.Buffer
+
+	cmd := goCommand(ctx, m, args...)
+	cmd.Stderr = &stderr
+
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("go %s in %s: %w\n%s", strings.Join(args, " "), m.Dir, err, withoutDownloads(stderr.Bytes()))
+	}
+
+	return strings.TrimSpace(string(out)), nil
+}
+
+// withoutDownloads drops the notices that would bury what went wrong.
+func withoutDownloads(out []byte) string {
+	var kept strings.Builder
+
+	for line := range strings.Lines(string(out)) {
+		if !strings.HasPrefix(line, "go: downloading ") {
+			kept.WriteString(line)
+		}
+	}
+
+	return strings.TrimSpace(kept.String())
+}

@@ -1,0 +1,68 @@
+package buildcache
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// keyLength is how many hex digits of the digest name a directory: enough that two
+// builds on one machine never meet, short enough to read.
+const keyLength = 16
+
+// key digests everything that decides what the binaries are: the requirements and
+// their checksums, the module's own Go files, the flags, the platform and the version
+// of Go. Folders that a replace directive names outside Dir are not looked into.
+func key(m Module, goVersion string) (string, error) {
+	sources := map[string]string{}
+
+	err := filepath.WalkDir(m.Dir, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+
+		decides := entry.Name() == "go.mod" || entry.Name() == "go.sum" || strings.HasSuffix(entry.Name(), ".go")
+		if !entry.Type().IsRegular() || !decides {
+			return nil
+		}
+
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+
+		rel, err := filepath.Rel(m.Dir, name)
+		sum := sha256.Sum256(data)
+		sources[filepath.ToSlash(rel)] = hex.EncodeToString(sum[:])
+
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("read helper module %s: %w", m.Name, err)
+	}
+
+	if _, ok := sources["go.mod"]; !ok {
+		return "", fmt.Errorf("read helper module %s: %w", m.Name,
+			errors.Join(ErrInvalidModule, fmt.Errorf("%s has no go.mod", m.Dir)))
+	}
+
+	// Keys of maps are sorted by encoding/json, so equal inputs give equal bytes.
+	described, err := json.Marshal(map[string]any{
+		"programs": m.Programs, "files": m.Files, "tags": m.Tags, "sources": sources,
+		"go": goVersion, "platform": runtime.GOOS + "/" + runtime.GOARCH,
+	})
+	if err != nil {
+		return "", fmt.Errorf("describe helper module %s: %w", m.Name, err)
+	}
+
+	sum := sha256.Sum256(described)
+
+	return hex.EncodeToString(sum[:])[:keyLength], nil
+}

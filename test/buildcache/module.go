@@ -1,0 +1,107 @@
+package buildcache
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// Module is a helper module and what to take from it.
+type Module struct {
+	// Name is the folder of the module below the cache root: one path element.
+	Name string
+	// Dir is the folder that holds the module's go.mod and go.sum.
+	Dir string
+	// Programs are built in this order.
+	Programs []Program
+	// Files are copied out of modules that the helper module requires.
+	Files []File
+	// Tags are the build tags of every program.
+	Tags []string
+}
+
+// Program is one main package.
+type Program struct {
+	// Name is the file name of the binary.
+	Name string
+	// Package is the import path of the main package.
+	Package string
+	// LDFlags go to the linker, after the flags that strip symbols.
+	LDFlags string
+}
+
+// File is one file of a required module.
+type File struct {
+	// Name is the slash-separated path of the copy below the directory of the binaries.
+	Name string
+	// Module is the path of the module that the file belongs to.
+	Module string
+	// Path is the slash-separated path inside that module.
+	Path string
+}
+
+// ErrInvalidModule is wrapped by the errors about a Module that cannot be built as it is described.
+var ErrInvalidModule = errors.New("invalid helper module")
+
+// validate makes sure that nothing of m leaves its folder or turns into a flag.
+func (m Module) validate() error {
+	if !element(m.Name) {
+		return fmt.Errorf("%w: name %q must be one path element", ErrInvalidModule, m.Name)
+	}
+
+	seen := map[string]bool{}
+
+	for _, p := range m.Programs {
+		err := p.validate(seen)
+		if err != nil {
+			return fmt.Errorf("%w %s: program %w", ErrInvalidModule, m.Name, err)
+		}
+	}
+
+	for _, f := range m.Files {
+		err := f.validate(seen)
+		if err != nil {
+			return fmt.Errorf("%w %s: file %w", ErrInvalidModule, m.Name, err)
+		}
+	}
+
+	return nil
+}
+
+// validate adds the name of p to those that were seen.
+func (p Program) validate(seen map[string]bool) error {
+	if !element(p.Name) || strings.HasPrefix(p.Name, ".") {
+		return fmt.Errorf("%q: the name must be one path element without a leading dot", p.Name)
+	}
+
+	if p.Package == "" || strings.HasPrefix(p.Package, "-") {
+		return fmt.Errorf("%q: package %q must be an import path", p.Name, p.Package)
+	}
+
+	return add(seen, p.Name)
+}
+
+// validate adds the name of f to those that were seen.
+func (f File) validate(seen map[string]bool) error {
+	if !filepath.IsLocal(filepath.FromSlash(f.Name)) || !filepath.IsLocal(filepath.FromSlash(f.Path)) {
+		return fmt.Errorf("%q (%q of %s): both paths must stay inside their folders", f.Name, f.Path, f.Module)
+	}
+
+	return add(seen, f.Name)
+}
+
+func add(seen map[string]bool, name string) error {
+	if seen[name] {
+		return fmt.Errorf("%q: the name is taken: give it another", name)
+	}
+
+	seen[name] = true
+
+	return nil
+}
+
+// element tells whether name is the name of one file or folder.
+func element(name string) bool {
+	return name != "" && name == filepath.Base(name) && filepath.IsLocal(name)
+}

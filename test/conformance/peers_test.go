@@ -1,0 +1,128 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/chandlery/chandlery/proto/api"
+	"github.com/chandlery/chandlery/test/buildcache"
+	"github.com/chandlery/chandlery/test/oracle"
+	"github.com/chandlery/chandlery/test/process"
+)
+
+// buildOPM returns the path of the peer's program.
+func buildOPM(t *testing.T) string {
+	t.Helper()
+	program, err := oracle.Build(t.Context(), os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
+// buildRegistry returns the path of our program, as it is now.
+func buildRegistry(t *testing.T) string {
+	t.Helper()
+	root, err := buildcache.SourceDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "registry")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/registry")
+	cmd.Dir = root
+	if output, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("building registry: %v\n%s", err, output)
+	}
+	return program
+}
+
+// peer is one of the two servers.
+type peer struct {
+	api.RegistryClient
+
+	conn *grpc.ClientConn
+}
+
+// startPeers serves a directory with both and waits until both are ready.
+func startPeers(t *testing.T, dir string) (ours, theirs peer) {
+	t.Helper()
+	work := t.TempDir()
+	theirPort, ourPort := freePort(t), freePort(t)
+	opm, err := oracle.Serve(t.Context(), buildOPM(t), dir, theirPort, work)
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry, err := process.Start(t.Context(), process.Spec{
+		Name: "registry serve", Path: buildRegistry(t), Log: filepath.Join(work, "registry.log"),
+		Args: []string{"serve", dir, "--host=127.0.0.1", "--port", ourPort, "--metrics-address=0", "--termination-log="},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, p := range []*process.Process{registry, opm} {
+			if err := p.Unexpected(); err != nil {
+				t.Error(err)
+			}
+			if err := p.Stop(30 * time.Second); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return connect(t, registry, ourPort), connect(t, opm, theirPort)
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	var config net.ListenConfig
+	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// connect waits until a process serves.
+func connect(t *testing.T, p *process.Process, port string) peer {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///127.0.0.1:"+port, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	client := healthpb.NewHealthClient(conn)
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		answer, err := client.Check(ctx, &healthpb.HealthCheckRequest{Service: "Registry"})
+		if err == nil && answer.GetStatus() == healthpb.HealthCheckResponse_SERVING {
+			return peer{RegistryClient: api.NewRegistryClient(conn), conn: conn}
+		}
+		select {
+		case <-ctx.Done():
+			log, _ := os.ReadFile(p.Log())
+			t.Fatalf("%s does not serve: %v\n%s", p.Name(), err, bytes.TrimSpace(log))
+		case <-p.Done():
+			t.Fatal(p.Unexpected())
+		case <-ticker.C:
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/chandlery/chandlery/test/buildcache"
+)
+
+const (
+	helperModule     = "test/controlplane/binaries"
+	kubernetesModule = "k8s.io/kubernetes"
+	kwokModule       = "sigs.k8s.io/kwok"
+
+	// stagesFolder holds the stages of kwok beside the binaries.
+	stagesFolder = "stages"
+)
+
+// stages are the files of kwok's module that say how nodes and pods move on: at once.
+var stages = []string{
+	"kustomize/stage/node/fast/node-initialize.yaml",
+	"kustomize/stage/node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
+	"kustomize/stage/pod/fast/pod-ready.yaml",
+	"kustomize/stage/pod/fast/pod-complete.yaml",
+	"kustomize/stage/pod/fast/pod-delete.yaml",
+}
+
+// Build builds the programs of the control plane unless the cache holds them, and
+// returns their directory. Progress goes to the writer, one line a program.
+func Build(ctx context.Context, progress io.Writer) (string, error) {
+	dir, err := buildcache.SourceDir(helperModule)
+	if err != nil {
+		return "", fmt.Errorf("build the control plane: %w", err)
+	}
+
+	version, err := buildcache.Required(dir, kubernetesModule)
+	if err != nil {
+		return "", fmt.Errorf("build the control plane: %w", err)
+	}
+
+	binaries, err := buildcache.Build(ctx, binariesOf(dir, version), progress)
+	if err != nil {
+		return "", fmt.Errorf("build the control plane: %w", err)
+	}
+
+	return binaries, nil
+}
+
+func binariesOf(dir, version string) buildcache.Module {
+	flags := versionFlags(version)
+	m := buildcache.Module{
+		Name: "controlplane",
+		Dir:  dir,
+		Programs: []buildcache.Program{
+			{Name: string(Etcd), Package: "go.etcd.io/etcd/server/v3"},
+			{Name: string(KubeAPIServer), Package: kubernetesModule + "/cmd/kube-apiserver", LDFlags: flags},
+			{Name: string(KubeControllerManager), Package: kubernetesModule + "/cmd/kube-controller-manager", LDFlags: flags},
+			{Name: string(KubeScheduler), Package: kubernetesModule + "/cmd/kube-scheduler", LDFlags: flags},
+			{Name: "kubectl", Package: kubernetesModule + "/cmd/kubectl", LDFlags: flags},
+			{Name: string(Kwok), Package: kwokModule + "/cmd/kwok"},
+		},
+	}
+
+	for _, name := range stages {
+		m.Files = append(m.Files, buildcache.File{Name: stagesFolder + "/" + path.Base(name), Module: kwokModule, Path: name})
+	}
+
+	return m
+}
+
+// versionFlags are the linker flags that make the programs of Kubernetes report the
+// given version ("v1.2.3") instead of a placeholder that clients cannot parse.
+func versionFlags(version string) string {
+	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	values := map[string]string{"gitVersion": version, "gitTreeState": "clean"}
+
+	if len(parts) == 3 {
+		values["gitMajor"], values["gitMinor"] = parts[0], parts[1]
+	}
+
+	var flags []string
+
+	for _, name := range []string{"gitVersion", "gitMajor", "gitMinor", "gitTreeState"} {
+		flags = append(flags, fmt.Sprintf("-X k8s.io/component-base/version.%s=%s", name, values[name]))
+	}
+
+	return strings.Join(flags, " ")
+}

@@ -1,0 +1,139 @@
+package controlplane
+
+import (
+	"fmt"
+	"path/filepath"
+	"time"
+)
+
+// Addresses that nobody dials: pods of kwok have no processes.
+const (
+	serviceRange        = "10.96.0.0/16"
+	kubernetesServiceIP = "10.96.0.1"
+)
+
+// layout is where things are and on which ports.
+type layout struct {
+	dir, binDir string
+
+	etcd, apiServer port
+	gracePeriod     time.Duration
+}
+
+func (l layout) pki(file string) string        { return filepath.Join(l.dir, "pki", file) }
+func (l layout) logDir() string                { return filepath.Join(l.dir, "logs") }
+func (l layout) kubeconfig(user string) string { return filepath.Join(l.dir, user+".kubeconfig") }
+func (l layout) server() string                { return "https://" + l.apiServer.address() }
+func (l layout) stages() string                { return filepath.Join(l.dir, "stages.yaml") }
+
+// command returns how to run a component.
+func (l layout) command(c Component) command {
+	args := map[Component]func() []string{
+		Etcd:                  l.etcdArgs,
+		KubeAPIServer:         l.apiServerArgs,
+		KubeControllerManager: l.controllerManagerArgs,
+		KubeScheduler:         l.schedulerArgs,
+		Kwok:                  l.kwokArgs,
+	}
+
+	return command{
+		component: c,
+		path:      filepath.Join(l.binDir, string(c)),
+		args:      args[c](),
+		dir:       l.dir,
+		log:       filepath.Join(l.logDir(), string(c)+".log"),
+	}
+}
+
+func (l layout) etcdArgs() []string {
+	client := "https://" + l.etcd.address()
+
+	return []string{
+		"--data-dir=" + filepath.Join(l.dir, "etcd"),
+		// The data is thrown away; a crash of the machine may take it along.
+		"--unsafe-no-fsync",
+		"--listen-client-urls=" + client,
+		"--advertise-client-urls=" + client,
+		// A single member talks to nobody; any port does.
+		"--listen-peer-urls=http://127.0.0.1:0",
+		"--client-cert-auth",
+		"--trusted-ca-file=" + l.pki("ca.crt"),
+		"--cert-file=" + l.pki("etcd.crt"),
+		"--key-file=" + l.pki("etcd.key"),
+	}
+}
+
+func (l layout) apiServerArgs() []string {
+	return []string{
+		"--etcd-servers=https://" + l.etcd.address(),
+		"--etcd-cafile=" + l.pki("ca.crt"),
+		"--etcd-certfile=" + l.pki("apiserver-etcd-client.crt"),
+		"--etcd-keyfile=" + l.pki("apiserver-etcd-client.key"),
+		"--bind-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", l.apiServer.number),
+		"--advertise-address=127.0.0.1",
+		// An endpoint on the loopback interface is refused, and no pod could dial it.
+		"--endpoint-reconciler-type=none",
+		"--tls-cert-file=" + l.pki("apiserver.crt"),
+		"--tls-private-key-file=" + l.pki("apiserver.key"),
+		"--client-ca-file=" + l.pki("ca.crt"),
+		"--authorization-mode=RBAC",
+		"--service-cluster-ip-range=" + serviceRange,
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--service-account-key-file=" + l.pki("service-account.crt"),
+		"--service-account-signing-key-file=" + l.pki("service-account.key"),
+		// What the aggregation layer needs to reach API servers outside the cluster.
+		"--enable-aggregator-routing=true",
+		"--proxy-client-cert-file=" + l.pki("front-proxy-client.crt"),
+		"--proxy-client-key-file=" + l.pki("front-proxy-client.key"),
+		"--requestheader-client-ca-file=" + l.pki("front-proxy-ca.crt"),
+		"--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--allow-privileged=true",
+	}
+}
+
+func (l layout) controllerManagerArgs() []string {
+	return []string{
+		"--kubeconfig=" + l.kubeconfig(string(KubeControllerManager)),
+		"--root-ca-file=" + l.pki("ca.crt"),
+		"--service-account-private-key-file=" + l.pki("service-account.key"),
+		"--cluster-signing-cert-file=" + l.pki("ca.crt"),
+		"--cluster-signing-key-file=" + l.pki("ca.key"),
+		// Each controller has the rights of its own role, as in a real cluster.
+		"--use-service-account-credentials=true",
+		"--node-monitor-grace-period=" + l.gracePeriod.String(),
+		"--node-monitor-period=" + min(5*time.Second, l.gracePeriod/4).String(),
+		"--kube-api-qps=200",
+		"--kube-api-burst=400",
+		// One of each component: an election would only delay a restart.
+		"--leader-elect=false",
+		"--secure-port=0",
+	}
+}
+
+func (l layout) schedulerArgs() []string {
+	return []string{
+		"--kubeconfig=" + l.kubeconfig(string(KubeScheduler)),
+		"--leader-elect=false",
+		"--secure-port=0",
+	}
+}
+
+func (l layout) kwokArgs() []string {
+	// A kubelet's lease lasts 40 s of the 50 s that the controller manager grants; a
+	// shorter grace period needs a lease that is renewed that much more often.
+	lease := max(1, int(l.gracePeriod.Seconds()*0.8))
+
+	return []string{
+		"--kubeconfig=" + l.kubeconfig(string(Kwok)),
+		"--config=" + l.stages(),
+		fmt.Sprintf("--manage-nodes-with-label-selector=%s=%s", nodeLabel, nodeManaged),
+		fmt.Sprintf("--node-lease-duration-seconds=%d", lease),
+		"--node-ip=127.0.0.1",
+		// No server: what it would listen on is the same port for every control plane.
+		"--node-port=0",
+	}
+}

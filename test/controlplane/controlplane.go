@@ -1,0 +1,276 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// ControlPlane is a control plane that was started. Its methods may be called by any
+// number of goroutines.
+type ControlPlane struct {
+	layout  layout
+	nodes   []string
+	folder  folder
+	config  *rest.Config
+	http    *http.Client
+	client  kubernetes.Interface
+	mu      sync.Mutex
+	running map[Component]*member
+}
+
+// Start builds the programs where the cache lacks them, starts a control plane and
+// returns when it serves and its nodes are Ready. It keeps running after ctx ends,
+// until Stop or the end of this process. A component that fails is a *ComponentError.
+func Start(ctx context.Context, o Options) (*ControlPlane, error) {
+	o = o.withDefaults()
+
+	binDir, err := Build(ctx, o.Progress)
+	if err != nil {
+		return nil, err
+	}
+
+	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("the control plane did not start within %s", startLimit))
+	defer cancel()
+
+	for range startTries - 1 {
+		c, err := tryStart(ctx, o, binDir)
+		if !portTaken(err) {
+			return c, err
+		}
+	}
+
+	return tryStart(ctx, o, binDir)
+}
+
+func tryStart(ctx context.Context, o Options, binDir string) (*ControlPlane, error) {
+	folder, err := newFolder(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+
+	c := &ControlPlane{
+		layout:  layout{dir: folder.path, binDir: binDir, gracePeriod: o.NodeMonitorGracePeriod},
+		nodes:   nodeNames(o.Nodes),
+		folder:  folder,
+		running: map[Component]*member{},
+	}
+
+	err = c.start(ctx)
+	if err == nil {
+		return c, nil
+	}
+
+	// What stopped it is the news; that the rest then stops badly is not.
+	_ = c.Stop()
+
+	if portTaken(err) {
+		// The folder was empty when we got it and has to be empty for the next try.
+		err = errors.Join(err, os.RemoveAll(folder.path))
+	}
+
+	return nil, fmt.Errorf("start the control plane: %w", err)
+}
+
+// portTaken tells whether a component lost the race for its port to a process that
+// does not reserve ports as we do.
+func portTaken(err error) bool {
+	var failed *ComponentError
+
+	return errors.As(err, &failed) && strings.Contains(failed.Tail, "address already in use")
+}
+
+func (c *ControlPlane) start(ctx context.Context) error {
+	err := c.prepare(ctx)
+	if err != nil {
+		return err
+	}
+
+	for _, component := range []Component{Etcd, KubeAPIServer, KubeControllerManager, KubeScheduler, Kwok} {
+		err = c.launch(ctx, component)
+		if err != nil {
+			return err
+		}
+
+		// The API server cannot do without etcd, and the others wait for it only for
+		// a few seconds; among themselves they have no order.
+		if component == Etcd || component == KubeAPIServer {
+			err = c.waitForComponent(ctx, component)
+		}
+
+		if err != nil {
+			return err
+		}
+	}
+
+	err = c.waitForComponent(ctx, KubeControllerManager)
+	if err != nil {
+		return err
+	}
+
+	return c.addNodes(ctx)
+}
+
+// prepare reserves the ports and writes what the components read.
+func (c *ControlPlane) prepare(ctx context.Context) error {
+	for _, dir := range []string{filepath.Dir(c.layout.pki("x")), c.layout.logDir()} {
+		err := os.Mkdir(dir, 0o700)
+		if err != nil {
+			return fmt.Errorf("make a folder: %w", err)
+		}
+	}
+
+	ports, err := cacheFolder("ports")
+	if err != nil {
+		return err
+	}
+
+	for _, p := range []*port{&c.layout.etcd, &c.layout.apiServer} {
+		*p, err = reservePort(ctx, ports)
+		if err != nil {
+			return err
+		}
+	}
+
+	err = writePKI(filepath.Dir(c.layout.pki("x")))
+	if err != nil {
+		return err
+	}
+
+	err = c.writeKubeconfigs()
+	if err != nil {
+		return err
+	}
+
+	return c.writeStages()
+}
+
+func (c *ControlPlane) writeKubeconfigs() error {
+	pki := filepath.Dir(c.layout.pki("x"))
+
+	for _, user := range []string{string(KubeControllerManager), string(KubeScheduler), string(Kwok), "admin"} {
+		config, err := clientConfig(pki, user, c.layout.server())
+		if err != nil {
+			return err
+		}
+
+		err = writeKubeconfig(c.layout.kubeconfig(user), user, config)
+		if err != nil {
+			return err
+		}
+
+		c.config = config
+	}
+
+	client, err := rest.HTTPClientFor(c.config)
+	if err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+
+	c.http = client
+
+	c.client, err = kubernetes.NewForConfigAndClient(c.config, client)
+	if err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+
+	return nil
+}
+
+// writeStages joins the stages that came with the binaries to the one file kwok reads.
+func (c *ControlPlane) writeStages() error {
+	var documents []string
+
+	for _, name := range stages {
+		data, err := os.ReadFile(filepath.Join(c.layout.binDir, stagesFolder, filepath.Base(name)))
+		if err != nil {
+			return fmt.Errorf("read a stage of kwok: %w", err)
+		}
+
+		documents = append(documents, string(data))
+	}
+
+	err := os.WriteFile(c.layout.stages(), []byte(strings.Join(documents, "\n---\n")), 0o600)
+	if err != nil {
+		return fmt.Errorf("write the stages of kwok: %w", err)
+	}
+
+	return nil
+}
+
+// Stop stops every component, in the order in which they need each other, and removes
+// the throw-away folder. A component that had ended by itself before is a
+// *ComponentError in what it returns. A second call does nothing.
+func (c *ControlPlane) Stop() error {
+	clients := []Component{Kwok, KubeScheduler, KubeControllerManager}
+	stopped := make([]error, len(clients))
+
+	var wait sync.WaitGroup
+
+	for i, component := range clients {
+		wait.Go(func() { stopped[i] = c.StopComponent(component) })
+	}
+
+	wait.Wait()
+
+	failures := slices.Concat(stopped, []error{c.StopComponent(KubeAPIServer), c.StopComponent(Etcd)})
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if c.http != nil {
+		c.http.CloseIdleConnections()
+	}
+
+	for _, p := range []*port{&c.layout.etcd, &c.layout.apiServer} {
+		failures = append(failures, p.release())
+	}
+
+	failures = append(failures, c.folder.remove())
+	c.folder = folder{}
+
+	err := errors.Join(failures...)
+	if err != nil {
+		return fmt.Errorf("stop the control plane: %w", err)
+	}
+
+	return nil
+}
+
+// SaveLogs copies the logs into dir, which it makes.
+func (c *ControlPlane) SaveLogs(dir string) error {
+	err := os.CopyFS(dir, os.DirFS(c.LogDir()))
+	if err != nil {
+		return fmt.Errorf("save the logs of the control plane: %w", err)
+	}
+
+	return nil
+}
+
+// Config returns the access of a cluster administrator, without a limit that tests
+// could notice. Each call returns a copy.
+func (c *ControlPlane) Config() *rest.Config { return rest.CopyConfig(c.config) }
+
+// Kubeconfig returns the path of a file with the same access.
+func (c *ControlPlane) Kubeconfig() string { return c.layout.kubeconfig("admin") }
+
+// BinDir returns the directory of the programs, kubectl among them.
+func (c *ControlPlane) BinDir() string { return c.layout.binDir }
+
+// Kubectl returns the path of a kubectl of the same version.
+func (c *ControlPlane) Kubectl() string { return filepath.Join(c.layout.binDir, "kubectl") }
+
+// LogDir returns the directory of the logs: one file a component, named after it.
+func (c *ControlPlane) LogDir() string { return c.layout.logDir() }
+
+// Nodes returns the names of the nodes.
+func (c *ControlPlane) Nodes() []string { return slices.Clone(c.nodes) }

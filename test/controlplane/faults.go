@@ -1,0 +1,167 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// waitPoll is how often a condition is looked at.
+	waitPoll = 50 * time.Millisecond
+	// checkLimit bounds one look, so that a silent server cannot use up the whole wait.
+	checkLimit = 5 * time.Second
+	// stopGrace is how long a component may take to stop before it is killed.
+	stopGrace = 20 * time.Second
+)
+
+// ErrRunning is wrapped by the error of StartComponent for a component that runs.
+var ErrRunning = errors.New("component is running")
+
+// StopComponent asks a component to stop and waits until it has. One that does not run
+// is left as it is; one that had ended by itself is a *ComponentError.
+func (c *ControlPlane) StopComponent(component Component) error {
+	return c.end(component, func(m *member) error { return m.stop(stopGrace) })
+}
+
+// KillComponent ends a component without giving it time to do anything.
+func (c *ControlPlane) KillComponent(component Component) error {
+	return c.end(component, (*member).Kill)
+}
+
+// StartComponent starts a component that was stopped or killed, with the address and the
+// data it had, and waits until it serves.
+func (c *ControlPlane) StartComponent(ctx context.Context, component Component) error {
+	err := c.launch(ctx, component)
+	if err != nil {
+		return err
+	}
+
+	return c.waitForComponent(ctx, component)
+}
+
+// RestartComponent stops a component and starts it again.
+func (c *ControlPlane) RestartComponent(ctx context.Context, component Component) error {
+	err := c.StopComponent(component)
+	if err != nil {
+		return err
+	}
+
+	return c.StartComponent(ctx, component)
+}
+
+func (c *ControlPlane) launch(ctx context.Context, component Component) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if _, ok := c.running[component]; ok {
+		return fmt.Errorf("start %s: %w: stop it first", component, ErrRunning)
+	}
+
+	p, err := c.layout.command(component).start(ctx)
+	if err != nil {
+		return err
+	}
+
+	c.running[component] = p
+
+	return nil
+}
+
+func (c *ControlPlane) end(component Component, how func(*member) error) error {
+	c.mu.Lock()
+	p, ok := c.running[component]
+	delete(c.running, component)
+	c.mu.Unlock()
+
+	if !ok {
+		return nil
+	}
+
+	if err := p.ended(); err != nil {
+		return err
+	}
+
+	return how(p)
+}
+
+// waitForComponent waits until a component that was started does its work.
+func (c *ControlPlane) waitForComponent(ctx context.Context, component Component) error {
+	checks := map[Component]func(context.Context) error{
+		Etcd: func(ctx context.Context) error { return dial(ctx, c.layout.etcd.address()) },
+		KubeAPIServer: func(ctx context.Context) error {
+			return c.client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+		},
+		// Without this service account no pod can be made in the namespace.
+		KubeControllerManager: func(ctx context.Context) error {
+			_, err := c.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+
+			return err
+		},
+	}
+
+	check, ok := checks[component]
+	if !ok {
+		check = func(context.Context) error { return nil }
+	}
+
+	return c.wait(ctx, string(component)+" to be ready", check)
+}
+
+func dial(ctx context.Context, address string) error {
+	var dialer net.Dialer
+
+	connection, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+
+	return connection.Close()
+}
+
+// wait looks until check has no objection, ctx ends or a component has ended by itself.
+func (c *ControlPlane) wait(ctx context.Context, what string, check func(context.Context) error) error {
+	ticker := time.NewTicker(waitPoll)
+	defer ticker.Stop()
+
+	for {
+		err := c.Err()
+		if err != nil {
+			return fmt.Errorf("wait for %s: %w", what, err)
+		}
+
+		one, cancel := context.WithTimeout(ctx, checkLimit)
+		err = check(one)
+
+		cancel()
+
+		if err == nil {
+			return nil
+		}
+
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w; last seen: %w", what, context.Cause(ctx), err)
+		case <-ticker.C:
+		}
+	}
+}
+
+// Err returns a *ComponentError for each component that ended by itself: one that should
+// run and does not.
+func (c *ControlPlane) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	var failures []error
+
+	for _, m := range c.running {
+		failures = append(failures, m.ended())
+	}
+
+	return errors.Join(failures...)
+}

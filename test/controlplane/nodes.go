@@ -1,0 +1,122 @@
+package controlplane
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// nodeLabel decides by its value whether kwok keeps a node alive. It is a label and
+	// not the annotation that kwok knows too: only of labels does the API server tell
+	// kwok that an object left its selection.
+	nodeLabel   = "kwok.x-k8s.io/node"
+	nodeManaged = "fake"
+	nodeLost    = "lost"
+)
+
+// nodeNames returns the names of n nodes.
+func nodeNames(n int) []string {
+	names := make([]string, 0, n)
+	for i := range n {
+		names = append(names, fmt.Sprintf("node-%d", i+1))
+	}
+
+	return names
+}
+
+// newNode returns the i-th node, in a zone of its own.
+func newNode(name string, i int) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: name,
+		Labels: map[string]string{
+			nodeLabel:                  nodeManaged,
+			corev1.LabelHostname:       name,
+			corev1.LabelOSStable:       "linux",
+			corev1.LabelArchStable:     "amd64",
+			corev1.LabelTopologyRegion: "region-1",
+			corev1.LabelTopologyZone:   fmt.Sprintf("zone-%d", i+1),
+		},
+	}}
+}
+
+// addNodes creates the nodes and waits until pods can be scheduled to all of them.
+func (c *ControlPlane) addNodes(ctx context.Context) error {
+	for i, name := range c.Nodes() {
+		_, err := c.client.CoreV1().Nodes().Create(ctx, newNode(name, i), metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("create node %s: %w", name, err)
+		}
+	}
+
+	for _, name := range c.Nodes() {
+		err := c.waitForNode(ctx, name)
+		if err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// StopNode takes a node away: its heartbeats end, so that it becomes NotReady after the
+// grace period, and its pods stay as they are until somebody evicts them.
+func (c *ControlPlane) StopNode(ctx context.Context, name string) error {
+	return c.labelNode(ctx, name, nodeLost)
+}
+
+// StartNode brings a node back that StopNode took away and waits until it is Ready.
+func (c *ControlPlane) StartNode(ctx context.Context, name string) error {
+	err := c.labelNode(ctx, name, nodeManaged)
+	if err != nil {
+		return err
+	}
+
+	return c.waitForNode(ctx, name)
+}
+
+func (c *ControlPlane) labelNode(ctx context.Context, name, value string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]string{nodeLabel: value}}})
+	if err != nil {
+		return fmt.Errorf("label node %s: %w", name, err)
+	}
+
+	_, err = c.client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("label node %s: %w", name, err)
+	}
+
+	return nil
+}
+
+func (c *ControlPlane) waitForNode(ctx context.Context, name string) error {
+	return c.wait(ctx, "node "+name+" to be Ready", func(ctx context.Context) error {
+		node, err := c.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+
+		return unready(node)
+	})
+}
+
+// unready says why pods cannot be scheduled to a node, or returns nil.
+func unready(node *corev1.Node) error {
+	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+	if !ready {
+		return fmt.Errorf("node %s is not Ready", node.Name)
+	}
+
+	if len(node.Spec.Taints) > 0 {
+		return fmt.Errorf("node %s has taints: %v", node.Name, node.Spec.Taints)
+	}
+
+	return nil
+}

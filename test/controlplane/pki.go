@@ -1,0 +1,165 @@
+package controlplane
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// certificateLife is how long the throw-away certificates hold: longer than anybody
+// keeps a cluster that `down` removes.
+const certificateLife = 365 * 24 * time.Hour
+
+// authority signs the certificates of one control plane.
+type authority struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+	dir         string
+	name        string
+}
+
+// identity is what a certificate says about its holder.
+type identity struct {
+	name   string
+	groups []string
+	// server certificates are good for the loopback address and the names of the API server.
+	server bool
+}
+
+// newAuthority makes a certificate authority whose files in dir start with name.
+func newAuthority(dir, name string) (*authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make the key of authority %s: %w", name, err)
+	}
+
+	template := certificateTemplate(identity{name: "chandlery test " + name})
+	template.IsCA = true
+	template.BasicConstraintsValid = true
+	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
+	template.ExtKeyUsage = nil
+
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, fmt.Errorf("sign the certificate of authority %s: %w", name, err)
+	}
+
+	certificate, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate of authority %s: %w", name, err)
+	}
+
+	a := &authority{certificate: certificate, key: key, dir: dir, name: name}
+
+	return a, writePair(dir, name, der, key)
+}
+
+// issue writes NAME.crt and NAME.key, signed by the authority.
+func (a *authority) issue(name string, id identity) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return fmt.Errorf("make the key of %s: %w", name, err)
+	}
+
+	der, err := x509.CreateCertificate(rand.Reader, certificateTemplate(id), a.certificate, key.Public(), a.key)
+	if err != nil {
+		return fmt.Errorf("sign the certificate of %s: %w", name, err)
+	}
+
+	return writePair(a.dir, name, der, key)
+}
+
+func certificateTemplate(id identity) *x509.Certificate {
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(now.UnixNano()),
+		Subject:      pkix.Name{CommonName: id.name, Organization: id.groups},
+		// Clocks of virtual machines jump; an hour is more than they do.
+		NotBefore:   now.Add(-time.Hour),
+		NotAfter:    now.Add(certificateLife),
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+
+	if id.server {
+		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
+		template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(kubernetesServiceIP)}
+		template.DNSNames = []string{
+			"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
+		}
+	}
+
+	return template
+}
+
+func writePair(dir, name string, certificate []byte, key *ecdsa.PrivateKey) error {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return fmt.Errorf("encode the key of %s: %w", name, err)
+	}
+
+	files := map[string]*pem.Block{
+		name + ".crt": {Type: "CERTIFICATE", Bytes: certificate},
+		name + ".key": {Type: "PRIVATE KEY", Bytes: der},
+	}
+
+	for file, block := range files {
+		err = os.WriteFile(filepath.Join(dir, file), pem.EncodeToMemory(block), 0o600)
+		if err != nil {
+			return fmt.Errorf("write %s: %w", file, err)
+		}
+	}
+
+	return nil
+}
+
+// writePKI makes the certificates of every component in dir. The aggregation layer has
+// an authority of its own: a certificate of the cluster's authority must not be able to
+// speak for other users.
+func writePKI(dir string) error {
+	cluster, err := newAuthority(dir, "ca")
+	if err != nil {
+		return err
+	}
+
+	proxy, err := newAuthority(dir, "front-proxy-ca")
+	if err != nil {
+		return err
+	}
+
+	err = proxy.issue("front-proxy-client", identity{name: "front-proxy-client"})
+	if err != nil {
+		return err
+	}
+
+	masters := []string{"system:masters"}
+	identities := map[string]identity{
+		"apiserver":                   {name: "kube-apiserver", server: true},
+		"etcd":                        {name: "etcd", server: true},
+		"apiserver-etcd-client":       {name: "kube-apiserver"},
+		"admin":                       {name: "admin", groups: masters},
+		string(KubeControllerManager): {name: "system:kube-controller-manager"},
+		string(KubeScheduler):         {name: "system:kube-scheduler"},
+		string(Kwok):                  {name: "kwok", groups: masters},
+		// The pair that signs the tokens of service accounts and checks them.
+		"service-account": {name: "service-account"},
+	}
+
+	for name, id := range identities {
+		err = cluster.issue(name, id)
+		if err != nil {
+			return err
+		}
+	}
+
+	return nil
+}

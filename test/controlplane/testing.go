@@ -1,0 +1,155 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// cleanupLimit bounds the deletion of a test's namespace.
+const cleanupLimit = 30 * time.Second
+
+// current is the control plane that Main started: a test package has one.
+var current *ControlPlane
+
+// Main starts a control plane, prepares it, runs the tests of the package, stops the
+// control plane and returns the exit code, for TestMain to exit with. When tests fail it
+// keeps the logs and says where.
+func Main(m *testing.M, o Options, prepare ...func(context.Context, *ControlPlane) error) int {
+	ctx := context.Background() //nolint:forbidigo // A test binary has no caller to take a context from.
+
+	c, err := Start(ctx, o)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+
+		return 1
+	}
+
+	code := run(ctx, m, c, prepare)
+	if code != 0 {
+		keepLogs(c)
+	}
+
+	err = c.Stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+
+		return max(code, 1)
+	}
+
+	return code
+}
+
+func run(ctx context.Context, m *testing.M, c *ControlPlane, prepare []func(context.Context, *ControlPlane) error) int {
+	for _, p := range prepare {
+		err := p(ctx, c)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "prepare the control plane:", err)
+
+			return 1
+		}
+	}
+
+	current = c
+
+	return m.Run()
+}
+
+func keepLogs(c *ControlPlane) {
+	dir, err := os.MkdirTemp("", "chandlery-logs-")
+	if err == nil {
+		err = c.SaveLogs(dir)
+	}
+
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+
+		return
+	}
+
+	fmt.Fprintln(os.Stderr, "logs of the control plane:", dir)
+}
+
+// Get returns the control plane of the test package, which Main started.
+func Get(tb testing.TB) *ControlPlane {
+	tb.Helper()
+
+	if current == nil {
+		tb.Fatal("no control plane: TestMain has to call controlplane.Main")
+	}
+
+	return current
+}
+
+// Namespace makes a namespace for one test, named after it, and returns its name. It
+// is deleted when the test ends, without waiting for its content to go.
+func Namespace(tb testing.TB) string {
+	tb.Helper()
+
+	return Get(tb).Namespace(tb)
+}
+
+// Namespace does what the function Namespace does, on this control plane.
+func (c *ControlPlane) Namespace(tb testing.TB) string {
+	tb.Helper()
+
+	namespaces := c.client.CoreV1().Namespaces()
+
+	namespace, err := namespaces.Create(tb.Context(), &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: namespacePrefix(tb.Name())},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		tb.Fatalf("create a namespace: %v", err)
+	}
+
+	tb.Cleanup(func() {
+		// The context of the test has ended by now.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), cleanupLimit)
+		defer cancel()
+
+		err := namespaces.Delete(ctx, namespace.Name, metav1.DeleteOptions{})
+		if err != nil {
+			tb.Errorf("delete namespace %s: %v", namespace.Name, err)
+		}
+	})
+
+	// A pod made before its service account exists is refused.
+	ctx, cancel := context.WithTimeout(tb.Context(), cleanupLimit)
+	defer cancel()
+
+	err = c.wait(ctx, "the service account of namespace "+namespace.Name, func(ctx context.Context) error {
+		_, err := c.client.CoreV1().ServiceAccounts(namespace.Name).Get(ctx, "default", metav1.GetOptions{})
+
+		return err
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	return namespace.Name
+}
+
+// namespacePrefix turns the name of a test into the start of a name of a namespace:
+// lower case letters, digits and hyphens, short enough for the suffix the server adds.
+func namespacePrefix(test string) string {
+	const longest = 40
+
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r - 'A' + 'a'
+		default:
+			return '-'
+		}
+	}, test)
+
+	return "t-" + strings.Trim(name[:min(len(name), longest)], "-") + "-"
+}

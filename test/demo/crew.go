@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/chandlery/chandlery/test/process"
+)
+
+// grace is how long a program may take to stop.
+const grace = 20 * time.Second
+
+// crew is the processes of our own programs. One that ends though it was not
+// stopped ends the demo.
+type crew struct {
+	bin, logs string
+	fail      context.CancelCauseFunc
+
+	mu      sync.Mutex
+	running []*process.Process // in the order of their start
+}
+
+// task is a program to run with its arguments, under a name that is also that of
+// its log.
+type task struct {
+	program, name string
+	args          []string
+}
+
+func (c *crew) launch(ctx context.Context, t task) (*process.Process, error) {
+	return process.Start(ctx, process.Spec{
+		Name: t.name,
+		Path: filepath.Join(c.bin, t.program),
+		Args: t.args,
+		Log:  filepath.Join(c.logs, t.name+".log"),
+	})
+}
+
+// finish runs a program that does one thing, and waits until it has done it.
+func (c *crew) finish(ctx context.Context, t task, limit time.Duration) error {
+	p, err := c.launch(ctx, t)
+	if err != nil {
+		return err
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-p.Done():
+		return p.Result()
+	case <-timer.C:
+		return errors.Join(&lateError{p.Name() + " ends", limit}, p.Kill())
+	case <-ctx.Done():
+		return errors.Join(context.Cause(ctx), p.Kill())
+	}
+}
+
+// start runs a program that is meant to run until it is stopped.
+func (c *crew) start(ctx context.Context, t task) error {
+	p, err := c.launch(ctx, t)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.running = append(c.running, p)
+	c.mu.Unlock()
+	go func() {
+		<-p.Done()
+		if c.forget(p) { // it was not stopped by us
+			c.fail(p.Unexpected())
+		}
+	}()
+	return nil
+}
+
+// forget drops a process from those that are meant to run; it says whether it was
+// one of them.
+func (c *crew) forget(p *process.Process) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.Index(c.running, p)
+	if i < 0 {
+		return false
+	}
+	c.running = slices.Delete(c.running, i, i+1)
+	return true
+}
+
+// stop ends one process.
+func (c *crew) stop(p *process.Process) error {
+	c.forget(p)
+	return p.Stop(grace)
+}
+
+// named returns the running process of that name, nil if there is none.
+func (c *crew) named(name string) *process.Process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.running {
+		if p.Name() == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// stopAll ends all processes, the last started first.
+func (c *crew) stopAll() error {
+	c.mu.Lock()
+	running := slices.Clone(c.running)
+	c.mu.Unlock()
+	failures := make([]error, 0, len(running))
+	for _, p := range slices.Backward(running) {
+		failures = append(failures, c.stop(p))
+	}
+	return errors.Join(failures...)
+}
+
+// ready waits until the URL answers with status 200.
+func ready(ctx context.Context, url string) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		last := answers(ctx, url)
+		if last == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), last)
+		}
+	}
+}
+
+// answers says why the URL does not answer with status 200.
+func answers(ctx context.Context, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return fmt.Errorf("asking for readiness: %w", err)
+	}
+	reply, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("asking for readiness: %w", err)
+	}
+	if err := reply.Body.Close(); err != nil {
+		return fmt.Errorf("asking for readiness: %w", err)
+	}
+	if reply.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", url, reply.Status)
+	}
+	return nil
+}
+
+// build makes the programs in the folder bin out of the module in root.
+func build(ctx context.Context, root, bin string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", bin+string(filepath.Separator), "./cmd/registry", "./cmd/supervisor")
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the programs: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// address returns host:port on the loopback interface with the wanted port if it
+// is free, another one otherwise. Port 0 wants any.
+func address(ctx context.Context, want int) (string, error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(want)))
+	if err != nil && want != 0 {
+		return address(ctx, 0)
+	}
+	if err != nil {
+		return "", fmt.Errorf("looking for a free port: %w", err)
+	}
+	free := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		return "", fmt.Errorf("looking for a free port: %w", err)
+	}
+	return free, nil
+}

@@ -1,0 +1,258 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/chandlery/chandlery/examples"
+	"github.com/chandlery/chandlery/test/buildcache"
+	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/demo/timeline"
+	"github.com/chandlery/chandlery/test/filelock"
+)
+
+// Names and times of the demo.
+const (
+	catalogNamespace = "olm"
+	catalogName      = "demo"
+	leaseName        = "chandlery-supervisor"
+	// refresh is how often a supervisor asks the catalog for news.
+	refresh = "2s"
+)
+
+// demo is the parts that the story is played with. Each is set by the step of run
+// that makes it.
+type demo struct {
+	config
+	*teller
+
+	crew     *crew
+	plane    *controlplane.ControlPlane
+	registry string // host:port
+	metrics  map[string]string
+	conn     *grpc.ClientConn
+	world    *world
+	results  []timeline.Summary
+}
+
+// run plays the story and waits at its end until ctx ends, which is how a user
+// stops it and no error.
+func run(ctx context.Context, c config, t *teller) (err error) {
+	lock, err := filelock.Try(strings.TrimRight(c.dir, "/") + ".lock")
+	if err != nil {
+		return fmt.Errorf("another demo uses %s (give --dir another folder): %w", c.dir, err)
+	}
+	defer func() { err = errors.Join(err, lock.Release()) }()
+
+	playing, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	d := &demo{config: c, teller: t, metrics: map[string]string{}, crew: &crew{fail: fail}}
+	err = d.play(playing)
+	if ctx.Err() != nil {
+		err = nil // whatever broke off did so because the user wanted it
+	}
+	fail(nil) // ends the watches, which the API server would wait for
+	return errors.Join(err, d.leave())
+}
+
+// play tells the whole story.
+func (d *demo) play(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{d.prepare, d.startControlPlane, d.startRegistry, d.startSupervisors, d.addCatalog} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	story := d.playGiven
+	if d.catalog == "" {
+		story = d.playSample
+	}
+	err := story(ctx)
+	if err != nil {
+		d.explain(ctx)
+	}
+	d.titlef("Summary")
+	d.print(strings.TrimRight(d.style.Table(d.results), "\n"))
+	if err != nil {
+		return err
+	}
+	if d.exit {
+		return nil
+	}
+	d.lookAround()
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// prepare empties the demo's folder and builds the programs.
+func (d *demo) prepare(ctx context.Context) error {
+	d.titlef("Starting")
+	dir, err := filepath.Abs(d.dir)
+	if err != nil {
+		return fmt.Errorf("finding the demo's folder: %w", err)
+	}
+	d.dir = dir
+	d.crew.logs = filepath.Join(dir, "logs")
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(d.crew.logs, 0o755)); err != nil {
+		return fmt.Errorf("preparing the demo's folder: %w", err)
+	}
+	if d.bin != "" {
+		d.crew.bin = d.bin
+		return nil
+	}
+	root, err := buildcache.SourceDir(".")
+	if err != nil {
+		return fmt.Errorf("finding the sources: %w", err)
+	}
+	d.crew.bin = filepath.Join(dir, "bin")
+	d.say(timeline.Line{Subject: "programs", Name: "registry, supervisor", State: "building", Tone: timeline.Busy})
+	if err := build(ctx, root, d.crew.bin); err != nil {
+		return err
+	}
+	d.say(timeline.Line{Subject: "programs", Name: "registry, supervisor", State: "built", Tone: timeline.Good})
+	return nil
+}
+
+func (d *demo) startControlPlane(ctx context.Context) error {
+	plane, err := controlplane.Start(ctx, controlplane.Options{Progress: os.Stderr})
+	if err != nil {
+		return fmt.Errorf("starting the control plane: %w", err)
+	}
+	d.plane = plane
+	for link, to := range map[string]string{"kubeconfig": plane.Kubeconfig(), "kubectl": plane.Kubectl()} {
+		if err := os.Symlink(to, filepath.Join(d.dir, link)); err != nil {
+			return fmt.Errorf("preparing the demo's folder: %w", err)
+		}
+	}
+	d.say(timeline.Line{
+		Subject: "control plane", Name: fmt.Sprintf("%d nodes", len(plane.Nodes())), State: "ready", Tone: timeline.Good,
+		Detail: "etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok",
+	})
+	return nil
+}
+
+// startRegistry serves the catalog: the given one, or the sample with its first
+// version.
+func (d *demo) startRegistry(ctx context.Context) error {
+	served := d.catalog
+	if served == "" {
+		served = d.sampleDir()
+		if err := writeSample(served, examples.Bundles(), 1); err != nil {
+			return err
+		}
+	}
+	var err error
+	if d.registry, err = address(ctx, d.port); err != nil {
+		return err
+	}
+	if d.metrics["registry"], err = address(ctx, 0); err != nil {
+		return err
+	}
+	host, port, err := net.SplitHostPort(d.registry)
+	if err != nil {
+		return fmt.Errorf("reading the registry's address: %w", err)
+	}
+	if err := d.crew.start(ctx, task{"registry", "registry", []string{
+		"serve", served, "--host", host, "--port", port, "--metrics-address", d.metrics["registry"],
+	}}); err != nil {
+		return err
+	}
+	if d.conn, err = dial(d.registry); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, d.timeout, &lateError{"the registry serves", d.timeout})
+	defer cancel()
+	if err := serving(limited, d.conn); err != nil {
+		return err
+	}
+	d.say(timeline.Line{Subject: "registry", Name: d.registry, State: "serving", Detail: served, Tone: timeline.Good})
+	return nil
+}
+
+func (d *demo) sampleDir() string { return filepath.Join(d.dir, "catalog") }
+
+// startSupervisors installs the definitions and starts two supervisors, one of
+// which will lead.
+func (d *demo) startSupervisors(ctx context.Context) error {
+	install := task{"supervisor", "install-crds", []string{"install-crds", "--kubeconfig", d.plane.Kubeconfig()}}
+	if err := d.crew.finish(ctx, install, d.timeout); err != nil {
+		return err
+	}
+	d.say(timeline.Line{Subject: "definitions", Name: "operators.coreos.com", State: "installed", Tone: timeline.Good})
+	var err error
+	if d.world, err = newWorld(ctx, d.plane.Config(), d.teller); err != nil {
+		return err
+	}
+	d.world.steps = len(d.packages) == 1
+	if err := d.world.ensure(ctx, namespace(catalogNamespace)); err != nil {
+		return err
+	}
+	for _, name := range []string{"supervisor-a", "supervisor-b"} {
+		if err := d.startSupervisor(ctx, name); err != nil {
+			return err
+		}
+	}
+	_, err = d.leader(ctx, "")
+	return err
+}
+
+// startSupervisor starts one supervisor under its name.
+func (d *demo) startSupervisor(ctx context.Context, name string) error {
+	metrics, err := address(ctx, 0)
+	if err != nil {
+		return err
+	}
+	health, err := address(ctx, 0)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	d.metrics[name] = metrics
+	err = d.crew.start(ctx, task{"supervisor", name, []string{
+		"run",
+		"--kubeconfig", d.plane.Kubeconfig(),
+		"--identity", name,
+		"--leader-election-namespace", catalogNamespace,
+		"--global-catalog-namespace", catalogNamespace,
+		"--metrics-address", metrics,
+		"--health-address", health,
+		"--catalog-refresh-interval", refresh,
+	}})
+	if err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, d.timeout, &lateError{name + " is ready", d.timeout})
+	defer cancel()
+	if err := ready(limited, "http://"+health+"/readyz"); err != nil {
+		return fmt.Errorf("starting %s: %w", name, err)
+	}
+	d.say(timeline.Line{
+		Subject: "supervisor", Name: name, State: "ready",
+		Detail: fmt.Sprintf("%.1f s after its start", time.Since(began).Seconds()),
+	})
+	return nil
+}
+
+// leave stops everything, in the order in which things depend on each other.
+func (d *demo) leave() error {
+	d.titlef("Stopping")
+	failures := []error{d.crew.stopAll()}
+	if d.conn != nil {
+		failures = append(failures, d.conn.Close())
+	}
+	if d.plane != nil {
+		failures = append(failures, d.plane.Err(), d.plane.Stop())
+	}
+	err := errors.Join(failures...)
+	if err == nil {
+		d.say(timeline.Line{Subject: "everything", State: "stopped", Tone: timeline.Good, Detail: "logs are in " + d.crew.logs})
+	}
+	return err
+}

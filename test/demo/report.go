@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/test/demo/timeline"
+)
+
+// summary says how the installation of a package stands after what was tried.
+func (d *demo) summary(ctx context.Context, pkg string, took time.Duration, failure error) timeline.Summary {
+	s := timeline.Summary{Package: pkg, Phase: "no CSV", Took: took, OK: failure == nil}
+	if failure != nil {
+		s.Reason = failure.Error()
+	}
+	if d.world == nil || ctx.Err() != nil {
+		return s
+	}
+	var csvs operatorsv1alpha1.ClusterServiceVersionList
+	var subscriptions operatorsv1alpha1.SubscriptionList
+	in := client.InNamespace(namespaceOf(pkg))
+	if d.world.seen.List(ctx, &csvs, in) != nil || d.world.seen.List(ctx, &subscriptions, in) != nil {
+		return s
+	}
+	return summarize(s, csvs.Items, subscriptions.Items)
+}
+
+// summarize completes a summary by what the objects of the namespace say: the
+// newest ClusterServiceVersion, else the Subscription's trouble.
+func summarize(
+	s timeline.Summary, csvs []operatorsv1alpha1.ClusterServiceVersion, subscriptions []operatorsv1alpha1.Subscription,
+) timeline.Summary {
+	var newest *operatorsv1alpha1.ClusterServiceVersion
+	for i := range csvs {
+		c := &csvs[i]
+		if !c.IsCopied() && (newest == nil || newest.CreationTimestamp.Before(&c.CreationTimestamp)) {
+			newest = c
+		}
+	}
+	if newest != nil {
+		s.CSV, s.Phase, s.Reason = newest.Name, string(newest.Status.Phase), string(newest.Status.Reason)
+		if !s.OK && newest.Status.Message != "" {
+			s.Reason += ": " + newest.Status.Message
+		}
+		return s
+	}
+	for i := range subscriptions {
+		for _, c := range subscriptions[i].Status.Conditions {
+			if c.Status == corev1.ConditionTrue && c.Message != "" {
+				s.Reason = string(c.Type) + ": " + c.Message
+			}
+		}
+	}
+	return s
+}
+
+// explain prints what state the objects of the story are in, except those of
+// packages that were installed well.
+func (d *demo) explain(ctx context.Context) {
+	if d.world == nil || ctx.Err() != nil {
+		return
+	}
+	well := map[string]bool{}
+	for _, s := range d.results {
+		well[namespaceOf(s.Package)] = s.OK
+	}
+	d.titlef("What the objects say")
+	for _, list := range []client.ObjectList{
+		&operatorsv1alpha1.CatalogSourceList{}, &operatorsv1alpha1.SubscriptionList{}, &operatorsv1alpha1.InstallPlanList{},
+		&operatorsv1alpha1.ClusterServiceVersionList{}, &appsv1.DeploymentList{},
+	} {
+		if err := d.world.seen.List(ctx, list); err != nil {
+			d.print("  " + err.Error())
+			continue
+		}
+		// Its function returns no error, and neither does a list of objects.
+		_ = apimeta.EachListItem(list, func(item runtime.Object) error {
+			if object, ok := item.(client.Object); ok && !well[object.GetNamespace()] {
+				for _, line := range timeline.Explain(object) {
+					d.print("  " + line)
+				}
+			}
+			return nil
+		})
+	}
+	d.print("  logs: " + d.crew.logs + " and " + d.plane.LogDir())
+}
+
+// lookAround prints what a user may try while everything is left running.
+func (d *demo) lookAround() {
+	pkg := d.results[0].Package
+	call := "go tool -modfile=tools/go.mod grpcurl -plaintext "
+	d.titlef("Everything is left running. Look around from another terminal, in the same folder:")
+	d.print(strings.Join([]string{
+		"",
+		"  # the catalog",
+		"  " + call + d.registry + " list",
+		"  " + call + d.registry + " api.Registry/ListPackages",
+		"  " + call + "-d '{\"name\":\"" + pkg + "\"}' " + d.registry + " api.Registry/GetPackage",
+		"  curl -s " + d.metrics["registry"] + "/metrics | grep ^chandlery",
+		"",
+		"  # the cluster",
+		"  export KUBECONFIG=" + filepath.Join(d.dir, "kubeconfig"),
+		"  alias kubectl=" + filepath.Join(d.dir, "kubectl"),
+		"  kubectl get catalogsources,subscriptions,installplans,clusterserviceversions -A",
+		"  kubectl -n " + namespaceOf(pkg) + " get all",
+		"  kubectl -n " + catalogNamespace + " get lease " + leaseName + " -o jsonpath='{.spec.holderIdentity}{\"\\n\"}'",
+		"",
+		"  # the logs",
+		"  tail -f " + filepath.Join(d.crew.logs, "*.log"),
+		"",
+		"Ctrl-C stops everything.",
+	}, "\n"))
+}

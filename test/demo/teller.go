@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/chandlery/chandlery/test/demo/timeline"
+)
+
+// teller prints the story. It is safe for concurrent use.
+type teller struct {
+	style timeline.Style
+	began time.Time
+
+	mu  sync.Mutex
+	out io.Writer
+}
+
+// newTeller returns a teller for the output, with colours and lines cut to the
+// width where that is a terminal.
+func newTeller(out *os.File) *teller {
+	t := &teller{out: out, began: time.Now()}
+	size, err := unix.IoctlGetWinsize(int(out.Fd()), unix.TIOCGWINSZ)
+	if err == nil {
+		t.style = timeline.Style{Color: os.Getenv("NO_COLOR") == "", Width: int(size.Col)}
+	}
+	if columns, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && columns > 0 {
+		t.style.Width = columns
+	}
+	return t
+}
+
+// at returns the time since the start of the story.
+func (t *teller) at() time.Duration { return time.Since(t.began) }
+
+// titlef begins a chapter.
+func (t *teller) titlef(format string, args ...any) {
+	t.print(t.style.Title(fmt.Sprintf(format, args...)))
+}
+
+// say tells one thing that happened now; the time of the line is set.
+func (t *teller) say(line timeline.Line) {
+	line.At = t.at()
+	t.tell(line)
+}
+
+// tell prints lines that carry their time.
+func (t *teller) tell(lines ...timeline.Line) {
+	for _, line := range lines {
+		t.print(t.style.Line(line))
+	}
+}
+
+// print writes a text and a line break. What cannot be printed has no reader.
+func (t *teller) print(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fmt.Fprintln(t.out, text)
+}

@@ -1,0 +1,129 @@
+// Package depcheck holds the rules on which of the module's packages may depend
+// on which, and the test that fails when one is broken. docs/architecture.md has
+// the picture; the linter enforces the direct imports, this package the whole
+// chains.
+package depcheck
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/chandlery/chandlery/test/golist"
+)
+
+// Module is the path of the module, which every path in a Rule is relative to.
+const Module = "github.com/chandlery/chandlery"
+
+// A Rule forbids the packages below From to depend, directly or not, on the
+// packages below any of Never, except those below But. Paths of the module are
+// written without its path, others in full.
+type Rule struct {
+	From   string
+	Never  []string
+	But    []string
+	Reason string
+}
+
+// Rules returns the direction of dependencies, from the contract outwards.
+func Rules() []Rule {
+	return []Rule{
+		{
+			From: "proto", Never: []string{"."}, But: []string{"proto"},
+			Reason: "the contract depends on nothing of ours",
+		},
+		{
+			From: "bundles", Never: []string{"."}, But: []string{"bundles", "proto"},
+			Reason: "the catalog domain is pure",
+		},
+		{
+			From: "bundles/fbc", Never: []string{"k8s.io", "sigs.k8s.io/controller-runtime"}, But: []string{"k8s.io/apimachinery"},
+			Reason: "loading a catalog needs no Kubernetes client",
+		},
+		{
+			From: "server", Never: []string{"."}, But: []string{"server", "bundles", "proto"},
+			Reason: "server and supervisor meet through the contract only",
+		},
+		{
+			From: "server", Never: []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime"},
+			Reason: "the registry stays free of Kubernetes clients",
+		},
+		{
+			From: "supervisor", Never: []string{"."}, But: []string{"supervisor", "bundles", "proto"},
+			Reason: "server and supervisor meet through the contract only",
+		},
+		{
+			From: "cmd/registry", Never: []string{"supervisor", "test", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"},
+			Reason: "the registry stays free of Kubernetes clients",
+		},
+		{
+			From: "cmd/supervisor", Never: []string{"server", "test"},
+			Reason: "the supervisor talks to a registry through the contract only",
+		},
+		{
+			From:   ".",
+			Never:  []string{"github.com/operator-framework/operator-registry", "github.com/stretchr/testify", "github.com/onsi/ginkgo"},
+			Reason: "operator-registry registers the proto package api a second time; tests use the standard library",
+		},
+	}
+}
+
+// controllers are the folders of supervisor/ that hold a controller. They meet
+// through API objects and through the pure packages, never directly.
+func controllers() []string {
+	return []string{
+		"supervisor/catalogsource", "supervisor/failover", "supervisor/subscription", "supervisor/installplan",
+		"supervisor/clusterserviceversion", "supervisor/operatorgroup", "supervisor/operator",
+	}
+}
+
+// ControllerRules returns a rule for each controller that keeps the others out.
+func ControllerRules() []Rule {
+	all := controllers()
+	rules := make([]Rule, 0, len(all))
+	for _, one := range all {
+		others := slices.DeleteFunc(slices.Clone(all), func(other string) bool { return other == one })
+		rules = append(rules, Rule{From: one, Never: others, Reason: "controllers meet through API objects"})
+	}
+	return rules
+}
+
+// Violations returns a line for each package that breaks a rule, in the order of
+// the packages and the rules.
+func Violations(packages []golist.Package, rules []Rule) []string {
+	var found []string
+	for _, p := range packages {
+		for _, rule := range rules {
+			if !below(p.ImportPath, rule.From) {
+				continue
+			}
+			for _, dep := range p.Deps {
+				if belowAny(dep, rule.Never) && !belowAny(dep, rule.But) {
+					found = append(found, fmt.Sprintf("%s depends on %s: %s", p.ImportPath, dep, rule.Reason))
+				}
+			}
+		}
+	}
+	return found
+}
+
+// below says whether the package is root or lies below it. A root whose first
+// part has no dot (and the root ".", the whole module) is relative to the module.
+func below(path, root string) bool {
+	root = absolute(root)
+	return path == root || strings.HasPrefix(path, root+"/")
+}
+
+func belowAny(path string, roots []string) bool {
+	return slices.ContainsFunc(roots, func(root string) bool { return below(path, root) })
+}
+
+func absolute(root string) string {
+	if root == "." {
+		return Module
+	}
+	if first, _, _ := strings.Cut(root, "/"); strings.Contains(first, ".") {
+		return root
+	}
+	return Module + "/" + root
+}

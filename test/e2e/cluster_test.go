@@ -1,0 +1,146 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/test/controlplane"
+)
+
+const (
+	// patience bounds the wait for anything that has to come true.
+	patience = 60 * time.Second
+	// poll is the pause between two looks.
+	poll = 100 * time.Millisecond
+)
+
+// newClient gives a client of the test's control plane.
+func newClient(t *testing.T) client.WithWatch {
+	t.Helper()
+	scheme, err := supervisor.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.NewWithWatch(controlplane.Get(t).Config(), client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// eventually waits until a condition holds. The condition's text says, when time
+// is up, how things stood last.
+func eventually(t *testing.T, what string, condition func(ctx context.Context) (bool, string)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	ticker := time.NewTicker(poll)
+	defer ticker.Stop()
+	for {
+		ok, state := condition(ctx)
+		if ok {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			t.Fatalf("waited %s for %s; last seen: %s", patience, what, state)
+		}
+	}
+}
+
+// create makes objects that the test needs.
+func create(t *testing.T, c client.Client, objects ...client.Object) {
+	t.Helper()
+	for _, o := range objects {
+		if err := c.Create(t.Context(), o); err != nil {
+			t.Fatalf("creating %T %s/%s: %v", o, o.GetNamespace(), o.GetName(), err)
+		}
+	}
+}
+
+// leader waits until somebody leads and tells who.
+func leader(t *testing.T, c client.Client) string {
+	t.Helper()
+	var name string
+	eventually(t, "a leader", func(ctx context.Context) (bool, string) {
+		var err error
+		name, err = holder(ctx, c)
+		return name != "", fmt.Sprintf("the Lease is free, %v", err)
+	})
+	return name
+}
+
+// holder is the identity of the process that holds the Lease; empty for none.
+func holder(ctx context.Context, c client.Client) (string, error) {
+	lease := &coordinationv1.Lease{}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: leaseNamespace, Name: supervisor.LeaseName}, lease); err != nil {
+		return "", err
+	}
+	return supervisor.IdentityOf(ptr.Deref(lease.Spec.HolderIdentity, "")), nil
+}
+
+// awaitInstalled waits until the Subscription to the sample package has its last
+// version, and that version is well.
+func awaitInstalled(t *testing.T, c client.Client, namespace string) {
+	t.Helper()
+	eventually(t, lastCSV+" to be installed in "+namespace, func(ctx context.Context) (bool, string) {
+		sub := &operatorsv1alpha1.Subscription{}
+		if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: samplePackage}, sub); err != nil {
+			return false, err.Error()
+		}
+		done := sub.Status.State == operatorsv1alpha1.SubscriptionStateAtLatest && sub.Status.InstalledCSV == lastCSV
+		if !done {
+			text, err := json.Marshal(sub.Status)
+			return false, fmt.Sprintf("%s %v", text, err)
+		}
+		list := &operatorsv1alpha1.ClusterServiceVersionList{}
+		if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return false, err.Error()
+		}
+		if len(list.Items) != 1 {
+			return false, fmt.Sprintf("%d ClusterServiceVersions", len(list.Items))
+		}
+		return list.Items[0].Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded, string(list.Items[0].Status.Phase)
+	})
+}
+
+func catalogSource(namespace, name, address string) *operatorsv1alpha1.CatalogSource {
+	return &operatorsv1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: address},
+	}
+}
+
+func operatorGroup(namespace string) *operatorsv1.OperatorGroup {
+	return &operatorsv1.OperatorGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "own"},
+		Spec:       operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{namespace}},
+	}
+}
+
+func subscription(namespace, pkg, startingCSV, source, sourceNamespace string) *operatorsv1alpha1.Subscription {
+	return &operatorsv1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pkg},
+		Spec: &operatorsv1alpha1.SubscriptionSpec{
+			Package: pkg, Channel: "stable", StartingCSV: startingCSV,
+			CatalogSource: source, CatalogSourceNamespace: sourceNamespace,
+		},
+	}
+}
+
+func namespaceObject(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}

@@ -1,0 +1,71 @@
+package oracle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/chandlery/chandlery/test/buildcache"
+	"github.com/chandlery/chandlery/test/process"
+)
+
+const (
+	helperModule = "test/oracle/opm"
+	program      = "opm"
+)
+
+// Build returns the path of the opm program, building it first where the cache
+// does not hold it. Progress goes to the writer.
+func Build(ctx context.Context, progress io.Writer) (string, error) {
+	dir, err := buildcache.SourceDir(helperModule)
+	if err != nil {
+		return "", fmt.Errorf("building opm: %w", err)
+	}
+	binaries, err := buildcache.Build(ctx, buildcache.Module{
+		Name:     program,
+		Dir:      dir,
+		Programs: []buildcache.Program{{Name: program, Package: "github.com/operator-framework/operator-registry/cmd/opm"}},
+		// The defaults need C libraries for image formats that serve and
+		// validate have nothing to do with.
+		Tags: []string{"containers_image_openpgp", "exclude_graphdriver_btrfs", "exclude_graphdriver_devicemapper"},
+	}, progress)
+	if err != nil {
+		return "", fmt.Errorf("building opm: %w", err)
+	}
+	return filepath.Join(binaries, program), nil
+}
+
+// Serve starts "opm serve" on a catalog directory. Its cache goes to a
+// directory of its own and its output to a file.
+func Serve(ctx context.Context, opm, catalog, port, work string) (*process.Process, error) {
+	p, err := process.Start(ctx, process.Spec{
+		Name: "opm serve",
+		Path: opm,
+		Args: []string{
+			"serve", catalog, "--port", port, "--cache-dir", filepath.Join(work, "opm-cache"),
+			"--cache-enforce-integrity=false", "--termination-log=", "--pprof-addr=",
+		},
+		Log: filepath.Join(work, "opm.log"),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("serving with opm: %w", err)
+	}
+	return p, nil
+}
+
+// Validate returns what "opm validate" says about a catalog directory; empty
+// means that it accepts it.
+func Validate(ctx context.Context, opm, catalog string) (string, error) {
+	output, err := exec.CommandContext(ctx, opm, "validate", catalog).CombinedOutput()
+	if err == nil {
+		return "", nil
+	}
+	if errors.As(err, new(*exec.ExitError)) && len(output) > 0 {
+		return strings.TrimSpace(string(output)), nil
+	}
+	return "", fmt.Errorf("validating with opm: %w", err)
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/chandlery/chandlery/test/golist"
+)
+
+const (
+	// builder is what every test that needs built programs depends on.
+	builder = "github.com/chandlery/chandlery/test/buildcache"
+	// endToEnd is the path below which the end-to-end suites live.
+	endToEnd = "github.com/chandlery/chandlery/test/e2e"
+)
+
+// classes returns the names of the classes, in the order of the documentation.
+func classes() []string {
+	return []string{"unit", "suites", "e2e", "all", "bench", "fuzz"}
+}
+
+// lines returns what to print for a class.
+func lines(class string, packages []golist.Package) ([]string, error) {
+	switch class {
+	case "unit":
+		return paths(packages, func(p golist.Package) bool { return !isEndToEnd(p) && !isSuite(p) }), nil
+	case "suites":
+		return paths(packages, func(p golist.Package) bool { return !isEndToEnd(p) && isSuite(p) }), nil
+	case "e2e":
+		return paths(packages, isEndToEnd), nil
+	case "all":
+		return paths(packages, func(p golist.Package) bool { return !isEndToEnd(p) }), nil
+	case "bench":
+		return benchmarks(packages)
+	case "fuzz":
+		return fuzzTargets(packages)
+	}
+	return nil, fmt.Errorf("unknown class %q: want one of %s", class, strings.Join(classes(), ", "))
+}
+
+// isEndToEnd says whether the package belongs to the end-to-end suites.
+func isEndToEnd(p golist.Package) bool {
+	return p.ImportPath == endToEnd || strings.HasPrefix(p.ImportPath, endToEnd+"/")
+}
+
+// isSuite says whether the package's tests need programs built beforehand.
+func isSuite(p golist.Package) bool {
+	return slices.Contains(p.TestDeps, builder)
+}
+
+// paths returns the import paths of the packages that keep keeps.
+func paths(packages []golist.Package, keep func(golist.Package) bool) []string {
+	var kept []string
+	for _, p := range packages {
+		if keep(p) {
+			kept = append(kept, p.ImportPath)
+		}
+	}
+	return kept
+}
+
+// benchmarks returns the packages with at least one benchmark.
+func benchmarks(packages []golist.Package) ([]string, error) {
+	var found []string
+	for _, p := range packages {
+		names, err := functions(p, "Benchmark")
+		if err != nil {
+			return nil, err
+		}
+		if len(names) > 0 {
+			found = append(found, p.ImportPath)
+		}
+	}
+	return found, nil
+}
+
+// fuzzTargets returns a "PACKAGE TARGET" line for each fuzz target.
+func fuzzTargets(packages []golist.Package) ([]string, error) {
+	var found []string
+	for _, p := range packages {
+		names, err := functions(p, "Fuzz")
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			found = append(found, p.ImportPath+" "+name)
+		}
+	}
+	return found, nil
+}
+
+// functions returns the names of the test functions with the prefix in all test
+// files of the package.
+func functions(p golist.Package, prefix string) ([]string, error) {
+	var names []string
+	for _, name := range p.TestFiles {
+		path := filepath.Join(p.Dir, name)
+		file, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // removed since go list saw it
+		}
+		if err != nil {
+			return nil, fmt.Errorf("looking for %s functions: %w", prefix, err)
+		}
+		found, err := scan(file, prefix)
+		if err = errors.Join(err, file.Close()); err != nil {
+			return nil, fmt.Errorf("looking for %s functions in %s: %w", prefix, path, err)
+		}
+		names = append(names, found...)
+	}
+	return names, nil
+}
+
+// declaration matches the head of a top-level function.
+var declaration = regexp.MustCompile(`^func ([A-Z][A-Za-z0-9_]*)\(`)
+
+// scan returns the names of the top-level functions with the prefix.
+func scan(source io.Reader, prefix string) ([]string, error) {
+	var names []string
+	scanner := bufio.NewScanner(source)
+	scanner.Buffer(nil, 16<<20) // embedded test data may make long lines
+	for scanner.Scan() {
+		match := declaration.FindStringSubmatch(scanner.Text())
+		if len(match) == 2 && strings.HasPrefix(match[1], prefix) {
+			names = append(names, match[1])
+		}
+	}
+	return names, scanner.Err()
+}

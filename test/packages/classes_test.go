@@ -1,0 +1,59 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chandlery/chandlery/test/golist"
+)
+
+func TestLines(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	source := "package a\n\nfunc FuzzRead(f *testing.F) {\n}\n\nfunc BenchmarkRead(b *testing.B) {\n}\n\n// func FuzzNot(f)\n"
+	if err := os.WriteFile(filepath.Join(dir, "a_test.go"), []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	packages := []golist.Package{
+		{ImportPath: "m/pure", Dir: dir, TestFiles: []string{"a_test.go", "gone_test.go"}, TestDeps: []string{"fmt"}},
+		{ImportPath: "m/untested", Deps: []string{builder}},
+		{ImportPath: "m/suite", TestDeps: []string{"fmt", builder}},
+		{ImportPath: endToEnd + "/install", TestDeps: []string{builder}},
+	}
+	cases := map[string]struct {
+		reason string
+		class  string
+		want   []string
+	}{
+		"Unit":   {"what a package is built of does not make its tests a suite", "unit", []string{"m/pure", "m/untested"}},
+		"Suites": {"needing a built program makes a suite", "suites", []string{"m/suite"}},
+		"E2E":    {"the folder makes an end-to-end suite", "e2e", []string{endToEnd + "/install"}},
+		"All":    {"all is unit and suites", "all", []string{"m/pure", "m/untested", "m/suite"}},
+		"Bench":  {"one line for a package with benchmarks", "bench", []string{"m/pure"}},
+		"Fuzz":   {"one line for a fuzz target, none for a comment", "fuzz", []string{"m/pure FuzzRead"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := lines(tc.class, packages)
+			if err != nil {
+				t.Fatalf("%s: lines(%q): %v", tc.reason, tc.class, err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestLinesNamesTheClasses(t *testing.T) {
+	t.Parallel()
+	_, err := lines("fast", nil)
+	if err == nil || !strings.Contains(err.Error(), "unit, suites") {
+		t.Errorf("lines(fast) = %v, want an error that lists the classes", err)
+	}
+}

@@ -1,0 +1,48 @@
+// Command packages prints the packages of the module that a make target works on,
+// so that each test belongs to exactly one class by what it needs rather than by
+// a tag that could be forgotten:
+//
+//	packages unit    tests that need nothing but Go
+//	packages suites  tests that need programs built by test/buildcache (a control
+//	                 plane, a peer server)
+//	packages e2e     end-to-end suites: our programs as processes (below test/e2e)
+//	packages all     unit and suites
+//	packages bench   packages with benchmarks
+//	packages fuzz    one "PACKAGE TARGET" line for each fuzz target
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/chandlery/chandlery/test/golist"
+)
+
+func main() {
+	if err := run(context.Background(), os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "packages:", err)
+		os.Exit(1)
+	}
+}
+
+// run prints the lines that the arguments ask for.
+func run(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) != 1 {
+		return fmt.Errorf("want one argument (%s), got %d", strings.Join(classes(), ", "), len(args))
+	}
+	packages, err := golist.Load(ctx, ".", "./...")
+	if err != nil {
+		return fmt.Errorf("listing the packages of the module: %w", err)
+	}
+	lines, err := lines(args[0], packages)
+	if err != nil {
+		return err
+	}
+	for _, line := range lines {
+		fmt.Fprintln(out, line)
+	}
+	return nil
+}
