@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/ports"
 )
 
 const (
@@ -78,7 +78,7 @@ func TestSupervisor(t *testing.T) {
 	defer cancel()
 	wants(t, supervisor.InstallCRDs(ctx, away, io.Discard), "127.0.0.1:1")
 
-	o.HealthAddress = free(t)
+	o.HealthAddress = ports.Address(t)
 	leads(t, o)
 }
 
@@ -144,15 +144,4 @@ func get(t *testing.T, url string) int {
 	}
 	defer response.Body.Close()
 	return response.StatusCode
-}
-
-// free finds an address that nobody listens at.
-func free(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }

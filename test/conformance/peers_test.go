@@ -17,6 +17,7 @@ import (
 	"github.com/chandlery/chandlery/proto/api"
 	"github.com/chandlery/chandlery/test/buildcache"
 	"github.com/chandlery/chandlery/test/oracle"
+	"github.com/chandlery/chandlery/test/ports"
 	"github.com/chandlery/chandlery/test/process"
 )
 
@@ -84,13 +85,7 @@ func startPeers(t *testing.T, dir string) (ours, theirs peer) {
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	var config net.ListenConfig
-	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
+	_, port, err := net.SplitHostPort(ports.Address(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"time"
+
+	"github.com/chandlery/chandlery/test/ports"
 )
 
 // Addresses that nobody dials: pods of kwok have no processes.
@@ -16,14 +18,14 @@ const (
 type layout struct {
 	dir, binDir string
 
-	etcd, apiServer port
+	etcd, apiServer *ports.Port
 	gracePeriod     time.Duration
 }
 
 func (l layout) pki(file string) string        { return filepath.Join(l.dir, "pki", file) }
 func (l layout) logDir() string                { return filepath.Join(l.dir, "logs") }
 func (l layout) kubeconfig(user string) string { return filepath.Join(l.dir, user+".kubeconfig") }
-func (l layout) server() string                { return "https://" + l.apiServer.address() }
+func (l layout) server() string                { return "https://" + l.apiServer.Address() }
 func (l layout) stages() string                { return filepath.Join(l.dir, "stages.yaml") }
 
 // command returns how to run a component.
@@ -46,7 +48,7 @@ func (l layout) command(c Component) command {
 }
 
 func (l layout) etcdArgs() []string {
-	client := "https://" + l.etcd.address()
+	client := "https://" + l.etcd.Address()
 
 	return []string{
 		"--data-dir=" + filepath.Join(l.dir, "etcd"),
@@ -65,12 +67,12 @@ func (l layout) etcdArgs() []string {
 
 func (l layout) apiServerArgs() []string {
 	return []string{
-		"--etcd-servers=https://" + l.etcd.address(),
+		"--etcd-servers=https://" + l.etcd.Address(),
 		"--etcd-cafile=" + l.pki("ca.crt"),
 		"--etcd-certfile=" + l.pki("apiserver-etcd-client.crt"),
 		"--etcd-keyfile=" + l.pki("apiserver-etcd-client.key"),
 		"--bind-address=127.0.0.1",
-		fmt.Sprintf("--secure-port=%d", l.apiServer.number),
+		fmt.Sprintf("--secure-port=%d", l.apiServer.Number),
 		"--advertise-address=127.0.0.1",
 		// An endpoint on the loopback interface is refused, and no pod could dial it.
 		"--endpoint-reconciler-type=none",

@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/chandlery/chandlery/test/ports"
 )
 
 // ControlPlane is a control plane that was started. Its methods may be called by any
@@ -129,13 +131,10 @@ func (c *ControlPlane) prepare(ctx context.Context) error {
 		}
 	}
 
-	ports, err := cacheFolder("ports")
-	if err != nil {
-		return err
-	}
+	var err error
 
-	for _, p := range []*port{&c.layout.etcd, &c.layout.apiServer} {
-		*p, err = reservePort(ctx, ports)
+	for _, p := range []**ports.Port{&c.layout.etcd, &c.layout.apiServer} {
+		*p, err = ports.Reserve(ctx)
 		if err != nil {
 			return err
 		}
@@ -231,8 +230,8 @@ func (c *ControlPlane) Stop() error {
 		c.http.CloseIdleConnections()
 	}
 
-	for _, p := range []*port{&c.layout.etcd, &c.layout.apiServer} {
-		failures = append(failures, p.release())
+	for _, p := range []*ports.Port{c.layout.etcd, c.layout.apiServer} {
+		failures = append(failures, p.Release())
 	}
 
 	failures = append(failures, c.folder.remove())

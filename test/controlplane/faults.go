@@ -92,7 +92,7 @@ func (c *ControlPlane) end(component Component, how func(*member) error) error {
 // waitForComponent waits until a component that was started does its work.
 func (c *ControlPlane) waitForComponent(ctx context.Context, component Component) error {
 	checks := map[Component]func(context.Context) error{
-		Etcd: func(ctx context.Context) error { return dial(ctx, c.layout.etcd.address()) },
+		Etcd: func(ctx context.Context) error { return dial(ctx, c.layout.etcd.Address()) },
 		KubeAPIServer: func(ctx context.Context) error {
 			return c.client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 		},

@@ -14,26 +14,6 @@ import (
 	"github.com/chandlery/chandlery/test/filelock"
 )
 
-func TestReservePort(t *testing.T) {
-	dir := t.TempDir()
-	seen := map[int]bool{}
-
-	for range 20 {
-		p, err := reservePort(t.Context(), dir)
-		if err != nil {
-			t.Fatalf("reservePort(...): %v", err)
-		}
-
-		t.Cleanup(func() { p.release() })
-
-		if seen[p.number] {
-			t.Errorf("port %d is reserved twice", p.number)
-		}
-
-		seen[p.number] = true
-	}
-}
-
 func TestNamespacePrefix(t *testing.T) {
 	cases := map[string]struct {
 		reason string

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/chandlery/chandlery/test/ports"
 	"github.com/chandlery/chandlery/test/process"
 )
 
@@ -173,19 +174,19 @@ func build(ctx context.Context, root, bin string) error {
 }
 
 // address returns host:port on the loopback interface with the wanted port if it
-// is free, another one otherwise. Port 0 wants any.
+// is free, another one otherwise. Port 0 wants any. What it gave it gives to nobody
+// else while this process runs.
 func address(ctx context.Context, want int) (string, error) {
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(want)))
-	if err != nil && want != 0 {
-		return address(ctx, 0)
+	if want != 0 {
+		var config net.ListenConfig
+		listener, err := config.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(want)))
+		if err == nil {
+			return listener.Addr().String(), listener.Close()
+		}
 	}
+	port, err := ports.Reserve(ctx)
 	if err != nil {
 		return "", fmt.Errorf("looking for a free port: %w", err)
 	}
-	free := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		return "", fmt.Errorf("looking for a free port: %w", err)
-	}
-	return free, nil
+	return port.Address(), nil
 }

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/chandlery/chandlery/proto/api"
+	"github.com/chandlery/chandlery/test/ports"
 )
 
 // Server serves one catalog. Its methods may be called from any goroutine.
@@ -36,7 +37,7 @@ type Server struct {
 // Start starts a server that stops when the test ends.
 func Start(tb testing.TB, packages ...Package) *Server {
 	tb.Helper()
-	s := &Server{tb: tb, address: "127.0.0.1:0"}
+	s := &Server{tb: tb, address: ports.Address(tb)}
 	s.Serve(packages...)
 	s.Restart()
 	tb.Cleanup(s.Stop)
