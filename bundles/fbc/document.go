@@ -24,8 +24,10 @@ var byteOrderMark = []byte("\xef\xbb\xbf")
 type document struct {
 	// line that the object begins on, from one.
 	line int
-	// size of the object's text in bytes.
-	size int
+	// offset and size of the object's text in the file, in bytes.
+	offset, size int
+	// yaml tells that the text is YAML.
+	yaml bool
 	// fields is nil for an empty document.
 	fields map[string]any
 }
@@ -47,8 +49,13 @@ func (e *syntaxError) Unwrap() error { return e.err }
 // the first or second of them cannot be decoded the rest of the file is taken
 // for YAML, so that flow mappings and a JSON object followed by "---" are
 // read. A byte order mark before the first character is dropped.
-func documents(data []byte, visit func(document) error) error {
-	data = bytes.TrimPrefix(data, byteOrderMark)
+func documents(file []byte, inner func(document) error) error {
+	data := bytes.TrimPrefix(file, byteOrderMark)
+	visit := func(d document) error {
+		// It counts from the end of the mark.
+		d.offset += len(file) - len(data)
+		return inner(d)
+	}
 	start := data[:min(len(data), guessBytes)]
 	if !bytes.HasPrefix(bytes.TrimLeftFunc(start, unicode.IsSpace), []byte("{")) {
 		return yamlDocuments(data, 1, visit)
@@ -62,6 +69,7 @@ func documents(data []byte, visit func(document) error) error {
 	decoded := 0
 	yamlErr := yamlDocuments(rest, line, func(d document) error {
 		decoded++
+		d.offset += len(data) - len(rest)
 		return visit(d)
 	})
 	if decoded == 0 && errors.As(yamlErr, new(*syntaxError)) {
@@ -92,7 +100,7 @@ func jsonValues(data []byte, visit func(document) error) (rest []byte, line int,
 			rest := skipLine(data[done:])
 			return rest, 1 + bytes.Count(data[:len(data)-len(rest)], []byte("\n")), found
 		}
-		d := document{line: lines.at(begin), size: int(decoder.InputOffset()) - begin, fields: fields}
+		d := document{line: lines.at(begin), offset: begin, size: int(decoder.InputOffset()) - begin, fields: fields}
 		if err := visit(d); err != nil {
 			return nil, 0, err
 		}
@@ -140,6 +148,8 @@ func yamlDocuments(data []byte, line int, visit func(document) error) error {
 	var (
 		text  []byte
 		begin = line
+		// The document's text and the current line begin there.
+		from, at int
 	)
 	flush := func() error {
 		if len(text) == 0 {
@@ -149,16 +159,20 @@ func yamlDocuments(data []byte, line int, visit func(document) error) error {
 		if err != nil {
 			return &syntaxError{line: begin, err: err}
 		}
-		d := document{line: begin, size: len(text), fields: fields}
+		d := document{line: begin, offset: from, size: at - from, yaml: true, fields: fields}
 		text = nil
 		return visit(d)
 	}
-	for current := range bytes.Lines(data) {
-		current = bytes.TrimSuffix(bytes.TrimSuffix(current, []byte("\n")), []byte("\r"))
+	for raw := range bytes.Lines(data) {
+		current := bytes.TrimSuffix(bytes.TrimSuffix(raw, []byte("\n")), []byte("\r"))
 		after, separator := bytes.CutPrefix(current, yamlSeparator)
 		if !separator {
+			if len(text) == 0 {
+				from = at
+			}
 			text = append(append(text, current...), '\n')
 			line++
+			at += len(raw)
 			continue
 		}
 		if after = bytes.TrimSpace(after); len(after) > 0 && after[0] != '#' {
@@ -170,10 +184,12 @@ func yamlDocuments(data []byte, line int, visit func(document) error) error {
 			return err
 		}
 		if leading {
+			from = at
 			text = append(append(text, current...), '\n')
 		}
 		begin = line + 1
 		line++
+		at += len(raw)
 	}
 	return flush()
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
 	"sync"
@@ -25,30 +26,59 @@ import (
 // files is a catalog without packages. Load does not judge what the objects
 // say: call [bundles.Catalog.Validate] for that.
 func Load(ctx context.Context, root fs.FS, options Options) (*bundles.Catalog, error) {
-	files, err := Files(root)
-	unlisted := bundles.Problems(nil)
-	if err != nil && !errors.As(err, &unlisted) {
+	r, err := Open(ctx, root, options)
+	if err != nil {
 		return nil, err
 	}
-	l := &loader{root: root, options: options.withDefaults()}
-	loaded := make([]loadedFile, len(files)+1)
-	// The last one stands for what could not be listed.
-	loaded[len(files)] = loadedFile{problems: unlisted, gaps: gaps{anything: len(unlisted) > 0}}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(l.options.Concurrency)
-	for i, name := range files {
+	parts := make([]*part, len(r.names))
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(r.options.Concurrency)
+	for i, name := range r.names {
 		group.Go(func() error {
-			if err := context.Cause(ctx); err != nil {
-				return fmt.Errorf("loading catalog: %w", err)
-			}
-			loaded[i] = l.file(name)
-			return nil
+			var err error
+			parts[i], err = r.part(groupCtx, name)
+			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	return assemble(loaded)
+	return merge(r, parts)
+}
+
+// merge puts the parts of a catalog together; they come in the order of their
+// names.
+func merge(r *Reader, parts []*part) (*bundles.Catalog, error) {
+	var (
+		catalog        bundles.Catalog
+		strays, custom []int
+	)
+	problems := r.Problems()
+	for _, p := range parts {
+		problems = append(problems, p.problems...)
+		catalog.Packages = append(catalog.Packages, p.catalog.Packages...)
+		catalog.Strays = append(catalog.Strays, p.catalog.Strays...)
+		strays = append(strays, p.strays...)
+		catalog.Custom = append(catalog.Custom, p.catalog.Custom...)
+		custom = append(custom, p.custom...)
+	}
+	catalog.Strays = inOrder(catalog.Strays, strays)
+	catalog.Custom = inOrder(catalog.Custom, custom)
+	return &catalog, problems.OrNil()
+}
+
+// inOrder brings elements into the order of their places.
+func inOrder[T any](elements []T, places []int) []T {
+	order := make([]int, len(elements))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(places[a], places[b]) })
+	var out []T
+	for _, i := range order {
+		out = append(out, elements[i])
+	}
+	return out
 }
 
 // loader carries what the parallel readers of one catalog share.
@@ -65,9 +95,10 @@ type loader struct {
 // largeBytes is the size from which on files are decoded one at a time.
 const largeBytes = 64 << 20
 
-// loadedFile is what one file contributes.
-type loadedFile struct {
-	objects  []object
+// foundFile is what one file contributes.
+type foundFile struct {
+	info     fileInfo
+	records  []record
 	problems bundles.Problems
 	gaps     gaps
 }
@@ -95,51 +126,112 @@ func (g *gaps) add(head header) {
 
 var errTooMany = errors.New("the catalog is too large")
 
-func (l *loader) file(name string) loadedFile {
-	var out loadedFile
-	if info, err := fs.Stat(l.root, name); err == nil && info.Size() > largeBytes {
-		l.large.Lock()
-		defer l.large.Unlock()
+// file finds the objects of a file.
+func (l *loader) file(skim *skimmer, name string) foundFile {
+	out, err := l.plain(skim, name)
+	if errors.Is(err, errPeculiar) {
+		out, err = l.peculiar(name)
 	}
-	data, err := readFile(l.root, name, l.options.MaxFileBytes)
-	if err != nil {
-		out.problems, out.gaps.anything = bundles.Problems{unreadable(name, err)}, true
+	switch syntax := (*syntaxError)(nil); {
+	case err == nil:
 		return out
-	}
-	if l.bytes.Add(int64(len(data))) > l.options.MaxTotalBytes {
-		out.problems = bundles.Problems{tooMany(name, fmt.Errorf("%w: more than %d bytes", errTooMany, l.options.MaxTotalBytes))}
-		out.gaps.anything = true
-		return out
-	}
-	err = documents(data, func(d document) error {
-		if l.documents.Add(1) > l.options.MaxDocuments {
-			return fmt.Errorf("%w: more than %d objects", errTooMany, l.options.MaxDocuments)
-		}
-		origin := bundles.Origin{File: name, Line: d.line}
-		decoded, head, problem := decode(d, origin, l.options.MaxDepth)
-		if problem != nil {
-			out.gaps.add(head)
-			problem.File = origin.String()
-			out.problems = append(out.problems, *problem)
-			return nil
-		}
-		out.objects = append(out.objects, decoded)
-		return nil
-	})
-	if err != nil {
-		out.gaps.anything = true
-	}
-	var syntax *syntaxError
-	switch {
 	case errors.As(err, &syntax):
 		out.problems = append(out.problems, bundles.Problem{
 			File: bundles.Origin{File: name, Line: syntax.line}.String(), Message: syntax.Error(),
 			Remedy: "correct it, or exclude the file by an .indexignore file if it is not part of the catalog",
 		})
-	case err != nil:
+	case errors.Is(err, errTooMany):
 		out.problems = append(out.problems, tooMany(name, err))
+	default:
+		out.problems = append(out.problems, unreadable(name, err))
 	}
+	out.gaps.anything = true
 	return out
+}
+
+// plain finds the objects of a file that is a plain stream of JSON objects.
+func (l *loader) plain(skim *skimmer, name string) (foundFile, error) {
+	file, info, err := openFile(l.root, name, l.options.MaxFileBytes)
+	if err != nil {
+		return foundFile{}, err
+	}
+	defer file.Close() //nolint:errcheck // nothing was written
+	out := foundFile{info: fileInfo{name: name, size: info.Size(), changed: info.ModTime()}}
+	if err := l.count(info.Size()); err != nil {
+		return foundFile{}, err
+	}
+	// The file may have grown since it was looked at: that makes it peculiar.
+	err = skim.skim(io.LimitReader(file, info.Size()+1), func(r record) error {
+		if r.offset+r.size > info.Size() {
+			return errPeculiar
+		}
+		return l.add(&out, r, skim.current)
+	})
+	if errors.Is(err, errPeculiar) {
+		l.bytes.Add(-info.Size())
+		l.documents.Add(-int64(len(out.records) + len(out.problems)))
+	}
+	return out, err
+}
+
+// count adds a file's size to that of the catalog.
+func (l *loader) count(size int64) error {
+	if l.bytes.Add(size) > l.options.MaxTotalBytes {
+		return fmt.Errorf("%w: more than %d bytes", errTooMany, l.options.MaxTotalBytes)
+	}
+	return nil
+}
+
+// add notes an object, or what is wrong with its header.
+func (l *loader) add(out *foundFile, r record, text func() (map[string]any, error)) error {
+	if l.documents.Add(1) > l.options.MaxDocuments {
+		l.documents.Add(-1)
+		return fmt.Errorf("%w: more than %d objects", errTooMany, l.options.MaxDocuments)
+	}
+	problem := r.check()
+	if r.form != formPlain {
+		fields, err := text()
+		if err != nil {
+			l.documents.Add(-1)
+			return errPeculiar
+		}
+		r.header, problem = identify(fields)
+	}
+	if problem == nil {
+		out.records = append(out.records, r)
+		return nil
+	}
+	out.gaps.add(r.header)
+	problem.File = bundles.Origin{File: out.info.name, Line: r.line}.String()
+	out.problems = append(out.problems, *problem)
+	return nil
+}
+
+// peculiar finds the objects of any file by decoding them.
+func (l *loader) peculiar(name string) (foundFile, error) {
+	info, err := fs.Stat(l.root, name)
+	if err != nil {
+		return foundFile{}, fmt.Errorf("looking at file: %w", err)
+	}
+	if info.Size() > largeBytes {
+		l.large.Lock()
+		defer l.large.Unlock()
+	}
+	data, err := readFile(l.root, name, l.options.MaxFileBytes)
+	if err != nil {
+		return foundFile{}, err
+	}
+	out := foundFile{info: fileInfo{name: name, size: info.Size(), changed: info.ModTime()}}
+	if err := l.count(int64(len(data))); err != nil {
+		return out, err
+	}
+	return out, documents(data, func(d document) error {
+		r := record{form: formJSON, line: d.line, offset: int64(d.offset), size: int64(d.size)}
+		if d.yaml {
+			r.form = formYAML
+		}
+		return l.add(&out, r, func() (map[string]any, error) { return d.fields, nil })
+	})
 }
 
 func tooMany(name string, err error) bundles.Problem {
@@ -158,59 +250,53 @@ func (g *gaps) affect(name string) bool {
 	return g.anything || slices.Contains(g.packages, name) || slices.Contains(g.declarations, name)
 }
 
-// assemble hands every object to its package.
-func assemble(files []loadedFile) (*bundles.Catalog, error) {
-	var (
-		catalog  bundles.Catalog
-		problems bundles.Problems
-		missing  gaps
-		packages = make(map[string]*bundles.Package)
-	)
-	for i := range files {
-		problems = append(problems, files[i].problems...)
-		missing.merge(files[i].gaps)
-		for _, o := range files[i].objects {
-			if o.pkg == nil {
-				continue
-			}
-			catalog.Packages = append(catalog.Packages, o.pkg)
-			// Of two packages with one name the first gets the content; that
-			// there are two is for Validate to say.
-			if packages[o.pkg.Name] == nil {
-				packages[o.pkg.Name] = o.pkg
-			}
+// assemble hands every object to the package of that name; at has the places of
+// the objects.
+func (p *part) assemble(name string, objects []object, at []int, elsewhere gaps) {
+	for _, o := range objects {
+		if o.pkg != nil {
+			p.catalog.Packages = append(p.catalog.Packages, o.pkg)
 		}
 	}
-	for _, name := range undeclared(files, packages, missing) {
-		packages[name] = &bundles.Package{Name: name}
-		catalog.Packages = append(catalog.Packages, packages[name])
+	if len(p.catalog.Packages) == 0 && p.undeclared(name, objects, elsewhere) {
+		p.catalog.Packages = []*bundles.Package{{Name: name}}
 	}
-	for i := range files {
-		for _, o := range files[i].objects {
-			adopt(&catalog, packages, o)
+	// Of two packages with one name the first gets the content; that there are
+	// two is for Validate to say.
+	var owner *bundles.Package
+	if len(p.catalog.Packages) > 0 {
+		owner = p.catalog.Packages[0]
+	}
+	for i, o := range objects {
+		if o.custom != nil {
+			p.catalog.Custom = append(p.catalog.Custom, *o.custom)
+			p.custom = append(p.custom, at[i])
+			continue
 		}
+		if o.pkg == nil && owner == nil {
+			p.catalog.Strays = append(p.catalog.Strays, o.stray())
+			p.strays = append(p.strays, at[i])
+			continue
+		}
+		adopt(owner, o)
 	}
-	for _, p := range catalog.Packages {
-		p.Incomplete = missing.affect(p.Name)
+	for _, declared := range p.catalog.Packages {
+		declared.Incomplete = elsewhere.affect(name) || p.gaps.affect(name)
 	}
-	sortCatalog(&catalog)
-	return &catalog, problems.OrNil()
+	sortCatalog(&p.catalog)
 }
 
-// undeclared names the packages whose olm.package objects may be among what is
-// missing, each once.
-func undeclared(files []loadedFile, packages map[string]*bundles.Package, missing gaps) []string {
-	names := slices.Clone(missing.declarations)
-	if missing.anything {
-		for i := range files {
-			for _, o := range files[i].objects {
-				names = append(names, o.packageName())
-			}
-		}
+// undeclared tells whether the olm.package object of that name may be among
+// what is missing.
+func (p *part) undeclared(name string, objects []object, elsewhere gaps) bool {
+	if name == "" {
+		return false
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return name == "" || packages[name] != nil })
-	slices.Sort(names)
-	return slices.Compact(names)
+	if slices.Contains(p.gaps.declarations, name) {
+		return true
+	}
+	belongs := func(o object) bool { return o.custom == nil }
+	return elsewhere.anything && slices.ContainsFunc(objects, belongs)
 }
 
 // sortCatalog brings packages, channels and bundles into the order of their
@@ -223,30 +309,26 @@ func sortCatalog(catalog *bundles.Catalog) {
 	}
 }
 
-func adopt(catalog *bundles.Catalog, packages map[string]*bundles.Package, o object) {
-	stray := func(schema, pkg, name string, origin bundles.Origin) {
-		catalog.Strays = append(catalog.Strays, bundles.Stray{Schema: schema, Package: pkg, Name: name, Origin: origin})
-	}
+// adopt gives an object to its package.
+func adopt(p *bundles.Package, o object) {
 	switch {
 	case o.channel != nil:
-		if p := packages[o.channel.Package]; p != nil {
-			p.Channels = append(p.Channels, o.channel)
-			return
-		}
-		stray(bundles.SchemaChannel, o.channel.Package, o.channel.Name, o.channel.Origin)
+		p.Channels = append(p.Channels, o.channel)
 	case o.bundle != nil:
-		if p := packages[o.bundle.Package]; p != nil {
-			p.Bundles = append(p.Bundles, o.bundle)
-			return
-		}
-		stray(bundles.SchemaBundle, o.bundle.Package, o.bundle.Name, o.bundle.Origin)
+		p.Bundles = append(p.Bundles, o.bundle)
 	case o.deprecations != nil:
-		if p := packages[o.deprecations.pkg]; p != nil {
-			p.Deprecations = append(p.Deprecations, o.deprecations.list)
-			return
-		}
-		stray(bundles.SchemaDeprecations, o.deprecations.pkg, "", o.deprecations.list.Origin)
-	case o.custom != nil:
-		catalog.Custom = append(catalog.Custom, *o.custom)
+		p.Deprecations = append(p.Deprecations, o.deprecations.list)
+	}
+}
+
+// stray returns what is said of an object whose package is not declared.
+func (o object) stray() bundles.Stray {
+	switch {
+	case o.channel != nil:
+		return bundles.Stray{Schema: bundles.SchemaChannel, Package: o.channel.Package, Name: o.channel.Name, Origin: o.channel.Origin}
+	case o.bundle != nil:
+		return bundles.Stray{Schema: bundles.SchemaBundle, Package: o.bundle.Package, Name: o.bundle.Name, Origin: o.bundle.Origin}
+	default:
+		return bundles.Stray{Schema: bundles.SchemaDeprecations, Package: o.deprecations.pkg, Origin: o.deprecations.list.Origin}
 	}
 }

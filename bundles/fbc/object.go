@@ -37,51 +37,42 @@ type header struct {
 	schema, pkg, name string
 }
 
-// packageName returns the package that a channel, a bundle or deprecations
-// belong to.
-func (o object) packageName() string {
-	switch {
-	case o.channel != nil:
-		return o.channel.Package
-	case o.bundle != nil:
-		return o.bundle.Package
-	case o.deprecations != nil:
-		return o.deprecations.pkg
-	default:
-		return ""
+// identify reads the header of a document. The problem has no file yet; the
+// header, as far as it could be read, says what it is a problem of.
+func identify(fields map[string]any) (header, *bundles.Problem) {
+	head, err := readHeader(fields)
+	if err != nil {
+		return header{}, &bundles.Problem{Message: err.Error(), Remedy: "correct the object's fields"}
+	}
+	return head, head.check()
+}
+
+// check reports a header that does not say what the object is.
+func (h header) check() *bundles.Problem {
+	if h.schema != "" {
+		return nil
+	}
+	message := "an object is missing its schema field"
+	if h.name != "" {
+		message = fmt.Sprintf("object %s is missing its schema field", bundles.Quote(h.name))
+	}
+	return &bundles.Problem{
+		Package: h.pkg, Message: message,
+		Remedy: "set it to olm.package, olm.channel, olm.bundle, olm.deprecations or a schema of your own; " +
+			"exclude files that are not part of the catalog by an .indexignore file",
 	}
 }
 
-// decode turns a document into an object. The problem has no file yet; the
-// header, as far as it could be read, says what it is a problem of.
-func decode(d document, origin bundles.Origin, maxDepth int) (object, header, *bundles.Problem) {
-	head, err := readHeader(d.fields)
+// decode turns the fields of a document into an object.
+func decode(fields map[string]any, head header, origin bundles.Origin, maxDepth int) (object, error) {
+	if deeper(fields, maxDepth) {
+		return object{}, fmt.Errorf("%w: more than %d levels", errTooDeep, maxDepth)
+	}
+	blob, err := normalize(fields)
 	if err != nil {
-		return object{}, header{}, &bundles.Problem{Message: err.Error(), Remedy: "correct the object's fields"}
+		return object{}, err
 	}
-	if head.schema == "" {
-		message := "an object is missing its schema field"
-		if head.name != "" {
-			message = fmt.Sprintf("object %s is missing its schema field", bundles.Quote(head.name))
-		}
-		return object{}, head, &bundles.Problem{
-			Package: head.pkg, Message: message,
-			Remedy: "set it to olm.package, olm.channel, olm.bundle, olm.deprecations or a schema of your own; " +
-				"exclude files that are not part of the catalog by an .indexignore file",
-		}
-	}
-	if deeper(d.fields, maxDepth) {
-		return object{}, head, head.problem(fmt.Errorf("%w: more than %d levels", errTooDeep, maxDepth))
-	}
-	blob, err := normalize(d.fields)
-	if err != nil {
-		return object{}, head, head.problem(err)
-	}
-	out, err := decodeSchema(head, blob, origin)
-	if err != nil {
-		return object{}, head, head.problem(err)
-	}
-	return out, head, nil
+	return decodeSchema(head, blob, origin)
 }
 
 var (
@@ -242,9 +233,6 @@ func decodeBundle(blob json.RawMessage, origin bundles.Origin) (object, error) {
 	if err := json.Unmarshal(blob, &in); err != nil {
 		return object{}, fmt.Errorf("decoding bundle: %w", bundles.DescribeJSON(err))
 	}
-	if err := checkManifests(in.Properties); err != nil {
-		return object{}, err
-	}
 	return object{bundle: &bundles.Bundle{
 		Name: in.Name, Package: in.Package, Image: in.Image,
 		Properties: in.Properties, RelatedImages: in.RelatedImages, Origin: origin,
@@ -252,6 +240,14 @@ func decodeBundle(blob json.RawMessage, origin bundles.Origin) (object, error) {
 }
 
 var errNotUTF8 = errors.New("manifest is not UTF-8 text")
+
+// check reports what is wrong with an object beyond its shape.
+func (o object) check() error {
+	if o.bundle == nil {
+		return nil
+	}
+	return checkManifests(o.bundle.Properties)
+}
 
 // checkManifests makes sure that the inline manifests can be handed to clients
 // as JSON. Values that have the wrong shape are left to validation, which

@@ -97,24 +97,33 @@ var (
 // probeBytes is how much of a file is read and looked at in one go.
 const probeBytes = 1 << 20
 
-// readFile reads a file of at most limit bytes. It looks at the file first:
+// openFile opens a file of at most limit bytes. It looks at the file first:
 // opening a pipe would wait for somebody to write to it.
-func readFile(root fs.FS, name string, limit int64) ([]byte, error) {
+func openFile(root fs.FS, name string, limit int64) (fs.File, fs.FileInfo, error) {
 	info, err := fs.Stat(root, name)
 	if err != nil {
-		return nil, fmt.Errorf("looking at file: %w", err)
+		return nil, nil, fmt.Errorf("looking at file: %w", err)
 	}
 	switch {
 	case info.IsDir():
-		return nil, errDirectory
+		return nil, nil, errDirectory
 	case !info.Mode().IsRegular():
-		return nil, errIrregular
+		return nil, nil, errIrregular
 	case info.Size() > limit:
-		return nil, fmt.Errorf("%w: %d bytes, the limit is %d", errTooLarge, info.Size(), limit)
+		return nil, nil, fmt.Errorf("%w: %d bytes, the limit is %d", errTooLarge, info.Size(), limit)
 	}
 	file, err := root.Open(name)
 	if err != nil {
-		return nil, fmt.Errorf("opening file: %w", err)
+		return nil, nil, fmt.Errorf("opening file: %w", err)
+	}
+	return file, info, nil
+}
+
+// readFile reads a file of at most limit bytes.
+func readFile(root fs.FS, name string, limit int64) ([]byte, error) {
+	file, info, err := openFile(root, name, limit)
+	if err != nil {
+		return nil, err
 	}
 	defer file.Close() //nolint:errcheck // nothing was written
 	data, err := readText(io.LimitReader(file, limit+1), info.Size())
@@ -170,6 +179,8 @@ func unreadable(name string, err error) bundles.Problem {
 		p.Remedy = "put a real directory there, or exclude it by an .indexignore file"
 	case errors.Is(err, errBinary), errors.Is(err, errEncoding):
 		p.Remedy = "convert it to UTF-8, or exclude it by an .indexignore file if it is not part of the catalog"
+	case errors.Is(err, errChanged):
+		p.Remedy, p.Unreadable = "load the catalog again", true
 	case errors.Is(err, errIrregular):
 		p.Remedy = "remove it, or exclude it by an .indexignore file"
 	}

@@ -1,0 +1,318 @@
+package fbc
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// normalizer writes JSON values in the form that [normalize] gives them,
+// without decoding them: compact, keys sorted at every depth, characters
+// escaped only where they must be, numbers as float64.
+//
+// It gives up on what is too rare to deserve a rule of its own: keys that are
+// repeated or contain escapes.
+type normalizer struct {
+	text []byte
+	out  []byte
+	// members are those of the objects around the current place, in out.
+	members []member
+	// sorted is where members are put in order.
+	sorted []byte
+	depth  int
+}
+
+// member is one "key":value of an object in the output.
+type member struct {
+	// begin is the key's opening quote, key the end of the key, and end the end
+	// of the value.
+	begin, key, end int
+}
+
+// value appends the value that begins at i to out and returns its end in the
+// text.
+func (n *normalizer) value(i int) int {
+	if i >= len(n.text) {
+		return broken
+	}
+	begin := i
+	switch n.text[i] {
+	case '"':
+		return n.str(i)
+	case '{':
+		return n.object(i)
+	case '[':
+		return n.list(i)
+	case 't':
+		i = scanWord(n.text, i, "true")
+	case 'f':
+		i = scanWord(n.text, i, "false")
+	case 'n':
+		i = scanWord(n.text, i, "null")
+	default:
+		return n.number(i)
+	}
+	if i != broken {
+		n.out = append(n.out, n.text[begin:i]...)
+	}
+	return i
+}
+
+func (n *normalizer) object(i int) int {
+	if n.depth++; n.depth > maxNesting {
+		return broken
+	}
+	n.out = append(n.out, '{')
+	i = skipSpace(n.text, i+1)
+	if i < len(n.text) && n.text[i] == '}' {
+		n.out = append(n.out, '}')
+		n.depth--
+		return i + 1
+	}
+	first := len(n.members)
+	for inOrder := true; ; {
+		m := member{begin: len(n.out)}
+		if i = n.key(i); i == broken {
+			return broken
+		}
+		m.key = len(n.out) - 1
+		inOrder = inOrder && (len(n.members) == first || n.before(n.members[len(n.members)-1], m))
+		if i = n.value(i); i == broken {
+			return broken
+		}
+		m.end = len(n.out)
+		n.members = append(n.members, m)
+		i = skipSpace(n.text, i)
+		if i >= len(n.text) {
+			return broken
+		}
+		switch n.text[i] {
+		case ',':
+			n.out = append(n.out, ',')
+			i = skipSpace(n.text, i+1)
+			continue
+		case '}':
+		default:
+			return broken
+		}
+		if !inOrder && !n.sort(n.members[first:]) {
+			return broken
+		}
+		n.out = append(n.out, '}')
+		n.members = n.members[:first]
+		n.depth--
+		return i + 1
+	}
+}
+
+// key appends a key with its colon and returns where its value begins.
+func (n *normalizer) key(i int) int {
+	end, value := scanKey(n.text, i)
+	if end == broken {
+		return broken
+	}
+	key := n.text[i:end]
+	if bytes.IndexByte(key, '\\') >= 0 || separatorAt(key) >= 0 {
+		return broken
+	}
+	n.out = append(append(n.out, key...), ':')
+	return value
+}
+
+// keyOf returns the key of a member without its quotes.
+func (n *normalizer) keyOf(m member) []byte { return n.out[m.begin+1 : m.key-1] }
+
+func (n *normalizer) before(a, b member) bool { return bytes.Compare(n.keyOf(a), n.keyOf(b)) < 0 }
+
+// sort brings the members of one object, which end the output, in order. It
+// tells whether all keys are different.
+func (n *normalizer) sort(members []member) bool {
+	base := members[0].begin
+	slices.SortFunc(members, func(a, b member) int { return bytes.Compare(n.keyOf(a), n.keyOf(b)) })
+	n.sorted = n.sorted[:0]
+	for i, m := range members {
+		if i > 0 {
+			if !n.before(members[i-1], m) {
+				return false
+			}
+			n.sorted = append(n.sorted, ',')
+		}
+		n.sorted = append(n.sorted, n.out[m.begin:m.end]...)
+	}
+	n.out = append(n.out[:base], n.sorted...)
+	return true
+}
+
+func (n *normalizer) list(i int) int {
+	if n.depth++; n.depth > maxNesting {
+		return broken
+	}
+	n.out = append(n.out, '[')
+	i = skipSpace(n.text, i+1)
+	if i < len(n.text) && n.text[i] == ']' {
+		n.out = append(n.out, ']')
+		n.depth--
+		return i + 1
+	}
+	for {
+		if i = n.value(i); i == broken {
+			return broken
+		}
+		i = skipSpace(n.text, i)
+		if i >= len(n.text) {
+			return broken
+		}
+		switch n.text[i] {
+		case ',':
+			n.out = append(n.out, ',')
+			i = skipSpace(n.text, i+1)
+		case ']':
+			n.out = append(n.out, ']')
+			n.depth--
+			return i + 1
+		default:
+			return broken
+		}
+	}
+}
+
+// separatorAt returns where the first line or paragraph separator, U+2028 or
+// U+2029, is written as it is.
+func separatorAt(text []byte) int {
+	for from := 0; ; {
+		i := bytes.IndexByte(text[from:], 0xe2)
+		if i < 0 {
+			return -1
+		}
+		i += from
+		if i+2 < len(text) && text[i+1] == 0x80 && text[i+2]&^1 == 0xa8 {
+			return i
+		}
+		from = i + 1
+	}
+}
+
+// str appends the string whose opening quote is at i.
+func (n *normalizer) str(i int) int {
+	// Up to from the text is in the output already.
+	from := i
+	for i++; ; {
+		i = plainEnd(n.text, i)
+		if i >= len(n.text) {
+			return broken
+		}
+		switch n.text[i] {
+		case '"':
+			n.plain(n.text[from : i+1])
+			return i + 1
+		case '\\':
+		default:
+			return broken
+		}
+		end := scanEscape(n.text, i)
+		if end == broken {
+			return broken
+		}
+		if c := n.text[i+1]; c == 'u' || c == '/' {
+			n.plain(n.text[from:i])
+			end = n.escape(i)
+			from = end
+		}
+		i = end
+	}
+}
+
+// plain appends a part of a string in which nothing is escaped that need not
+// be.
+func (n *normalizer) plain(part []byte) {
+	for {
+		at := separatorAt(part)
+		if at < 0 {
+			n.out = append(n.out, part...)
+			return
+		}
+		n.out = append(n.out, part[:at]...)
+		n.out = appendRune(n.out, rune(0x2000)+rune(part[at+2]&0x3f))
+		part = part[at+3:]
+	}
+}
+
+// escape appends what the escape sequence at i, known to be well-formed, stands
+// for and returns its end.
+func (n *normalizer) escape(i int) int {
+	r, ok := hexRune(n.text, i)
+	if !ok {
+		n.out = append(n.out, n.text[i+1])
+		return i + 2
+	}
+	i += 6
+	if utf16.IsSurrogate(r) {
+		second, _ := hexRune(n.text, i)
+		if r = utf16.DecodeRune(r, second); r != utf8.RuneError {
+			i += 6
+		}
+	}
+	n.out = appendRune(n.out, r)
+	return i
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendRune appends a character as it stands in a normalised string.
+func appendRune(out []byte, r rune) []byte {
+	switch r {
+	case '"', '\\':
+		return append(out, '\\', byte(r))
+	case '\b':
+		return append(out, `\b`...)
+	case '\f':
+		return append(out, `\f`...)
+	case '\n':
+		return append(out, `\n`...)
+	case '\r':
+		return append(out, `\r`...)
+	case '\t':
+		return append(out, `\t`...)
+	case 0x2028, 0x2029:
+		return append(append(out, `\u202`...), hexDigits[r&0xf])
+	}
+	if r < ' ' {
+		return append(append(out, `\u00`...), hexDigits[r>>4], hexDigits[r&0xf])
+	}
+	return utf8.AppendRune(out, r)
+}
+
+// number appends the number at i.
+func (n *normalizer) number(i int) int {
+	end := scanNumber(n.text, i)
+	if end == broken {
+		return broken
+	}
+	text := n.text[i:end]
+	if len(text) <= safeDigits && !bytes.ContainsAny(text, ".eE") {
+		n.out = append(n.out, text...)
+		return end
+	}
+	f, err := strconv.ParseFloat(string(text), 64)
+	if err != nil {
+		return broken
+	}
+	n.out = appendFloat(n.out, f)
+	return end
+}
+
+// appendFloat appends a number the way encoding/json writes it.
+func appendFloat(out []byte, f float64) []byte {
+	magnitude := math.Abs(f)
+	if magnitude == 0 || (magnitude >= 1e-6 && magnitude < 1e21) {
+		return strconv.AppendFloat(out, f, 'f', -1, 64)
+	}
+	out = strconv.AppendFloat(out, f, 'e', -1, 64)
+	if n := len(out); n >= 4 && out[n-4] == 'e' && (out[n-3] == '-' || out[n-3] == '+') && out[n-2] == '0' {
+		out = append(out[:n-2], out[n-1])
+	}
+	return out
+}

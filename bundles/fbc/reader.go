@@ -1,0 +1,352 @@
+package fbc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/chandlery/chandlery/bundles"
+)
+
+// Reader reads a catalog package by package. It knows where every object stands
+// and reads the objects themselves when they are asked for, so that a catalog
+// need never be in memory as a whole.
+//
+// A Reader may be used by any number of goroutines.
+type Reader struct {
+	root     fs.FS
+	options  Options
+	files    []fileInfo
+	records  []record
+	groups   map[string][]int
+	names    []string
+	problems bundles.Problems
+	gaps     gaps
+	// scratch keeps *workspace values.
+	scratch sync.Pool
+}
+
+// fileInfo identifies a file as it was when its objects were found.
+type fileInfo struct {
+	name    string
+	size    int64
+	changed time.Time
+}
+
+// workspace is what decoding objects needs room for.
+type workspace struct {
+	text  []byte
+	typed typed
+}
+
+// Open finds the objects of the catalog below root. Files are read in parallel;
+// the result does not depend on the order in which that happens.
+//
+// What keeps files from being read as objects of a catalog is no error: see
+// [Reader.Problems].
+func Open(ctx context.Context, root fs.FS, options Options) (*Reader, error) {
+	files, err := Files(root)
+	unlisted := bundles.Problems(nil)
+	if err != nil && !errors.As(err, &unlisted) {
+		return nil, err
+	}
+	r := &Reader{root: root, options: options.withDefaults(), groups: make(map[string][]int)}
+	r.scratch.New = func() any { return &workspace{} }
+	l := &loader{root: root, options: r.options}
+	found := make([]foundFile, len(files)+1)
+	// The last one stands for what could not be listed.
+	found[len(files)] = foundFile{problems: unlisted, gaps: gaps{anything: len(unlisted) > 0}}
+	next := atomic.Int64{}
+	group, groupCtx := errgroup.WithContext(ctx)
+	for range min(r.options.Concurrency, len(files)) {
+		group.Go(func() error {
+			skim := &skimmer{options: r.options}
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(files) {
+					return nil
+				}
+				if err := context.Cause(groupCtx); err != nil {
+					return fmt.Errorf("loading catalog: %w", err)
+				}
+				found[i] = l.file(skim, files[i])
+			}
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	if err := r.collect(ctx, found); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// collect puts together what was found in the files.
+func (r *Reader) collect(ctx context.Context, found []foundFile) error {
+	r.files = make([]fileInfo, len(found))
+	for i := range found {
+		r.files[i] = found[i].info
+		r.problems = append(r.problems, found[i].problems...)
+		r.gaps.merge(found[i].gaps)
+		for _, rec := range found[i].records {
+			rec.file = i
+			r.groups[rec.group()] = append(r.groups[rec.group()], len(r.records))
+			r.records = append(r.records, rec)
+		}
+	}
+	for name := range r.groups {
+		r.names = append(r.names, name)
+	}
+	slices.Sort(r.names)
+	// Objects without a package may be anything when they cannot be decoded.
+	ignore := func(int, object) {}
+	return r.each(ctx, "", ignore, func(head header, _ bundles.Problem) { r.gaps.add(head) })
+}
+
+// Problems returns what keeps files from being read as objects of a catalog.
+// What is wrong with an object that belongs to a package comes with
+// [Reader.Package].
+func (r *Reader) Problems() bundles.Problems { return slices.Clone(r.problems) }
+
+// Packages returns the names of all packages, whether declared or only named by
+// other objects, in byte order. The name of objects that name no package is
+// empty.
+func (r *Reader) Packages() []string { return slices.Clone(r.names) }
+
+// Size returns how many bytes of the catalog's text belong to a package. To
+// decode it takes about as much memory.
+func (r *Reader) Size(name string) int64 {
+	var n int64
+	for _, i := range r.groups[name] {
+		n += r.records[i].size
+	}
+	return n
+}
+
+// Close releases what the reader holds. It must not be used afterwards.
+func (r *Reader) Close() error {
+	r.records, r.groups, r.names = nil, nil, nil
+	return nil
+}
+
+// Package decodes the part of the catalog that concerns one of the packages:
+// the package, once for each time that it is declared, with everything that
+// belongs to it; strays and objects of other schemas that name it.
+//
+// The error is [bundles.Problems] with what could not be decoded, beside which
+// there is everything else in a package that is marked as incomplete, or wraps
+// the cause of ctx.
+func (r *Reader) Package(ctx context.Context, name string) (*bundles.Catalog, error) {
+	p, err := r.part(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return &p.catalog, p.problems.OrNil()
+}
+
+// part is what the catalog has of one package.
+type part struct {
+	catalog  bundles.Catalog
+	problems bundles.Problems
+	gaps     gaps
+	// strays and custom are the places, in the catalog, of those objects.
+	strays, custom []int
+}
+
+func (r *Reader) part(ctx context.Context, name string) (*part, error) {
+	var (
+		p     part
+		found []object
+		at    []int
+	)
+	err := r.each(ctx, name, func(i int, o object) {
+		found, at = append(found, o), append(at, i)
+	}, func(head header, problem bundles.Problem) {
+		p.gaps.add(head)
+		p.problems = append(p.problems, problem)
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.assemble(name, found, at, r.gaps)
+	return &p, nil
+}
+
+// each decodes the objects of a package in the order in which they stand.
+func (r *Reader) each(
+	ctx context.Context, name string, visit func(i int, o object), failed func(header, bundles.Problem),
+) error {
+	space, _ := r.scratch.Get().(*workspace)
+	defer r.scratch.Put(space)
+	opened := openedFile{reader: r, index: -1}
+	defer opened.close()
+	for _, i := range r.groups[name] {
+		if err := context.Cause(ctx); err != nil {
+			return fmt.Errorf("loading package %q: %w", name, err)
+		}
+		rec := &r.records[i]
+		origin := bundles.Origin{File: r.files[rec.file].name, Line: rec.line}
+		o, err := r.object(&opened, space, rec, origin)
+		if err == nil {
+			visit(i, o)
+			continue
+		}
+		problem := rec.problem(err)
+		problem.File = origin.String()
+		if unread := (*readError)(nil); errors.As(err, &unread) {
+			*problem = unreadable(origin.File, unread.err)
+		}
+		failed(rec.header, *problem)
+	}
+	return nil
+}
+
+// object reads and decodes one object.
+func (r *Reader) object(file *openedFile, space *workspace, rec *record, origin bundles.Origin) (object, error) {
+	var err error
+	if space.text, err = file.read(space.text, rec); err != nil {
+		return object{}, &readError{err}
+	}
+	o, err := space.decode(rec, origin, r.options.MaxDepth)
+	if errors.Is(err, errChanged) {
+		return object{}, &readError{err}
+	}
+	return o, err
+}
+
+// readError says that an object could not be read again.
+type readError struct{ err error }
+
+func (e *readError) Error() string { return e.err.Error() }
+
+func (e *readError) Unwrap() error { return e.err }
+
+var errChanged = errors.New("has changed while it was being read")
+
+// decode decodes the object that the text consists of.
+func (w *workspace) decode(rec *record, origin bundles.Origin, maxDepth int) (object, error) {
+	if rec.form == formPlain {
+		if o, ok := w.typed.decode(w.text, rec.header, origin); ok {
+			return o, o.check()
+		}
+	}
+	fields, err := decodeText(w.text, rec.form == formYAML)
+	if err != nil {
+		return object{}, err
+	}
+	if head, problem := identify(fields); problem != nil || head != rec.header {
+		return object{}, errChanged
+	}
+	o, err := decode(fields, rec.header, origin, maxDepth)
+	if err != nil {
+		return object{}, err
+	}
+	return o, o.check()
+}
+
+// decodeText decodes the text of one object, as it has been decoded before.
+func decodeText(text []byte, yaml bool) (map[string]any, error) {
+	var (
+		fields map[string]any
+		count  int
+	)
+	visit := func(d document) error {
+		fields = d.fields
+		count++
+		return nil
+	}
+	var err error
+	if yaml {
+		err = yamlDocuments(text, 1, visit)
+	} else {
+		_, _, err = jsonValues(text, visit)
+	}
+	if err != nil || count != 1 {
+		return nil, errChanged
+	}
+	return fields, nil
+}
+
+// openedFile reads objects from one file after the other.
+type openedFile struct {
+	reader *Reader
+	index  int
+	file   fs.File
+	err    error
+	// at is how much of the file has been read.
+	at int64
+}
+
+func (f *openedFile) close() {
+	if f.file != nil {
+		_ = f.file.Close() // nothing was written
+		f.file = nil
+	}
+}
+
+// read returns the text of an object, in buffer if that has room for it.
+func (f *openedFile) read(buffer []byte, rec *record) ([]byte, error) {
+	if f.index != rec.file || f.at > rec.offset {
+		f.close()
+		f.index, f.at = rec.file, 0
+		f.err = f.open(f.reader.files[rec.file])
+	}
+	if f.err != nil {
+		return buffer, f.err
+	}
+	if err := f.seek(rec.offset); err != nil {
+		return buffer, err
+	}
+	buffer = slices.Grow(buffer[:0], int(rec.size))[:rec.size]
+	n, err := io.ReadFull(f.file, buffer)
+	f.at += int64(n)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return buffer, errChanged
+	}
+	if err != nil {
+		return buffer, fmt.Errorf("reading file: %w", err)
+	}
+	return buffer, nil
+}
+
+func (f *openedFile) open(want fileInfo) error {
+	file, info, err := openFile(f.reader.root, want.name, f.reader.options.MaxFileBytes)
+	if err != nil {
+		return err
+	}
+	f.file = file
+	if info.Size() != want.size || !info.ModTime().Equal(want.changed) {
+		return errChanged
+	}
+	return nil
+}
+
+// seek goes on to an offset.
+func (f *openedFile) seek(offset int64) error {
+	if f.at == offset {
+		return nil
+	}
+	var err error
+	if seeker, ok := f.file.(io.Seeker); ok {
+		_, err = seeker.Seek(offset, io.SeekStart)
+	} else {
+		_, err = io.CopyN(io.Discard, f.file, offset-f.at)
+	}
+	if errors.Is(err, io.EOF) {
+		return errChanged
+	}
+	if err != nil {
+		return fmt.Errorf("reading file: %w", err)
+	}
+	f.at = offset
+	return nil
+}

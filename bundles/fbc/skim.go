@@ -1,0 +1,255 @@
+package fbc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/chandlery/chandlery/bundles"
+)
+
+// form is how the text of an object is to be read.
+type form uint8
+
+const (
+	// formPlain is JSON without peculiarities, see [typed].
+	formPlain form = iota
+	// formJSON is a JSON value that encoding/json has to decode.
+	formJSON
+	// formYAML is a YAML document.
+	formYAML
+)
+
+// record says where an object stands and what it is.
+type record struct {
+	header
+
+	// file counts in the order of the files.
+	file int
+	form form
+	line int
+	// offset and size of the object's text in the file.
+	offset, size int64
+}
+
+const (
+	// skimBytes is how much of a file is looked at in one go, unless one object
+	// is larger.
+	skimBytes = 512 << 10
+	// maxObjectBytes is the size from which on an object is no longer ordinary.
+	maxObjectBytes = 64 << 20
+)
+
+// errPeculiar says that a file has to be read by the decoders that know
+// everything.
+var errPeculiar = errors.New("not a plain stream of JSON objects")
+
+// skimmer finds the objects of files that are plain streams of JSON objects.
+type skimmer struct {
+	options Options
+	// buffer holds a part of the file, of which base is the offset.
+	buffer []byte
+	base   int64
+	ended  bool
+	file   io.Reader
+	// at is a place in the buffer, on the given line.
+	at, line int
+	// text of the last object.
+	text  []byte
+	names map[string]string
+}
+
+// current decodes the last object in full.
+func (s *skimmer) current() (map[string]any, error) { return decodeText(s.text, false) }
+
+// skim calls visit for each object of a file. It returns errPeculiar where it
+// meets with anything but what [documents] would read as a stream of JSON
+// objects up to the end of the file; other errors are those of visit and of
+// reading.
+func (s *skimmer) skim(file io.Reader, visit func(record) error) error {
+	s.buffer, s.base, s.ended, s.file, s.at, s.line = s.buffer[:0], 0, false, file, 0, 1
+	if err := s.fill(); err != nil {
+		return err
+	}
+	if bytes.HasPrefix(s.buffer, byteOrderMark) {
+		s.at = len(byteOrderMark)
+	}
+	if begin := skipSpace(s.buffer, s.at); begin >= len(s.buffer) || begin-s.at >= guessBytes {
+		return errPeculiar
+	}
+	for {
+		r, err := s.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := visit(r); err != nil {
+			return err
+		}
+	}
+}
+
+// next returns the next object, or io.EOF.
+func (s *skimmer) next() (record, error) {
+	for {
+		begin := skipSpace(s.buffer, s.at)
+		s.line += bytes.Count(s.buffer[s.at:begin], []byte("\n"))
+		s.at = begin
+		if begin < len(s.buffer) {
+			if s.buffer[begin] != '{' {
+				return record{}, errPeculiar
+			}
+			r, end := s.header(begin)
+			if end != broken {
+				return s.take(r, end)
+			}
+		}
+		if s.ended && begin >= len(s.buffer) {
+			return record{}, io.EOF
+		}
+		if s.ended || len(s.buffer)-begin > maxObjectBytes {
+			return record{}, errPeculiar
+		}
+		if err := s.fill(); err != nil {
+			return record{}, err
+		}
+	}
+}
+
+// take returns the record of the object that reaches to end.
+func (s *skimmer) take(r record, end int) (record, error) {
+	text := s.buffer[s.at:end]
+	if !utf8.Valid(text) {
+		return record{}, errPeculiar
+	}
+	r.line, r.offset, r.size = s.line, s.base+int64(s.at), int64(len(text))
+	s.line += bytes.Count(text, []byte("\n"))
+	s.at, s.text = end, text
+	return r, nil
+}
+
+// fill drops what has been read from the buffer and reads more.
+func (s *skimmer) fill() error {
+	kept := copy(s.buffer, s.buffer[s.at:])
+	s.base += int64(s.at)
+	s.buffer, s.at = s.buffer[:kept], 0
+	if kept > cap(s.buffer)/2 || cap(s.buffer) == 0 {
+		s.buffer = slices.Grow(s.buffer, max(skimBytes, cap(s.buffer)))
+	}
+	n, err := io.ReadFull(s.file, s.buffer[kept:cap(s.buffer)])
+	s.buffer = s.buffer[:kept+n]
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		s.ended = true
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading file: %w", err)
+	}
+	return nil
+}
+
+// maxPlainKeys is the number of fields up to which an object is compared with
+// itself for repetitions.
+const maxPlainKeys = 32
+
+// header reads the object at i as far as its header is concerned.
+func (s *skimmer) header(i int) (record, int) {
+	var (
+		out  record
+		keys [maxPlainKeys][]byte
+		n    int
+		scan = scanner{text: s.buffer, depth: 1, deepest: 1}
+		text = s.buffer
+	)
+	i = skipSpace(text, i+1)
+	if i < len(text) && text[i] == '}' {
+		return out, i + 1
+	}
+	for {
+		end, value := scanKey(text, i)
+		if end == broken {
+			return out, broken
+		}
+		key := text[i+1 : end-1]
+		if i = scan.value(value); i == broken {
+			return out, broken
+		}
+		if n == maxPlainKeys || !plainASCII(key) || repeated(keys[:n], key) || !s.note(&out.header, key, text[value:i]) {
+			out.form = formJSON
+		} else {
+			keys[n] = key
+			n++
+		}
+		i = skipSpace(text, i)
+		if i >= len(text) {
+			return out, broken
+		}
+		switch text[i] {
+		case ',':
+			i = skipSpace(text, i+1)
+			continue
+		case '}':
+		default:
+			return out, broken
+		}
+		if scan.deepest >= s.options.MaxDepth {
+			out.form = formJSON
+		}
+		return out, i + 1
+	}
+}
+
+// repeated tells whether a key is among others in whatever case.
+func repeated(keys [][]byte, key []byte) bool {
+	for _, other := range keys {
+		if len(other) == len(key) && bytes.EqualFold(other, key) {
+			return true
+		}
+	}
+	return false
+}
+
+// note keeps the value of a field if it belongs to the header, and tells
+// whether that is sure.
+func (s *skimmer) note(head *header, key, value []byte) bool {
+	var to *string
+	switch field := find(customFields, key); field {
+	case unknown:
+		return true
+	case unsure:
+		return false
+	default:
+		to = [...]*string{&head.schema, &head.pkg, &head.name}[field]
+	}
+	if value[0] != '"' || bytes.IndexByte(value, '\\') >= 0 {
+		return false
+	}
+	*to = s.intern(value[1 : len(value)-1])
+	return true
+}
+
+// intern returns a text that is kept once however often it occurs.
+func (s *skimmer) intern(text []byte) string {
+	if known, ok := s.names[string(text)]; ok {
+		return known
+	}
+	if s.names == nil {
+		s.names = make(map[string]string)
+	}
+	out := string(text)
+	s.names[out] = out
+	return out
+}
+
+// group is what an object belongs to: the package that it is or names.
+func (h header) group() string {
+	if h.schema == bundles.SchemaPackage {
+		return h.name
+	}
+	return h.pkg
+}

@@ -1,0 +1,394 @@
+package fbc
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+
+	"github.com/chandlery/chandlery/bundles"
+)
+
+// typed decodes objects of the known schemas straight from their text. Property
+// values are normalised on the way; everything else is picked by its key. It
+// gives up, as [normalizer] does, where the text is JSON but in a way that is
+// too rare to deserve a rule: keys in another case, null, values of a wrong
+// type.
+type typed struct {
+	normalizer
+}
+
+// The fields of each object, in the order in which fields reports them.
+var (
+	packageFields     = []string{"schema", "name", "defaultChannel", "icon", "description", "properties"}
+	iconFields        = []string{"base64data", "mediatype"}
+	channelFields     = []string{"schema", "name", "package", "entries", "properties"}
+	entryFields       = []string{"name", "replaces", "skips", "skipRange"}
+	bundleFields      = []string{"schema", "name", "package", "image", "properties", "relatedImages"}
+	propertyFields    = []string{"type", "value"}
+	imageFields       = []string{"name", "image"}
+	deprecationFields = []string{"schema", "package", "entries"}
+	deprecatedFields  = []string{"reference", "message"}
+	referenceFields   = []string{"schema", "name"}
+	customFields      = []string{"schema", "package", "name"}
+)
+
+// decode returns the object that text consists of, and whether it could be
+// read this way. Nothing of the result refers to text.
+func (t *typed) decode(text []byte, head header, origin bundles.Origin) (object, bool) {
+	t.normalizer = normalizer{text: text, out: t.out[:0], members: t.members[:0], sorted: t.sorted[:0]}
+	var (
+		out object
+		got header
+		end int
+	)
+	switch head.schema {
+	case bundles.SchemaPackage:
+		out.pkg = &bundles.Package{Origin: origin}
+		end = t.pkg(&got, out.pkg)
+	case bundles.SchemaChannel:
+		out.channel = &bundles.Channel{Origin: origin}
+		end = t.channel(&got, out.channel)
+	case bundles.SchemaBundle:
+		out.bundle = &bundles.Bundle{Origin: origin}
+		end = t.bundle(&got, out.bundle)
+	case bundles.SchemaDeprecations:
+		out.deprecations = &deprecations{list: bundles.DeprecationList{Origin: origin}}
+		end = t.deprecations(&got, out.deprecations)
+	default:
+		out.custom = &bundles.Custom{Schema: head.schema, Package: head.pkg, Name: head.name, Origin: origin}
+		end = t.custom(&got, out.custom)
+	}
+	if end != len(text) {
+		return object{}, false
+	}
+	// A package and deprecations have no use for one of them.
+	if got.schema != head.schema || (got.name != head.name && out.deprecations == nil) || (got.pkg != head.pkg && out.pkg == nil) {
+		return object{}, false
+	}
+	return out, true
+}
+
+func (t *typed) pkg(head *header, p *bundles.Package) int {
+	end := t.fields(0, packageFields, func(field, i int) int {
+		switch field {
+		case 0:
+			return t.name(i, &head.schema)
+		case 1:
+			return t.name(i, &head.name)
+		case 2:
+			return t.name(i, &p.DefaultChannel)
+		case 3:
+			p.Icon = &bundles.Icon{}
+			return t.icon(i, p.Icon)
+		case 4:
+			return t.name(i, &p.Description)
+		default:
+			return t.properties(i, new([]bundles.Property))
+		}
+	})
+	p.Name = head.name
+	return end
+}
+
+func (t *typed) icon(i int, icon *bundles.Icon) int {
+	return t.fields(i, iconFields, func(field, i int) int {
+		if field == 1 {
+			return t.name(i, &icon.MediaType)
+		}
+		end := t.quoted(i)
+		if end == broken {
+			return broken
+		}
+		data, err := base64.StdEncoding.AppendDecode(make([]byte, 0, base64.StdEncoding.DecodedLen(end-i-2)), t.text[i+1:end-1])
+		if err != nil {
+			return broken
+		}
+		icon.Data = data
+		return end
+	})
+}
+
+func (t *typed) channel(head *header, ch *bundles.Channel) int {
+	end := t.fields(0, channelFields, func(field, i int) int {
+		switch field {
+		case 0:
+			return t.name(i, &head.schema)
+		case 1:
+			return t.name(i, &head.name)
+		case 2:
+			return t.name(i, &head.pkg)
+		case 3:
+			ch.Entries = []bundles.Entry{}
+			return t.elements(i, func(i int) int {
+				ch.Entries = append(ch.Entries, bundles.Entry{})
+				return t.entry(i, &ch.Entries[len(ch.Entries)-1])
+			})
+		default:
+			return t.properties(i, new([]bundles.Property))
+		}
+	})
+	ch.Name, ch.Package = head.name, head.pkg
+	return end
+}
+
+func (t *typed) entry(i int, e *bundles.Entry) int {
+	return t.fields(i, entryFields, func(field, i int) int {
+		switch field {
+		case 0:
+			return t.name(i, &e.Name)
+		case 1:
+			return t.name(i, &e.Replaces)
+		case 2:
+			e.Skips = []string{}
+			return t.elements(i, func(i int) int {
+				e.Skips = append(e.Skips, "")
+				return t.name(i, &e.Skips[len(e.Skips)-1])
+			})
+		default:
+			return t.name(i, &e.SkipRange)
+		}
+	})
+}
+
+func (t *typed) bundle(head *header, b *bundles.Bundle) int {
+	end := t.fields(0, bundleFields, func(field, i int) int {
+		switch field {
+		case 0:
+			return t.name(i, &head.schema)
+		case 1:
+			return t.name(i, &head.name)
+		case 2:
+			return t.name(i, &head.pkg)
+		case 3:
+			return t.name(i, &b.Image)
+		case 4:
+			return t.properties(i, &b.Properties)
+		default:
+			b.RelatedImages = []bundles.RelatedImage{}
+			return t.elements(i, func(i int) int {
+				b.RelatedImages = append(b.RelatedImages, bundles.RelatedImage{})
+				return t.image(i, &b.RelatedImages[len(b.RelatedImages)-1])
+			})
+		}
+	})
+	b.Name, b.Package = head.name, head.pkg
+	return end
+}
+
+func (t *typed) image(i int, image *bundles.RelatedImage) int {
+	return t.fields(i, imageFields, func(field, i int) int {
+		if field == 0 {
+			return t.name(i, &image.Name)
+		}
+		return t.name(i, &image.Image)
+	})
+}
+
+// properties decodes a list of properties. Their values share one allocation.
+func (t *typed) properties(i int, to *[]bundles.Property) int {
+	var ends []int
+	begin := len(t.out)
+	*to = []bundles.Property{}
+	end := t.elements(i, func(i int) int {
+		*to = append(*to, bundles.Property{})
+		i = t.property(i, &(*to)[len(*to)-1])
+		ends = append(ends, len(t.out)-begin)
+		return i
+	})
+	values := bytes.Clone(t.out[begin:])
+	t.out = t.out[:begin]
+	from := 0
+	for p := range *to {
+		if ends[p] > from {
+			(*to)[p].Value = values[from:ends[p]:ends[p]]
+		}
+		from = ends[p]
+	}
+	return end
+}
+
+func (t *typed) property(i int, p *bundles.Property) int {
+	return t.fields(i, propertyFields, func(field, i int) int {
+		if field == 0 {
+			return t.name(i, &p.Type)
+		}
+		return t.value(i)
+	})
+}
+
+func (t *typed) deprecations(head *header, d *deprecations) int {
+	end := t.fields(0, deprecationFields, func(field, i int) int {
+		switch field {
+		case 0:
+			return t.name(i, &head.schema)
+		case 1:
+			return t.name(i, &head.pkg)
+		default:
+			d.list.Entries = []bundles.Deprecation{}
+			return t.elements(i, func(i int) int {
+				d.list.Entries = append(d.list.Entries, bundles.Deprecation{})
+				return t.deprecated(i, &d.list.Entries[len(d.list.Entries)-1])
+			})
+		}
+	})
+	d.pkg = head.pkg
+	return end
+}
+
+func (t *typed) deprecated(i int, d *bundles.Deprecation) int {
+	return t.fields(i, deprecatedFields, func(field, i int) int {
+		if field == 1 {
+			return t.name(i, &d.Message)
+		}
+		return t.fields(i, referenceFields, func(field, i int) int {
+			if field == 0 {
+				return t.name(i, &d.Reference.Schema)
+			}
+			return t.name(i, &d.Reference.Name)
+		})
+	})
+}
+
+func (t *typed) custom(head *header, c *bundles.Custom) int {
+	end := t.fields(0, customFields, func(field, i int) int {
+		return t.name(i, [...]*string{&head.schema, &head.pkg, &head.name}[field])
+	})
+	if end == broken || t.value(0) != end {
+		return broken
+	}
+	c.Blob = bytes.Clone(t.out)
+	return end
+}
+
+// fields calls visit with each of the known fields of the object at i: its
+// place in known and where its value begins. Visit returns where that ends.
+// Other fields are skipped.
+func (t *typed) fields(i int, known []string, visit func(field, i int) int) int {
+	if i >= len(t.text) || t.text[i] != '{' {
+		return broken
+	}
+	i = skipSpace(t.text, i+1)
+	if i < len(t.text) && t.text[i] == '}' {
+		return i + 1
+	}
+	for seen := 0; ; {
+		begin := i + 1
+		end, value := scanKey(t.text, i)
+		if end == broken {
+			return broken
+		}
+		switch field := find(known, t.text[begin:end-1]); {
+		case field == unsure, field >= 0 && seen&(1<<field) != 0:
+			return broken
+		case field == unknown:
+			s := scanner{text: t.text}
+			i = s.value(value)
+		default:
+			seen |= 1 << field
+			i = visit(field, value)
+		}
+		if i == broken {
+			return broken
+		}
+		i = skipSpace(t.text, i)
+		if i >= len(t.text) {
+			return broken
+		}
+		switch t.text[i] {
+		case ',':
+			i = skipSpace(t.text, i+1)
+		case '}':
+			return i + 1
+		default:
+			return broken
+		}
+	}
+}
+
+const (
+	unknown = -1
+	// unsure is a key that encoding/json may take for a known one.
+	unsure = -2
+)
+
+// find returns the place of a key in known.
+func find(known []string, key []byte) int {
+	for i := range known {
+		if known[i] == string(key) {
+			return i
+		}
+	}
+	if !plainASCII(key) {
+		return unsure
+	}
+	for i := range known {
+		if bytes.EqualFold(key, []byte(known[i])) {
+			return unsure
+		}
+	}
+	return unknown
+}
+
+// plainASCII tells whether a string consists of ASCII characters none of which
+// is escaped.
+func plainASCII(text []byte) bool {
+	for _, c := range text {
+		if c >= 0x80 || c == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
+// elements calls visit with each element of the list at i.
+func (t *typed) elements(i int, visit func(i int) int) int {
+	if i >= len(t.text) || t.text[i] != '[' {
+		return broken
+	}
+	i = skipSpace(t.text, i+1)
+	if i < len(t.text) && t.text[i] == ']' {
+		return i + 1
+	}
+	for {
+		if i = visit(i); i == broken {
+			return broken
+		}
+		i = skipSpace(t.text, i)
+		if i >= len(t.text) {
+			return broken
+		}
+		switch t.text[i] {
+		case ',':
+			i = skipSpace(t.text, i+1)
+		case ']':
+			return i + 1
+		default:
+			return broken
+		}
+	}
+}
+
+// quoted returns the end of the string at i.
+func (t *typed) quoted(i int) int {
+	if i >= len(t.text) || t.text[i] != '"' {
+		return broken
+	}
+	return scanString(t.text, i)
+}
+
+// name decodes the string at i.
+func (t *typed) name(i int, to *string) int {
+	end := t.quoted(i)
+	if end == broken {
+		return broken
+	}
+	inner := t.text[i+1 : end-1]
+	if bytes.IndexByte(inner, '\\') < 0 {
+		*to = string(inner)
+		return end
+	}
+	if json.Unmarshal(t.text[i:end], to) != nil {
+		return broken
+	}
+	return end
+}
