@@ -4,67 +4,198 @@ import (
 	"context"
 	"log/slog"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
-	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/chandlery/chandlery/bundles/index"
 )
 
-// interceptor is one link of the chain, for both kinds of RPC.
-type interceptor struct {
-	unary  grpc.UnaryServerInterceptor
-	stream grpc.StreamServerInterceptor
+// calls is what happens around each call: it is bounded, counted, timed, logged
+// and kept from taking the server with it. All of that is one interceptor, whose
+// cost next to that of a call is small; see the test that counts allocations.
+type calls struct {
+	metrics *metrics
+	log     *accessLog
+	// methods by full name; they are all known before the first call.
+	methods       map[string]*method
+	recoverUnary  grpc.UnaryServerInterceptor
+	recoverStream grpc.StreamServerInterceptor
 }
 
-// chain returns the interceptors, the outermost first. Recovery comes last, so
-// that a panic is counted and logged like any other failure.
-func chain(logger *slog.Logger, m *metrics) []interceptor {
-	recoverOption := recovery.WithRecoveryHandlerContext(func(ctx context.Context, cause any) error {
+func newCalls(logger *slog.Logger, m *metrics, log *accessLog) *calls {
+	handle := recovery.WithRecoveryHandlerContext(func(ctx context.Context, cause any) error {
 		m.panics.Inc()
 		logger.ErrorContext(ctx, "Recovered from a panic", "cause", cause, "stack", string(debug.Stack()))
 		return status.Error(codes.Internal, "internal error")
 	})
-	logOptions := []logging.Option{
-		logging.WithLogOnEvents(logging.FinishCall),
-		logging.WithLevels(level),
-		logging.WithDurationField(func(d time.Duration) logging.Fields {
-			return logging.Fields{"grpc.duration", d.String()}
-		}),
-		logging.WithDisableLoggingFields(logging.ComponentFieldKey, logging.MethodTypeFieldKey),
-	}
-	log := logging.LoggerFunc(func(ctx context.Context, level logging.Level, message string, fields ...any) {
-		logger.Log(ctx, slog.Level(level), message, fields...) //nolint:sloglint // message and fields are the middleware's
-	})
-	return []interceptor{
-		{m.grpc.UnaryServerInterceptor(), m.grpc.StreamServerInterceptor()},
-		{logging.UnaryServerInterceptor(log, logOptions...), logging.StreamServerInterceptor(log, logOptions...)},
-		{recovery.UnaryServerInterceptor(recoverOption), recovery.StreamServerInterceptor(recoverOption)},
+	return &calls{
+		metrics: m, log: log, methods: map[string]*method{},
+		recoverUnary: recovery.UnaryServerInterceptor(handle), recoverStream: recovery.StreamServerInterceptor(handle),
 	}
 }
 
-// chainOptions turns the chain into options of a gRPC server.
-func chainOptions(links []interceptor) []grpc.ServerOption {
-	unary := make([]grpc.UnaryServerInterceptor, len(links))
-	stream := make([]grpc.StreamServerInterceptor, len(links))
-	for i, link := range links {
-		unary[i], stream[i] = link.unary, link.stream
+// know makes the methods of a server known. Call it when all services are
+// registered and before the server runs.
+func (c *calls) know(services map[string]grpc.ServiceInfo) {
+	for service, info := range services {
+		for _, m := range info.Methods {
+			c.methods["/"+service+"/"+m.Name] = c.metrics.requests.method(service, m.Name)
+		}
 	}
-	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(unary...), grpc.ChainStreamInterceptor(stream...)}
 }
 
-// level is the level to log a finished call at: what went well is of interest
-// to somebody who looks closely, what the client got wrong is worth a line,
-// and what is the server's own fault a warning.
-func level(code codes.Code) logging.Level {
-	switch code {
-	case codes.OK:
-		return logging.LevelDebug
-	case codes.Internal, codes.Unknown, codes.DataLoss, codes.ResourceExhausted:
-		return logging.LevelWarn
+// unary is a [grpc.UnaryServerInterceptor].
+func (c *calls) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	m, conn := c.methods[info.FullMethod], connectionOf(ctx)
+	start := time.Now()
+	m.begin(conn)
+	response, err := any(nil), c.allow(conn)
+	if err == nil {
+		response, err = c.recoverUnary(ctx, request, info, handler)
+	} else {
+		// Clients that repeat failed calls by themselves heed this.
+		_ = grpc.SetTrailer(ctx, c.pushback(conn))
+	}
+	size := 0
+	if err == nil {
+		size = sizeOf(response)
+		m.sent.Add(float64(size))
+	}
+	return response, c.end(ctx, call{m, conn, start, size}, err)
+}
+
+// stream is a [grpc.StreamServerInterceptor].
+func (c *calls) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	m, ctx := c.methods[info.FullMethod], stream.Context()
+	conn := connectionOf(ctx)
+	start := time.Now()
+	m.begin(conn)
+	s := &serverStream{ServerStream: stream, method: m}
+	if conn != nil {
+		conn.add(s)
+		defer conn.remove(s)
+	}
+	err := c.allow(conn)
+	if err == nil {
+		err = c.recoverStream(srv, s, info, handler)
+	} else {
+		stream.SetTrailer(c.pushback(conn))
+	}
+	return c.end(ctx, call{m, conn, start, s.size}, err)
+}
+
+// call is a call that has ended.
+type call struct {
+	method *method
+	conn   *connection
+	start  time.Time
+	// size is how many bytes of messages were sent.
+	size int
+}
+
+// end counts and logs a call, and returns the error for the client.
+func (c *calls) end(ctx context.Context, ended call, err error) error {
+	took := time.Since(ended.start)
+	code := codes.OK
+	if err != nil {
+		err = clip(err)
+		code = status.Code(err)
+	}
+	ended.method.end(ended.conn, code, took)
+	c.log.record(ctx, ended, took, code, err)
+	return err
+}
+
+// allow returns an error when a client makes calls faster than it may.
+func (c *calls) allow(conn *connection) error {
+	if conn == nil || conn.client.calls == nil || conn.client.calls.Allow() {
+		return nil
+	}
+	c.metrics.limited.Inc()
+	limited := status.Newf(codes.ResourceExhausted, "too many calls from one address: %v per second are allowed after the first %d",
+		conn.set.limits.CallRate, conn.set.limits.CallBurst)
+	detailed, err := limited.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(conn.retryDelay())})
+	if err != nil {
+		return limited.Err()
+	}
+	return detailed.Err()
+}
+
+// retryDelay is how long it takes until another call is allowed.
+func (c *connection) retryDelay() time.Duration {
+	return max(time.Millisecond, time.Duration(float64(time.Second)/c.set.limits.CallRate))
+}
+
+// pushback says the same to gRPC itself.
+func (*calls) pushback(conn *connection) metadata.MD {
+	return metadata.Pairs("grpc-retry-pushback-ms", strconv.FormatInt(conn.retryDelay().Milliseconds(), 10))
+}
+
+// maxMessage is how much of a status message clients get: names in it are the
+// client's own, and many clients refuse headers beyond 8 KiB.
+const maxMessage = 1 << 10
+
+// clip shortens the message of a status that is too long.
+func clip(err error) error {
+	failed := status.Convert(err)
+	text := failed.Message()
+	if len(text) <= maxMessage {
+		return err
+	}
+	end := maxMessage
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return status.Error(failed.Code(), strings.ToValidUTF8(text[:end], "\uFFFD")+"... (shortened)")
+}
+
+// sizeOf returns the size of an encoded message.
+func sizeOf(message any) int {
+	switch m := message.(type) {
+	case index.Message:
+		size := 0
+		for _, part := range m {
+			size += len(part)
+		}
+		return size
+	case proto.Message:
+		return proto.Size(m)
 	default:
-		return logging.LevelInfo
+		return 0
 	}
+}
+
+// serverStream counts what is sent, and lets others see when the client does
+// not take it.
+type serverStream struct {
+	grpc.ServerStream
+
+	method *method
+	size   int
+	sends  progress
+}
+
+// SendMsg implements [grpc.ServerStream].
+func (s *serverStream) SendMsg(message any) error {
+	s.sends.begin()
+	err := s.ServerStream.SendMsg(message)
+	s.sends.end()
+	if err != nil {
+		return err
+	}
+	size := sizeOf(message)
+	s.size += size
+	s.method.sent.Add(float64(size))
+	return nil
 }

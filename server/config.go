@@ -36,6 +36,15 @@ type Config struct {
 	// ShutdownTimeout is how long calls under way may take to finish once the
 	// server is to stop; 20 s by default.
 	ShutdownTimeout time.Duration
+	// Limits bound what clients may take; [DefaultLimits] by default.
+	Limits Limits
+	// TLS says what to encrypt with; nothing by default.
+	TLS TLS
+	// AccessLogSample is how many calls that succeed there are for each that is
+	// logged; 0 logs none of them. Calls that fail are logged.
+	AccessLogSample int
+	// Tracing sends traces where the environment says so; see [StartTracing].
+	Tracing *Tracing
 	// OnLoaded is called after each load that succeeds; nil for nothing. Loading
 	// takes several times the memory that serving does, and left alone the
 	// runtime keeps it for minutes: a program that does nothing else may want to
@@ -63,9 +72,14 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errNoSource
 	case c.Logger == nil:
 		return c, errNoLogger
-	case c.ReloadInterval < 0 || c.ShutdownTimeout < 0:
+	case c.ReloadInterval < 0 || c.ShutdownTimeout < 0 || c.TLS.Interval < 0:
 		return c, errBadTimeout
 	}
 	c.ShutdownTimeout = cmp.Or(c.ShutdownTimeout, DefaultShutdownTimeout)
-	return c, nil
+	c.TLS.Interval = cmp.Or(c.TLS.Interval, defaultTLSInterval)
+	c.Limits = cmp.Or(c.Limits, DefaultLimits())
+	if err := c.TLS.validate(); err != nil {
+		return c, err
+	}
+	return c, c.Limits.Validate()
 }

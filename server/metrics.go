@@ -4,9 +4,9 @@ import (
 	"runtime"
 	"time"
 
-	grpcprometheus "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/chandlery/chandlery/bundles/index"
 )
@@ -23,9 +23,20 @@ const (
 // metrics are the numbers that the server tells about itself. Each server has
 // its own registry, so that several can live in one process.
 type metrics struct {
-	registry     *prometheus.Registry
-	grpc         *grpcprometheus.ServerMetrics
-	panics       prometheus.Counter
+	registry *prometheus.Registry
+
+	requests callMetrics
+	panics   prometheus.Counter
+	limited  prometheus.Counter
+	stalled  prometheus.Counter
+
+	connections          prometheus.Gauge
+	connectionsRefused   prometheus.Counter
+	connectionsDisplaced prometheus.Counter
+
+	certificateLoads  *prometheus.CounterVec
+	certificateExpiry prometheus.Gauge
+
 	packages     prometheus.Gauge
 	channels     prometheus.Gauge
 	bundles      prometheus.Gauge
@@ -38,54 +49,68 @@ type metrics struct {
 }
 
 func newMetrics(version, commit string) *metrics {
-	gauge := func(name, help string) prometheus.Gauge {
-		return prometheus.NewGauge(prometheus.GaugeOpts{
-			Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: name, Help: help,
-		})
-	}
-	m := &metrics{
-		registry: prometheus.NewRegistry(),
-		grpc: grpcprometheus.NewServerMetrics(
-			grpcprometheus.WithServerCounterOptions(
-				grpcprometheus.WithNamespace(metricsNamespace), grpcprometheus.WithSubsystem(metricsSubsystem)),
-			grpcprometheus.WithServerHandlingTimeHistogram(
-				grpcprometheus.WithHistogramNamespace(metricsNamespace), grpcprometheus.WithHistogramSubsystem(metricsSubsystem)),
-		),
-		panics: prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: "panics_total",
-			Help: "Calls that ended in a panic.",
-		}),
-		packages: gauge("catalog_packages", "Packages of the content that is served."),
-		channels: gauge("catalog_channels", "Channels of the content that is served."),
-		bundles:  gauge("catalog_bundles", "Bundles of the content that is served."),
-		entries:  gauge("catalog_entries", "Channel entries of the content that is served; a bundle has one in each of its channels."),
-		size:     gauge("catalog_bytes", "Size of the encoded answers that are held in memory."),
-		loads: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: "catalog_loads_total",
-			Help: "Attempts to load content, by result.",
-		}, []string{labelResult}),
-		loadDuration: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: "catalog_load_duration_seconds",
-			Help:    "Time it took to load content that is served.",
-			Buckets: prometheus.ExponentialBuckets(0.01, 2, 14),
-		}),
-		lastLoad: gauge("catalog_last_load_success_timestamp_seconds", "When the content that is served was loaded."),
-		problems: gauge("catalog_problems", "Problems that keep the present content of the source from being served."),
-	}
-	m.loads.WithLabelValues(resultSuccess)
-	m.loads.WithLabelValues(resultFailure)
-	build := prometheus.NewGauge(prometheus.GaugeOpts{
+	m := &metrics{registry: prometheus.NewRegistry()}
+	f := family{promauto.With(m.registry)}
+	m.requests = newCallMetrics(f)
+	m.addServer(f)
+	m.addCatalog(f)
+	build := f.factory.NewGauge(prometheus.GaugeOpts{
 		Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: "build_info",
 		Help:        "Always 1; the labels say what is running.",
 		ConstLabels: prometheus.Labels{"version": version, "commit": commit, "goversion": runtime.Version()},
 	})
 	build.Set(1)
-	m.registry.MustRegister(
-		m.grpc, m.panics, m.packages, m.channels, m.bundles, m.entries, m.size, m.loads, m.loadDuration, m.lastLoad,
-		m.problems, build, collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	)
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+func (m *metrics) addServer(f family) {
+	m.panics = f.counter("panics_total", "Calls that ended in a panic.")
+	m.limited = f.counter("rate_limited_requests_total", "Calls that were refused because their client makes too many.")
+	m.stalled = f.counter("stalled_connections_total", "Connections that were closed because the client did not read.")
+	m.connections = f.gauge("connections", "Open connections.")
+	m.connectionsRefused = f.counter("refused_connections_total", "Connections that were closed at once because there are too many.")
+	m.connectionsDisplaced = f.counter("displaced_connections_total", "Quiet connections that were closed to make room for new ones.")
+	m.certificateLoads = f.results("certificate_loads_total", "Attempts to load the TLS certificate, by result.")
+	m.certificateExpiry = f.gauge("certificate_expiry_timestamp_seconds", "When the TLS certificate that is served ends; 0 without TLS.")
+}
+
+func (m *metrics) addCatalog(f family) {
+	m.packages = f.gauge("catalog_packages", "Packages of the content that is served.")
+	m.channels = f.gauge("catalog_channels", "Channels of the content that is served.")
+	m.bundles = f.gauge("catalog_bundles", "Bundles of the content that is served.")
+	m.entries = f.gauge("catalog_entries", "Channel entries of the content that is served; a bundle has one in each of its channels.")
+	m.size = f.gauge("catalog_bytes", "Size of the index that is served.")
+	m.loads = f.results("catalog_loads_total", "Attempts to load content, by result.")
+	m.loadDuration = f.factory.NewHistogram(prometheus.HistogramOpts{
+		Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: "catalog_load_duration_seconds",
+		Help:    "Time it took to load content that is served.",
+		Buckets: prometheus.ExponentialBuckets(0.01, 2, 14),
+	})
+	m.lastLoad = f.gauge("catalog_last_load_success_timestamp_seconds",
+		"When the content that is served was loaded; the time since is the age of the index.")
+	m.problems = f.gauge("catalog_problems", "Problems that keep the present content of the source from being served.")
+}
+
+// family makes metrics whose names begin alike.
+type family struct{ factory promauto.Factory }
+
+func (f family) gauge(name, help string) prometheus.Gauge {
+	return f.factory.NewGauge(prometheus.GaugeOpts{Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: name, Help: help})
+}
+
+func (f family) counter(name, help string) prometheus.Counter {
+	return f.factory.NewCounter(prometheus.CounterOpts{Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: name, Help: help})
+}
+
+// results makes a counter of successes and failures.
+func (f family) results(name, help string) *prometheus.CounterVec {
+	vec := f.factory.NewCounterVec(prometheus.CounterOpts{
+		Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: name, Help: help,
+	}, []string{labelResult})
+	vec.WithLabelValues(resultSuccess)
+	vec.WithLabelValues(resultFailure)
+	return vec
 }
 
 // loaded records content that is served from now on.

@@ -11,15 +11,10 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
 	"github.com/chandlery/chandlery/server/registry"
 )
-
-// minPingInterval is how often a client may ping an idle connection. Clients
-// that notice the loss of a catalog within seconds ping this often.
-const minPingInterval = 5 * time.Second
 
 // Server serves one catalog.
 type Server struct {
@@ -28,8 +23,10 @@ type Server struct {
 	content *content
 	health  *healthService
 	grpc    *grpc.Server
+	// certificates are nil without TLS.
+	certificates *certificates
 
-	listener        net.Listener
+	listener        *connections
 	metricsListener net.Listener
 }
 
@@ -44,6 +41,11 @@ func New(ctx context.Context, config Config) (*Server, error) {
 		source: config.Source, interval: config.ReloadInterval, logger: config.Logger, metrics: s.metrics,
 		onLoaded: s.health.serving, afterLoad: config.OnLoaded,
 	}
+	if config.TLS.enabled() {
+		if s.certificates, err = newCertificates(config.TLS, config.Logger, s.metrics); err != nil {
+			return nil, err
+		}
+	}
 	s.grpc = s.newGRPC()
 	if err := s.listen(ctx); err != nil {
 		return nil, err
@@ -52,36 +54,42 @@ func New(ctx context.Context, config Config) (*Server, error) {
 }
 
 func (s *Server) newGRPC() *grpc.Server {
-	options := append(chainOptions(chain(s.config.Logger, s.metrics)),
+	around := newCalls(s.config.Logger, s.metrics, newAccessLog(s.config.Logger, s.config.AccessLogSample))
+	options := append(s.config.Limits.options(),
+		grpc.UnaryInterceptor(around.unary), grpc.StreamInterceptor(around.stream),
 		grpc.ForceServerCodecV2(registry.Codec()),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
 	)
+	if s.certificates != nil {
+		options = append(options, grpc.Creds(s.certificates.credentials()))
+	}
+	if s.config.Tracing != nil {
+		options = append(options, grpc.StatsHandler(s.config.Tracing.handler))
+	}
 	server := grpc.NewServer(options...)
 	registry.Register(server, registry.New(s.content.current.Load))
 	healthpb.RegisterHealthServer(server, s.health)
 	reflection.Register(server)
-	s.metrics.grpc.InitializeMetrics(server)
+	around.know(server.GetServiceInfo())
 	return server
 }
 
 func (s *Server) listen(ctx context.Context) error {
 	var config net.ListenConfig
-	s.listener = s.config.Listener
-	if s.listener == nil {
-		listener, err := config.Listen(ctx, "tcp", s.config.Address)
-		if err != nil {
+	listener := s.config.Listener
+	if listener == nil {
+		var err error
+		if listener, err = config.Listen(ctx, "tcp", s.config.Address); err != nil {
 			return fmt.Errorf("opening the gRPC port: %w", err)
 		}
-		s.listener = listener
 	}
+	s.listener = newConnections(listener, s.config.Limits, s.metrics, s.config.Logger)
 	if s.config.MetricsAddress == "" {
 		return nil
 	}
-	listener, err := config.Listen(ctx, "tcp", s.config.MetricsAddress)
-	if err != nil {
+	var err error
+	if s.metricsListener, err = config.Listen(ctx, "tcp", s.config.MetricsAddress); err != nil {
 		return errors.Join(fmt.Errorf("opening the metrics port: %w", err), s.listener.Close())
 	}
-	s.metricsListener = listener
 	return nil
 }
 
@@ -109,6 +117,10 @@ func (s *Server) Run(ctx context.Context) error {
 		return nil
 	})
 	group.Go(func() error { return s.content.run(running) })
+	group.Go(func() error { s.listener.watch(running); return nil })
+	if s.certificates != nil {
+		group.Go(func() error { s.certificates.watch(running); return nil })
+	}
 	stopHTTP := s.serveHTTP(group)
 	group.Go(func() error {
 		<-running.Done()

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -217,14 +219,17 @@ func TestAnswers(t *testing.T) {
 	if got := status.Convert(err); got.Code() != codes.NotFound || got.Message() != `package "p", channel "a", bundle "c" not found` {
 		t.Errorf("got %v", got)
 	}
-	if logs := f.logs.String(); !strings.Contains(logs, "grpc.code=NotFound") || !strings.Contains(logs, "grpc.duration=") {
+	if logs := f.logs.String(); !strings.Contains(logs, "method=GetBundle code=NotFound duration=") {
 		t.Errorf("the call was not logged:\n%s", logs)
 	}
 	metrics := get(t, "http://"+f.MetricsAddress().String()+"/metrics")
 	for _, want := range []string{
 		"chandlery_registry_catalog_packages 2", "chandlery_registry_build_info{", "chandlery_registry_catalog_problems 0",
 		`chandlery_registry_catalog_loads_total{result="success"} 1`,
-		`chandlery_registry_grpc_server_handled_total{grpc_code="NotFound",grpc_method="GetBundle",grpc_service="api.Registry",grpc_type="unary"} 1`,
+		`chandlery_registry_requests_total{code="NotFound",method="GetBundle",service="api.Registry"} 1`,
+		`chandlery_registry_requests_total{code="OK",method="GetBundle",service="api.Registry"} 2`,
+		`chandlery_registry_request_duration_seconds_count{method="GetBundle",service="api.Registry"} 3`,
+		`chandlery_registry_requests_in_flight{method="GetBundle",service="api.Registry"} 0`,
 	} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("metrics lack %s", want)
@@ -235,6 +240,16 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%s: %q", path, got)
 		}
 	}
+}
+
+// value returns what a counter or a gauge says.
+func value(t *testing.T, c prometheus.Metric) float64 {
+	t.Helper()
+	var m dto.Metric
+	if err := c.Write(&m); err != nil {
+		t.Fatal(err)
+	}
+	return m.GetCounter().GetValue() + m.GetGauge().GetValue()
 }
 
 func get(t *testing.T, url string) string {
@@ -348,14 +363,18 @@ func TestRecovery(t *testing.T) {
 	var broken index.Index
 	f := start(t, Config{Source: fakeSource{func(context.Context) (*index.Index, error) { return &broken, nil }}})
 	f.waitServing(t)
-	links := chain(slog.New(slog.DiscardHandler), f.metrics)
-	last := links[len(links)-1].unary
-	_, err := last(t.Context(), nil, &grpc.UnaryServerInfo{}, func(context.Context, any) (any, error) {
-		var nothing *index.Index
-		return nothing.Stats(), nil
-	})
-	if status.Code(err) != codes.Internal {
-		t.Errorf("got %v", err)
+	around := newCalls(slog.New(slog.DiscardHandler), f.metrics, newAccessLog(f.config.Logger, 0))
+	around.know(f.grpc.GetServiceInfo())
+	_, err := around.unary(t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: api.Registry_GetPackage_FullMethodName},
+		func(context.Context, any) (any, error) {
+			var nothing *index.Index
+			return nothing.Stats(), nil
+		})
+	if status.Code(err) != codes.Internal || !strings.Contains(f.logs.String(), "code=Internal") {
+		t.Errorf("got %v, log:\n%s", err, f.logs)
+	}
+	if got := value(t, f.metrics.panics); got != 1 {
+		t.Errorf("%v panics were counted", got)
 	}
 }
 

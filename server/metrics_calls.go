@@ -1,0 +1,97 @@
+package server
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/codes"
+)
+
+// callMetrics are the numbers about calls, by method.
+type callMetrics struct {
+	handled  *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	inFlight *prometheus.GaugeVec
+	sent     *prometheus.CounterVec
+}
+
+func newCallMetrics(f family) callMetrics {
+	labels := []string{"service", "method"}
+	return callMetrics{
+		handled: f.factory.NewCounterVec(prometheus.CounterOpts{
+			Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: "requests_total",
+			Help: "Calls that have ended, by status code.",
+		}, append(labels, "code")),
+		duration: f.factory.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: "request_duration_seconds",
+			Help:    "Time from the beginning of a call to the end of its work.",
+			Buckets: []float64{.00001, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 60},
+		}, labels),
+		inFlight: f.factory.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: "requests_in_flight",
+			Help: "Calls under way.",
+		}, labels),
+		sent: f.factory.NewCounterVec(prometheus.CounterOpts{
+			Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: "response_bytes_total",
+			Help: "Size of the messages that were sent, before any compression.",
+		}, labels),
+	}
+}
+
+// method has the numbers about the calls of one method at hand, so that no call
+// has to look for them by their labels.
+type method struct {
+	service, name string
+
+	handled  *prometheus.CounterVec
+	byCode   [codes.Unauthenticated + 1]atomic.Pointer[prometheus.Counter]
+	duration prometheus.Observer
+	inFlight prometheus.Gauge
+	sent     prometheus.Counter
+}
+
+func (c callMetrics) method(service, name string) *method {
+	m := &method{
+		service: service, name: name, handled: c.handled,
+		duration: c.duration.WithLabelValues(service, name),
+		inFlight: c.inFlight.WithLabelValues(service, name),
+		sent:     c.sent.WithLabelValues(service, name),
+	}
+	m.counter(codes.OK)
+	return m
+}
+
+// counter returns the counter of a code. Most codes never come from most
+// methods, so it is made when it is needed.
+func (m *method) counter(code codes.Code) prometheus.Counter {
+	if int(code) >= len(m.byCode) {
+		code = codes.Unknown
+	}
+	slot := &m.byCode[code]
+	if counter := slot.Load(); counter != nil {
+		return *counter
+	}
+	counter := m.handled.WithLabelValues(m.service, m.name, code.String())
+	slot.Store(&counter)
+	return counter
+}
+
+// begin counts a call that begins.
+func (m *method) begin(conn *connection) {
+	m.inFlight.Inc()
+	if conn != nil {
+		conn.calls.Add(1)
+		conn.used.Store(true)
+	}
+}
+
+// end counts a call that ends.
+func (m *method) end(conn *connection, code codes.Code, took time.Duration) {
+	if conn != nil {
+		conn.calls.Add(-1)
+	}
+	m.inFlight.Dec()
+	m.counter(code).Inc()
+	m.duration.Observe(took.Seconds())
+}

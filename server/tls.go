@@ -1,0 +1,173 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+)
+
+// TLS are the files to encrypt and authenticate connections with. They are
+// looked at again and again; new ones count for new connections. The zero value
+// serves without encryption.
+type TLS struct {
+	// Certificate and Key are PEM files; the certificate's has the chain.
+	Certificate, Key string
+	// ClientCA is a PEM file of authorities. With it clients must show a
+	// certificate that one of them has signed.
+	ClientCA string
+	// Interval between two looks at the files; 10 s by default.
+	Interval time.Duration
+}
+
+const (
+	defaultTLSInterval = 10 * time.Second
+	// maxPEM is the size of the largest file of certificates that is read.
+	maxPEM = 1 << 20
+	// numTLSFiles are the certificate, its key and the clients' authorities.
+	numTLSFiles = 3
+)
+
+var (
+	errHalfTLS   = errors.New("a TLS certificate and its key belong together: name both files")
+	errLoneCA    = errors.New("client certificates need TLS: name the server's certificate and key as well")
+	errNoCerts   = errors.New("holds no PEM certificate")
+	errLargeFile = errors.New("is too large for a file of certificates")
+)
+
+// enabled tells whether to encrypt.
+func (t TLS) enabled() bool { return t.Certificate != "" }
+
+func (t TLS) validate() error {
+	switch {
+	case (t.Certificate == "") != (t.Key == ""):
+		return errHalfTLS
+	case t.ClientCA != "" && t.Certificate == "":
+		return errLoneCA
+	default:
+		return nil
+	}
+}
+
+// certificates is the TLS configuration that new connections get, kept in step
+// with its files.
+type certificates struct {
+	files   TLS
+	logger  *slog.Logger
+	metrics *metrics
+	current atomic.Pointer[tls.Config]
+	// seen are the contents of the files at the last attempt to load them, and
+	// reported the error that was logged last; for the goroutine that watches.
+	seen     [numTLSFiles][]byte
+	reported string
+}
+
+// newCertificates loads the files, which must succeed the first time.
+func newCertificates(files TLS, logger *slog.Logger, m *metrics) (*certificates, error) {
+	c := &certificates{files: files, logger: logger, metrics: m}
+	if _, err := c.load(); err != nil {
+		return nil, fmt.Errorf("loading TLS certificates: %w", err)
+	}
+	return c, nil
+}
+
+// credentials returns what gRPC needs.
+func (c *certificates) credentials() credentials.TransportCredentials {
+	return credentials.NewTLS(&tls.Config{
+		MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"h2"},
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			return c.current.Load(), nil
+		},
+	})
+}
+
+// watch loads the files when they change, until ctx ends. Files are compared by
+// what is in them: a mounted Secret changes by a link to its folder.
+func (c *certificates) watch(ctx context.Context) {
+	ticker := time.NewTicker(c.files.Interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		changed, err := c.load()
+		switch {
+		case err != nil && err.Error() != c.reported:
+			c.reported = err.Error()
+			c.logger.ErrorContext(ctx, "Keeping the old TLS certificate: the new one cannot be used", "error", err)
+		case changed:
+			c.reported = ""
+			c.logger.InfoContext(ctx, "Loaded a new TLS certificate", "certificate", c.files.Certificate)
+		}
+	}
+}
+
+// load takes over the files unless they are the same as before.
+func (c *certificates) load() (changed bool, err error) {
+	var read [numTLSFiles][]byte
+	for i, name := range [...]string{c.files.Certificate, c.files.Key, c.files.ClientCA} {
+		if read[i], err = readPEM(name); err != nil {
+			return false, err
+		}
+	}
+	same := true
+	for i := range read {
+		same = same && c.seen[i] != nil == (read[i] != nil) && bytes.Equal(read[i], c.seen[i])
+	}
+	if same {
+		return false, nil
+	}
+	// What cannot be used is not tried again before it changes.
+	c.seen = read
+	config, expiry, err := c.files.config(read)
+	if err != nil {
+		c.metrics.certificateLoads.WithLabelValues(resultFailure).Inc()
+		return false, err
+	}
+	c.current.Store(config)
+	c.metrics.certificateLoads.WithLabelValues(resultSuccess).Inc()
+	c.metrics.certificateExpiry.Set(float64(expiry.Unix()))
+	return true, nil
+}
+
+// config makes a configuration of what is in the files.
+func (t TLS) config(read [numTLSFiles][]byte) (_ *tls.Config, expiry time.Time, err error) {
+	pair, err := tls.X509KeyPair(read[0], read[1])
+	if err != nil {
+		return nil, time.Time{}, fmt.Errorf("%s and %s: %w", t.Certificate, t.Key, err)
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}, Certificates: []tls.Certificate{pair}}
+	if t.ClientCA != "" {
+		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+		if !config.ClientCAs.AppendCertsFromPEM(read[2]) {
+			return nil, time.Time{}, fmt.Errorf("%s %w", t.ClientCA, errNoCerts)
+		}
+	}
+	return config, pair.Leaf.NotAfter, nil
+}
+
+// readPEM reads a file, if it is wanted.
+func readPEM(name string) ([]byte, error) {
+	if name == "" {
+		return nil, nil
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxPEM {
+		return nil, fmt.Errorf("%s %w (%d bytes)", name, errLargeFile, info.Size())
+	}
+	return os.ReadFile(name)
+}
