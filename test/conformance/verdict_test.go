@@ -1,6 +1,9 @@
 package conformance
 
 import (
+	"maps"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,7 +30,7 @@ const noEntries = `{"schema":"olm.channel","package":"p","name":"a"}`
 func TestVerdict(t *testing.T) {
 	cases := map[string]struct {
 		content files
-		// differs says why ours is another verdict than that of opm validate.
+		// differs says why ours is another verdict than that of declcfg.
 		differs string
 	}{
 		"Good":         {content: files{"f": good}},
@@ -156,19 +159,27 @@ func TestVerdict(t *testing.T) {
 		"DeprecationSchema":    {content: files{"f": good + `{"schema":"olm.deprecations","package":"good","entries":[{"reference":{"schema":"x"},"message":"m"}]}`}},
 		"DeprecationGood":      {content: files{"f": good + `{"schema":"olm.deprecations","package":"good","entries":[{"reference":{"schema":"olm.bundle","name":"good.v1"},"message":"m"}]}`}},
 	}
-	opm := buildOPM(t)
-	for name, tc := range cases {
+	judge, err := oracle.BuildJudge(t.Context(), os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := slices.Sorted(maps.Keys(cases))
+	dirs := make([]string, len(names))
+	for i, name := range names {
+		dirs[i] = writeFiles(t, cases[name].content)
+	}
+	theirs, err := oracle.Judge(t.Context(), judge, dirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range names {
+		tc := cases[name]
 		t.Run(name, func(t *testing.T) {
-			dir := writeFiles(t, tc.content)
-			theirs, err := oracle.Validate(t.Context(), opm, dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, ours := source.Dir{Path: dir}.Load(t.Context())
+			_, ours := source.Dir{Path: dirs[i]}.Load(t.Context())
 			checkFaults(t, bundles.AsProblems(ours), faults[name])
-			same := (ours == nil) == (theirs == "")
+			same := (ours == nil) == (theirs[i].Error == "")
 			if same != (tc.differs == "") {
-				t.Errorf("ours: %v\ntheirs: %s\nexpected difference: %q", ours, theirs, tc.differs)
+				t.Errorf("ours: %v\ntheirs: %s\nexpected difference: %q", ours, theirs[i].Error, tc.differs)
 			}
 		})
 	}

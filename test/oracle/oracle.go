@@ -2,12 +2,9 @@ package oracle
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os/exec"
 	"path/filepath"
-	"strings"
 
 	"github.com/chandlery/chandlery/test/buildcache"
 	"github.com/chandlery/chandlery/test/process"
@@ -29,14 +26,18 @@ func Build(ctx context.Context, progress io.Writer) (string, error) {
 		Name:     program,
 		Dir:      dir,
 		Programs: []buildcache.Program{{Name: program, Package: "github.com/operator-framework/operator-registry/cmd/opm"}},
-		// The defaults need C libraries for image formats that serve and
-		// validate have nothing to do with.
-		Tags: []string{"containers_image_openpgp", "exclude_graphdriver_btrfs", "exclude_graphdriver_devicemapper"},
+		Tags:     buildTags(),
 	}, progress)
 	if err != nil {
 		return "", fmt.Errorf("building opm: %w", err)
 	}
 	return filepath.Join(binaries, program), nil
+}
+
+// buildTags leave out what needs C libraries for image formats that serving and
+// validating have nothing to do with.
+func buildTags() []string {
+	return []string{"containers_image_openpgp", "exclude_graphdriver_btrfs", "exclude_graphdriver_devicemapper"}
 }
 
 // Serve starts "opm serve" on a catalog directory. Its cache goes to a
@@ -55,17 +56,4 @@ func Serve(ctx context.Context, opm, catalog, port, work string) (*process.Proce
 		return nil, fmt.Errorf("serving with opm: %w", err)
 	}
 	return p, nil
-}
-
-// Validate returns what "opm validate" says about a catalog directory; empty
-// means that it accepts it.
-func Validate(ctx context.Context, opm, catalog string) (string, error) {
-	output, err := exec.CommandContext(ctx, opm, "validate", catalog).CombinedOutput()
-	if err == nil {
-		return "", nil
-	}
-	if errors.As(err, new(*exec.ExitError)) && len(output) > 0 {
-		return strings.TrimSpace(string(output)), nil
-	}
-	return "", fmt.Errorf("validating with opm: %w", err)
 }

@@ -1,0 +1,26 @@
+package corpus
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAll(t *testing.T) {
+	all := All()
+	seen := make(map[string]bool, len(all))
+	for _, c := range all {
+		if seen[c.Name] {
+			t.Errorf("%s is there twice", c.Name)
+		}
+		seen[c.Name] = true
+	}
+	if len(all) < 200 {
+		t.Errorf("%d catalogs, want at least 200", len(all))
+	}
+	// The corpus must be the same each time, or a failure could not be looked
+	// into.
+	if diff := cmp.Diff(all, All()); diff != "" {
+		t.Errorf("the corpus differs from run to run:\n%.2000s", diff)
+	}
+}
