@@ -81,7 +81,7 @@ func mutate(random *rand.Rand, objects []object) []object {
 		if random.IntN(2) == 0 && len(objects) > 1 {
 			return slices.Delete(objects, at, at+1)
 		}
-		return append(objects, clone(objects[at : at+1])...)
+		return append(objects, clone(objects[at:at+1])...)
 	}
 	at := random.IntN(len(objects))
 	all := places(objects[at], func(any) {})
