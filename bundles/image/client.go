@@ -1,0 +1,214 @@
+package image
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+)
+
+// Options say how a [Client] talks to registries and what it accepts.
+type Options struct {
+	// Keychain has the credentials; nil for none.
+	Keychain authn.Keychain
+	// Platform of the image to read, as os/architecture[/variant]. Empty takes
+	// linux on the architecture of this program, else the first platform that
+	// the image has: right where the content is the same for all.
+	Platform string
+	// PlainHTTP allows to talk to registries without TLS.
+	PlainHTTP bool
+	// SkipTLSVerify accepts any certificate.
+	SkipTLSVerify bool
+	// RootCAs are PEM texts with certificates to trust besides the system's.
+	RootCAs [][]byte
+	// ResolveTimeout bounds asking for a digest, with all attempts; 20 s by
+	// default.
+	ResolveTimeout time.Duration
+	// PullTimeout bounds bringing an image here, with all attempts; 10 minutes
+	// by default.
+	PullTimeout time.Duration
+	// Attempts is how often anything is tried that may work the next time; 4
+	// by default.
+	Attempts int
+	// Backoff is the pause after the first attempt, 500 ms by default; later
+	// ones double.
+	Backoff time.Duration
+	// Limits bound what an image may consist of.
+	Limits Limits
+	// Progress is told how many bytes of how many have been transferred; nil
+	// for nobody. It is called by several goroutines, one at a time.
+	Progress func(done, total int64)
+	// UserAgent names the program to registries.
+	UserAgent string
+}
+
+// Client reads images from registries. It is safe for use by several
+// goroutines and keeps no connection when it has nothing to do.
+type Client struct {
+	options  Options
+	platform *v1.Platform
+	stall    time.Duration
+}
+
+// New returns a client.
+func New(options Options) (*Client, error) {
+	o := options
+	o.ResolveTimeout = cmp.Or(o.ResolveTimeout, 20*time.Second)
+	o.PullTimeout = cmp.Or(o.PullTimeout, 10*time.Minute)
+	o.Attempts = cmp.Or(o.Attempts, 4)
+	o.Backoff = cmp.Or(o.Backoff, 500*time.Millisecond)
+	o.UserAgent = cmp.Or(o.UserAgent, "chandlery")
+	o.Limits = o.Limits.withDefaults()
+	if o.Keychain == nil {
+		o.Keychain = authn.NewMultiKeychain()
+	}
+	c := &Client{options: o, stall: stallTimeout}
+	if o.Platform != "" {
+		platform, err := v1.ParsePlatform(o.Platform)
+		if err != nil || platform.OS == "" || platform.Architecture == "" {
+			return nil, fmt.Errorf("%w, found %q", errPlatform, o.Platform)
+		}
+		c.platform = platform
+	}
+	if _, err := newTransport(&c.options); err != nil {
+		return nil, fmt.Errorf("trusting certificates: %w", err)
+	}
+	return c, nil
+}
+
+var errPlatform = errors.New("the platform must be os/architecture, as linux/amd64")
+
+// IsDigest tells whether a reference names its content by digest, so that it
+// always stands for the same.
+func IsDigest(reference string) bool {
+	ref, err := name.ParseReference(reference)
+	if err != nil {
+		return false
+	}
+	_, ok := ref.(name.Digest)
+	return ok
+}
+
+// parse reads a reference.
+func (c *Client) parse(reference string) (name.Reference, error) {
+	var options []name.Option
+	if c.options.PlainHTTP {
+		options = append(options, name.Insecure)
+	}
+	ref, err := name.ParseReference(reference, options...)
+	if err != nil {
+		return nil, &failure{ReasonReference, fmt.Errorf("is no reference to an image: %w", err)}
+	}
+	return ref, nil
+}
+
+// session is what one operation does with one repository.
+type session struct {
+	client *Client
+	ref    name.Reference
+	puller *remote.Puller
+}
+
+// within runs an operation on the repository of a reference, bounded by a
+// timeout, and describes its error.
+func (c *Client) within(ctx context.Context, reference string, timeout time.Duration, run func(context.Context, *session) error) error {
+	ref, err := c.parse(reference)
+	if err != nil {
+		return describe(reference, err)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%w %s", errTimeout, timeout))
+	defer cancel()
+	base, err := newTransport(&c.options)
+	if err != nil {
+		return describe(reference, err)
+	}
+	defer base.CloseIdleConnections()
+	puller, err := remote.NewPuller(
+		remote.WithTransport(&guard{
+			inner: base, plainHTTP: c.options.PlainHTTP, maxBytes: c.options.Limits.MaxManifestBytes, stall: c.stall,
+		}),
+		remote.WithAuthFromKeychain(c.options.Keychain), remote.WithUserAgent(c.options.UserAgent),
+		// Attempts are counted here, where they end with the context.
+		remote.WithRetryBackoff(remote.Backoff{Steps: 1}),
+	)
+	if err != nil {
+		return describe(reference, err)
+	}
+	err = run(ctx, &session{client: c, ref: ref, puller: puller})
+	if err != nil && ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
+		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	}
+	return describe(reference, err)
+}
+
+var errTimeout = errors.New("took longer than")
+
+// retry runs something until it succeeds, fails for good or has been tried
+// often enough.
+func (c *Client) retry(ctx context.Context, what string, run func() error) error {
+	pause := c.options.Backoff
+	for attempt := 1; ; attempt++ {
+		err := run()
+		if err == nil {
+			return nil
+		}
+		if attempt >= c.options.Attempts || ctx.Err() != nil || !transient(err) {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		// Clients that failed together must not come back together.
+		jittered := pause + rand.N(pause/2+1) //nolint:gosec // nothing depends on it being hard to guess
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", what, err)
+		case <-time.After(jittered):
+		}
+		pause *= 2
+	}
+}
+
+// Resolve asks the registry which digest a reference stands for now. For a
+// reference by digest it asks nobody. The error is an [*Error].
+func (c *Client) Resolve(ctx context.Context, reference string) (string, error) {
+	var digest string
+	err := c.within(ctx, reference, c.options.ResolveTimeout, func(ctx context.Context, s *session) error {
+		var err error
+		digest, err = s.resolve(ctx)
+		return err
+	})
+	return digest, err
+}
+
+func (s *session) resolve(ctx context.Context) (string, error) {
+	if digest, ok := s.ref.(name.Digest); ok {
+		return digest.DigestStr(), nil
+	}
+	var digest string
+	err := s.client.retry(ctx, "asking for the digest", func() error {
+		found, err := s.puller.Head(ctx, s.ref)
+		if err == nil {
+			digest = found.Digest.String()
+			return nil
+		}
+		answer, answered := errors.AsType[*transport.Error](err)
+		if answered && answer.StatusCode != http.StatusMethodNotAllowed || ctx.Err() != nil {
+			return err
+		}
+		// Some registries answer HEAD without saying the digest.
+		manifest, getErr := s.puller.Get(ctx, s.ref)
+		if getErr != nil {
+			return getErr
+		}
+		digest = manifest.Digest.String()
+		return nil
+	})
+	return digest, err
+}

@@ -1,0 +1,208 @@
+package image
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+// manifest is the manifest of an image for one platform, checked against the
+// limits.
+type manifest struct {
+	v1.Manifest
+
+	digest string
+	// platform is empty when the image is for a single one and does not say so.
+	platform string
+}
+
+// document is what a manifest may be: an image, a list of them, or what came
+// before both.
+type document struct {
+	SchemaVersion int             `json:"schemaVersion"`
+	MediaType     string          `json:"mediaType"`
+	Manifests     []v1.Descriptor `json:"manifests"`
+	Layers        json.RawMessage `json:"layers"`
+}
+
+// manifest fetches the manifest of the image for the platform.
+func (s *session) manifest(ctx context.Context, ref name.Reference) (*manifest, error) {
+	top, err := s.fetchManifest(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	found, err := parseDocument(top)
+	if err != nil {
+		return nil, err
+	}
+	if len(found.Manifests) == 0 {
+		return s.parseManifest(top, "")
+	}
+	child, err := s.choose(found.Manifests)
+	if err != nil {
+		return nil, err
+	}
+	inner, err := s.fetchManifest(ctx, ref.Context().Digest(child.Digest.String()))
+	if err != nil {
+		return nil, err
+	}
+	nested, err := parseDocument(inner)
+	if err != nil {
+		return nil, err
+	}
+	if len(nested.Manifests) > 0 {
+		return nil, fail(ReasonInvalid, "the index names another index, %s", child.Digest)
+	}
+	return s.parseManifest(inner, child.Platform.String())
+}
+
+func (s *session) fetchManifest(ctx context.Context, ref name.Reference) (*remote.Descriptor, error) {
+	var found *remote.Descriptor
+	err := s.client.retry(ctx, "fetching the manifest", func() error {
+		var err error
+		found, err = s.puller.Get(ctx, ref)
+		return err
+	})
+	if err == nil && found.Size > s.client.options.Limits.MaxManifestBytes {
+		return nil, tooLongAnswer(s.client.options.Limits.MaxManifestBytes)
+	}
+	return found, err
+}
+
+func parseDocument(d *remote.Descriptor) (*document, error) {
+	var out document
+	if err := json.Unmarshal(d.Manifest, &out); err != nil {
+		return nil, fail(ReasonInvalid, "manifest %s is not JSON of the expected form: %w", d.Digest, err)
+	}
+	switch {
+	case out.SchemaVersion != 2:
+		return nil, fail(ReasonInvalid, "manifest %s has schema version %d, which is not supported: push the image with a current tool",
+			d.Digest, out.SchemaVersion)
+	case len(out.Manifests) == 0 && len(out.Layers) == 0:
+		return nil, fail(ReasonInvalid, "manifest %s is neither of an image nor of an index: it has neither layers nor manifests", d.Digest)
+	}
+	return &out, nil
+}
+
+// choose finds the image for the platform in an index.
+func (s *session) choose(all []v1.Descriptor) (*v1.Descriptor, error) {
+	want := v1.Platform{OS: "linux", Architecture: runtime.GOARCH}
+	if s.client.platform != nil {
+		want = *s.client.platform
+	}
+	names := make([]string, 0, len(all))
+	var first *v1.Descriptor
+	for i := range all {
+		// Attestations are listed as images for an unknown platform.
+		p := all[i].Platform
+		if p == nil || p.OS == "unknown" || p.Architecture == "unknown" {
+			continue
+		}
+		if p.Satisfies(want) {
+			return &all[i], nil
+		}
+		if first == nil {
+			first = &all[i]
+		}
+		names = append(names, p.String())
+	}
+	if first != nil && s.client.platform == nil {
+		return first, nil
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if len(names) > 20 {
+		names = append(names[:20], "…")
+	}
+	return nil, fail(ReasonPlatform, "is not made for %s; it is for: %s", want.String(), strings.Join(names, ", "))
+}
+
+func (s *session) parseManifest(d *remote.Descriptor, platform string) (*manifest, error) {
+	out := &manifest{digest: d.Digest.String(), platform: platform}
+	if err := json.Unmarshal(d.Manifest, &out.Manifest); err != nil {
+		return nil, fail(ReasonInvalid, "manifest %s cannot be decoded: %w", d.Digest, err)
+	}
+	return out, s.client.options.Limits.check(&out.Manifest)
+}
+
+var errTooLarge = errors.New("is too large")
+
+// check compares what a manifest announces with the limits.
+func (l *Limits) check(m *v1.Manifest) error {
+	if len(m.Layers) > l.MaxLayers {
+		return fail(ReasonTooLarge, "%w: %d layers, at most %d are allowed", errTooLarge, len(m.Layers), l.MaxLayers)
+	}
+	if m.Config.Size < 0 || m.Config.Size > l.MaxManifestBytes {
+		return fail(ReasonTooLarge, "%w: a configuration of %d bytes, at most %d are allowed",
+			errTooLarge, m.Config.Size, l.MaxManifestBytes)
+	}
+	left := l.MaxLayerBytes
+	for i := range m.Layers {
+		layer := &m.Layers[i]
+		if layer.Size < 0 {
+			return fail(ReasonInvalid, "layer %d has a size of %d bytes", i+1, layer.Size)
+		}
+		if !layer.MediaType.IsDistributable() {
+			return fail(ReasonInvalid, "layer %d of type %q is not to be had from the registry", i+1, layer.MediaType)
+		}
+		if layer.Size > left {
+			return fail(ReasonTooLarge, "%w: its layers have more than %d bytes", errTooLarge, l.MaxLayerBytes)
+		}
+		left -= layer.Size
+	}
+	return nil
+}
+
+// labels fetches the configuration of an image and returns its labels.
+func (s *session) labels(ctx context.Context, ref name.Reference, m *manifest) (map[string]string, error) {
+	var data []byte
+	err := s.client.retry(ctx, "fetching the configuration", func() error {
+		blob, err := s.blob(ctx, ref, &m.Config)
+		if err != nil {
+			return err
+		}
+		defer blob.Close()
+		data, err = io.ReadAll(blob)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var config struct {
+		Config struct {
+			Labels map[string]string `json:"Labels"`
+		} `json:"config"`
+	}
+	if err := json.Unmarshal(data, &config); err != nil {
+		return nil, fail(ReasonInvalid, "its configuration %s cannot be decoded: %w", m.Config.Digest, err)
+	}
+	return config.Config.Labels, nil
+}
+
+// blob opens a blob of exactly the size and the digest that its descriptor
+// says; reading it fails where they differ.
+func (s *session) blob(ctx context.Context, ref name.Reference, d *v1.Descriptor) (io.ReadCloser, error) {
+	layer, err := s.puller.Layer(ctx, ref.Context().Digest(d.Digest.String()))
+	if err != nil {
+		return nil, fmt.Errorf("opening blob %s: %w", d.Digest, err)
+	}
+	body, err := layer.Compressed()
+	if err != nil {
+		return nil, fmt.Errorf("opening blob %s: %w", d.Digest, err)
+	}
+	hasher, err := v1.Hasher(d.Digest.Algorithm)
+	if err != nil {
+		_ = body.Close()
+		return nil, &failure{ReasonInvalid, fmt.Errorf("blob %s: %w", d.Digest, err)}
+	}
+	return &checkedBlob{ReadCloser: body, hash: hasher, want: *d}, nil
+}

@@ -1,0 +1,141 @@
+package image
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+const (
+	dialTimeout   = 10 * time.Second
+	headerTimeout = 30 * time.Second
+	// stallTimeout is how long a registry may send nothing.
+	stallTimeout = 30 * time.Second
+)
+
+var errStalled = errors.New("the registry stopped sending")
+
+// newTransport returns the HTTP client's lower half. It keeps no connection
+// beyond an operation.
+func newTransport(o *Options) (*http.Transport, error) {
+	roots, err := x509.SystemCertPool()
+	if err != nil || roots == nil {
+		roots = x509.NewCertPool()
+	}
+	for _, text := range o.RootCAs {
+		if !roots.AppendCertsFromPEM(text) {
+			return nil, errNoCertificate
+		}
+	}
+	dialer := net.Dialer{Timeout: dialTimeout, KeepAlive: headerTimeout}
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           dialer.DialContext,
+		TLSHandshakeTimeout:   dialTimeout,
+		ResponseHeaderTimeout: headerTimeout,
+		IdleConnTimeout:       stallTimeout,
+		MaxConnsPerHost:       8,
+		// The answers' headers are foreign as well.
+		MaxResponseHeaderBytes: 256 << 10,
+		ForceAttemptHTTP2:      true,
+		TLSClientConfig: &tls.Config{
+			MinVersion: tls.VersionTLS12, RootCAs: roots,
+			InsecureSkipVerify: o.SkipTLSVerify, //nolint:gosec // whoever sets it has been told
+		},
+	}, nil
+}
+
+var errNoCertificate = errors.New("there is no certificate in the PEM text")
+
+// guard is a transport that refuses plain HTTP unless it is allowed, bounds
+// every answer that is no layer, and gives up on a registry that stalls.
+type guard struct {
+	inner     http.RoundTripper
+	plainHTTP bool
+	maxBytes  int64
+	stall     time.Duration
+}
+
+// RoundTrip sends a request.
+func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.Scheme != "https" && !g.plainHTTP {
+		return nil, &failure{ReasonPlainHTTP, fmt.Errorf("%w: %s", errPlainHTTP, request.URL.Host)}
+	}
+	ctx, cancel := context.WithCancelCause(request.Context())
+	response, err := g.inner.RoundTrip(request.WithContext(ctx))
+	if err != nil {
+		cancel(nil)
+		return nil, err
+	}
+	if !isBlob(request) && response.ContentLength > g.maxBytes && request.Method != http.MethodHead {
+		cancel(nil)
+		_ = response.Body.Close()
+		return nil, tooLongAnswer(g.maxBytes)
+	}
+	left := g.maxBytes
+	if isBlob(request) {
+		left = -1
+	}
+	response.Body = &guardedBody{
+		ReadCloser: response.Body, ctx: ctx, cancel: cancel, stall: g.stall, left: left, limit: g.maxBytes,
+		timer: time.AfterFunc(g.stall, func() { cancel(errStalled) }),
+	}
+	return response, nil
+}
+
+var errPlainHTTP = errors.New("plain HTTP is not allowed")
+
+// isBlob tells whether a request is for a layer or a configuration, which are
+// bounded by the sizes that the manifest names. A registry may send the client
+// elsewhere for them.
+func isBlob(request *http.Request) bool {
+	first := request
+	for first.Response != nil && first.Response.Request != nil {
+		first = first.Response.Request
+	}
+	return strings.Contains(first.URL.Path, "/blobs/sha")
+}
+
+func tooLongAnswer(limit int64) error {
+	return fail(ReasonTooLarge, "the registry sends more than %d bytes where a manifest is expected", limit)
+}
+
+// guardedBody is the body of an answer.
+type guardedBody struct {
+	io.ReadCloser
+
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	stall  time.Duration
+	timer  *time.Timer
+	// left is how many bytes may still come; negative for any number.
+	left, limit int64
+}
+
+func (b *guardedBody) Read(p []byte) (int, error) {
+	b.timer.Reset(b.stall)
+	n, err := b.ReadCloser.Read(p)
+	b.timer.Stop()
+	if b.left >= 0 {
+		if b.left -= int64(n); b.left < 0 {
+			return 0, tooLongAnswer(b.limit)
+		}
+	}
+	if err != nil && errors.Is(context.Cause(b.ctx), errStalled) {
+		return n, errStalled
+	}
+	return n, err //nolint:wrapcheck // readers hand on io.EOF
+}
+
+func (b *guardedBody) Close() error {
+	b.timer.Stop()
+	b.cancel(nil)
+	return b.ReadCloser.Close() //nolint:wrapcheck // as if it were the body itself
+}
