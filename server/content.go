@@ -195,3 +195,6 @@ func (c *content) report(ctx context.Context, err error) {
 	}
 	c.logger.ErrorContext(ctx, "Keeping the old content until the files change again", "problems", len(problems))
 }
+
+// damaged is told of an index that turned out to be damaged.
+func (c *content) damaged(*index.Index, error) {}

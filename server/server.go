@@ -66,7 +66,7 @@ func (s *Server) newGRPC() *grpc.Server {
 		options = append(options, grpc.StatsHandler(s.config.Tracing.handler))
 	}
 	server := grpc.NewServer(options...)
-	registry.Register(server, registry.New(s.content.current.Load))
+	registry.Register(server, registry.New(s.content.current.Load, s.content.damaged))
 	healthpb.RegisterHealthServer(server, s.health)
 	reflection.Register(server)
 	around.know(server.GetServiceInfo())

@@ -78,35 +78,33 @@ type csvStatus struct {
 	Cleanup struct{} `json:"cleanup"`
 }
 
-// manifests returns the payload of a bundle: its ClusterServiceVersion and all
-// its manifests as JSON. Where the catalog has the metadata of the
-// ClusterServiceVersion only, the manifest is made from that and is the only
-// one.
-func manifests(p *bundles.Package, b *bundles.Bundle, facts *bundles.Facts) (payload, error) {
-	objects := make([][]byte, 0, len(facts.Objects))
-	var csv []byte
+// manifests returns a bundle's ClusterServiceVersion and all its manifests as JSON.
+func manifests(p *bundles.Package, b *bundles.Bundle, facts *bundles.Facts, _ []byte) (csv [][]byte, objects [][][]byte, err error) {
 	for i := range facts.Objects {
 		object, err := fbc.ManifestJSON(facts.Objects[i].Data)
 		if err != nil {
-			return nil, fmt.Errorf("converting manifest: %w", err)
+			return nil, nil, fmt.Errorf("converting manifest: %w", err)
 		}
 		if csv == nil && isCSV(object) {
-			csv = object
+			csv = [][]byte{object}
 		}
-		objects = append(objects, object)
+		objects = append(objects, [][]byte{object})
 	}
 	if csv != nil || len(facts.CSVMetadata) != 1 {
-		return newPayload(csv, objects), nil
+		return csv, objects, nil
 	}
-	csv, err := synthesize(p, b, facts)
+	text, err := synthesize(p, b, facts)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	csv = [][]byte{text}
 	if len(objects) == 0 {
-		objects = [][]byte{csv}
+		objects = [][][]byte{csv}
 	}
-	return newPayload(csv, objects), nil
+	return csv, objects, nil
 }
+
+func iconJSON(*bundles.Package) []byte { return nil }
 
 // isCSV tells whether a manifest is a ClusterServiceVersion. What is not JSON
 // is not.

@@ -30,7 +30,7 @@ func serve(b *testing.B) api.RegistryClient {
 		b.Fatal(err)
 	}
 	server := grpc.NewServer(grpc.ForceServerCodecV2(Codec()))
-	Register(server, New(func() *index.Index { return x }))
+	Register(server, New(func() *index.Index { return x }, func(_ *index.Index, err error) { b.Error(err) }))
 	listener := bufconn.Listen(1 << 20)
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()

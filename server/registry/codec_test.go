@@ -10,6 +10,8 @@ import (
 	"github.com/chandlery/chandlery/proto/api"
 )
 
+func message(m index.Message) *index.Message { return &m }
+
 func TestCodec(t *testing.T) {
 	want := &api.Package{Name: "p", DefaultChannelName: "stable"}
 	encoded, err := proto.Marshal(want)
@@ -20,7 +22,7 @@ func TestCodec(t *testing.T) {
 		reason string
 		value  any
 	}{
-		"Message": {reason: "encoded messages pass in parts", value: index.Message{encoded[:2], nil, encoded[2:]}},
+		"Message": {reason: "encoded messages pass in parts", value: message(index.NewMessage(encoded[:2], nil, encoded[2:]))},
 		"Proto":   {reason: "other services send protobuf messages", value: want},
 	}
 	for name, tc := range cases {

@@ -15,48 +15,62 @@ import (
 	"github.com/chandlery/chandlery/proto/api"
 )
 
-// Service answers the RPCs of api.Registry.
+// Service answers the RPCs of api.Registry and api.ExperimentalRegistry.
 type Service struct {
 	// current returns the index to answer from, or nil when there is none yet.
 	// A call asks once, so that a stream ends on the content it began with.
 	current func() *index.Index
+	// damaged is told of an index that turned out to be damaged.
+	damaged func(*index.Index, error)
 }
 
 // New returns a service that answers from whatever current returns at the
-// beginning of a call. While that is nil all RPCs fail with Unavailable.
-func New(current func() *index.Index) *Service {
-	return &Service{current: current}
+// beginning of a call. While that is nil all RPCs fail with Unavailable. A call
+// that finds the index damaged fails with DataLoss and tells damaged of it.
+func New(current func() *index.Index, damaged func(*index.Index, error)) *Service {
+	return &Service{current: current, damaged: damaged}
 }
 
-// ServiceName is the full name of the service, as health checks ask for it.
-const ServiceName = "api.Registry"
+// The full names of the services, as health checks ask for them.
+const (
+	ServiceName             = "api.Registry"
+	ExperimentalServiceName = "api.ExperimentalRegistry"
+)
 
-// Register adds the service to a server. The server must use [Codec].
+// Register adds the services to a server. The server must use [Codec].
 func Register(server grpc.ServiceRegistrar, s *Service) {
 	server.RegisterService(&description, s)
+	server.RegisterService(&experimental, s)
 }
 
 var errLoading = status.Error(codes.Unavailable, "the catalog is not loaded yet")
 
 var errNoService = status.Error(codes.Internal, "the service is not registered by this package")
 
-// indexOf returns what a registered service answers from.
-func indexOf(srv any) (*index.Index, error) {
+// serviceOf returns a registered service and what it answers from.
+func serviceOf(srv any) (*Service, *index.Index, error) {
 	s, ok := srv.(*Service)
 	if !ok {
-		return nil, errNoService
+		return nil, nil, errNoService
 	}
 	x := s.current()
 	if x == nil {
-		return nil, errLoading
+		return nil, nil, errLoading
 	}
-	return x, nil
+	return s, x, nil
 }
 
 // statusError turns an error of the index into the status that clients get.
-func statusError(err error) error {
+func (s *Service) statusError(x *index.Index, err error) error {
 	if missing, ok := errors.AsType[*index.NotFoundError](err); ok {
 		return status.Error(codes.NotFound, missing.Message)
+	}
+	if errors.Is(err, index.ErrDamaged) {
+		s.damaged(x, err)
+		return status.Error(codes.DataLoss, err.Error())
+	}
+	if known, ok := status.FromError(err); ok {
+		return known.Err()
 	}
 	return status.Error(codes.Internal, err.Error())
 }
@@ -92,10 +106,10 @@ var description = grpc.ServiceDesc{
 	},
 	Streams: []grpc.StreamDesc{
 		stream("ListPackages", func(x *index.Index, _ *api.ListPackageRequest) (iter.Seq[index.Message], error) {
-			return x.Packages(), nil
+			return listed(x, x.Packages())
 		}),
 		stream("ListBundles", func(x *index.Index, _ *api.ListBundlesRequest) (iter.Seq[index.Message], error) {
-			return x.Bundles(), nil
+			return listed(x, x.Bundles())
 		}),
 		stream("GetChannelEntriesThatReplace", func(x *index.Index, r *api.GetAllReplacementsRequest) (iter.Seq[index.Message], error) {
 			return x.EntriesThatReplace(r.GetCsvName())
@@ -121,7 +135,16 @@ func gvk(r apiRequest) bundles.GVK {
 	return bundles.GVK{Group: r.GetGroup(), Version: r.GetVersion(), Kind: r.GetKind()}
 }
 
+// listed returns messages after making sure that none of them is damaged.
+func listed(x *index.Index, messages iter.Seq[index.Message]) (iter.Seq[index.Message], error) {
+	if err := x.CheckLists(); err != nil {
+		return nil, err
+	}
+	return messages, nil
+}
+
 func unary[Request any](name string, answer messageFunc[Request]) grpc.MethodDesc {
+	method := "/" + ServiceName + "/" + name
 	handle := func(
 		srv any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor,
 	) (any, error) {
@@ -130,21 +153,20 @@ func unary[Request any](name string, answer messageFunc[Request]) grpc.MethodDes
 			return nil, err
 		}
 		handler := func(context.Context, any) (any, error) {
-			x, err := indexOf(srv)
+			s, x, err := serviceOf(srv)
 			if err != nil {
 				return nil, err
 			}
 			message, err := answer(x, request)
 			if err != nil {
-				return nil, statusError(err)
+				return nil, s.statusError(x, err)
 			}
-			return message, nil
+			return &message, nil
 		}
 		if intercept == nil {
 			return handler(ctx, request)
 		}
-		info := &grpc.UnaryServerInfo{Server: srv, FullMethod: "/" + ServiceName + "/" + name}
-		return intercept(ctx, request, info, handler)
+		return intercept(ctx, request, &grpc.UnaryServerInfo{Server: srv, FullMethod: method}, handler)
 	}
 	return grpc.MethodDesc{MethodName: name, Handler: handle}
 }
@@ -155,23 +177,30 @@ func stream[Request any](name string, answer streamFunc[Request]) grpc.StreamDes
 		if err := out.RecvMsg(request); err != nil {
 			return err
 		}
-		x, err := indexOf(srv)
+		s, x, err := serviceOf(srv)
 		if err != nil {
 			return err
 		}
 		messages, err := answer(x, request)
 		if err != nil {
-			return statusError(err)
+			return s.statusError(x, err)
 		}
 		if err := out.SetHeader(metadata.Pairs(api.ContentDigestHeader, x.Digest())); err != nil {
 			return status.Errorf(codes.Internal, "announcing the content: %v", err)
 		}
-		for message := range messages {
-			if err := out.SendMsg(message); err != nil {
-				return err
-			}
-		}
-		return nil
+		return send(out, messages)
 	}
 	return grpc.StreamDesc{StreamName: name, Handler: handle, ServerStreams: true}
+}
+
+// send sends messages one after the other.
+func send(out grpc.ServerStream, messages iter.Seq[index.Message]) error {
+	// gRPC has encoded a message when SendMsg returns.
+	current := new(index.Message)
+	for *current = range messages {
+		if err := out.SendMsg(current); err != nil {
+			return err
+		}
+	}
+	return nil
 }

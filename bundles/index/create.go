@@ -1,0 +1,389 @@
+package index
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/chandlery/chandlery/bundles"
+)
+
+// Source is a catalog that can be read package by package.
+type Source interface {
+	// Packages returns the names of all packages, in byte order; an empty one
+	// stands for what belongs to none.
+	Packages() []string
+	// Package reads what concerns one package. It is called for several packages
+	// at a time. The error is [bundles.Problems] with what could not be read.
+	Package(ctx context.Context, name string) (*bundles.Catalog, error)
+	// Size returns about how many bytes a package takes in the catalog.
+	Size(name string) int64
+	// Problems returns what is wrong with the catalog besides its packages.
+	Problems() bundles.Problems
+}
+
+// Options say how to make an index.
+type Options struct {
+	// Sources are the files that the catalog consists of, for those who want to
+	// know later whether the index is still that of the catalog.
+	Sources []SourceFile
+	// Digest stands for the catalog; see [Info.SourceDigest].
+	Digest [32]byte
+	// Progress is called after each package with the number of those that are
+	// done; nil for nobody. Calls do not overlap.
+	Progress func(done, all int)
+	// Durable waits until the file is on the disk.
+	Durable bool
+}
+
+// SourceFile is a file that an index has been made of.
+type SourceFile struct {
+	// Name below the catalog's root.
+	Name string
+	// Size in bytes.
+	Size int64
+	// ModTime is when the file was changed last, in nanoseconds since 1970.
+	ModTime int64
+	// Sum is a checksum of the content.
+	Sum uint64
+}
+
+// inFlightBytes bounds the packages that are being worked on, by their size in
+// the catalog. A larger package is worked on alone.
+const inFlightBytes = 6 << 20
+
+// Create writes the index of a catalog to a file, which appears under its name
+// when it is complete; a file of that name is replaced. The same content makes
+// the same file. The error is [bundles.Problems] when the catalog cannot be
+// served; then nothing is written.
+func Create(ctx context.Context, name string, from Source, o Options) (Info, error) {
+	dir, base := filepath.Split(name)
+	file, err := os.CreateTemp(cmp.Or(dir, "."), "."+base+"-*")
+	if err != nil {
+		return Info{}, fmt.Errorf("creating index: %w", err)
+	}
+	x, err := finishFile(ctx, file, name, from, o)
+	if err != nil {
+		// What stopped it is the news; that its rest stays is not.
+		_ = os.Remove(file.Name())
+		return Info{}, err
+	}
+	return x.Info(), nil
+}
+
+func finishFile(ctx context.Context, file *os.File, name string, from Source, o Options) (*Index, error) {
+	x, err := writeFile(ctx, file, from, o)
+	if err == nil {
+		// Whoever may read the directory may read the index.
+		err = file.Chmod(0o644)
+	}
+	if err == nil && o.Durable {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return nil, err
+	}
+	if err := os.Rename(file.Name(), name); err != nil {
+		return nil, fmt.Errorf("creating index: %w", err)
+	}
+	return x, nil
+}
+
+// CreateTemp makes the index of a catalog in a file that has no name and goes
+// with the index. It takes the directory for temporary files when dir is empty.
+func CreateTemp(ctx context.Context, dir string, from Source, o Options) (*Index, error) {
+	file, err := os.CreateTemp(dir, "chandlery-index-*")
+	if err != nil {
+		return nil, fmt.Errorf("creating index: %w", err)
+	}
+	defer file.Close() //nolint:errcheck // the mapping stays
+	if err := os.Remove(file.Name()); err != nil {
+		return nil, fmt.Errorf("creating index: %w", err)
+	}
+	return writeFile(ctx, file, from, o)
+}
+
+// writeFile writes an index and maps what it has written.
+func writeFile(ctx context.Context, file *os.File, from Source, o Options) (*Index, error) {
+	if err := write(ctx, file, from, o); err != nil {
+		return nil, err
+	}
+	return openFile(file)
+}
+
+// Build makes the index of a catalog in memory. [bundles.Catalog.Validate] must
+// have found nothing wrong with it; with another one it may fail, with
+// [bundles.Problems] where it can say what is wrong. The index does not refer to
+// the catalog afterwards.
+func Build(ctx context.Context, catalog *bundles.Catalog) (*Index, error) {
+	return CreateInMemory(ctx, newCatalogSource(catalog), Options{})
+}
+
+// CreateInMemory makes an index where there is no place for a file.
+func CreateInMemory(ctx context.Context, from Source, o Options) (*Index, error) {
+	var file memoryFile
+	if err := write(ctx, &file, from, o); err != nil {
+		return nil, err
+	}
+	return newIndex(newMapping(slices.Clip(file.bytes)))
+}
+
+// memoryFile is written like a file.
+type memoryFile struct {
+	bytes []byte
+	at    int
+}
+
+func (f *memoryFile) Write(p []byte) (int, error) {
+	n := copy(f.bytes[f.at:], p)
+	f.bytes = append(f.bytes, p[n:]...)
+	f.at += len(p)
+	return len(p), nil
+}
+
+func (f *memoryFile) Seek(offset int64, whence int) (int64, error) {
+	if whence != io.SeekStart || offset < 0 || offset > int64(len(f.bytes)) {
+		return 0, errSeek
+	}
+	f.at = int(offset)
+	return offset, nil
+}
+
+var errSeek = errors.New("seeking to where nothing is")
+
+// catalogSource is a catalog that has been read already.
+type catalogSource struct {
+	names []string
+	parts map[string]*bundles.Catalog
+}
+
+func newCatalogSource(catalog *bundles.Catalog) *catalogSource {
+	s := &catalogSource{parts: make(map[string]*bundles.Catalog)}
+	part := func(name string) *bundles.Catalog {
+		if s.parts[name] == nil {
+			s.names = append(s.names, name)
+			s.parts[name] = &bundles.Catalog{}
+		}
+		return s.parts[name]
+	}
+	for _, p := range catalog.Packages {
+		part(p.Name).Packages = append(part(p.Name).Packages, p)
+	}
+	for i := range catalog.Custom {
+		p := part(catalog.Custom[i].Package)
+		p.Custom = append(p.Custom, catalog.Custom[i])
+	}
+	for _, stray := range catalog.Strays {
+		part(stray.Package).Strays = append(part(stray.Package).Strays, stray)
+	}
+	slices.Sort(s.names)
+	return s
+}
+
+func (s *catalogSource) Packages() []string { return s.names }
+
+func (s *catalogSource) Package(_ context.Context, name string) (*bundles.Catalog, error) {
+	return s.parts[name], nil
+}
+
+func (s *catalogSource) Size(string) int64 { return 0 }
+
+func (s *catalogSource) Problems() bundles.Problems { return nil }
+
+// write reads, encodes and writes a catalog. Packages are read and encoded in
+// parallel and written in their order.
+func write(ctx context.Context, out io.WriteSeeker, from Source, o Options) error {
+	w, err := newWriter(out)
+	if err != nil {
+		return err
+	}
+	if err := encodePackages(ctx, w, from, o); err != nil {
+		return err
+	}
+	w.addSources(o.Sources)
+	return w.finish(out, o.Digest)
+}
+
+// encodePackages hands all packages to the writer.
+func encodePackages(ctx context.Context, w *writer, from Source, o Options) error {
+	c := &encoding{
+		from: from, names: from.Packages(), writer: w, progress: o.Progress, problems: from.Problems(),
+	}
+	c.changed.L = &c.mu
+	group, groupCtx := errgroup.WithContext(ctx)
+	defer context.AfterFunc(groupCtx, c.abandon)()
+	for range runtime.GOMAXPROCS(0) {
+		group.Go(func() error { return c.work(groupCtx) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	if c.written < len(c.names) {
+		return fmt.Errorf("building index: %w", context.Cause(ctx))
+	}
+	return c.problems.OrNil()
+}
+
+// encoding makes those who encode packages in parallel deliver them in their
+// order, and begin only as much at a time as memory allows.
+type encoding struct {
+	from     Source
+	names    []string
+	progress func(done, all int)
+
+	mu      sync.Mutex
+	changed sync.Cond
+	// begun and written count packages, bytes is what lies between.
+	begun, written int
+	bytes          int64
+	ended          bool
+
+	// Only the one whose turn it is uses these.
+	writer   *writer
+	problems bundles.Problems
+}
+
+// work encodes one package after the other.
+func (c *encoding) work(ctx context.Context) error {
+	for {
+		turn, ok := c.begin()
+		if !ok {
+			return nil
+		}
+		encoded, err := encodePart(ctx, c.from, c.names[turn])
+		var found bundles.Problems
+		if err != nil && !errors.As(err, &found) {
+			return err
+		}
+		if !c.wait(turn) {
+			return nil
+		}
+		c.problems = append(c.problems, found...)
+		if len(c.problems) == 0 {
+			if err := c.writer.addPart(encoded); err != nil {
+				return err
+			}
+		}
+		c.end(turn)
+	}
+}
+
+// begin gives the next package once there is room for one; false when there is
+// none left.
+func (c *encoding) begin() (turn int, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.begun > c.written && c.bytes >= inFlightBytes && !c.ended {
+		c.changed.Wait()
+	}
+	if c.ended || c.begun == len(c.names) {
+		return 0, false
+	}
+	turn = c.begun
+	c.begun++
+	c.bytes += c.from.Size(c.names[turn])
+	return turn, true
+}
+
+// wait returns when all packages before have been written; false when that is
+// not going to happen.
+func (c *encoding) wait(turn int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.written < turn && !c.ended {
+		c.changed.Wait()
+	}
+	return !c.ended
+}
+
+func (c *encoding) end(turn int) {
+	if c.progress != nil {
+		c.progress(turn+1, len(c.names))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.written++
+	c.bytes -= c.from.Size(c.names[turn])
+	c.changed.Broadcast()
+}
+
+// abandon lets everybody go.
+func (c *encoding) abandon() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+	c.changed.Broadcast()
+}
+
+// encodedPart is what a catalog says about one package, encoded.
+type encodedPart struct {
+	pkg    *encodedPackage // nil for none
+	custom []encodedCustom
+}
+
+// encodedCustom is an object of a schema of the catalog's own.
+type encodedCustom struct {
+	schema, pkg string
+	message     []byte
+}
+
+// encodePart reads, checks and encodes what concerns one package.
+func encodePart(ctx context.Context, from Source, name string) (*encodedPart, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, fmt.Errorf("building index: %w", err)
+	}
+	part, err := from.Package(ctx, name)
+	var problems bundles.Problems
+	if err != nil && !errors.As(err, &problems) {
+		return nil, fmt.Errorf("reading package: %w", err)
+	}
+	problems = append(problems, bundles.AsProblems(part.Validate())...)
+	if err := problems.OrNil(); err != nil {
+		return nil, fmt.Errorf("checking package: %w", err)
+	}
+	out := &encodedPart{}
+	for _, p := range part.Packages {
+		if out.pkg, err = encodePackage(p); err != nil {
+			return nil, fmt.Errorf("encoding package: %w", bundles.Problems{{
+				File: p.Origin.String(), Package: p.Name, Message: err.Error(), Remedy: "correct the package",
+			}})
+		}
+	}
+	for i := range part.Custom {
+		c := &part.Custom[i]
+		message, err := encodeStruct(c.Blob)
+		if err != nil {
+			return nil, fmt.Errorf("encoding object: %w", bundles.Problems{{
+				File: c.Origin.String(), Package: c.Package, Message: err.Error(), Remedy: "correct the object",
+			}})
+		}
+		out.custom = append(out.custom, encodedCustom{schema: c.Schema, pkg: c.Package, message: message})
+	}
+	return out, nil
+}
+
+// encodeStruct encodes a JSON object as google.protobuf.Struct.
+func encodeStruct(blob []byte) ([]byte, error) {
+	decoder := json.NewDecoder(bytes.NewReader(blob))
+	var fields map[string]any
+	if err := decoder.Decode(&fields); err != nil {
+		return nil, fmt.Errorf("decoding object: %w", err)
+	}
+	message, err := structpb.NewStruct(fields)
+	if err != nil {
+		return nil, fmt.Errorf("encoding object: %w", err)
+	}
+	return marshal(message)
+}

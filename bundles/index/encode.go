@@ -1,0 +1,419 @@
+package index
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"slices"
+	"unsafe"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/proto/api"
+)
+
+// encodedPackage is what one package contributes to an index.
+type encodedPackage struct {
+	name           string
+	defaultChannel string
+	// listed, reply and summary are the answers of ListPackages, of GetPackage
+	// and of [Index.Summary].
+	listed, reply, summary []byte
+	// bundles and channels in byte order of their names.
+	bundles  []*encodedBundle
+	channels []encodedChannel
+	digest   [32]byte
+}
+
+// encodedBundle is what the entries of one bundle have in common.
+type encodedBundle struct {
+	name string
+	// facts are the encoded fields that are the same in all channels, except
+	// names and manifests.
+	facts    []byte
+	payload  payload
+	inline   bool
+	provided []bundles.GVK
+	version  string
+	// csv is the ClusterServiceVersion as consecutive parts; empty for none.
+	csv [][]byte
+}
+
+type encodedChannel struct {
+	name    string
+	head    int
+	entries []encodedEntry
+}
+
+// encodedEntry is a bundle as one channel presents it.
+type encodedEntry struct {
+	bundle *encodedBundle
+	// message has the fields that depend on the channel: first those that all
+	// RPCs answer, up to unary, then the place in the graph.
+	message []byte
+	unary   int
+	// replaces and skips are whose updates the entry is; the first edge is that
+	// of replaces.
+	replaces string
+	skips    []string
+	// edges are the messages of the RPCs that stream channel entries: one for
+	// what the entry replaces and one for each further bundle that it skips.
+	// innerEdges leaves out skipped bundles that are not part of the channel; it
+	// is set for heads.
+	edges, innerEdges [][]byte
+}
+
+// payload is the large part of a bundle, csvJson and object, as consecutive
+// pieces of the encoded message.
+type payload []piece
+
+// piece is some bytes of a message. The same piece may be part of many.
+type piece struct {
+	bytes []byte
+	// sum identifies large pieces by their content; zero for small ones, which
+	// are cheaper to repeat.
+	sum [32]byte
+}
+
+// sharedSize is the size from which on pieces are kept once.
+const sharedSize = 256
+
+// encoder encodes one package.
+type encoder struct {
+	pkg        *bundles.Package
+	deprecated map[bundles.Reference]string
+	bundles    map[string]*encodedBundle
+	icon       []byte
+	// sums are those of the pieces that occurred already.
+	sums map[pieceIdentity][32]byte
+}
+
+// pieceIdentity tells slices apart without looking into them.
+type pieceIdentity struct {
+	first  *byte
+	length int
+}
+
+var (
+	errProperty = errors.New("expected exactly 1 property")
+	errNoBundle = errors.New("there is no such bundle")
+)
+
+// encodePackage encodes a package that is valid; for another one it may fail.
+func encodePackage(p *bundles.Package) (*encodedPackage, error) {
+	e := &encoder{
+		pkg: p, deprecated: deprecations(p), bundles: make(map[string]*encodedBundle, len(p.Bundles)),
+		icon: iconJSON(p), sums: make(map[pieceIdentity][32]byte),
+	}
+	out := &encodedPackage{name: p.Name, defaultChannel: p.DefaultChannel}
+	for _, b := range p.Bundles {
+		one, err := e.bundle(b)
+		if err != nil {
+			return nil, fmt.Errorf("bundle %q: %w", b.Name, err)
+		}
+		e.bundles[b.Name] = one
+		out.bundles = append(out.bundles, one)
+	}
+	slices.SortFunc(out.bundles, func(a, b *encodedBundle) int { return cmp.Compare(a.name, b.name) })
+	for _, ch := range p.Channels {
+		one, err := e.channel(ch)
+		if err != nil {
+			return nil, fmt.Errorf("channel %q: %w", ch.Name, err)
+		}
+		out.channels = append(out.channels, one)
+	}
+	slices.SortFunc(out.channels, func(a, b encodedChannel) int { return cmp.Compare(a.name, b.name) })
+	if err := e.replies(out); err != nil {
+		return nil, err
+	}
+	out.digest = out.sum()
+	return out, nil
+}
+
+// deprecations returns the messages of a package's deprecations.
+func deprecations(p *bundles.Package) map[bundles.Reference]string {
+	out := make(map[bundles.Reference]string)
+	for _, list := range p.Deprecations {
+		for _, d := range list.Entries {
+			out[d.Reference] = d.Message
+		}
+	}
+	return out
+}
+
+// deprecation returns the message for an object of the package; nil for none.
+func (e *encoder) deprecation(schema, name string) *api.Deprecation {
+	message, ok := e.deprecated[bundles.Reference{Schema: schema, Name: name}]
+	if !ok {
+		return nil
+	}
+	return &api.Deprecation{Message: message}
+}
+
+func (e *encoder) bundle(b *bundles.Bundle) (*encodedBundle, error) {
+	facts, err := bundles.ParseProperties(b.Properties)
+	if err != nil {
+		return nil, fmt.Errorf("parsing properties: %w", err)
+	}
+	if len(facts.Packages) != 1 {
+		return nil, fmt.Errorf("%w of type %q: found %d", errProperty, bundles.TypePackage, len(facts.Packages))
+	}
+	out := &encodedBundle{
+		name: b.Name, inline: b.Image == "", provided: facts.GVKs, version: facts.Packages[0].Version,
+	}
+	message, err := bundleFacts(b, facts)
+	if err != nil {
+		return nil, err
+	}
+	if out.facts, err = marshal(message); err != nil {
+		return nil, err
+	}
+	csv, objects, err := manifests(e.pkg, b, facts, e.icon)
+	if err != nil {
+		return nil, err
+	}
+	out.csv, out.payload = csv, e.payload(csv, objects)
+	return out, nil
+}
+
+// Field numbers of api.Bundle whose values can be large.
+const (
+	fieldCSVJSON protowire.Number = 4
+	fieldObject  protowire.Number = 5
+)
+
+// payload returns the fields csvJson and object of a bundle, from texts that
+// are given in consecutive parts.
+func (e *encoder) payload(csv [][]byte, objects [][][]byte) payload {
+	var out payload
+	add := func(field protowire.Number, text [][]byte) {
+		length := 0
+		for _, part := range text {
+			length += len(part)
+		}
+		tag := protowire.AppendTag(nil, field, protowire.BytesType)
+		out = append(out, piece{bytes: protowire.AppendVarint(tag, uint64(length))}) //nolint:gosec // a length is never negative
+		for _, part := range text {
+			if len(part) > 0 {
+				out = append(out, e.piece(part))
+			}
+		}
+	}
+	if len(csv) > 0 {
+		add(fieldCSVJSON, csv)
+	}
+	for _, object := range objects {
+		add(fieldObject, object)
+	}
+	return out
+}
+
+func (e *encoder) piece(part []byte) piece {
+	out := piece{bytes: part}
+	if len(part) < sharedSize {
+		return out
+	}
+	identity := pieceIdentity{first: unsafe.SliceData(part), length: len(part)}
+	sum, known := e.sums[identity]
+	if !known {
+		sum = sha256.Sum256(part)
+		e.sums[identity] = sum
+	}
+	out.sum = sum
+	return out
+}
+
+func (e *encoder) channel(ch *bundles.Channel) (encodedChannel, error) {
+	out := encodedChannel{name: ch.Name}
+	head, err := ch.Head()
+	if err != nil {
+		return out, fmt.Errorf("finding head: %w", err)
+	}
+	for i := range ch.Entries {
+		entry, err := e.entry(ch, &ch.Entries[i])
+		if err != nil {
+			return out, fmt.Errorf("entry %q: %w", ch.Entries[i].Name, err)
+		}
+		out.entries = append(out.entries, entry)
+	}
+	slices.SortFunc(out.entries, func(a, b encodedEntry) int { return cmp.Compare(a.bundle.name, b.bundle.name) })
+	inChannel := make(map[string]bool, len(out.entries))
+	for i := range out.entries {
+		inChannel[out.entries[i].bundle.name] = true
+		if out.entries[i].bundle.name == head.Name {
+			out.head = i
+		}
+	}
+	for i := range out.entries {
+		if err := out.entries[i].encodeEdges(e.pkg.Name, ch.Name, i == out.head, inChannel); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+func (e *encoder) entry(ch *bundles.Channel, in *bundles.Entry) (encodedEntry, error) {
+	out := encodedEntry{bundle: e.bundles[in.Name], replaces: in.Replaces, skips: in.Skips}
+	if out.bundle == nil {
+		return out, errNoBundle
+	}
+	unary, err := marshal(&api.Bundle{
+		CsvName: in.Name, PackageName: e.pkg.Name, ChannelName: ch.Name, SkipRange: in.SkipRange,
+		Deprecation: e.deprecation(bundles.SchemaBundle, in.Name),
+	})
+	if err != nil {
+		return out, err
+	}
+	graph, err := marshal(&api.Bundle{Replaces: in.Replaces, Skips: in.Skips})
+	if err != nil {
+		return out, err
+	}
+	out.message, out.unary = append(unary, graph...), len(unary)
+	return out, nil
+}
+
+// encodeEdges fills edges and, for a head, innerEdges. An entry that skips
+// what it replaces has one edge for both.
+func (e *encodedEntry) encodeEdges(pkg, channel string, isHead bool, inChannel map[string]bool) error {
+	add := func(replaces string, inner bool) error {
+		edge, err := marshal(&api.ChannelEntry{
+			PackageName: pkg, ChannelName: channel, BundleName: e.bundle.name, Replaces: replaces,
+		})
+		e.edges = append(e.edges, edge)
+		if isHead && inner {
+			e.innerEdges = append(e.innerEdges, edge)
+		}
+		return err
+	}
+	if err := add(e.replaces, true); err != nil {
+		return err
+	}
+	for _, skipped := range e.skips {
+		if skipped == e.replaces {
+			continue
+		}
+		if err := add(skipped, inChannel[skipped]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replies encodes what is answered about the package as a whole.
+func (e *encoder) replies(out *encodedPackage) error {
+	reply := &api.Package{
+		Name: out.name, DefaultChannelName: out.defaultChannel, Deprecation: e.deprecation(bundles.SchemaPackage, ""),
+	}
+	for i := range out.channels {
+		ch := &out.channels[i]
+		reply.Channels = append(reply.Channels, &api.Channel{
+			Name: ch.name, CsvName: ch.entries[ch.head].bundle.name, Deprecation: e.deprecation(bundles.SchemaChannel, ch.name),
+		})
+	}
+	var err error
+	if out.reply, err = marshal(reply); err != nil {
+		return err
+	}
+	if out.listed, err = marshal(&api.PackageName{Name: out.name}); err != nil {
+		return err
+	}
+	out.summary, err = e.summary(out)
+	return err
+}
+
+// sum digests everything that the package contributes to answers.
+func (p *encodedPackage) sum() [32]byte {
+	h := sha256.New()
+	writeCount(h, len(p.bundles))
+	for _, b := range p.bundles {
+		writeSized(h, []byte(b.name))
+		writeSized(h, b.facts)
+		writeCount(h, len(b.payload))
+		for _, one := range b.payload {
+			if one.sum != ([32]byte{}) {
+				h.Write(one.sum[:])
+				continue
+			}
+			writeSized(h, one.bytes)
+		}
+	}
+	writeCount(h, len(p.channels))
+	for i := range p.channels {
+		writeCount(h, len(p.channels[i].entries))
+		for j := range p.channels[i].entries {
+			writeSized(h, p.channels[i].entries[j].message)
+		}
+	}
+	writeSized(h, p.reply)
+	writeSized(h, p.summary)
+	return [32]byte(h.Sum(nil))
+}
+
+// writeSized keeps apart what would run together: a part is preceded by its
+// length.
+func writeSized(h hash.Hash, part []byte) {
+	writeCount(h, len(part))
+	h.Write(part)
+}
+
+// writeCount precedes a list, or the bytes of a part, by its length.
+func writeCount(h hash.Hash, n int) {
+	h.Write(binary.BigEndian.AppendUint64(nil, uint64(max(0, n))))
+}
+
+// marshalOptions make encoding repeatable.
+var marshalOptions = proto.MarshalOptions{Deterministic: true}
+
+func marshal(m proto.Message) ([]byte, error) {
+	out, err := marshalOptions.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", m.ProtoReflect().Descriptor().FullName(), err)
+	}
+	return out, nil
+}
+
+// bundleFacts returns the fields of a bundle that are the same in all its
+// channels, except names, manifests and deprecation.
+func bundleFacts(b *bundles.Bundle, facts *bundles.Facts) (*api.Bundle, error) {
+	out := &api.Bundle{
+		BundlePath:   b.Image,
+		ProvidedApis: encodeGVKs(facts.GVKs),
+		RequiredApis: encodeGVKs(facts.GVKsRequired),
+		Version:      facts.Packages[0].Version,
+	}
+	required := facts.PackagesRequired
+	for _, p := range b.Properties {
+		switch p.Type {
+		case bundles.TypeBundleObject, bundles.TypeCSVMetadata:
+			// These are the manifests: clients copy properties into annotations,
+			// where manifests have no room.
+			continue
+		case bundles.TypeGVKRequired:
+			out.Dependencies = append(out.Dependencies, &api.Dependency{Type: bundles.TypeGVK, Value: string(p.Value)})
+		case bundles.TypePackageRequired:
+			value, err := encodeJSON(bundles.PackageProperty{
+				PackageName: required[0].PackageName, Version: required[0].VersionRange,
+			})
+			if err != nil {
+				return nil, err
+			}
+			required = required[1:]
+			out.Dependencies = append(out.Dependencies, &api.Dependency{Type: bundles.TypePackage, Value: string(value)})
+		}
+		out.Properties = append(out.Properties, &api.Property{Type: p.Type, Value: string(p.Value)})
+	}
+	return out, nil
+}
+
+func encodeGVKs(in []bundles.GVK) []*api.GroupVersionKind {
+	out := make([]*api.GroupVersionKind, len(in))
+	for i, gvk := range in {
+		out[i] = &api.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}
+	}
+	return out
+}

@@ -1,0 +1,165 @@
+package index
+
+import (
+	"fmt"
+	"hash/crc32"
+	"os"
+)
+
+// Open maps the index in a file. The file must not be written to any more: a
+// newer index takes its place by renaming. The error wraps [ErrNotIndex] when
+// the file cannot be used, whatever it holds.
+func Open(name string) (*Index, error) {
+	file, err := os.Open(name) //nolint:gosec // the caller says which
+	if err != nil {
+		return nil, fmt.Errorf("opening index: %w", err)
+	}
+	defer file.Close() //nolint:errcheck // nothing was written
+	x, err := openFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("opening index %s: %w", name, err)
+	}
+	return x, nil
+}
+
+func openFile(file *os.File) (*Index, error) {
+	m, err := mapFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return newIndex(m)
+}
+
+// newIndex makes sure that everything that queries rely on holds, so that they
+// cannot fail on a file that somebody has made up.
+func newIndex(m *mapping) (*Index, error) {
+	h, err := decodeHeader(m.bytes)
+	if err != nil {
+		return nil, err
+	}
+	x := &Index{
+		mapping: m, dataEnd: h.dataEnd, stats: h.stats,
+		digest: digestText(h.contentDigest), sourceDigest: digestText(h.sourceDigest),
+	}
+	for id := range sectionCount {
+		if x.tables[id], err = section(m.bytes, h.sections[id], widths[id]); err != nil {
+			return nil, unusable("section %d %s", id, err)
+		}
+	}
+	m.checked = newBitmap(int(blocks(h.dataEnd))) //nolint:gosec // the file is smaller than that
+	if err := x.checkTables(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+func section(file []byte, s span, width int) (table, error) {
+	if s.offset > uint64(len(file)) || s.length > uint64(len(file))-s.offset {
+		return table{}, errOutside
+	}
+	rows := file[s.offset : s.offset+s.length]
+	switch {
+	case len(rows)%width != 0:
+		return table{}, errRagged
+	case crc32.Checksum(rows, castagnoli) != s.sum:
+		return table{}, errChecksum
+	}
+	return table{rows: rows, width: width}, nil
+}
+
+var (
+	errOutside  = fmt.Errorf("lies outside of the file")
+	errRagged   = fmt.Errorf("does not consist of whole rows")
+	errChecksum = fmt.Errorf("is damaged")
+)
+
+// reference is a field of a table that refers to something else.
+type reference struct {
+	from  sectionID
+	field int
+}
+
+// What refers to names, to the data, to a row and to several rows.
+var (
+	nameFields = []reference{
+		{sectionPackages, packageName}, {sectionChannels, channelName}, {sectionEntries, entryName},
+		{sectionBundles, bundleName}, {sectionAPIs, apiGroup}, {sectionAPIs, apiVersion}, {sectionAPIs, apiKind},
+		{sectionReplaced, replacedName}, {sectionCustom, customSchema}, {sectionCustom, customPackage},
+		{sectionSources, sourceName},
+	}
+	dataFields = []reference{
+		{sectionPackages, packageListed}, {sectionPackages, packageReply}, {sectionPackages, packageSummary},
+		{sectionEntries, entryMessage}, {sectionBundles, bundleShared}, {sectionParts, 0},
+	}
+	rowFields = map[reference]sectionID{
+		{sectionChannels, channelPackage}: sectionPackages, {sectionChannels, channelHead}: sectionEntries,
+		{sectionEntries, entryChannel}: sectionChannels, {sectionEntries, entryBundle}: sectionBundles,
+		{sectionListed, 0}: sectionEntries, {sectionPostings, 0}: sectionEntries,
+	}
+	optionalRowFields = map[reference]sectionID{
+		{sectionPackages, packageDefaultChannel}: sectionChannels, {sectionAPIs, apiDefault}: sectionEntries,
+	}
+	rangeFields = map[reference]sectionID{
+		{sectionPackages, packageChannels}: sectionChannels, {sectionPackages, packageEntries}: sectionEntries,
+		{sectionPackages, packageBundles}: sectionBundles, {sectionChannels, channelEntries}: sectionEntries,
+		{sectionEntries, entryEdges}: sectionParts, {sectionEntries, entryInnerEdges}: sectionParts,
+		{sectionBundles, bundlePayload}: sectionParts, {sectionAPIs, apiAll}: sectionPostings,
+		{sectionAPIs, apiLatest}: sectionPostings, {sectionReplaced, replacedBy}: sectionPostings,
+		{sectionCustom, customParts}: sectionParts,
+	}
+)
+
+// checkTables makes sure that every reference leads somewhere.
+func (x *Index) checkTables() error {
+	if uint64(x.tables[sectionBlocks].len()) != blocks(x.dataEnd) {
+		return unusable("it has checksums for %d blocks of its data instead of %d", x.tables[sectionBlocks].len(), blocks(x.dataEnd))
+	}
+	for _, f := range nameFields {
+		names := uint64(len(x.tables[sectionStrings].rows))
+		if err := x.checkField(f, func(t table, row uint32) bool { return t.rowsOf(row, f.field).end() <= names }); err != nil {
+			return err
+		}
+	}
+	for _, f := range dataFields {
+		inside := func(t table, row uint32) bool {
+			p := t.place(row, f.field)
+			return p.offset >= headerSize && p.offset <= x.dataEnd && uint64(p.length) <= x.dataEnd-p.offset
+		}
+		if err := x.checkField(f, inside); err != nil {
+			return err
+		}
+	}
+	for f, to := range rowFields {
+		if err := x.checkField(f, func(t table, row uint32) bool { return int(t.u32(row, f.field)) < x.tables[to].len() }); err != nil {
+			return err
+		}
+	}
+	for f, to := range optionalRowFields {
+		leads := func(t table, row uint32) bool {
+			at := t.u32(row, f.field)
+			return at == none || int(at) < x.tables[to].len()
+		}
+		if err := x.checkField(f, leads); err != nil {
+			return err
+		}
+	}
+	for f, to := range rangeFields {
+		count := uint64(x.tables[to].len()) //nolint:gosec // a length is never negative
+		if err := x.checkField(f, func(t table, row uint32) bool { return t.rowsOf(row, f.field).end() <= count }); err != nil {
+			return err
+		}
+	}
+	return x.checkField(reference{sectionEntries, entryUnary}, func(t table, row uint32) bool {
+		return t.u32(row, entryUnary) <= t.place(row, entryMessage).length
+	})
+}
+
+func (x *Index) checkField(f reference, holds func(table, uint32) bool) error {
+	t := x.tables[f.from]
+	for row := range uint32(t.len()) { //nolint:gosec // rows are counted in 32 bits
+		if !holds(t, row) {
+			return unusable("row %d of section %d refers to what is not there", row, f.from)
+		}
+	}
+	return nil
+}

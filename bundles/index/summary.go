@@ -1,0 +1,249 @@
+package index
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/proto/api"
+)
+
+// Summary is what one wants to know of a package before looking closer.
+// Everything about a bundle is about the head of the default channel.
+type Summary struct {
+	Package        string        `json:"-"`
+	DefaultChannel string        `json:"-"`
+	Head           string        `json:"head,omitempty"`
+	Version        string        `json:"version,omitempty"`
+	DisplayName    string        `json:"displayName,omitempty"`
+	Description    string        `json:"description,omitempty"`
+	Provider       string        `json:"provider,omitempty"`
+	Keywords       []string      `json:"keywords,omitempty"`
+	Categories     []string      `json:"categories,omitempty"`
+	APIs           []bundles.GVK `json:"apis,omitempty"`
+	// Channels are the names of all channels, in byte order.
+	Channels []string `json:"-"`
+	// Bundles counts the bundles of all channels, each once.
+	Bundles int `json:"-"`
+	// Deprecation is the message of the package's deprecation; empty for none.
+	Deprecation string `json:"deprecation,omitempty"`
+}
+
+// summary encodes what [Index.Summary] cannot tell from the tables.
+func (e *encoder) summary(p *encodedPackage) ([]byte, error) {
+	s := Summary{Description: e.pkg.Description, Deprecation: e.deprecation(bundles.SchemaPackage, "").GetMessage()}
+	for i := range p.channels {
+		if ch := &p.channels[i]; ch.name == p.defaultChannel {
+			head := ch.entries[ch.head].bundle
+			s.Head, s.Version, s.APIs = head.name, head.version, head.provided
+			s.describe(bytes.Join(head.csv, nil))
+			break
+		}
+	}
+	out, err := encodeJSON(&s)
+	if err != nil {
+		return nil, fmt.Errorf("encoding summary: %w", err)
+	}
+	return out, nil
+}
+
+// describe takes over what a ClusterServiceVersion says for people. One that
+// says it in an unexpected way says nothing.
+func (s *Summary) describe(csv []byte) {
+	var in struct {
+		Metadata struct {
+			Annotations struct {
+				Categories string `json:"categories"`
+			} `json:"annotations"`
+		} `json:"metadata"`
+		Spec struct {
+			DisplayName string          `json:"displayName"`
+			Description string          `json:"description"`
+			Keywords    []string        `json:"keywords"`
+			Provider    bundles.AppLink `json:"provider"`
+		} `json:"spec"`
+	}
+	if json.Unmarshal(csv, &in) != nil {
+		return
+	}
+	s.DisplayName, s.Provider, s.Keywords = in.Spec.DisplayName, in.Spec.Provider.Name, in.Spec.Keywords
+	if s.Description == "" {
+		s.Description = in.Spec.Description
+	}
+	for category := range strings.SplitSeq(in.Metadata.Annotations.Categories, ",") {
+		if category = strings.TrimSpace(category); category != "" {
+			s.Categories = append(s.Categories, category)
+		}
+	}
+}
+
+// Summaries returns the summaries of all packages, by name. It leaves out what
+// is damaged; [Index.Check] tells beforehand.
+func (x *Index) Summaries() iter.Seq[Summary] {
+	return func(yield func(Summary) bool) {
+		for row := range uint32(x.tables[sectionPackages].len()) { //nolint:gosec // rows are counted in 32 bits
+			s, err := x.summary(row)
+			if err == nil && !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// Summary returns the summary of a package.
+func (x *Index) Summary(pkg string) (Summary, error) {
+	row, ok := x.packageRow(pkg)
+	if !ok {
+		return Summary{}, notFound("package %q not found", pkg)
+	}
+	return x.summary(row)
+}
+
+func (x *Index) summary(row uint32) (Summary, error) {
+	packages, channels := x.tables[sectionPackages], x.tables[sectionChannels]
+	message, err := x.message(packages.place(row, packageSummary))
+	if err != nil {
+		return Summary{}, err
+	}
+	var out Summary
+	if err := json.Unmarshal(message.Bytes(), &out); err != nil {
+		return Summary{}, fmt.Errorf("decoding summary: %w", err)
+	}
+	out.Package = strings.Clone(x.name(sectionPackages, row, packageName))
+	out.Bundles = int(packages.rowsOf(row, packageBundles).count)
+	if standard := packages.u32(row, packageDefaultChannel); standard != none {
+		out.DefaultChannel = strings.Clone(x.name(sectionChannels, standard, channelName))
+	}
+	all := packages.rowsOf(row, packageChannels)
+	for i := range all.count {
+		if int(all.first+i) < channels.len() {
+			out.Channels = append(out.Channels, strings.Clone(x.name(sectionChannels, all.first+i, channelName)))
+		}
+	}
+	return out, nil
+}
+
+// Graph is how the bundles of a package follow each other.
+type Graph struct {
+	Package        string
+	DefaultChannel string
+	// Deprecation is the message of the package's deprecation; empty for none.
+	Deprecation string
+	// Channels in byte order of their names.
+	Channels []ChannelGraph
+}
+
+// ChannelGraph is the upgrade graph of one channel.
+type ChannelGraph struct {
+	Name        string
+	Head        string
+	Deprecation string
+	// Entries in byte order of their names.
+	Entries []GraphEntry
+}
+
+// GraphEntry is a bundle in an upgrade graph.
+type GraphEntry struct {
+	Name        string
+	Version     string
+	Replaces    string
+	Skips       []string
+	SkipRange   string
+	Deprecation string
+	// Image is empty for a bundle whose manifests are in the catalog.
+	Image string
+}
+
+// Graph returns the upgrade graph of a package.
+func (x *Index) Graph(pkg string) (*Graph, error) {
+	row, ok := x.packageRow(pkg)
+	if !ok {
+		return nil, notFound("package %q not found", pkg)
+	}
+	reply, err := x.message(x.tables[sectionPackages].place(row, packageReply))
+	if err != nil {
+		return nil, err
+	}
+	var p api.Package
+	if err := proto.Unmarshal(reply.Bytes(), &p); err != nil {
+		return nil, fmt.Errorf("decoding package %q: %w", pkg, err)
+	}
+	out := &Graph{Package: p.GetName(), DefaultChannel: p.GetDefaultChannelName(), Deprecation: p.GetDeprecation().GetMessage()}
+	for _, ch := range p.GetChannels() {
+		channel := ChannelGraph{Name: ch.GetName(), Head: ch.GetCsvName(), Deprecation: ch.GetDeprecation().GetMessage()}
+		if channel.Entries, err = x.graphEntries(pkg, ch.GetName()); err != nil {
+			return nil, err
+		}
+		out.Channels = append(out.Channels, channel)
+	}
+	return out, nil
+}
+
+func (x *Index) graphEntries(pkg, channel string) ([]GraphEntry, error) {
+	row, err := x.channelRow(pkg, channel)
+	if err != nil {
+		return nil, err
+	}
+	entries := x.tables[sectionChannels].rowsOf(row, channelEntries)
+	out := make([]GraphEntry, 0, entries.count)
+	for i := range entries.count {
+		b, err := x.decodeEntry(entries.first + i)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, GraphEntry{
+			Name: b.GetCsvName(), Version: b.GetVersion(), Replaces: b.GetReplaces(), Skips: slices.Clone(b.GetSkips()),
+			SkipRange: b.GetSkipRange(), Deprecation: b.GetDeprecation().GetMessage(), Image: b.GetBundlePath(),
+		})
+	}
+	return out, nil
+}
+
+// decodeEntry decodes an entry without its manifests.
+func (x *Index) decodeEntry(row uint32) (*api.Bundle, error) {
+	message, err := x.entry(row, x.tables[sectionEntries].place(row, entryMessage), false)
+	if err != nil {
+		return nil, err
+	}
+	out := &api.Bundle{}
+	if err := proto.Unmarshal(message.Bytes(), out); err != nil {
+		return nil, fmt.Errorf("decoding entry: %w", err)
+	}
+	return out, nil
+}
+
+// BundlesFrom returns what [Index.Bundles] does, in byte order of package,
+// channel and bundle and always without manifests, for some packages or for all
+// when none are named. It begins after a key that came with an earlier message;
+// an empty one stands for the beginning.
+func (x *Index) BundlesFrom(after string, packages []string) iter.Seq2[string, Message] {
+	return func(yield func(string, Message) bool) {
+		for row := range uint32(x.tables[sectionEntries].len()) { //nolint:gosec // rows are counted in 32 bits
+			pkg, key := x.entryKey(row)
+			if key <= after || len(packages) > 0 && !slices.Contains(packages, pkg) {
+				continue
+			}
+			message, err := x.entry(row, x.tables[sectionEntries].place(row, entryMessage), false)
+			if err != nil || !yield(key, message) {
+				return
+			}
+		}
+	}
+}
+
+// keySeparator cannot be part of a package's name and comes before everything
+// that can.
+const keySeparator = "\x00"
+
+// entryKey returns the package of an entry and a text that orders entries.
+func (x *Index) entryKey(row uint32) (pkg, key string) {
+	channel := x.tables[sectionEntries].u32(row, entryChannel)
+	pkg = x.name(sectionPackages, x.tables[sectionChannels].u32(channel, channelPackage), packageName)
+	return pkg, pkg + keySeparator + x.name(sectionChannels, channel, channelName) + keySeparator + x.name(sectionEntries, row, entryName)
+}

@@ -1,0 +1,455 @@
+package index
+
+import (
+	"bufio"
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/chandlery/chandlery/bundles"
+)
+
+// writer writes the file of an index: the data as packages are added, the
+// sections and the header at the end. Packages come in byte order of their
+// names. The file depends on nothing but what is added.
+type writer struct {
+	data    *blockWriter
+	strings stringTable
+	tables  [sectionCount][]byte
+	stats   Stats
+	digests []byte
+	// apis and replaced collect postings, by what they are searched for.
+	apis     map[bundles.GVK]*providers
+	replaced map[string][]uint32
+	// custom has the places of the objects of each schema and package.
+	custom map[customKey][]place
+	// listed is the order of ListBundles: rows of entries.
+	listed []listedEntry
+}
+
+// customKey is what custom objects are asked for by.
+type customKey struct{ schema, pkg string }
+
+// providers are the entries whose bundle provides one API.
+type providers struct {
+	all []uint32
+	// latest are those among all that are the head of their channel.
+	latest []uint32
+	// standard is the first of latest in a default channel, or none.
+	standard uint32
+}
+
+// listedEntry is what the order of ListBundles depends on.
+type listedEntry struct {
+	channel, pkg, bundle string
+	row                  uint32
+}
+
+func newWriter(out io.WriteSeeker) (*writer, error) {
+	w := &writer{
+		data: &blockWriter{out: bufio.NewWriterSize(out, 256<<10), offset: headerSize}, strings: newStringTable(),
+		apis: make(map[bundles.GVK]*providers), replaced: make(map[string][]uint32),
+		custom: make(map[customKey][]place),
+	}
+	// The header follows when everything else is known; until then the file is
+	// not an index.
+	if _, err := out.Write(make([]byte, headerSize)); err != nil {
+		return nil, fmt.Errorf("writing index: %w", err)
+	}
+	return w, nil
+}
+
+// rows returns how many rows a table has so far.
+func (w *writer) rows(id sectionID) uint32 {
+	return uint32(len(w.tables[id]) / widths[id]) //nolint:gosec // finish checks that rows can be counted
+}
+
+// row appends a row made of numbers of four bytes.
+func (w *writer) row(id sectionID, fields ...uint32) {
+	for _, f := range fields {
+		w.tables[id] = binary.LittleEndian.AppendUint32(w.tables[id], f)
+	}
+}
+
+// addPart writes everything that the catalog says about one package.
+func (w *writer) addPart(p *encodedPart) error {
+	if p.pkg != nil {
+		if err := w.add(p.pkg); err != nil {
+			return err
+		}
+	}
+	for i := range p.custom {
+		if err := w.addCustom(&p.custom[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add writes what a package contributes: the manifests first, then everything
+// that lists are made of, close together.
+func (w *writer) add(p *encodedPackage) error {
+	payloads, err := w.payloads(p.bundles)
+	if err != nil {
+		return err
+	}
+	firstChannel, firstEntry, firstBundle := w.rows(sectionChannels), w.rows(sectionEntries), w.rows(sectionBundles)
+	bundleRows := make(map[*encodedBundle]uint32, len(p.bundles))
+	for i, b := range p.bundles {
+		bundleRows[b] = w.rows(sectionBundles)
+		if err := w.bundle(b, payloads[i]); err != nil {
+			return err
+		}
+	}
+	standard := none
+	for i := range p.channels {
+		ch := &p.channels[i]
+		if ch.name == p.defaultChannel && standard == none {
+			standard = w.rows(sectionChannels)
+		}
+		if err := w.channel(p, ch, bundleRows); err != nil {
+			return err
+		}
+	}
+	var replies []uint32
+	for _, message := range [][]byte{p.listed, p.reply, p.summary} {
+		at, err := w.data.append(message)
+		if err != nil {
+			return err
+		}
+		replies = append(replies, at.fields()...)
+	}
+	w.row(sectionPackages, w.strings.fields(p.name)...)
+	w.row(sectionPackages, standard,
+		firstChannel, w.rows(sectionChannels)-firstChannel,
+		firstEntry, w.rows(sectionEntries)-firstEntry,
+		firstBundle, w.rows(sectionBundles)-firstBundle)
+	w.row(sectionPackages, replies...)
+	w.row(sectionPackages, 0)
+	w.digests = append(w.digests, p.digest[:]...)
+	w.stats.Packages++
+	w.stats.Channels += len(p.channels)
+	w.stats.Bundles += len(p.bundles)
+	return nil
+}
+
+// payloads writes the manifests of a package's bundles and returns where the
+// parts of each lie. What occurs more than once is written once.
+func (w *writer) payloads(all []*encodedBundle) ([][]place, error) {
+	out := make([][]place, len(all))
+	known := make(map[[32]byte]place)
+	for i, b := range all {
+		for _, one := range b.payload {
+			at, err := w.piece(one, known)
+			if err != nil {
+				return nil, err
+			}
+			// What lies side by side is one part.
+			if n := len(out[i]); n > 0 && out[i][n-1].end() == at.offset {
+				out[i][n-1].length += at.length
+				continue
+			}
+			out[i] = append(out[i], at)
+		}
+	}
+	return out, nil
+}
+
+func (w *writer) piece(one piece, known map[[32]byte]place) (place, error) {
+	if one.sum == ([32]byte{}) {
+		return w.data.append(one.bytes)
+	}
+	if at, ok := known[one.sum]; ok {
+		return at, nil
+	}
+	at, err := w.data.append(one.bytes)
+	known[one.sum] = at
+	return at, err
+}
+
+func (w *writer) bundle(b *encodedBundle, payload []place) error {
+	facts, err := w.data.append(b.facts)
+	if err != nil {
+		return err
+	}
+	parts := w.parts(payload)
+	w.row(sectionBundles, w.strings.fields(b.name)...)
+	w.row(sectionBundles, facts.fields()...)
+	w.row(sectionBundles, parts.first, parts.count, truth(b.inline))
+	return nil
+}
+
+func truth(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// parts appends places to the table of parts.
+func (w *writer) parts(places []place) rowRange {
+	first := w.rows(sectionParts)
+	for _, p := range places {
+		w.row(sectionParts, p.fields()...)
+	}
+	return rowRange{first: first, count: uint32(len(places))} //nolint:gosec // see rows
+}
+
+func (w *writer) channel(p *encodedPackage, ch *encodedChannel, bundleRows map[*encodedBundle]uint32) error {
+	first := w.rows(sectionEntries)
+	messages := make([]place, len(ch.entries))
+	for i := range ch.entries {
+		var err error
+		if messages[i], err = w.data.append(ch.entries[i].message); err != nil {
+			return err
+		}
+	}
+	for i := range ch.entries {
+		e, row := &ch.entries[i], w.rows(sectionEntries)
+		edges, err := w.messages(e.edges)
+		if err != nil {
+			return err
+		}
+		inner, err := w.messages(e.innerEdges)
+		if err != nil {
+			return err
+		}
+		w.row(sectionEntries, w.strings.fields(e.bundle.name)...)
+		w.row(sectionEntries, w.rows(sectionChannels), bundleRows[e.bundle])
+		w.row(sectionEntries, messages[i].fields()...)
+		w.row(sectionEntries, uint32(e.unary), edges.first, edges.count, inner.first, inner.count) //nolint:gosec // part of a message
+		w.listed = append(w.listed, listedEntry{channel: ch.name, pkg: p.name, bundle: e.bundle.name, row: row})
+		w.addReplaced(e, row)
+		w.addProvider(e.bundle.provided, row, i == ch.head, ch.name == p.defaultChannel)
+		w.stats.Entries++
+	}
+	w.row(sectionChannels, w.strings.fields(ch.name)...)
+	w.row(sectionChannels, w.rows(sectionPackages), first+uint32(ch.head), first, uint32(len(ch.entries))) //nolint:gosec // see rows
+	return nil
+}
+
+// messages appends messages to the data, each as one part.
+func (w *writer) messages(messages [][]byte) (rowRange, error) {
+	places := make([]place, len(messages))
+	for i, message := range messages {
+		var err error
+		if places[i], err = w.data.append(message); err != nil {
+			return rowRange{}, err
+		}
+	}
+	return w.parts(places), nil
+}
+
+func (w *writer) addReplaced(e *encodedEntry, row uint32) {
+	w.replaced[e.replaces] = append(w.replaced[e.replaces], row)
+	for i, skipped := range e.skips {
+		if skipped != e.replaces && !slices.Contains(e.skips[:i], skipped) {
+			w.replaced[skipped] = append(w.replaced[skipped], row)
+		}
+	}
+}
+
+func (w *writer) addProvider(provided []bundles.GVK, row uint32, isHead, isDefault bool) {
+	for i, gvk := range provided {
+		if slices.Contains(provided[:i], gvk) {
+			continue
+		}
+		p := w.apis[gvk]
+		if p == nil {
+			p = &providers{standard: none}
+			w.apis[gvk] = p
+		}
+		p.all = append(p.all, row)
+		if !isHead {
+			continue
+		}
+		p.latest = append(p.latest, row)
+		if isDefault && p.standard == none {
+			p.standard = row
+		}
+	}
+}
+
+// addCustom writes an object of a schema of the catalog's own.
+func (w *writer) addCustom(c *encodedCustom) error {
+	at, err := w.data.append(c.message)
+	if err != nil {
+		return err
+	}
+	key := customKey{schema: c.schema, pkg: c.pkg}
+	w.custom[key] = append(w.custom[key], at)
+	h := sha256.New()
+	for _, part := range [][]byte{[]byte(c.schema), []byte(c.pkg), c.message} {
+		writeSized(h, part)
+	}
+	w.digests = h.Sum(w.digests)
+	return nil
+}
+
+// addSources records what the index has been made of.
+func (w *writer) addSources(files []SourceFile) {
+	for i := range files {
+		w.row(sectionSources, w.strings.fields(files[i].Name)...)
+		for _, n := range []uint64{uint64(files[i].Size), uint64(files[i].ModTime), files[i].Sum} { //nolint:gosec // bits are kept as they are
+			w.tables[sectionSources] = binary.LittleEndian.AppendUint64(w.tables[sectionSources], n)
+		}
+	}
+}
+
+// finish writes the sections and the header.
+func (w *writer) finish(out io.WriteSeeker, source [32]byte) error {
+	w.searchTables()
+	w.customTable()
+	sums := w.data.finish()
+	h := &header{
+		dataEnd: w.data.offset, contentDigest: sha256.Sum256(w.digests), sourceDigest: source, stats: w.stats,
+	}
+	h.stats.Bytes = int64(w.data.offset - headerSize) //nolint:gosec // bytes that were written
+	w.tables[sectionStrings] = w.strings.text
+	for _, sum := range sums {
+		w.row(sectionBlocks, sum)
+	}
+	offset := w.data.offset
+	for id, rows := range w.tables {
+		if len(rows)/widths[id] > math.MaxUint32-1 {
+			return errTooManyRows
+		}
+		h.sections[id] = span{offset: offset, length: uint64(len(rows)), sum: crc32.Checksum(rows, castagnoli)}
+		offset += uint64(len(rows))
+		if _, err := w.data.out.Write(rows); err != nil {
+			return fmt.Errorf("writing index: %w", err)
+		}
+	}
+	h.size = offset
+	if err := w.data.out.Flush(); err != nil {
+		return fmt.Errorf("writing index: %w", err)
+	}
+	if _, err := out.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("writing index: %w", err)
+	}
+	if _, err := out.Write(h.encode()); err != nil {
+		return fmt.Errorf("writing index: %w", err)
+	}
+	return nil
+}
+
+// searchTables fills the tables that are searched by something else than names
+// of packages, channels and bundles.
+func (w *writer) searchTables() {
+	slices.SortFunc(w.listed, func(a, b listedEntry) int {
+		return cmp.Or(cmp.Compare(a.channel, b.channel), cmp.Compare(a.pkg, b.pkg), cmp.Compare(a.bundle, b.bundle))
+	})
+	for i := range w.listed {
+		w.row(sectionListed, w.listed[i].row)
+	}
+	for _, gvk := range slices.SortedFunc(maps.Keys(w.apis), compareAPIs) {
+		p := w.apis[gvk]
+		all, latest := w.postings(p.all), w.postings(p.latest)
+		for _, text := range []string{gvk.Group, gvk.Version, gvk.Kind} {
+			w.row(sectionAPIs, w.strings.fields(text)...)
+		}
+		w.row(sectionAPIs, all.first, all.count, latest.first, latest.count, p.standard)
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.replaced)) {
+		by := w.postings(w.replaced[name])
+		w.row(sectionReplaced, w.strings.fields(name)...)
+		w.row(sectionReplaced, by.first, by.count)
+	}
+}
+
+// customTable fills the table of custom objects.
+func (w *writer) customTable() {
+	compare := func(a, b customKey) int { return cmp.Or(cmp.Compare(a.schema, b.schema), cmp.Compare(a.pkg, b.pkg)) }
+	for _, key := range slices.SortedFunc(maps.Keys(w.custom), compare) {
+		parts := w.parts(w.custom[key])
+		w.row(sectionCustom, w.strings.fields(key.schema)...)
+		w.row(sectionCustom, w.strings.fields(key.pkg)...)
+		w.row(sectionCustom, parts.first, parts.count)
+	}
+}
+
+func (w *writer) postings(rows []uint32) rowRange {
+	first := w.rows(sectionPostings)
+	w.row(sectionPostings, rows...)
+	return rowRange{first: first, count: uint32(len(rows))} //nolint:gosec // see rows
+}
+
+func compareAPIs(a, b bundles.GVK) int {
+	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Kind, b.Kind))
+}
+
+// fields returns the numbers that a place has in a row.
+func (p place) fields() []uint32 {
+	return []uint32{uint32(p.offset), uint32(p.offset >> 32), p.length} //nolint:gosec // the low half
+}
+
+// stringTable keeps each name once.
+type stringTable struct {
+	text  []byte
+	known map[string]uint32
+}
+
+func newStringTable() stringTable { return stringTable{known: make(map[string]uint32)} }
+
+// fields returns the numbers that a name has in a row.
+func (t *stringTable) fields(text string) []uint32 {
+	at, known := t.known[text]
+	if !known {
+		at = uint32(len(t.text)) //nolint:gosec // finish checks the length
+		t.text = append(t.text, text...)
+		t.known[text] = at
+	}
+	return []uint32{at, uint32(len(text))} //nolint:gosec // a name
+}
+
+// blockWriter writes the data area and computes the checksums of its blocks.
+type blockWriter struct {
+	out    *bufio.Writer
+	offset uint64
+	sums   []uint32
+	sum    uint32
+	filled int
+}
+
+// append writes some bytes and returns where they are.
+func (w *blockWriter) append(bytes []byte) (place, error) {
+	if len(bytes) > math.MaxUint32 {
+		return place{}, errTooLong
+	}
+	if _, err := w.out.Write(bytes); err != nil {
+		return place{}, fmt.Errorf("writing index: %w", err)
+	}
+	at := place{offset: w.offset, length: uint32(len(bytes))} //nolint:gosec // checked
+	w.offset += uint64(len(bytes))
+	for len(bytes) > 0 {
+		n := min(len(bytes), blockSize-w.filled)
+		w.sum = crc32.Update(w.sum, castagnoli, bytes[:n])
+		w.filled += n
+		bytes = bytes[n:]
+		if w.filled == blockSize {
+			w.sums = append(w.sums, w.sum)
+			w.sum, w.filled = 0, 0
+		}
+	}
+	return at, nil
+}
+
+// finish returns the checksums of all blocks.
+func (w *blockWriter) finish() []uint32 {
+	if w.filled > 0 {
+		w.sums = append(w.sums, w.sum)
+		w.sum, w.filled = 0, 0
+	}
+	return w.sums
+}
+
+var (
+	errTooLong     = fmt.Errorf("a message has more than %d bytes", uint32(math.MaxUint32))
+	errTooManyRows = fmt.Errorf("more than %d rows in a table", uint32(math.MaxUint32-1))
+)
