@@ -33,8 +33,11 @@ func (b *checkedBlob) Read(p []byte) (int, error) {
 	if b.read > b.want.Size {
 		return 0, fmt.Errorf("blob %s %w: more than %d bytes", b.want.Digest, errOverlong, b.want.Size)
 	}
-	if !errors.Is(err, io.EOF) {
-		return n, err //nolint:wrapcheck // readers hand on what they read from
+	switch {
+	case err == nil:
+		return n, nil
+	case !errors.Is(err, io.EOF):
+		return n, fmt.Errorf("blob %s: %w", b.want.Digest, err)
 	}
 	if b.read < b.want.Size {
 		return 0, fmt.Errorf("blob %s %w: after %d of %d bytes", b.want.Digest, errTruncated, b.read, b.want.Size)

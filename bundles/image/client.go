@@ -145,7 +145,7 @@ func (c *Client) within(ctx context.Context, reference string, timeout time.Dura
 	}
 	err = run(ctx, &session{client: c, ref: ref, puller: puller})
 	if err != nil && ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
-		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		err = fail(ReasonUnreachable, "%w: %w", context.Cause(ctx), err)
 	}
 	return describe(reference, err)
 }

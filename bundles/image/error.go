@@ -112,14 +112,11 @@ func describe(reference string, err error) error {
 
 // classify finds the reason of an error that may come from the registry client.
 func classify(err error) Reason {
-	if f, ok := errors.AsType[*failure](err); ok {
-		return f.reason
-	}
 	if isCertificate(err) {
 		return ReasonUntrusted
 	}
-	if errors.Is(err, http.ErrSchemeMismatch) {
-		return ReasonPlainHTTP
+	if f, ok := errors.AsType[*failure](err); ok {
+		return f.reason
 	}
 	if answer, ok := errors.AsType[*transport.Error](err); ok {
 		switch answer.StatusCode {

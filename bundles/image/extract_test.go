@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -43,7 +44,7 @@ type fakeRegistry struct {
 func serve(t *testing.T, start func(*httptest.Server)) *fakeRegistry {
 	t.Helper()
 	r := &fakeRegistry{}
-	inner := registry.New()
+	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	r.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if r.before == nil || !r.before(w, request) {
 			inner.ServeHTTP(w, request)
@@ -523,7 +524,9 @@ func TestSymbolicLinkChain(t *testing.T) {
 
 func TestPlatforms(t *testing.T) {
 	of := func(text string) v1.Image { return build(t, nil, layer(t, entry{name: "configs/c", text: text})) }
-	platform := func(arch string) v1.Descriptor { return v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}} }
+	platform := func(arch string) v1.Descriptor {
+		return v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}}
+	}
 	index := mutate.AppendManifests(empty.Index,
 		mutate.IndexAddendum{Add: of("unknown"), Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "unknown", Architecture: "unknown"}}},
 		mutate.IndexAddendum{Add: of("s390x"), Descriptor: platform("s390x")},
@@ -574,9 +577,9 @@ func TestForgedManifests(t *testing.T) {
 		want     Reason
 		text     string
 	}{
-		"NotJSON":  {reason: "JSON", manifest: "x", want: ReasonInvalid, text: "is not JSON of the expected form"},
-		"Old":      {reason: "the current schema", manifest: map[string]any{"schemaVersion": 1}, want: ReasonInvalid, text: "schema version 1"},
-		"Neither":  {reason: "something in it", manifest: map[string]any{"schemaVersion": 2}, want: ReasonInvalid, text: "neither layers nor manifests"},
+		"NotJSON": {reason: "JSON", manifest: "x", want: ReasonInvalid, text: "is not JSON of the expected form"},
+		"Old":     {reason: "the current schema", manifest: map[string]any{"schemaVersion": 1}, want: ReasonInvalid, text: "schema version 1"},
+		"Neither": {reason: "something in it", manifest: map[string]any{"schemaVersion": 2}, want: ReasonInvalid, text: "neither layers nor manifests"},
 		"Gigantic": {
 			reason:   "nothing is transferred when the claim is too large already",
 			manifest: map[string]any{"schemaVersion": 2, "config": config, "layers": []any{blob(1<<50, string(types.OCILayer))}},

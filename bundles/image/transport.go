@@ -72,7 +72,7 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := g.inner.RoundTrip(request.WithContext(ctx))
 	if err != nil {
 		cancel(nil)
-		return nil, err
+		return nil, g.failed(request, err)
 	}
 	if !isBlob(request) && response.ContentLength > g.maxBytes && request.Method != http.MethodHead {
 		cancel(nil)
@@ -88,6 +88,15 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 		timer: time.AfterFunc(g.stall, func() { cancel(errStalled) }),
 	}
 	return response, nil
+}
+
+// failed recognises a registry that speaks plain HTTP only.
+func (g *guard) failed(request *http.Request, err error) error {
+	record, ok := errors.AsType[tls.RecordHeaderError](err)
+	if ok && string(record.RecordHeader[:]) == "HTTP/" && !g.plainHTTP {
+		return &failure{ReasonPlainHTTP, fmt.Errorf("%w: %s does not speak TLS", errPlainHTTP, request.URL.Host)}
+	}
+	return err
 }
 
 var errPlainHTTP = errors.New("plain HTTP is not allowed")

@@ -1,0 +1,382 @@
+package image
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+func simple(t *testing.T, text string) v1.Image {
+	t.Helper()
+	return build(t, nil, layer(t, entry{name: "configs/c", text: text}))
+}
+
+// secret writes a pull secret for a host.
+func secret(t *testing.T, host string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "secret")
+	auth := base64.StdEncoding.EncodeToString([]byte("user:word"))
+	if err := os.WriteFile(name, []byte(`{"auths":{"`+host+`":{"auth":"`+auth+`"}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func TestResolve(t *testing.T) {
+	r := serve(t, (*httptest.Server).Start)
+	var heads, gets atomic.Int32
+	headers := true
+	r.before = func(w http.ResponseWriter, request *http.Request) bool {
+		if !strings.Contains(request.URL.Path, "/manifests/") {
+			return false
+		}
+		if request.Method == http.MethodHead {
+			heads.Add(1)
+			if !headers {
+				w.WriteHeader(http.StatusOK)
+			}
+			return !headers
+		}
+		if request.Method == http.MethodGet {
+			gets.Add(1)
+		}
+		return false
+	}
+	c := client(t, nil)
+	digestOf := func(img v1.Image) string {
+		d, err := img.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.String()
+	}
+	for _, text := range []string{"1", "2"} {
+		img := simple(t, text)
+		reference := r.push(t, "moves:latest", img)
+		for _, headers = range []bool{true, false} {
+			if got, err := c.Resolve(t.Context(), reference); err != nil || got != digestOf(img) {
+				t.Errorf("with headers %v: got %s, %v, want %s", headers, got, err, digestOf(img))
+			}
+		}
+		headers = true
+	}
+	heads.Store(0)
+	gets.Store(0)
+	digest := digestOf(simple(t, "1"))
+	if got, err := c.Resolve(t.Context(), "nowhere.invalid/a@"+digest); err != nil || got != digest {
+		t.Errorf("a digest is what it is: got %s, %v", got, err)
+	}
+	if _, err := c.Resolve(t.Context(), r.host()+"/moves:latest"); err != nil || heads.Load() != 1 || gets.Load() != 0 {
+		t.Errorf("asking took %d HEAD and %d GET requests: %v", heads.Load(), gets.Load(), err)
+	}
+}
+
+// TestTrouble asks registries that do not do their work, or not for everybody.
+func TestTrouble(t *testing.T) {
+	// fails answers the first requests for some path with a status.
+	fails := func(part string, times int32, status int) func(http.ResponseWriter, *http.Request) bool {
+		var count atomic.Int32
+		return func(w http.ResponseWriter, request *http.Request) bool {
+			if !strings.Contains(request.URL.Path, part) || count.Add(1) > times {
+				return false
+			}
+			w.WriteHeader(status)
+			return true
+		}
+	}
+	// corrupts answers the first requests for blobs with other bytes; of the
+	// right length, or cut off.
+	corrupts := func(times int32, cut bool) func(http.ResponseWriter, *http.Request) bool {
+		var count atomic.Int32
+
+		return func(w http.ResponseWriter, request *http.Request) bool {
+			if !strings.Contains(request.URL.Path, "/blobs/") || request.Method != http.MethodGet || count.Add(1) > times {
+				return false
+			}
+
+			w.Header().Set("Content-Length", "1000")
+			if cut {
+				_, _ = w.Write([]byte("short"))
+				return true
+			}
+			_, _ = w.Write(make([]byte, 1000))
+			return true
+		}
+	}
+	const always = 1 << 20
+	cases := map[string]struct {
+		reason string
+		before func(http.ResponseWriter, *http.Request) bool
+		want   Reason
+		text   string
+	}{
+		"Hiccup":         {reason: "what fails once is tried again", before: fails("/manifests/", 2, http.StatusServiceUnavailable)},
+		"HiccupAtOnce":   {reason: "from the first request on", before: fails("/v2/", 1, http.StatusBadGateway)},
+		"HiccupOfBlobs":  {reason: "to the last", before: fails("/blobs/", 2, http.StatusTooManyRequests)},
+		"CutOnce":        {reason: "a transfer that breaks off", before: corrupts(1, true)},
+		"Down":           {reason: "but not for ever", before: fails("/manifests/", always, http.StatusServiceUnavailable), want: ReasonUnreachable, text: "503"},
+		"NotFound":       {reason: "what is not there", before: fails("/manifests/", always, http.StatusNotFound), want: ReasonNotFound, text: "404"},
+		"NoBlob":         {reason: "or only half", before: fails("/blobs/", always, http.StatusNotFound), want: ReasonNotFound, text: "404"},
+		"Forbidden":      {reason: "who may not", before: fails("/manifests/", always, http.StatusForbidden), want: ReasonUnauthorized, text: "403"},
+		"AlwaysCut":      {reason: "truncated transfers are noticed", before: corrupts(always, true), want: ReasonUnreachable, text: "blob sha256:"},
+		"AlwaysOther":    {reason: "other content is noticed", before: corrupts(always, false), want: ReasonUnreachable, text: "blob sha256:"},
+		"NotARegistry":   {reason: "other servers", before: fails("/v2/", always, http.StatusTeapot), want: ReasonUnreachable, text: "418"},
+		"TooManyAtLarge": {reason: "limits of registries", before: fails("/manifests/", always, http.StatusTooManyRequests), want: ReasonUnreachable, text: "429"},
+	}
+	for what, tc := range cases {
+		t.Run(what, func(t *testing.T) {
+			r := serve(t, (*httptest.Server).Start)
+			reference := r.push(t, "trouble:v1", simple(t, "1"))
+			r.before = tc.before
+			to := newPulled(t)
+			_, err := client(t, nil).Extract(t.Context(), reference, Catalog(), to.dir, to.scratch)
+			if tc.want == "" {
+				if err != nil || to.files(t)["c"] != "1" {
+					t.Errorf("%s: got %v, %v", tc.reason, to.files(t), err)
+				}
+			} else {
+				expect(t, tc.reason, err, reference, tc.want, tc.text)
+			}
+			to.clean(t)
+		})
+	}
+}
+
+// TestWrongBytes serves blobs of the right size with another content, and such
+// that are too long or too short, without saying so.
+func TestWrongBytes(t *testing.T) {
+	for what, tc := range map[string]struct {
+		change func([]byte) []byte
+		text   string
+	}{
+		"Other": {func(b []byte) []byte { b[len(b)-1] ^= 1; return b }, "blob sha256:"},
+		"Short": {func(b []byte) []byte { return b[:len(b)-1] }, "blob sha256:"},
+		"Long":  {func(b []byte) []byte { return append(b, 'x') }, "blob sha256:"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := serve(t, (*httptest.Server).Start)
+			img := simple(t, "1")
+			reference := r.push(t, "wrong:v1", img)
+			data := layer(t, entry{name: "configs/c", text: "1"})
+			layers, err := img.Layers()
+			if err != nil {
+				t.Fatal(err)
+			}
+			digest, err := layers[0].Digest()
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.before = func(w http.ResponseWriter, request *http.Request) bool {
+				if !strings.HasSuffix(request.URL.Path, "/blobs/"+digest.String()) {
+					return false
+				}
+				// Chunked: the length is not known beforehand.
+				w.(http.Flusher).Flush()
+				_, _ = w.Write(tc.change(append([]byte(nil), data...)))
+				return true
+			}
+			to := newPulled(t)
+			_, err = client(t, nil).Extract(t.Context(), reference, Catalog(), to.dir, to.scratch)
+			expect(t, "the content is checked", err, reference, ReasonUnreachable, tc.text)
+			if len(to.files(t)) > 0 {
+				t.Errorf("content that is not what it should be was unpacked: %v", to.files(t))
+			}
+			to.clean(t)
+		})
+	}
+}
+
+// TestStall pulls from a registry that stops in the middle.
+func TestStall(t *testing.T) {
+	r := serve(t, (*httptest.Server).Start)
+	reference := r.push(t, "stall:v1", simple(t, "1"))
+	r.before = func(w http.ResponseWriter, request *http.Request) bool {
+		if !strings.Contains(request.URL.Path, "/blobs/") {
+			return false
+		}
+		w.(http.Flusher).Flush()
+		<-request.Context().Done()
+		return true
+	}
+	c := client(t, func(o *Options) { o.Attempts = 2 })
+	c.stall = 20 * time.Millisecond
+	to := newPulled(t)
+	_, err := c.Extract(t.Context(), reference, Catalog(), to.dir, to.scratch)
+	expect(t, "a registry must go on", err, reference, ReasonUnreachable, "stopped sending")
+}
+
+func TestTimeout(t *testing.T) {
+	r := serve(t, (*httptest.Server).Start)
+	r.before = func(_ http.ResponseWriter, request *http.Request) bool {
+		<-request.Context().Done()
+		return true
+	}
+	c := client(t, func(o *Options) { o.ResolveTimeout = 20 * time.Millisecond })
+	_, err := c.Resolve(t.Context(), r.host()+"/a:v1")
+	expect(t, "the limit is named", err, r.host()+"/a:v1", ReasonUnreachable, "took longer than 20ms")
+}
+
+// TestBasicAuthentication wants a user and a password.
+func TestBasicAuthentication(t *testing.T) {
+	r := serve(t, (*httptest.Server).Start)
+	reference := r.push(t, "team/catalog:v1", simple(t, "1"))
+	r.before = func(w http.ResponseWriter, request *http.Request) bool {
+		if user, word, ok := request.BasicAuth(); ok && user == "user" && word == "word" {
+			return false
+		}
+		w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	}
+	extract := func(keychain authn.Keychain) error {
+		to := newPulled(t)
+		_, err := client(t, func(o *Options) { o.Keychain = keychain }).
+			Extract(t.Context(), reference, Catalog(), to.dir, to.scratch)
+		return err
+	}
+	expect(t, "without credentials", extract(nil), reference, ReasonUnauthorized, "401")
+	expect(t, "with those of another", extract(PullSecrets(secret(t, "other.example"))), reference, ReasonUnauthorized, "401")
+	expect(t, "without a file", extract(PullSecrets("/none")), reference, ReasonCredentials, `pull secret "/none": there is no such file`)
+	if err := extract(PullSecrets(secret(t, r.host()))); err != nil {
+		t.Errorf("with credentials: %v", err)
+	}
+	if err := extract(Keychains(PullSecrets(secret(t, "other.example")), PullSecrets(secret(t, r.host()+"/team")))); err != nil {
+		t.Errorf("with credentials for the path: %v", err)
+	}
+}
+
+// TestTokens wants a token that the registry sells for credentials.
+func TestTokens(t *testing.T) {
+	r := serve(t, (*httptest.Server).Start)
+	reference := r.push(t, "catalog:v1", simple(t, "1"))
+	r.before = func(w http.ResponseWriter, request *http.Request) bool {
+		if request.URL.Path == "/token" {
+			if user, word, _ := request.BasicAuth(); user != "user" || word != "word" {
+				w.WriteHeader(http.StatusUnauthorized)
+				return true
+			}
+			_ = json.NewEncoder(w).Encode(map[string]string{"token": "abc"})
+			return true
+		}
+		if request.Header.Get("Authorization") == "Bearer abc" {
+			return false
+		}
+		w.Header().Set("WWW-Authenticate", `Bearer realm="`+r.URL+`/token",service="s"`)
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	}
+	if _, err := client(t, nil).Resolve(t.Context(), reference); ReasonOf(err) != ReasonUnauthorized {
+		t.Errorf("without credentials: %v", err)
+	}
+	c := client(t, func(o *Options) { o.Keychain = PullSecrets(secret(t, r.host())) })
+	if _, err := c.Resolve(t.Context(), reference); err != nil {
+		t.Errorf("with credentials: %v", err)
+	}
+}
+
+func TestTLS(t *testing.T) {
+	r := serve(t, (*httptest.Server).StartTLS)
+	r.Config.ErrorLog = nil
+	reference := r.host() + "/catalog:v1"
+	push(t, r, reference)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.Certificate().Raw})
+	resolve := func(change func(*Options)) error {
+		_, err := client(t, func(o *Options) {
+			o.PlainHTTP = false
+			change(o)
+		}).Resolve(t.Context(), reference)
+		return err
+	}
+	expect(t, "an unknown authority", resolve(func(*Options) {}), reference, ReasonUntrusted, "certificate")
+	if err := resolve(func(o *Options) { o.RootCAs = [][]byte{ca} }); err != nil {
+		t.Errorf("a known authority: %v", err)
+	}
+	if err := resolve(func(o *Options) { o.SkipTLSVerify = true }); err != nil {
+		t.Errorf("any authority: %v", err)
+	}
+	if _, err := New(Options{RootCAs: [][]byte{[]byte("x")}}); err == nil {
+		t.Error("what is no certificate is accepted")
+	}
+}
+
+func push(t *testing.T, r *fakeRegistry, reference string) {
+	t.Helper()
+	ref, err := client(t, nil).parse(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(ref, simple(t, "1"), remote.WithTransport(r.Client().Transport)); err != nil {
+		t.Fatal(err)
+	}
+	r.Client().CloseIdleConnections()
+}
+
+// TestPlainHTTP must be allowed, even where the client library would fall back
+// to it, and even when a registry sends the client there.
+func TestPlainHTTP(t *testing.T) {
+	r := serve(t, (*httptest.Server).Start)
+	reference := r.push(t, "catalog:v1", simple(t, "1"))
+	c := client(t, func(o *Options) { o.PlainHTTP = false })
+	_, err := c.Resolve(t.Context(), reference)
+	expect(t, "plain HTTP", err, reference, ReasonPlainHTTP, "HTTP")
+
+	secure := serve(t, (*httptest.Server).StartTLS)
+	secure.before = func(w http.ResponseWriter, request *http.Request) bool {
+		http.Redirect(w, request, r.URL+request.URL.Path, http.StatusFound)
+		return true
+	}
+	c = client(t, func(o *Options) { o.PlainHTTP, o.SkipTLSVerify = false, true })
+	_, err = c.Resolve(t.Context(), secure.host()+"/catalog:v1")
+	expect(t, "plain HTTP by redirection", err, secure.host()+"/catalog:v1", ReasonPlainHTTP, "plain HTTP is not allowed")
+}
+
+func TestUnreachable(t *testing.T) {
+	r := serve(t, (*httptest.Server).Start)
+	reference := r.host() + "/catalog:v1"
+	r.Close()
+	_, err := client(t, nil).Resolve(t.Context(), reference)
+	expect(t, "nobody there", err, reference, ReasonUnreachable, "refused")
+	_, err = client(t, nil).Resolve(t.Context(), "UPPER/case")
+	expect(t, "no reference", err, "UPPER/case", ReasonReference, "is no reference to an image")
+	if typed, ok := err.(*Error); !ok || typed.MayPass() { //nolint:errorlint // the very type is promised
+		t.Errorf("a bad reference stays bad: %v", err)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for _, platform := range []string{"linux", "/", "a/b/c/d"} {
+		if _, err := New(Options{Platform: platform}); err == nil {
+			t.Errorf("platform %q is accepted", platform)
+		}
+	}
+	if !IsDigest("a.example/b@sha256:"+strings.Repeat("a", 64)) || IsDigest("a.example/b:v1") || IsDigest("@") {
+		t.Error("IsDigest does not tell digests")
+	}
+}
+
+// TestProgress counts bytes, also those that were for nothing.
+func TestProgress(t *testing.T) {
+	r := serve(t, (*httptest.Server).Start)
+	reference := r.push(t, "catalog:v1", simple(t, "1"))
+	var done, total int64
+	c := client(t, func(o *Options) { o.Progress = func(d, t int64) { done, total = d, t } })
+	to := newPulled(t)
+	if _, err := c.Extract(t.Context(), reference, Catalog(), to.dir, to.scratch); err != nil {
+		t.Fatal(err)
+	}
+	if want := int64(len(layer(t, entry{name: "configs/c", text: "1"}))); done != want || total != want {
+		t.Errorf("transferred %d of %d, want %d", done, total, want)
+	}
+}
