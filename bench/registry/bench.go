@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+)
+
+// bench is a run.
+type bench struct {
+	options
+
+	programs programs
+	// dir is where everything goes that is made on the way.
+	dir    string
+	out    io.Writer
+	report *report
+	// index is the index file of the catalog, and indexErr why there is none.
+	index    string
+	indexErr error
+	// recorded are the calls that the floor answers.
+	recorded *recorded
+}
+
+// section is a part of the run.
+type section struct {
+	name string
+	run  func(*bench, context.Context) error
+}
+
+// sections returns the parts in their order.
+func sections() []section {
+	return []section{
+		{"cold", (*bench).coldStarts},
+		{"warm", (*bench).warmStarts},
+		{"size", (*bench).sizes},
+		{"memory", (*bench).memory},
+		{"limit", (*bench).limit},
+		{"unary", (*bench).unary},
+		{"list", (*bench).lists},
+		{"providers", (*bench).providers},
+	}
+}
+
+func sectionNames() []string {
+	var names []string
+	for _, s := range sections() {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// measure runs the sections that are wanted.
+func measure(ctx context.Context, o options, out io.Writer) (*report, error) {
+	b := &bench{options: o, out: out, report: &report{}, dir: o.work}
+	if b.dir == "" {
+		dir, err := os.MkdirTemp("", "chandlery-bench-")
+		if err != nil {
+			return nil, fmt.Errorf("making a directory to work in: %w", err)
+		}
+		b.dir = dir
+		defer os.RemoveAll(dir) //nolint:errcheck // it is in the directory for temporary files
+	}
+	if err := os.MkdirAll(b.dir, 0o755); err != nil {
+		return nil, fmt.Errorf("making a directory to work in: %w", err)
+	}
+	if err := b.prepare(ctx); err != nil {
+		return nil, err
+	}
+	for _, s := range sections() {
+		if !b.only.MatchString(s.name) {
+			continue
+		}
+		b.say("section %s", s.name)
+		if err := s.run(b, ctx); err != nil {
+			return nil, fmt.Errorf("measuring section %s: %w", s.name, err)
+		}
+	}
+	return b.report, nil
+}
+
+// prepare builds the programs and the index.
+func (b *bench) prepare(ctx context.Context) error {
+	built, err := buildPrograms(ctx, b.dir, b.registry, b.out)
+	if err != nil {
+		return err
+	}
+	b.programs = built
+	size, files, err := treeSize(b.catalog)
+	if err != nil {
+		return err
+	}
+	b.report.intro = fmt.Sprintf("%d cores, %s of memory; %s; catalog of %d files, %s.",
+		runtime.NumCPU(), bytesText(totalMemory()), runtime.Version(), files, bytesText(float64(size)))
+	b.index, b.indexErr = b.buildIndex(ctx, b.catalog, "catalog.index")
+	if b.indexErr != nil {
+		b.say("no index file: %v", b.indexErr)
+	}
+	return nil
+}
+
+// buildIndex has the registry build the index file of a catalog.
+func (b *bench) buildIndex(ctx context.Context, catalog, name string) (string, error) {
+	file := filepath.Join(b.dir, name)
+	if err := command(ctx, b.programs.registry, "build", catalog, "-o", file); err != nil {
+		return "", err
+	}
+	return file, nil
+}
+
+// say tells who waits what is being done.
+func (b *bench) say(format string, arguments ...any) {
+	fmt.Fprintf(b.out, "%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, arguments...))
+}
+
+// content returns what is served warm: the index file, else the directory.
+func (b *bench) content() string {
+	if b.indexErr == nil {
+		return b.index
+	}
+	return b.catalog
+}
+
+// pause lets servers come to rest.
+func (b *bench) pause(ctx context.Context) error { return wait(ctx, b.settle) }
+
+// wait returns after a while, or with the error of the context.
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("waiting: %w", context.Cause(ctx))
+	case <-time.After(d):
+		return nil
+	}
+}

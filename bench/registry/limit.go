@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/chandlery/chandlery/bundles/fbc"
+)
+
+const (
+	// limitBytes is what the pods of catalogs ask for today.
+	limitBytes = 50 * mib
+	// limitPatience is how long a start within the limit may take.
+	limitPatience = 3 * time.Minute
+	// limitSlowdown is how much longer a start within the limit may take, beyond
+	// which it counts as slower. It is what the figures scatter by.
+	limitSlowdown = 1.25
+)
+
+// limit measures a cold start and queries within a container's memory limit.
+func (b *bench) limit(ctx context.Context) error {
+	group, err := newGroup(limitBytes)
+	if err != nil {
+		b.say("no memory limit: %v", err)
+		b.report.add("Within "+bytesText(limitBytes), "Not measured: this process may not create a memory control group ("+err.Error()+").",
+			"Server", "Start", "Queries")
+		return nil
+	}
+	defer group.remove() //nolint:errcheck // a group without processes does no harm
+	table := b.report.add("Within "+bytesText(limitBytes), "A cold start from the directory and OLM's queries, in a control group that "+
+		"counts all memory and the pages of files; the files are read from disk each time.",
+		"Server", "Start, unlimited", "Start, limited", "ratio", "Queries, unlimited", "Queries, limited", "ratio")
+	for _, l := range []launch{b.registryLaunch(b.catalog), b.opmLaunch(b.catalog)} {
+		rounds := b.startRounds
+		if l.name == "opm" {
+			rounds = 1
+		}
+		f, err := b.compareLimit(ctx, l, group, rounds)
+		cells := f.cells()
+		if err != nil {
+			b.say("%s within the limit: %v", l.name, err)
+			cells[1] = "does not get there"
+		}
+		table.row(append([]string{l.name}, cells...)...)
+		if l.name != "registry" {
+			continue
+		}
+		ratio := f.limited.over(f.free)
+		if err != nil {
+			ratio = 1e9
+		}
+		b.report.atMost("cold start within "+bytesText(limitBytes)+" over one without a limit", ratio, limitSlowdown, times)
+	}
+	return nil
+}
+
+// limitFigures are the times with and without the limit.
+type limitFigures struct {
+	free, limited, freeQueries, limitedQueries sample
+}
+
+func (f limitFigures) cells() []string {
+	return []string{
+		f.free.text(seconds), f.limited.text(seconds), times(f.limited.over(f.free)),
+		f.freeQueries.text(seconds), f.limitedQueries.text(seconds), times(f.limitedQueries.over(f.freeQueries)),
+	}
+}
+
+func (b *bench) compareLimit(ctx context.Context, l launch, g group, rounds int) (limitFigures, error) {
+	var f limitFigures
+	limited := l
+	limited.patience = limitPatience
+	limited.before = g.enter()
+	for round := range rounds {
+		b.say("%s with and without the limit, round %d", l.name, round+1)
+		if err := b.startAndQuery(ctx, l, &f.free, &f.freeQueries); err != nil {
+			return f, err
+		}
+		if err := b.startAndQuery(ctx, limited, &f.limited, &f.limitedQueries); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+func (b *bench) startAndQuery(ctx context.Context, l launch, start, query *sample) (err error) {
+	if err := evict(b.catalog); err != nil {
+		return err
+	}
+	s, err := b.start(ctx, l)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	began := time.Now()
+	if err := queryAsOLM(ctx, s.address); err != nil {
+		return err
+	}
+	*start, *query = append(*start, s.wall), append(*query, time.Since(began).Seconds())
+	return nil
+}
+
+// evict makes the system forget the content of a catalog's files, as far as it
+// can be told to.
+func evict(dir string) error {
+	names, err := fbc.Files(os.DirFS(dir))
+	if err != nil {
+		return fmt.Errorf("listing the catalog: %w", err)
+	}
+	for _, name := range names {
+		if err := evictFile(filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("forgetting the content of %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// group is a control group: the path of its directory.
+type group string
+
+// Where control groups are, in the old layout and in the unified one.
+const (
+	oldGroups     = "/sys/fs/cgroup/memory"
+	unifiedGroups = "/sys/fs/cgroup"
+)
+
+// newGroup makes a group with a limit.
+func newGroup(limit int64) (group, error) {
+	parent, file := oldGroups, "memory.limit_in_bytes"
+	if _, err := os.Stat(filepath.Join(oldGroups, file)); err != nil {
+		parent, file = unifiedGroups, "memory.max"
+	}
+	g := group(filepath.Join(parent, fmt.Sprintf("chandlery-bench-%d", os.Getpid())))
+	if err := os.Mkdir(string(g), 0o755); err != nil {
+		return "", fmt.Errorf("making a control group: %w", err)
+	}
+	limitFile := filepath.Join(string(g), file)
+	if err := os.WriteFile(limitFile, []byte(strconv.FormatInt(limit, 10)), 0o644); err != nil {
+		return "", errors.Join(fmt.Errorf("setting the limit of a control group: %w", err), g.remove())
+	}
+	return g, nil
+}
+
+// enter returns the words in front of a program that start it in the group.
+func (g group) enter() []string {
+	script := `echo $$ > "$0/cgroup.procs" && exec "$@"`
+	return []string{"/bin/sh", "-c", script, string(g)}
+}
+
+// remove removes a group whose processes have ended.
+func (g group) remove() error {
+	if !strings.Contains(string(g), "chandlery-bench-") {
+		return nil
+	}
+	return os.Remove(string(g))
+}

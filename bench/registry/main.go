@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/chandlery/chandlery/test/realcatalogs"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := start(ctx, os.Args[1:])
+	stop()
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// start reads the flags, measures, and prints and writes the report.
+func start(ctx context.Context, args []string) error {
+	o, err := parse(args, os.Stderr)
+	if err != nil {
+		return err
+	}
+	if err := o.findPaths(ctx); err != nil {
+		return err
+	}
+	report, err := measure(ctx, o, os.Stderr)
+	if err != nil {
+		return err
+	}
+	text := report.markdown()
+	fmt.Println(text) //nolint:forbidigo // this is what the program is for
+	if o.write == "" {
+		return nil
+	}
+	return insert(o.write, text)
+}
+
+// options are what the flags say.
+type options struct {
+	// catalog and objects are directories; empty for the real catalogs.
+	catalog, objects string
+	// registry is a program to measure instead of one built from this checkout.
+	registry string
+	// work is a directory for catalogs and indexes; empty for one that is
+	// removed at the end.
+	work string
+	// write is a document to put the report into.
+	write string
+	only  *regexp.Regexp
+	quick bool
+	// peerTenfold lets opm serve the catalog ten times as large, too.
+	peerTenfold bool
+	// rounds of starting and of calling, and of what takes opm long.
+	startRounds, callRounds, peerRounds int
+	// span is how long a load lasts, settle how long a server gets to rest.
+	span, settle time.Duration
+	// copies is how often the catalog is in the larger one.
+	copies int
+}
+
+func parse(args []string, output io.Writer) (options, error) {
+	o := options{callRounds: 7, span: time.Second, settle: 3 * time.Second}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(output)
+	flags.StringVar(&o.catalog, "catalog", "", "directory of a catalog; by default the real one with metadata")
+	flags.StringVar(&o.objects, "objects", "", "directory of a catalog whose bundles have no image; by default the real one")
+	flags.StringVar(&o.registry, "registry", "", "program to measure; by default it is built from this checkout")
+	flags.StringVar(&o.work, "work", "", "directory for generated catalogs and indexes, kept for the next run; by default a temporary one")
+	flags.StringVar(&o.write, "write", "", "document to put the report into, between its markers")
+	flags.IntVar(&o.startRounds, "start-rounds", 5, "rounds of starting the registry")
+	flags.IntVar(&o.peerRounds, "peer-rounds", 3, "rounds of what takes opm many seconds")
+	flags.IntVar(&o.copies, "copies", 10, "how many times as large the larger catalog is")
+	flags.BoolVar(&o.peerTenfold, "peer-tenfold", false, "let opm serve the larger catalog too; takes minutes and gigabytes")
+	flags.BoolVar(&o.quick, "quick", false, "one short round of everything, to see that it works")
+	only := flags.String("only", "", "regular expression for the sections to measure: "+strings.Join(sectionNames(), ", "))
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q: there are only flags", flags.Arg(0))
+	}
+	pattern, err := regexp.Compile(*only)
+	if err != nil {
+		return o, fmt.Errorf("reading --only: %w", err)
+	}
+	o.only = pattern
+	if o.quick {
+		o.startRounds, o.callRounds, o.peerRounds, o.copies = 1, 1, 1, 2
+		o.span, o.settle = 50*time.Millisecond, 10*time.Millisecond
+	}
+	return o, nil
+}
+
+// findPaths fills in the real catalogs where none is named, and makes the
+// paths absolute: the servers run in a directory of their own.
+func (o *options) findPaths(ctx context.Context) error {
+	for name, dir := range map[string]*string{realcatalogs.Metadata: &o.catalog, realcatalogs.Objects: &o.objects} {
+		if *dir != "" {
+			continue
+		}
+		found, err := realcatalogs.Find(ctx, name)
+		if err != nil {
+			return fmt.Errorf("finding the catalogs to measure with (--catalog and --objects name others): %w", err)
+		}
+		*dir = found
+	}
+	for _, path := range []*string{&o.catalog, &o.objects, &o.registry, &o.work} {
+		if *path == "" {
+			continue
+		}
+		absolute, err := filepath.Abs(*path)
+		if err != nil {
+			return fmt.Errorf("resolving %s: %w", *path, err)
+		}
+		*path = absolute
+	}
+	return nil
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+
+	"github.com/chandlery/chandlery/proto/api"
+)
+
+const mib = 1 << 20
+
+// Targets for the memory that belongs to the registry alone.
+const (
+	restTarget  = 15 * mib
+	queryTarget = 30 * mib
+)
+
+// memoryCase is a server whose memory is looked at.
+type memoryCase struct {
+	name   string
+	launch launch
+	// judged says that the targets hold for it.
+	judged bool
+}
+
+// memory measures memory at rest, while starting and under load.
+func (b *bench) memory(ctx context.Context) error {
+	table := b.report.add("Memory", "Private memory belongs to the process alone (RssAnon), mapped are pages of files (RssFile), "+
+		"which the system takes back when it needs them; the peak counts both (VmHWM). Queries are those of two catalog-operators "+
+		"(ListBundles, with a GetPackage for each package meanwhile) and of two packageservers "+
+		"(every GetPackage and GetBundleForChannel of the catalog at once).",
+		"Server", "Content", "Starting: private", "peak", "At rest: private", "mapped", "proportional", "Queries: private", "mapped", "peak")
+	cases, err := b.memoryCases(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range cases {
+		b.say("memory of %s, %s", c.launch.name, c.name)
+		f, err := b.memoryOf(ctx, c.launch)
+		if err != nil {
+			b.say("%v", err)
+			table.row(c.launch.name, c.name, firstLine([]byte(err.Error())))
+			continue
+		}
+		table.row(c.launch.name, c.name, bytesText(f.start.private), bytesText(f.start.peak),
+			bytesText(f.rest.private), bytesText(f.rest.mapped), bytesText(f.rest.proportional),
+			bytesText(f.busy.private), bytesText(f.busy.mapped), bytesText(f.busy.peak))
+		if c.judged {
+			b.report.atMost("private memory at rest, "+c.name, f.rest.private, restTarget, bytesText)
+			b.report.atMost("private memory under queries, "+c.name, f.busy.private, queryTarget, bytesText)
+			b.report.atMost("private memory while starting, "+c.name, f.start.private, limitBytes, bytesText)
+		}
+	}
+	return nil
+}
+
+func (b *bench) memoryCases(ctx context.Context) ([]memoryCase, error) {
+	large, err := b.multiplied(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cache, err := b.peerCache(ctx)
+	if err != nil {
+		return nil, err
+	}
+	larger := fmt.Sprintf(", %d times the catalog", b.copies)
+	cases := []memoryCase{
+		{"directory", b.registryLaunch(b.catalog), true},
+		{"directory" + larger, b.registryLaunch(large), true},
+	}
+	if b.indexErr == nil {
+		file, err := b.buildIndex(ctx, large, "catalog-large.index")
+		if err != nil {
+			return nil, err
+		}
+		cases = append(cases,
+			memoryCase{"index file", b.registryLaunch(b.index), true},
+			memoryCase{"index file" + larger, b.registryLaunch(file), true})
+	}
+	return append(cases,
+		memoryCase{"directory", b.opmLaunch(b.catalog), false},
+		memoryCase{"directory and pogreb cache", b.opmLaunch(b.catalog, "--cache-dir="+cache), false}), nil
+}
+
+// memoryFigures are about three phases.
+type memoryFigures struct {
+	start, rest, busy usage
+}
+
+func (b *bench) memoryOf(ctx context.Context, l launch) (f memoryFigures, err error) {
+	s, began, err := b.spawn(ctx, l)
+	if err != nil {
+		return f, err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	w := watch(ctx, s.PID())
+	err = s.awaitServing(ctx, began)
+	f.start = w.stop()
+	if err != nil {
+		return f, err
+	}
+	if err := b.pause(ctx); err != nil {
+		return f, err
+	}
+	if f.rest, err = memoryOf(s.PID()); err != nil {
+		return f, err
+	}
+	w = watch(ctx, s.PID())
+	err = queryAsOLM(ctx, s.address)
+	f.busy = w.stop()
+	return f, err
+}
+
+// clients is how many of each kind ask at the same time.
+const clients = 2
+
+// queryAsOLM asks what the catalog operator and the package server ask when a
+// catalog has become ready, both of them twice.
+func queryAsOLM(ctx context.Context, address string) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for range clients {
+		group.Go(func() error { return withClient(address, func(c api.RegistryClient) error { return snapshot(ctx, c) }) })
+		group.Go(func() error { return withClient(address, func(c api.RegistryClient) error { return refresh(ctx, c) }) })
+	}
+	return group.Wait()
+}
+
+func withClient(address string, do func(api.RegistryClient) error) error {
+	conn, err := dial(address)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(api.NewRegistryClient(conn)), conn.Close())
+}
+
+// snapshot asks as the catalog operator: for each package when it is met with in
+// the list of bundles for the first time.
+func snapshot(ctx context.Context, client api.RegistryClient) error {
+	seen := map[string]bool{}
+	var failed error
+	bundles, err := client.ListBundles(ctx, &api.ListBundlesRequest{})
+	if err := each(bundles, err, func(m *api.Bundle) {
+		if name := m.GetPackageName(); failed == nil && !seen[name] {
+			seen[name] = true
+			_, failed = client.GetPackage(ctx, &api.GetPackageRequest{Name: name})
+		}
+	}); err != nil || failed != nil {
+		return fmt.Errorf("asking as the catalog operator: %w", errors.Join(err, failed))
+	}
+	return nil
+}
+
+// refresh asks as the package server: for all packages and their channels at
+// once.
+func refresh(ctx context.Context, client api.RegistryClient) error {
+	bundles, err := client.ListBundles(ctx, &api.ListBundlesRequest{})
+	if err := each(bundles, err, func(*api.Bundle) {}); err != nil {
+		return fmt.Errorf("asking as the package server: %w", err)
+	}
+	var names []string
+	packages, err := client.ListPackages(ctx, &api.ListPackageRequest{})
+	if err := each(packages, err, func(p *api.PackageName) { names = append(names, p.GetName()) }); err != nil {
+		return fmt.Errorf("asking as the package server: %w", err)
+	}
+	slices.Sort(names)
+	group, ctx := errgroup.WithContext(ctx)
+	for _, name := range names {
+		group.Go(func() error {
+			p, err := client.GetPackage(ctx, &api.GetPackageRequest{Name: name}, grpc.WaitForReady(true))
+			if err != nil {
+				return fmt.Errorf("asking as the package server: %w", err)
+			}
+			for _, channel := range p.GetChannels() {
+				group.Go(func() error {
+					//nolint:staticcheck // deprecated, and what the package server uses
+					_, err := client.GetBundleForChannel(ctx, &api.GetBundleInChannelRequest{PkgName: name, ChannelName: channel.GetName()})
+					return err
+				})
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// report is what was measured.
+type report struct {
+	intro  string
+	tables []*table
+	// verdicts are about the targets, one each.
+	verdicts []verdict
+}
+
+// verdict says what became of a target.
+type verdict struct {
+	line, target, measured string
+	holds                  bool
+}
+
+// table has a title, a header and rows of as many cells.
+type table struct {
+	title, note string
+	header      []string
+	rows        [][]string
+}
+
+// add begins a table.
+func (r *report) add(title, note string, header ...string) *table {
+	t := &table{title: title, note: note, header: header}
+	r.tables = append(r.tables, t)
+	return t
+}
+
+// row ends a table with another row.
+func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
+
+// atMost judges a figure that must not be larger than a limit.
+func (r *report) atMost(line string, got, limit float64, format func(float64) string) {
+	r.verdicts = append(r.verdicts, verdict{line, "at most " + format(limit), format(got), got <= limit})
+}
+
+// atLeast judges a figure that must not be smaller than a limit.
+func (r *report) atLeast(line string, got, limit float64, format func(float64) string) {
+	r.verdicts = append(r.verdicts, verdict{line, "at least " + format(limit), format(got), got >= limit})
+}
+
+// markdown returns the targets, then the tables.
+func (r *report) markdown() string {
+	var out strings.Builder
+	out.WriteString(r.intro + "\n\n")
+	if len(r.verdicts) > 0 {
+		targets := &table{title: "Targets", header: []string{"What", "Target", "Measured", "Holds"}}
+		for _, v := range r.verdicts {
+			holds := "yes"
+			if !v.holds {
+				holds = "**no**"
+			}
+			targets.row(v.line, v.target, v.measured, holds)
+		}
+		targets.markdown(&out)
+	}
+	for _, t := range r.tables {
+		t.markdown(&out)
+	}
+	return strings.TrimRight(out.String(), "\n")
+}
+
+func (t *table) markdown(out *strings.Builder) {
+	out.WriteString("### " + t.title + "\n\n")
+	if t.note != "" {
+		out.WriteString(t.note + "\n\n")
+	}
+	line := func(cells []string) { out.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
+	line(t.header)
+	out.WriteString(strings.Repeat("|---", len(t.header)) + "|\n")
+	for _, row := range t.rows {
+		line(row)
+	}
+	out.WriteString("\n")
+}
+
+// The report goes between these lines of a document.
+const (
+	beginMarker = "<!-- bench-registry: begin -->"
+	endMarker   = "<!-- bench-registry: end -->"
+)
+
+var errNoMarkers = errors.New("the document has no lines " + beginMarker + " and " + endMarker + " to put the report between")
+
+// insert replaces what a document has between the markers.
+func insert(name, text string) error {
+	old, err := os.ReadFile(name)
+	if err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	before, rest, begins := strings.Cut(string(old), beginMarker)
+	_, after, ends := strings.Cut(rest, endMarker)
+	if !begins || !ends {
+		return fmt.Errorf("writing the report into %s: %w", name, errNoMarkers)
+	}
+	updated := before + beginMarker + "\n\n" + text + "\n\n" + endMarker + after
+	if err := os.WriteFile(name, []byte(updated), 0o644); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return nil
+}

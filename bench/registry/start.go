@@ -1,0 +1,261 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Targets for starting.
+const (
+	coldPeerTarget = 10
+	coldTextTarget = 2
+	// warmTarget is in seconds.
+	warmTarget = 0.050
+)
+
+// starts are the figures of a server's starts.
+type starts struct {
+	wall, cpu sample
+	// peak and private are the largest of any start, in bytes.
+	peak, private float64
+}
+
+// time starts a server and stops it again.
+func (b *bench) time(ctx context.Context, l launch, into *starts) error {
+	s, began, err := b.spawn(ctx, l)
+	if err != nil {
+		return err
+	}
+	w := watch(ctx, s.PID())
+	err = s.awaitServing(ctx, began)
+	most := w.stop()
+	if err = errors.Join(err, s.stop()); err != nil {
+		return fmt.Errorf("starting %s: %w", l.name, err)
+	}
+	into.wall, into.cpu = append(into.wall, s.wall), append(into.cpu, s.cpu)
+	into.peak, into.private = max(into.peak, most.peak), max(into.private, most.private)
+	return nil
+}
+
+// cells show the figures.
+func (s starts) cells() []string { return []string{s.wall.text(seconds), s.cpu.text(seconds)} }
+
+// coldStarts measures starts from a directory alone.
+func (b *bench) coldStarts(ctx context.Context) error {
+	inYAML, err := b.asYAML(ctx)
+	if err != nil {
+		return err
+	}
+	table := b.report.add("Cold start, directory only", "From the start of the process to health SERVING.",
+		"Catalog", "registry", "CPU", "opm", "CPU", "times as fast", "CPU saved")
+	for i, form := range []struct{ name, dir string }{
+		{"JSON", b.catalog}, {"the same as YAML", inYAML}, {"with manifests, JSON", b.objects},
+	} {
+		b.say("cold start, %s", form.name)
+		ours, theirs, err := b.compareCold(ctx, form.dir)
+		if err != nil {
+			return err
+		}
+		ratio := theirs.wall.median() / ours.wall.median()
+		table.row(append(append([]string{form.name}, append(ours.cells(), theirs.cells()...)...),
+			times(ratio), times(theirs.cpu.median()/ours.cpu.median()))...)
+		b.report.atLeast("cold start, "+form.name+": times as fast as opm", ratio, coldPeerTarget, times)
+		if i > 0 {
+			continue
+		}
+		if err := b.compareWithText(ctx, ours); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compareCold starts both servers in turns. The first start of the registry,
+// which warms the files, does not count.
+func (b *bench) compareCold(ctx context.Context, dir string) (ours, theirs starts, err error) {
+	if err := b.time(ctx, b.registryLaunch(dir), &starts{}); err != nil {
+		return ours, theirs, err
+	}
+	for round := range max(b.startRounds, b.peerRounds) {
+		if round < b.startRounds {
+			err = b.time(ctx, b.registryLaunch(dir), &ours)
+		}
+		if err == nil && round < b.peerRounds {
+			err = b.time(ctx, b.opmLaunch(dir), &theirs)
+		}
+		if err != nil {
+			return ours, theirs, err
+		}
+	}
+	return ours, theirs, nil
+}
+
+// compareWithText compares a cold start with reading the text alone.
+func (b *bench) compareWithText(ctx context.Context, ours starts) error {
+	table := b.report.add("The text alone", "Reading the same files and finding their tokens, on all cores; "+
+		"nothing is decoded or kept.", "By", "Time", "CPU", "cold start over it")
+	for i, way := range textWays() {
+		b.say("reading the text: %s", way.name)
+		var wall, cpu sample
+		for round := -1; round < b.startRounds; round++ {
+			took, computed, err := timeText(ctx, b.catalog, way.read)
+			if err != nil {
+				return err
+			}
+			if round >= 0 {
+				wall, cpu = append(wall, took), append(cpu, computed)
+			}
+		}
+		ratio := ours.wall.median() / wall.median()
+		table.row(way.name, wall.text(seconds), cpu.text(seconds), times(ratio))
+		if i == 0 {
+			b.report.atMost("cold start over reading and tokenising the text", ratio, coldTextTarget, times)
+		}
+	}
+	return nil
+}
+
+// peerCache returns a cache directory that opm has filled, in its own form.
+func (b *bench) peerCache(ctx context.Context) (string, error) {
+	return b.fillPeerCache(ctx, b.catalog, "opm-cache", false)
+}
+
+// fillPeerCache lets opm fill a cache directory, once. It takes the form that it
+// finds in the directory; what it takes for the JSON form is an empty folder and
+// a digest that is wrong.
+func (b *bench) fillPeerCache(ctx context.Context, catalog, name string, asJSON bool) (string, error) {
+	dir := filepath.Join(b.dir, name)
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil
+	}
+	b.say("filling %s", name)
+	temporary := dir + ".new"
+	err := os.MkdirAll(temporary, 0o755)
+	if asJSON {
+		err = errors.Join(err, os.MkdirAll(filepath.Join(temporary, "cache"), 0o755),
+			os.WriteFile(filepath.Join(temporary, "digest"), []byte("none"), 0o644))
+	}
+	if err != nil {
+		return "", fmt.Errorf("making a cache for opm: %w", err)
+	}
+	if err := command(ctx, b.programs.opm, "serve", catalog, "--cache-dir="+temporary, "--cache-only",
+		"--cache-enforce-integrity=false", "--termination-log=", "--pprof-addr="); err != nil {
+		return "", err
+	}
+	if err := os.Rename(temporary, dir); err != nil {
+		return "", fmt.Errorf("making a cache for opm: %w", err)
+	}
+	return dir, nil
+}
+
+// warmCase is a way to start with everything prepared.
+type warmCase struct {
+	name   string
+	launch launch
+	rounds int
+	// limit says that the target holds for it.
+	limit bool
+}
+
+// warmStarts measures starts with an index or cache present.
+func (b *bench) warmStarts(ctx context.Context) error {
+	table := b.report.add("Warm start", "Work is the CPU time of all threads until health SERVING.",
+		"Server", "From", "Time", "Work")
+	large, err := b.multiplied(ctx)
+	if err != nil {
+		return err
+	}
+	cases, err := b.warmCases(ctx, large)
+	if err != nil {
+		return err
+	}
+	for _, c := range cases {
+		b.say("warm start, %s, %s", c.launch.name, c.name)
+		var s starts
+		for round := -1; round < c.rounds; round++ {
+			into := &s
+			if round < 0 {
+				into = &starts{} // fills the cache of the registry, and warms the files
+			}
+			if err := b.time(ctx, c.launch, into); err != nil {
+				b.say("%v", err)
+				break
+			}
+		}
+		table.row(append([]string{c.launch.name, c.name}, s.cells()...)...)
+		if c.limit {
+			b.report.atMost("warm start, "+c.name+": work", s.cpu.median(), warmTarget, seconds)
+		}
+	}
+	return nil
+}
+
+func (b *bench) warmCases(ctx context.Context, large string) ([]warmCase, error) {
+	times := fmt.Sprintf("%d times the catalog", b.copies)
+	cases := []warmCase{
+		{"directory and its cache", b.registryLaunch(b.catalog, "--cache-dir="+filepath.Join(b.dir, "cache")), b.startRounds, true},
+		{"directory and its cache, " + times, b.registryLaunch(large, "--cache-dir="+filepath.Join(b.dir, "cache-large")), b.startRounds, true},
+	}
+	if b.indexErr == nil {
+		cases = append(cases, warmCase{"index file", b.registryLaunch(b.index), b.startRounds, true})
+		file, err := b.buildIndex(ctx, large, "catalog-large.index")
+		if err != nil {
+			return nil, err
+		}
+		cases = append(cases, warmCase{"index file, " + times, b.registryLaunch(file), b.startRounds, true})
+	}
+	peers := []struct {
+		name, from, catalog string
+		asJSON              bool
+	}{{"opm-cache", "directory and pogreb cache", b.catalog, false}, {"opm-cache-json", "directory and JSON cache", b.catalog, true}}
+	if b.peerTenfold {
+		peers = append(peers, peers[0])
+		peers[2].name, peers[2].catalog, peers[2].from = "opm-cache-large", large, peers[0].from+", "+times
+	}
+	for _, p := range peers {
+		cache, err := b.fillPeerCache(ctx, p.catalog, p.name, p.asJSON)
+		if err != nil {
+			return nil, err
+		}
+		cases = append(cases, warmCase{p.from, b.opmLaunch(p.catalog, "--cache-dir="+cache), b.peerRounds, false})
+	}
+	return cases, nil
+}
+
+// sizes compares what lies on disk.
+func (b *bench) sizes(ctx context.Context) error {
+	table := b.report.add("Size on disk", "", "What", "Bytes", "over compact JSON")
+	compact, err := compactSize(ctx, b.catalog)
+	if err != nil {
+		return err
+	}
+	text, _, err := treeSize(b.catalog)
+	if err != nil {
+		return err
+	}
+	cache, err := b.peerCache(ctx)
+	if err != nil {
+		return err
+	}
+	theirs, err := diskSize(cache)
+	if err != nil {
+		return err
+	}
+	table.row("catalog as it is", bytesText(float64(text)), times(float64(text)/compact))
+	table.row("catalog as compact JSON", bytesText(compact), "1")
+	table.row("opm's cache (pogreb)", bytesText(theirs), times(theirs/compact))
+	if b.indexErr != nil {
+		return nil
+	}
+	info, err := os.Stat(b.index)
+	if err != nil {
+		return fmt.Errorf("measuring the index: %w", err)
+	}
+	ratio := float64(info.Size()) / compact
+	table.row("index file", bytesText(float64(info.Size())), times(ratio))
+	b.report.atMost("index file over the catalog as compact JSON", ratio, 1, times)
+	return nil
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"time"
+)
+
+// trio are the servers that calls are compared on.
+type trio struct {
+	registry, floor, opm *server
+}
+
+// startTrio starts them, the registry and opm on the same catalog.
+func (b *bench) startTrio(ctx context.Context) (trio, error) {
+	r, err := b.record(ctx)
+	if err != nil {
+		return trio{}, err
+	}
+	cache, err := b.peerCache(ctx)
+	if err != nil {
+		return trio{}, err
+	}
+	var t trio
+	for _, one := range []struct {
+		launch launch
+		target **server
+	}{
+		{b.registryLaunch(b.content()), &t.registry},
+		{b.floorLaunch(r.file), &t.floor},
+		{b.opmLaunch(b.catalog, "--cache-dir="+cache), &t.opm},
+	} {
+		if *one.target, err = b.start(ctx, one.launch); err != nil {
+			return t, errors.Join(err, t.stop())
+		}
+	}
+	return t, nil
+}
+
+func (t trio) stop() error {
+	var all error
+	for _, s := range []*server{t.registry, t.floor, t.opm} {
+		if s != nil {
+			all = errors.Join(all, s.stop())
+		}
+	}
+	return all
+}
+
+// What the issue of this project asks for.
+const (
+	unaryThroughputTarget = 0.9
+	unaryTailTarget       = 1.1
+)
+
+// unary measures calls with one reply.
+func (b *bench) unary(ctx context.Context) (err error) {
+	t, err := b.startTrio(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.stop()) }()
+	table := b.report.add("Unary calls", "Clients count the bytes of the replies and do not decode them. "+
+		"Ratios are to the floor, round by round; eight callers share a connection.",
+		"RPC", "Callers", "registry", "floor", "ratio", "opm", "p50: registry", "floor", "opm", "p99: registry", "floor", "ratio", "opm")
+	for _, method := range []string{getPackage, getBundle, getBundleForChannel} {
+		for _, callers := range []int{1, 8, 32} {
+			b.say("%s, %s", path.Base(method), callersText(callers))
+			f, err := b.compareUnary(ctx, t, method, callers)
+			if err != nil {
+				return fmt.Errorf("measuring %s: %w", method, err)
+			}
+			table.row(append([]string{path.Base(method), fmt.Sprint(callers)}, f.cells()...)...)
+			line := fmt.Sprintf("%s, %s: ", path.Base(method), callersText(callers))
+			b.report.atLeast(line+"throughput over the floor's", f.registry.rates.over(f.floor.rates), unaryThroughputTarget, times)
+			b.report.atMost(line+"p99 over the floor's", f.registry.tails.over(f.floor.tails), unaryTailTarget, times)
+		}
+	}
+	return nil
+}
+
+// experience is what callers experienced of a server, round by round.
+type experience struct {
+	rates, middles, tails sample
+}
+
+func (e *experience) add(o outcome) {
+	e.rates = append(e.rates, o.rate)
+	e.middles = append(e.middles, o.p50)
+	e.tails = append(e.tails, o.p99)
+}
+
+type unaryFigures struct {
+	registry, floor, opm experience
+}
+
+func (f unaryFigures) cells() []string {
+	return []string{
+		f.registry.rates.text(perSecond), f.floor.rates.text(perSecond), times(f.registry.rates.over(f.floor.rates)),
+		f.opm.rates.text(perSecond), seconds(f.registry.middles.median()), seconds(f.floor.middles.median()),
+		seconds(f.opm.middles.median()), f.registry.tails.text(seconds), f.floor.tails.text(seconds),
+		times(f.registry.tails.over(f.floor.tails)), seconds(f.opm.tails.median()),
+	}
+}
+
+// unaryTurn is a server's turn in a round of loads.
+type unaryTurn struct {
+	server *server
+	into   *experience
+	rounds int
+}
+
+// compareUnary loads the servers in turns, after a round that does not count.
+func (b *bench) compareUnary(ctx context.Context, t trio, method string, callers int) (unaryFigures, error) {
+	var f unaryFigures
+	calls := b.recorded.calls[method]
+	turns := []unaryTurn{
+		{t.registry, &f.registry, b.callRounds}, {t.floor, &f.floor, b.callRounds}, {t.opm, &f.opm, b.peerRounds},
+	}
+	for round := -1; round < b.callRounds; round++ {
+		// Who comes first changes from round to round.
+		turns[0], turns[1] = turns[1], turns[0]
+		for _, turn := range turns {
+			if round >= turn.rounds {
+				continue
+			}
+			o, err := load(ctx, turn.server.address, calls, callers, b.spanOf(round))
+			if err != nil {
+				return f, fmt.Errorf("from %s: %w", turn.server.Name(), err)
+			}
+			if round >= 0 {
+				turn.into.add(o)
+			}
+		}
+	}
+	return f, nil
+}
+
+func callersText(n int) string {
+	if n == 1 {
+		return "1 caller"
+	}
+	return fmt.Sprintf("%d callers", n)
+}
+
+// spanOf returns how long a round is: the first one warms up.
+func (b *bench) spanOf(round int) time.Duration {
+	if round < 0 {
+		return b.span / 4
+	}
+	return b.span
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// cpuTime returns the seconds that the threads of a process have computed.
+func cpuTime(pid int) (float64, error) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err != nil || len(threads) == 0 {
+		return math.NaN(), errors.Join(err, ignoreMissing(pid))
+	}
+	total := 0.0
+	for _, name := range threads {
+		text, err := os.ReadFile(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // the thread has ended
+		}
+		if err != nil {
+			return math.NaN(), fmt.Errorf("reading CPU time: %w", err)
+		}
+		fields := strings.Fields(string(text))
+		if len(fields) == 0 {
+			return math.NaN(), fmt.Errorf("reading CPU time: %s is empty", name)
+		}
+		nanoseconds, err := strconv.ParseFloat(fields[0], 64)
+		if err != nil {
+			return math.NaN(), fmt.Errorf("reading CPU time: %w", err)
+		}
+		total += nanoseconds / 1e9
+	}
+	return total, nil
+}
+
+// ignoreMissing tells a process that is gone from a system without /proc, on
+// which there are no figures.
+func ignoreMissing(pid int) error {
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		return nil //nolint:nilerr // a system without it is none to fail on
+	}
+	return fmt.Errorf("reading CPU time: process %d shows none", pid)
+}
+
+// usage is the memory of a process in bytes.
+type usage struct {
+	// peak is the most that was resident at any time, mapped files included.
+	peak float64
+	// private is what belongs to nobody else and to no file.
+	private float64
+	// mapped are pages of files.
+	mapped float64
+	// proportional counts shared pages by the number of those who share them.
+	proportional float64
+}
+
+// memoryOf returns what /proc says about a process.
+func memoryOf(pid int) (usage, error) {
+	status, err := fields(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return usage{}, err
+	}
+	rollup, err := fields(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return usage{}, err
+	}
+	proportional, ok := rollup["Pss"]
+	if !ok {
+		proportional = math.NaN()
+	}
+	return usage{
+		peak: status["VmHWM"], private: status["RssAnon"], mapped: status["RssFile"], proportional: proportional,
+	}, nil
+}
+
+// totalMemory returns how much this machine has.
+func totalMemory() float64 {
+	info, err := fields("/proc/meminfo")
+	if err != nil {
+		return math.NaN()
+	}
+	return info["MemTotal"]
+}
+
+// fields reads lines like "RssAnon:  1234 kB" into bytes.
+func fields(name string) (map[string]float64, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("reading memory: %w", err)
+	}
+	found := map[string]float64{}
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for lines.Scan() {
+		key, rest, _ := strings.Cut(lines.Text(), ":")
+		number, unit, _ := strings.Cut(strings.TrimSpace(rest), " ")
+		if value, err := strconv.ParseFloat(number, 64); err == nil && unit == "kB" {
+			found[key] = value * 1024
+		}
+	}
+	return found, nil
+}
+
+// watcher looks at a process in short intervals and keeps the largest figures.
+type watcher struct {
+	cancel context.CancelFunc
+	done   chan usage
+}
+
+// watchInterval is short against what is watched and long against a look.
+const watchInterval = 5 * time.Millisecond
+
+// watch begins to look at a process.
+func watch(ctx context.Context, pid int) *watcher {
+	ctx, cancel := context.WithCancel(ctx)
+	w := &watcher{cancel: cancel, done: make(chan usage, 1)}
+	go func() {
+		var most usage
+		ticker := time.NewTicker(watchInterval)
+		defer ticker.Stop()
+		for {
+			status, err := fields(fmt.Sprintf("/proc/%d/status", pid))
+			if err == nil {
+				most.private = max(most.private, status["RssAnon"])
+				most.mapped = max(most.mapped, status["RssFile"])
+				most.peak = max(most.peak, status["VmHWM"])
+			}
+			select {
+			case <-ctx.Done():
+				w.done <- most
+				return
+			case <-ticker.C:
+			}
+		}
+	}()
+	return w
+}
+
+// stop ends the watch and returns the largest figures.
+func (w *watcher) stop() usage {
+	w.cancel()
+	return <-w.done
+}

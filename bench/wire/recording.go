@@ -1,0 +1,53 @@
+package wire
+
+import (
+	"bufio"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// Call is a request and what it was answered with, as bytes.
+type Call struct {
+	// Method is the full name, as /api.Registry/GetBundle.
+	Method  string
+	Request []byte
+	// Stream tells a stream of replies from a single one.
+	Stream  bool
+	Replies [][]byte
+}
+
+// Split returns the service and the name of a method.
+func Split(method string) (service, name string) {
+	service, name, _ = strings.Cut(strings.TrimPrefix(method, "/"), "/")
+	return service, name
+}
+
+// Write puts calls into a file.
+func Write(name string, calls []Call) error {
+	file, err := os.Create(name)
+	if err != nil {
+		return fmt.Errorf("writing recording: %w", err)
+	}
+	out := bufio.NewWriter(file)
+	if err := errors.Join(gob.NewEncoder(out).Encode(calls), out.Flush(), file.Close()); err != nil {
+		return fmt.Errorf("writing recording: %w", err)
+	}
+	return nil
+}
+
+// Read returns the calls that were put into a file.
+func Read(name string) ([]Call, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("reading recording: %w", err)
+	}
+	defer file.Close() //nolint:errcheck // nothing was written
+	var calls []Call
+	if err := gob.NewDecoder(bufio.NewReader(file)).Decode(&calls); err != nil {
+		return nil, fmt.Errorf("reading recording: %w", err)
+	}
+	return calls, nil
+}
