@@ -17,8 +17,6 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
-
-	"github.com/chandlery/chandlery/bundles/index"
 )
 
 // calls is what happens around each call: it is bounded, counted, timed, logged
@@ -160,15 +158,12 @@ func clip(err error) error {
 	return status.Error(failed.Code(), strings.ToValidUTF8(text[:end], "\uFFFD")+"... (shortened)")
 }
 
-// sizeOf returns the size of an encoded message.
+// sizeOf returns the size of a message as it is sent. One that is encoded
+// already knows it.
 func sizeOf(message any) int {
 	switch m := message.(type) {
-	case index.Message:
-		size := 0
-		for _, part := range m {
-			size += len(part)
-		}
-		return size
+	case interface{ Len() int }:
+		return m.Len()
 	case proto.Message:
 		return proto.Size(m)
 	default:

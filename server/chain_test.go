@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
-	"github.com/chandlery/chandlery/bundles/index"
 	"github.com/chandlery/chandlery/proto/api"
 )
 
@@ -33,8 +32,13 @@ func around(tb testing.TB, limits Limits, logger *slog.Logger) (*calls, context.
 
 var (
 	unaryInfo = &grpc.UnaryServerInfo{FullMethod: api.Registry_GetPackage_FullMethodName}
-	answered  = any(index.Message{[]byte("one"), []byte("two")})
+	answered  = any(encoded("onetwo"))
 )
+
+// encoded stands for a message that is encoded already.
+type encoded string
+
+func (e encoded) Len() int { return len(e) }
 
 func answer(context.Context, any) (any, error) { return answered, nil }
 

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/cmd/internal/program"
@@ -42,7 +43,20 @@ func newCommand() *cobra.Command {
 		Name: "registry", Short: "Serve file-based operator catalogs over gRPC",
 		EnvPrefix: envPrefix, Version: version, Commit: commit,
 	}
-	return registry.Command(newServeCommand(), newValidateCommand())
+	root := registry.Command(newServeCommand(), newValidateCommand())
+	acceptGlobalFlags(root.PersistentFlags())
+	return root
+}
+
+// acceptGlobalFlags accepts what may stand before the command of opm. Commands
+// to which such a flag means something have it as their own.
+func acceptGlobalFlags(flags *pflag.FlagSet) {
+	for _, name := range []string{"skip-tls", "skip-tls-verify", "use-http"} {
+		flags.Bool(name, false, "for commands that read images")
+		if err := flags.MarkHidden(name); err != nil {
+			panic(err) //nolint:forbidigo // the flag is added a line above
+		}
+	}
 }
 
 // printError writes one line for each thing that is wrong.

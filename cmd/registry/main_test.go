@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,7 +59,7 @@ func TestCommands(t *testing.T) {
 		"Version":     {reason: "the version is printed", args: []string{"version"}, want: "registry devel (commit unknown"},
 		"Valid":       {reason: "the content is counted", args: []string{"validate", dir}, want: "1 packages, 1 channels, 1 bundles, no problems"},
 		"Invalid":     {reason: "each problem on a line", args: []string{"validate", broken}, failed: true, want: "\nregistry: c:6: package \"p\", bundle \"b\": duplicate bundle"},
-		"NoDirectory": {reason: "the usage is shown", args: []string{"serve"}, failed: true, want: "registry: name one directory that holds a catalog: registry serve DIR [flags]; see 'registry serve --help'"},
+		"NoDirectory": {reason: "the usage is shown", args: []string{"serve"}, failed: true, want: "registry: name what to serve: a directory, an index file or an image: registry serve SOURCE [flags]; see 'registry serve --help'"},
 		"UnknownFlag": {reason: "the help is pointed at", args: []string{"serve", "--nope", dir}, failed: true, want: "registry: unknown flag: --nope; see 'registry serve --help'"},
 		"Unknown":     {reason: "unknown commands fail", args: []string{"nope"}, failed: true, want: `unknown command "nope"`},
 		"BadPort":     {reason: "the flag is named", args: []string{"serve", dir, "--port=http"}, failed: true, want: `--port must be a number from 0 to 65535, found "http"`},
@@ -66,6 +67,11 @@ func TestCommands(t *testing.T) {
 		"BadInterval": {reason: "the flag is named", args: []string{"serve", dir, "--reload-interval=-1s"}, failed: true, want: "--reload-interval must not be negative, found -1s"},
 		"BadLevel":    {reason: "the flag is named", args: []string{"serve", dir, "--log-level=loud"}, failed: true, want: "--log-level"},
 		"BadFormat":   {reason: "the flag is named", args: []string{"serve", dir, "--log-format=xml"}, failed: true, want: `--log-format must be text or json, found "xml"`},
+		"BadLimit":    {reason: "the flag is named", args: []string{"serve", dir, "--stall-timeout=-1s"}, failed: true, want: "--stall-timeout must not be negative"},
+		"NoLimit":     {reason: "limits that cannot be off say so", args: []string{"serve", dir, "--handshake-timeout=0"}, failed: true, want: "--handshake-timeout must be greater than 0"},
+		"BadSample":   {reason: "the flag is named", args: []string{"serve", dir, "--access-log-sample=-1"}, failed: true, want: "--access-log-sample must not be negative"},
+		"HalfTLS":     {reason: "a certificate needs a key", args: []string{"serve", dir, "--port=0", "--metrics-address=0", "--pprof-addr=0", "--tls-cert=c"}, failed: true, want: "belong together"},
+		"Units":       {reason: "defaults are shown with their unit", args: []string{"serve", "--help"}, want: "(default 64Ki)"},
 		"Help":        {reason: "variables are named", args: []string{"serve", "--help"}, want: "[$REGISTRY_METRICS_ADDRESS]"},
 		"Completion":  {reason: "shells can complete", args: []string{"completion", "bash"}, want: "bash completion"},
 	}
@@ -118,12 +124,23 @@ func TestServe(t *testing.T) {
 	logs := &logWatch{address: make(chan string, 1)}
 	cmd := newCommand()
 	cmd.SetErr(logs)
-	cmd.SetArgs([]string{"serve", dir, "--log-format=json"})
+	// A port that somebody else has, and flags that opm knows, are no obstacle.
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	cmd.SetArgs([]string{
+		"--skip-tls-verify", "serve", dir, "--log-format=json", "--debug", "--pprof-addr=" + taken.Addr().String(), "--pprof-capture-profiles",
+		"--skip-tls=true", "--use-http", "--cache-dir=" + t.TempDir(), "--cache-enforce-integrity=false",
+	})
 	done := make(chan error, 1)
 	go func() { done <- cmd.ExecuteContext(running) }()
 	var address string
 	select {
 	case address = <-logs.address:
+	case err := <-done:
+		t.Fatalf("the program ended: %v\n%s", err, logs)
 	case <-ctx.Done():
 		t.Fatalf("the program does not say where it serves:\n%s", logs)
 	}
@@ -158,7 +175,7 @@ func TestServe(t *testing.T) {
 func TestTerminationMessage(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "log")
 	serve := func() {
-		_, failed := run(t.Context(), "serve", t.TempDir(), "--port=0", "--host=127.0.0.1", "--metrics-address=0", "--termination-log="+file)
+		_, failed := run(t.Context(), "serve", t.TempDir(), "--port=0", "--host=127.0.0.1", "--pprof-addr=0", "--metrics-address=0", "--termination-log="+file)
 		if !failed {
 			t.Error("an empty directory is served")
 		}

@@ -13,11 +13,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
+	"github.com/chandlery/chandlery/cmd/internal/profiling"
 	"github.com/chandlery/chandlery/cmd/internal/program"
 	"github.com/chandlery/chandlery/server"
-	"github.com/chandlery/chandlery/server/source"
 )
 
 // serveOptions are the flags of "registry serve".
@@ -28,20 +29,27 @@ type serveOptions struct {
 	terminationLog  string
 	shutdownTimeout time.Duration
 	reloadInterval  time.Duration
-	allowEmpty      bool
+	accessLogSample int
+	tls             server.TLS
+	source          sourceFlags
+	limits          limitFlags
+	profiling       profiling.Flags
 	logging         program.Logging
 }
 
 func newServeCommand() *cobra.Command {
 	var o serveOptions
 	cmd := &cobra.Command{
-		Use:   "serve DIR",
-		Short: "Serve the catalog in a directory",
-		Long: "Serve the catalog in a directory, over gRPC without encryption.\n\n" +
-			"Changes of the directory are served as soon as they are complete and free of problems.",
+		Use:   "serve SOURCE",
+		Short: "Serve a catalog over gRPC",
+		Long: "Serve the catalog in a directory, an index file or an image over gRPC.\n\n" +
+			"The port is open at once; until the catalog has been read calls fail with Unavailable\n" +
+			"and health checks say NOT_SERVING. Changes of the source are served as soon as they\n" +
+			"are complete and free of problems.",
 		Example: "  registry serve ./catalog\n" +
+			"  registry serve ./catalog --tls-cert tls.crt --tls-key tls.key\n" +
 			"  grpcurl -plaintext localhost:50051 api.Registry/ListPackages",
-		Args: oneDirectory,
+		Args: oneSource,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := o.run(cmd.Context(), args[0], cmd.ErrOrStderr())
 			o.leaveTerminationMessage(err)
@@ -49,6 +57,18 @@ func newServeCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
+	o.addFlags(flags)
+	o.addTLSFlags(flags)
+	o.source.AddFlags(flags)
+	o.limits.AddFlags(flags)
+	o.profiling.AddFlags(flags)
+	o.logging.AddFlags(flags)
+	o.logging.Complete(cmd)
+	flagenv.Describe(flags, envPrefix)
+	return cmd
+}
+
+func (o *serveOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.host, "host", "", "host name or IP address to serve on; empty for all of this machine")
 	flags.StringVarP(&o.port, "port", "p", "50051", "port to serve gRPC on; 0 for any free one")
 	flags.StringVar(&o.metricsAddress, "metrics-address", ":9090",
@@ -58,14 +78,20 @@ func newServeCommand() *cobra.Command {
 	flags.DurationVar(&o.shutdownTimeout, "shutdown-timeout", server.DefaultShutdownTimeout,
 		"time that calls under way get to finish when stopping")
 	flags.DurationVar(&o.reloadInterval, "reload-interval", 2*time.Second,
-		"time between two looks for changes of the directory; 0 for never")
-	flags.BoolVar(&o.allowEmpty, "allow-empty", false, "serve a directory without any package")
-	o.logging.AddFlags(flags)
-	flagenv.Describe(flags, envPrefix)
-	return cmd
+		"time between two looks for changes of the source; 0 for never")
+	flags.IntVar(&o.accessLogSample, "access-log-sample", 1000,
+		"log one of this many calls that succeed; 0 for none; calls that fail are logged, and all with --log-level=debug")
 }
 
-func (o *serveOptions) run(ctx context.Context, dir string, logs io.Writer) error {
+func (o *serveOptions) addTLSFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.tls.Certificate, "tls-cert", "",
+		"file with the certificate (PEM, with its chain) to encrypt connections with; new content of it is used without a restart")
+	flags.StringVar(&o.tls.Key, "tls-key", "", "file with the key (PEM) of the certificate")
+	flags.StringVar(&o.tls.ClientCA, "tls-client-ca", "",
+		"file with certificates (PEM) of authorities; clients must show a certificate that one of them has signed")
+}
+
+func (o *serveOptions) run(ctx context.Context, argument string, logs io.Writer) error {
 	handler, err := o.logging.Handler(logs)
 	if err != nil {
 		return fmt.Errorf("starting: %w", err)
@@ -74,18 +100,41 @@ func (o *serveOptions) run(ctx context.Context, dir string, logs io.Writer) erro
 	if err := o.check(); err != nil {
 		return err
 	}
-	s, err := server.New(ctx, server.Config{
-		Source:         source.Dir{Path: dir, AllowEmpty: o.allowEmpty},
-		Address:        net.JoinHostPort(o.host, o.port),
-		MetricsAddress: off(o.metricsAddress),
-		ReloadInterval: o.reloadInterval, ShutdownTimeout: o.shutdownTimeout,
-		OnLoaded: debug.FreeOSMemory,
-		Logger:   logger, Version: version, Commit: commit,
-	})
+	profiles := o.profiling.Start(ctx, logger)
+	defer profiles.Stop(context.WithoutCancel(ctx))
+	from, err := o.source.open(argument, logger)
+	if err != nil {
+		return err
+	}
+	if o.source.cacheOnly {
+		return fillCache(ctx, from, logger)
+	}
+	tracing, err := server.StartTracing(ctx, logger, version)
 	if err != nil {
 		return fmt.Errorf("starting: %w", err)
 	}
-	logger.InfoContext(ctx, "Starting", "version", version, "directory", dir)
+	return errors.Join(o.serve(ctx, from, logger, server.Config{
+		Tracing: tracing,
+		OnLoaded: func() {
+			profiles.Started()
+			debug.FreeOSMemory()
+		},
+	}), stopTracing(ctx, tracing))
+}
+
+// serve completes the configuration and runs the server.
+func (o *serveOptions) serve(ctx context.Context, from server.Source, logger *slog.Logger, config server.Config) error {
+	config.Source = from
+	config.Address = net.JoinHostPort(o.host, o.port)
+	config.MetricsAddress = off(o.metricsAddress)
+	config.ReloadInterval, config.ShutdownTimeout = o.reloadInterval, o.shutdownTimeout
+	config.Limits, config.TLS, config.AccessLogSample = o.limits.limits(), o.tls, o.accessLogSample
+	config.Logger, config.Version, config.Commit = logger, version, commit
+	s, err := server.New(ctx, config)
+	if err != nil {
+		return fmt.Errorf("starting: %w", err)
+	}
+	logger.InfoContext(ctx, "Starting", "version", version, "tls", o.tls.Certificate != "")
 	if err := s.Run(ctx); err != nil {
 		return fmt.Errorf("serving: %w", err)
 	}
@@ -93,21 +142,55 @@ func (o *serveOptions) run(ctx context.Context, dir string, logs io.Writer) erro
 	return nil
 }
 
+// fillCache reads the content for what reading it leaves behind.
+func fillCache(ctx context.Context, from server.Source, logger *slog.Logger) error {
+	x, err := from.Load(ctx)
+	if err != nil {
+		return fmt.Errorf("filling the cache: %w", err)
+	}
+	stats := x.Stats()
+	logger.InfoContext(ctx, "Filled the cache", "packages", stats.Packages, "bundles", stats.Bundles)
+	return nil
+}
+
+// stopTracing sends the last traces, for a moment: the collector may be gone.
+func stopTracing(ctx context.Context, tracing *server.Tracing) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	return tracing.Stop(ctx)
+}
+
 var (
-	errBadPort  = errors.New("--port must be a number from 0 to 65535")
-	errNegative = errors.New("must not be negative")
+	errOneSource = errors.New("name what to serve: a directory, an index file or an image")
+	errBadPort   = errors.New("--port must be a number from 0 to 65535")
+	errNegative  = errors.New("must not be negative")
 )
+
+// oneSource accepts exactly one argument.
+func oneSource(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 && args[0] != "" {
+		return nil
+	}
+	return fmt.Errorf("%w: %s; see '%s --help'", errOneSource, cmd.UseLine(), cmd.CommandPath())
+}
 
 // check reports flags whose values are of no use.
 func (o *serveOptions) check() error {
 	if _, err := strconv.ParseUint(o.port, 10, 16); err != nil {
 		return fmt.Errorf("%w, found %q", errBadPort, o.port)
 	}
-	if o.shutdownTimeout < 0 {
-		return fmt.Errorf("--shutdown-timeout %w, found %s", errNegative, o.shutdownTimeout)
+	for name, value := range map[string]time.Duration{
+		"shutdown-timeout": o.shutdownTimeout, "reload-interval": o.reloadInterval,
+	} {
+		if value < 0 {
+			return fmt.Errorf("--%s %w, found %s", name, errNegative, value)
+		}
 	}
-	if o.reloadInterval < 0 {
-		return fmt.Errorf("--reload-interval %w, found %s", errNegative, o.reloadInterval)
+	if o.accessLogSample < 0 {
+		return fmt.Errorf("--access-log-sample %w, found %d", errNegative, o.accessLogSample)
+	}
+	if err := o.limits.limits().Validate(); err != nil {
+		return fmt.Errorf("--%w", err)
 	}
 	return nil
 }

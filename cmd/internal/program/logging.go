@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -22,6 +23,18 @@ func (l *Logging) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&l.format, "log-format", "text", "format of the log: text or json")
 	flags.StringVar(&l.level, "log-level", "info", "least level to log: debug, info, warn or error")
 	flags.BoolVar(&l.debug, "debug", false, "the same as --log-level=debug")
+}
+
+// Complete lets shells complete the values of the flags.
+func (*Logging) Complete(cmd *cobra.Command) {
+	for flag, values := range map[string][]string{
+		"log-format": {"text", "json"}, "log-level": {"debug", "info", "warn", "error"},
+	} {
+		err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+		if err != nil {
+			panic(err) //nolint:forbidigo // the flags have not been added: a mistake of the programmer
+		}
+	}
 }
 
 // ErrBadLogFormat says that --log-format has a value that it cannot have.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -36,8 +37,10 @@ func (p Program) Command(commands ...*cobra.Command) *cobra.Command {
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			return flagenv.Apply(cmd.Flags(), p.EnvPrefix, os.LookupEnv)
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Version: p.about(debug.ReadBuildInfo()),
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())
 	})
@@ -46,14 +49,36 @@ func (p Program) Command(commands ...*cobra.Command) *cobra.Command {
 	return root
 }
 
+// about says in a line what runs. What the linker was not told may be in the
+// build information.
+func (p Program) about(info *debug.BuildInfo, _ bool) string {
+	version, commit := p.Version, p.Commit
+	if info != nil {
+		if version == unversioned && info.Main.Version != "" && info.Main.Version != "(devel)" {
+			version = info.Main.Version
+		}
+		for _, setting := range info.Settings {
+			if setting.Key == "vcs.revision" && commit == uncommitted {
+				commit = setting.Value
+			}
+		}
+	}
+	return fmt.Sprintf("%s %s (commit %s, %s, %s/%s)", p.Name, version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// What programs say of themselves when nobody told the linker.
+const (
+	unversioned = "devel"
+	uncommitted = "unknown"
+)
+
 func (p Program) version() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s (commit %s, %s)\n", p.Name, p.Version, p.Commit, runtime.Version())
-			if err != nil {
+			if _, err := fmt.Fprintln(cmd.OutOrStdout(), p.about(debug.ReadBuildInfo())); err != nil {
 				return fmt.Errorf("printing the version: %w", err)
 			}
 			return nil

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -13,8 +15,6 @@ import (
 
 func TestCommand(t *testing.T) {
 	var port string
-	serve := &cobra.Command{Use: "serve", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return nil }}
-	serve.Flags().StringVar(&port, "port", "1", "port")
 	p := Program{Name: "lamp", Short: "Light the way", EnvPrefix: "LAMP", Version: "v1", Commit: "abc"}
 	for name, tt := range map[string]struct {
 		reason string
@@ -23,12 +23,20 @@ func TestCommand(t *testing.T) {
 		err    string
 	}{
 		"version":      {reason: "the version says what it was built from", args: []string{"version"}, out: "lamp v1 (commit abc, go"},
+		"flag":         {reason: "so it does as a flag", args: []string{"--version"}, out: "lamp v1 (commit abc, go"},
+		"completion":   {reason: "shells complete values", args: []string{"__complete", "serve", "--log-level", ""}, out: "debug\ninfo\nwarn\nerror\n"},
 		"help":         {reason: "without a command there is help", out: "Light the way."},
 		"unknown flag": {reason: "a mistake points to the help", args: []string{"serve", "--prot=2"}, err: "see 'lamp serve --help'"},
 		"environment":  {reason: "a variable sets a flag", args: []string{"serve"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("LAMP_PORT", "50")
+			// A command is run once: it keeps its flags.
+			serve := &cobra.Command{Use: "serve", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return nil }}
+			serve.Flags().StringVar(&port, "port", "1", "port")
+			var logging Logging
+			logging.AddFlags(serve.Flags())
+			logging.Complete(serve)
 			cmd := p.Command(serve)
 			var out bytes.Buffer
 			cmd.SetOut(&out)
@@ -42,6 +50,32 @@ func TestCommand(t *testing.T) {
 			}
 			if name == "environment" && port != "50" {
 				t.Errorf("%s: port is %q", tt.reason, port)
+			}
+		})
+	}
+}
+
+func TestAbout(t *testing.T) {
+	t.Parallel()
+	info := &debug.BuildInfo{
+		Main:     debug.Module{Version: "v1.2.3"},
+		Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "123abc"}},
+	}
+	for name, tt := range map[string]struct {
+		reason  string
+		program Program
+		info    *debug.BuildInfo
+		want    string
+	}{
+		"Linker":    {reason: "the linker knows best", program: Program{Version: "v2", Commit: "def"}, info: info, want: "lamp v2 (commit def, go"},
+		"BuildInfo": {reason: "go install leaves the module's version", program: Program{Version: "devel", Commit: "unknown"}, info: info, want: "lamp v1.2.3 (commit 123abc, go"},
+		"Nothing":   {reason: "without both there is still an answer", program: Program{Version: "devel", Commit: "unknown"}, want: "lamp devel (commit unknown, go"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tt.program.Name = "lamp"
+			if got := tt.program.about(tt.info, true); !strings.HasPrefix(got, tt.want) || !strings.HasSuffix(got, "/"+runtime.GOARCH+")") {
+				t.Errorf("%s: got %q, want %q", tt.reason, got, tt.want)
 			}
 		})
 	}
