@@ -1,9 +1,14 @@
 package bundles
 
 import (
+	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/chandlery/chandlery/bundles/internal/jsontext"
 )
 
 // The property types that have a meaning here. Values of other types only
@@ -48,10 +53,68 @@ type PackageRequired struct {
 	VersionRange string `json:"versionRange"`
 }
 
-// BundleObject is the value of an olm.bundle.object property: one manifest.
-type BundleObject struct {
-	// Data is the manifest as JSON or YAML.
+// BundleObject is the value of an olm.bundle.object property, one manifest, that
+// has been found to be of the right shape, as JSON.
+type BundleObject json.RawMessage
+
+// bundleObject is what a BundleObject consists of.
+type bundleObject struct {
 	Data []byte `json:"data"`
+}
+
+// AppendData appends the manifest, which is JSON or YAML, to a buffer.
+func (o BundleObject) AppendData(buffer []byte) ([]byte, error) {
+	if data, ok := o.plain(); ok {
+		begin := len(buffer)
+		if out, err := base64.StdEncoding.AppendDecode(buffer, data); err == nil {
+			return out, nil
+		}
+		buffer = buffer[:begin]
+	}
+	var value bundleObject
+	if err := json.Unmarshal(o, &value); err != nil {
+		return buffer, fmt.Errorf("decoding value: %w", DescribeJSON(err))
+	}
+	return append(buffer, value.Data...), nil
+}
+
+const (
+	objectPrefix = `{"data":"`
+	objectSuffix = `"}`
+)
+
+// plain returns what looks like the base64 text of a value as it is written
+// mostly. If it can be decoded, that is what it is.
+func (o BundleObject) plain() ([]byte, bool) {
+	data, before := bytes.CutPrefix(o, []byte(objectPrefix))
+	data, behind := bytes.CutSuffix(data, []byte(objectSuffix))
+	// The decoder would pass over line ends, which JSON does not allow.
+	return data, before && behind && bytes.IndexByte(data, '\n') < 0 && bytes.IndexByte(data, '\r') < 0
+}
+
+// check tells what is wrong with the value's shape.
+func (o BundleObject) check() error {
+	if data, ok := o.plain(); ok && isBase64(data) {
+		return nil
+	}
+	_, err := o.AppendData(nil)
+	return err
+}
+
+// isBase64 tells whether a text without line ends can be decoded. It decodes it
+// piece by piece to nowhere.
+func isBase64(text []byte) bool {
+	var ignored [3 << 10]byte
+	const piece = 4 << 10
+	for len(text) > piece {
+		// Only the last piece may be padded.
+		if n, err := base64.StdEncoding.Decode(ignored[:], text[:piece]); err != nil || n < len(ignored) {
+			return false
+		}
+		text = text[piece:]
+	}
+	_, err := base64.StdEncoding.Decode(ignored[:], text)
+	return err == nil
 }
 
 // channelProperty is only checked for its shape.
@@ -60,14 +123,15 @@ type channelProperty struct {
 	Priority    int    `json:"priority"`
 }
 
-// Facts are the properties of a bundle, decoded by type and in their order.
+// Facts are the properties of a bundle by type and in their order. The large
+// ones are not decoded, only known to be of the right shape.
 type Facts struct {
 	Packages         []PackageProperty
 	PackagesRequired []PackageRequired
 	GVKs             []GVK
 	GVKsRequired     []GVK
 	Objects          []BundleObject
-	CSVMetadata      []CSVMetadata
+	CSVMetadata      []RawCSVMetadata
 }
 
 // PropertyError says which property of a bundle cannot be decoded.
@@ -123,34 +187,102 @@ func parseProperties(properties []Property) (*Facts, PropertyErrors) {
 }
 
 func (f *Facts) add(p Property) error {
+	if len(p.Value) == 0 {
+		return errNoValue
+	}
 	switch p.Type {
 	case TypePackage:
-		return appendValue(&f.Packages, p.Value)
+		return appendValue(&f.Packages, p.Value, func(v *PackageProperty) bool {
+			return stringFields(p.Value, packageNames, &v.PackageName, &v.Version, &v.Release)
+		})
 	case TypePackageRequired:
-		return appendValue(&f.PackagesRequired, p.Value)
+		return appendValue(&f.PackagesRequired, p.Value, func(v *PackageRequired) bool {
+			return stringFields(p.Value, requiredNames, &v.PackageName, &v.VersionRange)
+		})
 	case TypeGVK:
-		return appendValue(&f.GVKs, p.Value)
+		return appendGVK(&f.GVKs, p.Value)
 	case TypeGVKRequired:
-		return appendValue(&f.GVKsRequired, p.Value)
+		return appendGVK(&f.GVKsRequired, p.Value)
 	case TypeBundleObject:
-		return appendValue(&f.Objects, p.Value)
+		f.Objects = append(f.Objects, BundleObject(p.Value))
+		return dropLast(&f.Objects, BundleObject(p.Value).check())
 	case TypeCSVMetadata:
-		return appendValue(&f.CSVMetadata, p.Value)
+		f.CSVMetadata = append(f.CSVMetadata, RawCSVMetadata(p.Value))
+		return dropLast(&f.CSVMetadata, checkCSVMetadata(p.Value))
 	case TypeChannel:
-		return appendValue(new([]channelProperty), p.Value)
+		return appendValue(new([]channelProperty), p.Value, func(*channelProperty) bool { return false })
 	default:
-		return appendValue(new([]json.RawMessage), p.Value)
+		return appendValue(new([]json.RawMessage), p.Value, func(*json.RawMessage) bool { return jsontext.Valid(p.Value) })
 	}
 }
 
-func appendValue[T any](to *[]T, raw json.RawMessage) error {
-	var value T
-	if len(raw) == 0 {
-		return errNoValue
+// dropLast removes the last element when there is an error, which it returns.
+func dropLast[T any](from *[]T, err error) error {
+	if err != nil {
+		*from = (*from)[:len(*from)-1]
 	}
-	if err := json.Unmarshal(raw, &value); err != nil {
-		return fmt.Errorf("decoding value: %w", DescribeJSON(err))
+	return err
+}
+
+func appendGVK(to *[]GVK, raw json.RawMessage) error {
+	return appendValue(to, raw, func(v *GVK) bool {
+		return stringFields(raw, gvkNames, &v.Group, &v.Kind, &v.Version)
+	})
+}
+
+var (
+	packageNames  = []string{"packageName", "version", "release"}
+	requiredNames = []string{"packageName", "versionRange"}
+	gvkNames      = []string{"group", "kind", "version"}
+)
+
+// appendValue decodes a value: quickly, if that can be done, and otherwise with
+// encoding/json, which also knows what is wrong.
+func appendValue[T any](to *[]T, raw json.RawMessage, quickly func(*T) bool) error {
+	var value T
+	if !quickly(&value) {
+		value = *new(T)
+		if err := json.Unmarshal(raw, &value); err != nil {
+			return fmt.Errorf("decoding value: %w", DescribeJSON(err))
+		}
 	}
 	*to = append(*to, value)
 	return nil
+}
+
+// stringFields decodes an object all fields of which are strings without
+// escapes, and tells whether it was one.
+func stringFields(text []byte, names []string, to ...*string) bool {
+	i := jsontext.SkipSpace(text, 0)
+	if i >= len(text) || text[i] != '{' || !utf8.Valid(text) {
+		return false
+	}
+	for seen := 0; ; {
+		i = jsontext.SkipSpace(text, i+1)
+		end, value := jsontext.KeyEnd(text, i)
+		if end == jsontext.Broken || value >= len(text) || text[value] != '"' {
+			return false
+		}
+		field := jsontext.Find(names, text[i+1:end-1])
+		if field < 0 || seen&(1<<field) != 0 {
+			return false
+		}
+		seen |= 1 << field
+		if i = jsontext.StringEnd(text, value); i == jsontext.Broken {
+			return false
+		}
+		if inner := text[value+1 : i-1]; bytes.IndexByte(inner, '\\') < 0 {
+			*to[field] = string(inner)
+		} else {
+			return false
+		}
+		i = jsontext.SkipSpace(text, i)
+		switch {
+		case i < len(text) && text[i] == ',':
+		case i < len(text) && text[i] == '}':
+			return jsontext.SkipSpace(text, i+1) == len(text)
+		default:
+			return false
+		}
+	}
 }

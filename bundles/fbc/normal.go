@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/chandlery/chandlery/bundles/internal/jsontext"
 )
 
 // normalizer writes JSON values in the form that [normalize] gives them,
@@ -36,7 +38,7 @@ type member struct {
 // text.
 func (n *normalizer) value(i int) int {
 	if i >= len(n.text) {
-		return broken
+		return jsontext.Broken
 	}
 	begin := i
 	switch n.text[i] {
@@ -47,26 +49,26 @@ func (n *normalizer) value(i int) int {
 	case '[':
 		return n.list(i)
 	case 't':
-		i = scanWord(n.text, i, "true")
+		i = jsontext.WordEnd(n.text, i, "true")
 	case 'f':
-		i = scanWord(n.text, i, "false")
+		i = jsontext.WordEnd(n.text, i, "false")
 	case 'n':
-		i = scanWord(n.text, i, "null")
+		i = jsontext.WordEnd(n.text, i, "null")
 	default:
 		return n.number(i)
 	}
-	if i != broken {
+	if i != jsontext.Broken {
 		n.out = append(n.out, n.text[begin:i]...)
 	}
 	return i
 }
 
 func (n *normalizer) object(i int) int {
-	if n.depth++; n.depth > maxNesting {
-		return broken
+	if n.depth++; n.depth > jsontext.MaxNesting {
+		return jsontext.Broken
 	}
 	n.out = append(n.out, '{')
-	i = skipSpace(n.text, i+1)
+	i = jsontext.SkipSpace(n.text, i+1)
 	if i < len(n.text) && n.text[i] == '}' {
 		n.out = append(n.out, '}')
 		n.depth--
@@ -75,31 +77,31 @@ func (n *normalizer) object(i int) int {
 	first := len(n.members)
 	for inOrder := true; ; {
 		m := member{begin: len(n.out)}
-		if i = n.key(i); i == broken {
-			return broken
+		if i = n.key(i); i == jsontext.Broken {
+			return jsontext.Broken
 		}
 		m.key = len(n.out) - 1
 		inOrder = inOrder && (len(n.members) == first || n.before(n.members[len(n.members)-1], m))
-		if i = n.value(i); i == broken {
-			return broken
+		if i = n.value(i); i == jsontext.Broken {
+			return jsontext.Broken
 		}
 		m.end = len(n.out)
 		n.members = append(n.members, m)
-		i = skipSpace(n.text, i)
+		i = jsontext.SkipSpace(n.text, i)
 		if i >= len(n.text) {
-			return broken
+			return jsontext.Broken
 		}
 		switch n.text[i] {
 		case ',':
 			n.out = append(n.out, ',')
-			i = skipSpace(n.text, i+1)
+			i = jsontext.SkipSpace(n.text, i+1)
 			continue
 		case '}':
 		default:
-			return broken
+			return jsontext.Broken
 		}
 		if !inOrder && !n.sort(n.members[first:]) {
-			return broken
+			return jsontext.Broken
 		}
 		n.out = append(n.out, '}')
 		n.members = n.members[:first]
@@ -110,13 +112,13 @@ func (n *normalizer) object(i int) int {
 
 // key appends a key with its colon and returns where its value begins.
 func (n *normalizer) key(i int) int {
-	end, value := scanKey(n.text, i)
-	if end == broken {
-		return broken
+	end, value := jsontext.KeyEnd(n.text, i)
+	if end == jsontext.Broken {
+		return jsontext.Broken
 	}
 	key := n.text[i:end]
-	if bytes.IndexByte(key, '\\') >= 0 || separatorAt(key) >= 0 {
-		return broken
+	if bytes.IndexByte(key, '\\') >= 0 || jsontext.SeparatorAt(key) >= 0 {
+		return jsontext.Broken
 	}
 	n.out = append(append(n.out, key...), ':')
 	return value
@@ -147,51 +149,35 @@ func (n *normalizer) sort(members []member) bool {
 }
 
 func (n *normalizer) list(i int) int {
-	if n.depth++; n.depth > maxNesting {
-		return broken
+	if n.depth++; n.depth > jsontext.MaxNesting {
+		return jsontext.Broken
 	}
 	n.out = append(n.out, '[')
-	i = skipSpace(n.text, i+1)
+	i = jsontext.SkipSpace(n.text, i+1)
 	if i < len(n.text) && n.text[i] == ']' {
 		n.out = append(n.out, ']')
 		n.depth--
 		return i + 1
 	}
 	for {
-		if i = n.value(i); i == broken {
-			return broken
+		if i = n.value(i); i == jsontext.Broken {
+			return jsontext.Broken
 		}
-		i = skipSpace(n.text, i)
+		i = jsontext.SkipSpace(n.text, i)
 		if i >= len(n.text) {
-			return broken
+			return jsontext.Broken
 		}
 		switch n.text[i] {
 		case ',':
 			n.out = append(n.out, ',')
-			i = skipSpace(n.text, i+1)
+			i = jsontext.SkipSpace(n.text, i+1)
 		case ']':
 			n.out = append(n.out, ']')
 			n.depth--
 			return i + 1
 		default:
-			return broken
+			return jsontext.Broken
 		}
-	}
-}
-
-// separatorAt returns where the first line or paragraph separator, U+2028 or
-// U+2029, is written as it is.
-func separatorAt(text []byte) int {
-	for from := 0; ; {
-		i := bytes.IndexByte(text[from:], 0xe2)
-		if i < 0 {
-			return -1
-		}
-		i += from
-		if i+2 < len(text) && text[i+1] == 0x80 && text[i+2]&^1 == 0xa8 {
-			return i
-		}
-		from = i + 1
 	}
 }
 
@@ -200,9 +186,9 @@ func (n *normalizer) str(i int) int {
 	// Up to from the text is in the output already.
 	from := i
 	for i++; ; {
-		i = plainEnd(n.text, i)
+		i = jsontext.PlainEnd(n.text, i)
 		if i >= len(n.text) {
-			return broken
+			return jsontext.Broken
 		}
 		switch n.text[i] {
 		case '"':
@@ -210,11 +196,11 @@ func (n *normalizer) str(i int) int {
 			return i + 1
 		case '\\':
 		default:
-			return broken
+			return jsontext.Broken
 		}
-		end := scanEscape(n.text, i)
-		if end == broken {
-			return broken
+		end := jsontext.EscapeEnd(n.text, i)
+		if end == jsontext.Broken {
+			return jsontext.Broken
 		}
 		if c := n.text[i+1]; c == 'u' || c == '/' {
 			n.plain(n.text[from:i])
@@ -229,7 +215,7 @@ func (n *normalizer) str(i int) int {
 // be.
 func (n *normalizer) plain(part []byte) {
 	for {
-		at := separatorAt(part)
+		at := jsontext.SeparatorAt(part)
 		if at < 0 {
 			n.out = append(n.out, part...)
 			return
@@ -243,14 +229,14 @@ func (n *normalizer) plain(part []byte) {
 // escape appends what the escape sequence at i, known to be well-formed, stands
 // for and returns its end.
 func (n *normalizer) escape(i int) int {
-	r, ok := hexRune(n.text, i)
+	r, ok := jsontext.HexRune(n.text, i)
 	if !ok {
 		n.out = append(n.out, n.text[i+1])
 		return i + 2
 	}
 	i += 6
 	if utf16.IsSurrogate(r) {
-		second, _ := hexRune(n.text, i)
+		second, _ := jsontext.HexRune(n.text, i)
 		if r = utf16.DecodeRune(r, second); r != utf8.RuneError {
 			i += 6
 		}
@@ -287,18 +273,18 @@ func appendRune(out []byte, r rune) []byte {
 
 // number appends the number at i.
 func (n *normalizer) number(i int) int {
-	end := scanNumber(n.text, i)
-	if end == broken {
-		return broken
+	end := jsontext.NumberEnd(n.text, i)
+	if end == jsontext.Broken {
+		return jsontext.Broken
 	}
 	text := n.text[i:end]
-	if len(text) <= safeDigits && !bytes.ContainsAny(text, ".eE") {
+	if len(text) <= jsontext.SafeDigits && !bytes.ContainsAny(text, ".eE") {
 		n.out = append(n.out, text...)
 		return end
 	}
 	f, err := strconv.ParseFloat(string(text), 64)
 	if err != nil {
-		return broken
+		return jsontext.Broken
 	}
 	n.out = appendFloat(n.out, f)
 	return end

@@ -241,28 +241,30 @@ func decodeBundle(blob json.RawMessage, origin bundles.Origin) (object, error) {
 
 var errNotUTF8 = errors.New("manifest is not UTF-8 text")
 
-// check reports what is wrong with an object beyond its shape.
-func (o object) check() error {
+// check reports what is wrong with an object beyond its shape; it may use the
+// buffer.
+func (o object) check(buffer *[]byte) error {
 	if o.bundle == nil {
 		return nil
 	}
-	return checkManifests(o.bundle.Properties)
+	return checkManifests(o.bundle.Properties, buffer)
 }
 
 // checkManifests makes sure that the inline manifests can be handed to clients
 // as JSON. Values that have the wrong shape are left to validation, which
 // knows how to report them.
-func checkManifests(properties []bundles.Property) error {
+func checkManifests(properties []bundles.Property, buffer *[]byte) error {
 	var errs []error
 	for i := range properties {
 		if properties[i].Type != bundles.TypeBundleObject {
 			continue
 		}
-		var manifest bundles.BundleObject
-		if err := json.Unmarshal(properties[i].Value, &manifest); err != nil {
+		data, err := bundles.BundleObject(properties[i].Value).AppendData((*buffer)[:0])
+		*buffer = data
+		if err != nil {
 			continue
 		}
-		if _, err := ManifestJSON(manifest.Data); err != nil {
+		if _, err := ManifestJSON(data); err != nil {
 			errs = append(errs, fmt.Errorf("properties[%d] of type %q: %w", i, properties[i].Type, err))
 		}
 	}

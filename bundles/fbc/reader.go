@@ -43,8 +43,8 @@ type fileInfo struct {
 
 // workspace is what decoding objects needs room for.
 type workspace struct {
-	text  []byte
-	typed typed
+	text, manifest []byte
+	typed          typed
 }
 
 // Open finds the objects of the catalog below root. Files are read in parallel;
@@ -236,7 +236,7 @@ var errChanged = errors.New("has changed while it was being read")
 func (w *workspace) decode(rec *record, origin bundles.Origin, maxDepth int) (object, error) {
 	if rec.form == formPlain {
 		if o, ok := w.typed.decode(w.text, rec.header, origin); ok {
-			return o, o.check()
+			return o, o.check(&w.manifest)
 		}
 	}
 	fields, err := decodeText(w.text, rec.form == formYAML)
@@ -250,7 +250,7 @@ func (w *workspace) decode(rec *record, origin bundles.Origin, maxDepth int) (ob
 	if err != nil {
 		return object{}, err
 	}
-	return o, o.check()
+	return o, o.check(&w.manifest)
 }
 
 // decodeText decodes the text of one object, as it has been decoded before.

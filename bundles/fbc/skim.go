@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/bundles/internal/jsontext"
 )
 
 // form is how the text of an object is to be read.
@@ -77,7 +78,7 @@ func (s *skimmer) skim(file io.Reader, visit func(record) error) error {
 	if bytes.HasPrefix(s.buffer, byteOrderMark) {
 		s.at = len(byteOrderMark)
 	}
-	if begin := skipSpace(s.buffer, s.at); begin >= len(s.buffer) || begin-s.at >= guessBytes {
+	if begin := jsontext.SkipSpace(s.buffer, s.at); begin >= len(s.buffer) || begin-s.at >= guessBytes {
 		return errPeculiar
 	}
 	for {
@@ -97,7 +98,7 @@ func (s *skimmer) skim(file io.Reader, visit func(record) error) error {
 // next returns the next object, or io.EOF.
 func (s *skimmer) next() (record, error) {
 	for {
-		begin := skipSpace(s.buffer, s.at)
+		begin := jsontext.SkipSpace(s.buffer, s.at)
 		s.line += bytes.Count(s.buffer[s.at:begin], []byte("\n"))
 		s.at = begin
 		if begin < len(s.buffer) {
@@ -105,7 +106,7 @@ func (s *skimmer) next() (record, error) {
 				return record{}, errPeculiar
 			}
 			r, end := s.header(begin)
-			if end != broken {
+			if end != jsontext.Broken {
 				return s.take(r, end)
 			}
 		}
@@ -163,41 +164,41 @@ func (s *skimmer) header(i int) (record, int) {
 		out  record
 		keys [maxPlainKeys][]byte
 		n    int
-		scan = scanner{text: s.buffer, depth: 1, deepest: 1}
+		scan = jsontext.Scanner{Text: s.buffer, Depth: 1, Deepest: 1}
 		text = s.buffer
 	)
-	i = skipSpace(text, i+1)
+	i = jsontext.SkipSpace(text, i+1)
 	if i < len(text) && text[i] == '}' {
 		return out, i + 1
 	}
 	for {
-		end, value := scanKey(text, i)
-		if end == broken {
-			return out, broken
+		end, value := jsontext.KeyEnd(text, i)
+		if end == jsontext.Broken {
+			return out, jsontext.Broken
 		}
 		key := text[i+1 : end-1]
-		if i = scan.value(value); i == broken {
-			return out, broken
+		if i = scan.Value(value); i == jsontext.Broken {
+			return out, jsontext.Broken
 		}
-		if n == maxPlainKeys || !plainASCII(key) || repeated(keys[:n], key) || !s.note(&out.header, key, text[value:i]) {
+		if n == maxPlainKeys || !jsontext.PlainASCII(key) || repeated(keys[:n], key) || !s.note(&out.header, key, text[value:i]) {
 			out.form = formJSON
 		} else {
 			keys[n] = key
 			n++
 		}
-		i = skipSpace(text, i)
+		i = jsontext.SkipSpace(text, i)
 		if i >= len(text) {
-			return out, broken
+			return out, jsontext.Broken
 		}
 		switch text[i] {
 		case ',':
-			i = skipSpace(text, i+1)
+			i = jsontext.SkipSpace(text, i+1)
 			continue
 		case '}':
 		default:
-			return out, broken
+			return out, jsontext.Broken
 		}
-		if scan.deepest >= s.options.MaxDepth {
+		if scan.Deepest >= s.options.MaxDepth {
 			out.form = formJSON
 		}
 		return out, i + 1
@@ -218,10 +219,10 @@ func repeated(keys [][]byte, key []byte) bool {
 // whether that is sure.
 func (s *skimmer) note(head *header, key, value []byte) bool {
 	var to *string
-	switch field := find(customFields, key); field {
-	case unknown:
+	switch field := jsontext.Find(customFields, key); field {
+	case jsontext.Unknown:
 		return true
-	case unsure:
+	case jsontext.Unsure:
 		return false
 	default:
 		to = [...]*string{&head.schema, &head.pkg, &head.name}[field]

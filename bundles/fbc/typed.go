@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/bundles/internal/jsontext"
 )
 
 // typed decodes objects of the known schemas straight from their text. Property
@@ -96,12 +97,12 @@ func (t *typed) icon(i int, icon *bundles.Icon) int {
 			return t.name(i, &icon.MediaType)
 		}
 		end := t.quoted(i)
-		if end == broken {
-			return broken
+		if end == jsontext.Broken {
+			return jsontext.Broken
 		}
 		data, err := base64.StdEncoding.AppendDecode(make([]byte, 0, base64.StdEncoding.DecodedLen(end-i-2)), t.text[i+1:end-1])
 		if err != nil {
-			return broken
+			return jsontext.Broken
 		}
 		icon.Data = data
 		return end
@@ -253,8 +254,8 @@ func (t *typed) custom(head *header, c *bundles.Custom) int {
 	end := t.fields(0, customFields, func(field, i int) int {
 		return t.name(i, [...]*string{&head.schema, &head.pkg, &head.name}[field])
 	})
-	if end == broken || t.value(0) != end {
-		return broken
+	if end == jsontext.Broken || t.value(0) != end {
+		return jsontext.Broken
 	}
 	c.Blob = bytes.Clone(t.out)
 	return end
@@ -265,105 +266,70 @@ func (t *typed) custom(head *header, c *bundles.Custom) int {
 // Other fields are skipped.
 func (t *typed) fields(i int, known []string, visit func(field, i int) int) int {
 	if i >= len(t.text) || t.text[i] != '{' {
-		return broken
+		return jsontext.Broken
 	}
-	i = skipSpace(t.text, i+1)
+	i = jsontext.SkipSpace(t.text, i+1)
 	if i < len(t.text) && t.text[i] == '}' {
 		return i + 1
 	}
 	for seen := 0; ; {
 		begin := i + 1
-		end, value := scanKey(t.text, i)
-		if end == broken {
-			return broken
+		end, value := jsontext.KeyEnd(t.text, i)
+		if end == jsontext.Broken {
+			return jsontext.Broken
 		}
-		switch field := find(known, t.text[begin:end-1]); {
-		case field == unsure, field >= 0 && seen&(1<<field) != 0:
-			return broken
-		case field == unknown:
-			s := scanner{text: t.text}
-			i = s.value(value)
+		switch field := jsontext.Find(known, t.text[begin:end-1]); {
+		case field == jsontext.Unsure, field >= 0 && seen&(1<<field) != 0:
+			return jsontext.Broken
+		case field == jsontext.Unknown:
+			s := jsontext.Scanner{Text: t.text}
+			i = s.Value(value)
 		default:
 			seen |= 1 << field
 			i = visit(field, value)
 		}
-		if i == broken {
-			return broken
+		if i == jsontext.Broken {
+			return jsontext.Broken
 		}
-		i = skipSpace(t.text, i)
+		i = jsontext.SkipSpace(t.text, i)
 		if i >= len(t.text) {
-			return broken
+			return jsontext.Broken
 		}
 		switch t.text[i] {
 		case ',':
-			i = skipSpace(t.text, i+1)
+			i = jsontext.SkipSpace(t.text, i+1)
 		case '}':
 			return i + 1
 		default:
-			return broken
+			return jsontext.Broken
 		}
 	}
-}
-
-const (
-	unknown = -1
-	// unsure is a key that encoding/json may take for a known one.
-	unsure = -2
-)
-
-// find returns the place of a key in known.
-func find(known []string, key []byte) int {
-	for i := range known {
-		if known[i] == string(key) {
-			return i
-		}
-	}
-	if !plainASCII(key) {
-		return unsure
-	}
-	for i := range known {
-		if bytes.EqualFold(key, []byte(known[i])) {
-			return unsure
-		}
-	}
-	return unknown
-}
-
-// plainASCII tells whether a string consists of ASCII characters none of which
-// is escaped.
-func plainASCII(text []byte) bool {
-	for _, c := range text {
-		if c >= 0x80 || c == '\\' {
-			return false
-		}
-	}
-	return true
 }
 
 // elements calls visit with each element of the list at i.
 func (t *typed) elements(i int, visit func(i int) int) int {
 	if i >= len(t.text) || t.text[i] != '[' {
-		return broken
+		return jsontext.Broken
 	}
-	i = skipSpace(t.text, i+1)
+	i = jsontext.SkipSpace(t.text, i+1)
 	if i < len(t.text) && t.text[i] == ']' {
 		return i + 1
 	}
 	for {
-		if i = visit(i); i == broken {
-			return broken
+		if i = visit(i); i == jsontext.Broken {
+			return jsontext.Broken
 		}
-		i = skipSpace(t.text, i)
+		i = jsontext.SkipSpace(t.text, i)
 		if i >= len(t.text) {
-			return broken
+			return jsontext.Broken
 		}
 		switch t.text[i] {
 		case ',':
-			i = skipSpace(t.text, i+1)
+			i = jsontext.SkipSpace(t.text, i+1)
 		case ']':
 			return i + 1
 		default:
-			return broken
+			return jsontext.Broken
 		}
 	}
 }
@@ -371,16 +337,16 @@ func (t *typed) elements(i int, visit func(i int) int) int {
 // quoted returns the end of the string at i.
 func (t *typed) quoted(i int) int {
 	if i >= len(t.text) || t.text[i] != '"' {
-		return broken
+		return jsontext.Broken
 	}
-	return scanString(t.text, i)
+	return jsontext.StringEnd(t.text, i)
 }
 
 // name decodes the string at i.
 func (t *typed) name(i int, to *string) int {
 	end := t.quoted(i)
-	if end == broken {
-		return broken
+	if end == jsontext.Broken {
+		return jsontext.Broken
 	}
 	inner := t.text[i+1 : end-1]
 	if bytes.IndexByte(inner, '\\') < 0 {
@@ -388,7 +354,7 @@ func (t *typed) name(i int, to *string) int {
 		return end
 	}
 	if json.Unmarshal(t.text[i:end], to) != nil {
-		return broken
+		return jsontext.Broken
 	}
 	return end
 }

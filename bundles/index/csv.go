@@ -5,11 +5,15 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"strings"
+	"sync"
+	"unicode/utf8"
 
 	"github.com/blang/semver/v4"
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/bundles/fbc"
+	"github.com/chandlery/chandlery/bundles/internal/jsontext"
 )
 
 const (
@@ -17,94 +21,58 @@ const (
 	csvAPIVersion = "operators.coreos.com/v1alpha1"
 )
 
-// clusterServiceVersion is what can be said of a bundle's
-// ClusterServiceVersion from its metadata. Fields stand in the order of the
-// API type, because clients see this text.
-type clusterServiceVersion struct {
-	Kind       string      `json:"kind"`
-	APIVersion string      `json:"apiVersion"`
-	Metadata   csvMetadata `json:"metadata"`
-	Spec       csvSpec     `json:"spec"`
-	Status     csvStatus   `json:"status"`
-}
-
-type csvMetadata struct {
-	Name        string            `json:"name,omitempty"`
-	Labels      map[string]string `json:"labels,omitempty"`
-	Annotations map[string]string `json:"annotations,omitempty"`
-}
-
-type csvSpec struct {
-	Install                   csvInstall             `json:"install"`
-	Version                   string                 `json:"version"`
-	Maturity                  string                 `json:"maturity,omitempty"`
-	CustomResourceDefinitions bundles.CRDs           `json:"customresourcedefinitions"`
-	APIServiceDefinitions     bundles.APIServices    `json:"apiservicedefinitions"`
-	NativeAPIs                []bundles.NativeAPI    `json:"nativeAPIs,omitempty"`
-	MinKubeVersion            string                 `json:"minKubeVersion,omitempty"`
-	DisplayName               string                 `json:"displayName"`
-	Description               string                 `json:"description,omitempty"`
-	Keywords                  []string               `json:"keywords,omitempty"`
-	Maintainers               []bundles.Maintainer   `json:"maintainers,omitempty"`
-	Provider                  bundles.AppLink        `json:"provider"`
-	Links                     []bundles.AppLink      `json:"links,omitempty"`
-	Icon                      []csvIcon              `json:"icon,omitempty"`
-	InstallModes              []bundles.InstallMode  `json:"installModes,omitempty"`
-	Cleanup                   csvCleanup             `json:"cleanup"`
-	RelatedImages             []bundles.RelatedImage `json:"relatedImages,omitempty"`
-}
-
-type csvInstall struct {
-	Strategy string          `json:"strategy"`
-	Spec     csvInstallation `json:"spec"`
-}
-
-type csvInstallation struct {
-	// Deployments is null: clients write into the map around it and fail
-	// where there is none.
-	Deployments []struct{} `json:"deployments"`
-}
-
+// csvIcon is the icon of a ClusterServiceVersion.
 type csvIcon struct {
 	Data      string `json:"base64data"`
 	MediaType string `json:"mediatype"`
 }
 
-type csvCleanup struct {
-	Enabled bool `json:"enabled"`
+// iconJSON returns the icon of a package as it stands in the
+// ClusterServiceVersion of each of its bundles, or nil.
+func iconJSON(p *bundles.Package) []byte {
+	if p.Icon == nil {
+		return nil
+	}
+	out, _ := json.Marshal(csvIcon{ // strings can always be encoded
+		Data: base64.StdEncoding.EncodeToString(p.Icon.Data), MediaType: p.Icon.MediaType,
+	})
+	return out
 }
 
-type csvStatus struct {
-	Cleanup struct{} `json:"cleanup"`
-}
-
-// manifests returns a bundle's ClusterServiceVersion and all its manifests as JSON.
-func manifests(p *bundles.Package, b *bundles.Bundle, facts *bundles.Facts, _ []byte) (csv [][]byte, objects [][][]byte, err error) {
+// manifests returns a bundle's ClusterServiceVersion and all its manifests as
+// JSON, each in consecutive parts. Where the catalog has the metadata of the
+// ClusterServiceVersion only, the manifest is made from that and is the only
+// one. The icon, from [iconJSON], is a part of its own; a manifest that is the
+// ClusterServiceVersion consists of the same parts.
+func manifests(
+	p *bundles.Package, b *bundles.Bundle, facts *bundles.Facts, icon []byte,
+) (csv [][]byte, objects [][][]byte, err error) {
 	for i := range facts.Objects {
-		object, err := fbc.ManifestJSON(facts.Objects[i].Data)
+		data, err := facts.Objects[i].AppendData(nil)
+		if err != nil {
+			return nil, nil, fmt.Errorf("decoding manifest: %w", err)
+		}
+		object, err := fbc.ManifestJSON(data)
 		if err != nil {
 			return nil, nil, fmt.Errorf("converting manifest: %w", err)
 		}
+		parts := [][]byte{object}
 		if csv == nil && isCSV(object) {
-			csv = [][]byte{object}
+			csv = parts
 		}
-		objects = append(objects, [][]byte{object})
+		objects = append(objects, parts)
 	}
 	if csv != nil || len(facts.CSVMetadata) != 1 {
 		return csv, objects, nil
 	}
-	text, err := synthesize(p, b, facts)
-	if err != nil {
+	if csv, err = synthesize(p, b, facts, icon); err != nil {
 		return nil, nil, err
 	}
-	csv = [][]byte{text}
 	if len(objects) == 0 {
 		objects = [][][]byte{csv}
 	}
 	return csv, objects, nil
 }
-
-func iconJSON(*bundles.Package) []byte { return nil }
 
 // isCSV tells whether a manifest is a ClusterServiceVersion. What is not JSON
 // is not.
@@ -112,43 +80,122 @@ func isCSV(object []byte) bool {
 	if !bytes.Contains(object, []byte(csvKind)) {
 		return false
 	}
+	kind, ok := jsontext.TextField(object, "kind")
+	if ok {
+		return kind == csvKind
+	}
 	var head struct {
 		Kind string `json:"kind"`
 	}
 	return json.Unmarshal(object, &head) == nil && head.Kind == csvKind
 }
 
-func synthesize(p *bundles.Package, b *bundles.Bundle, facts *bundles.Facts) ([]byte, error) {
-	m := &facts.CSVMetadata[0]
+// csvEncoders holds *bundles.CSVEncoder values.
+var csvEncoders = sync.Pool{New: func() any { return new(bundles.CSVEncoder) }}
+
+// synthesize makes a ClusterServiceVersion from its metadata. Fields stand in
+// the order of the API type, because clients see this text; the list of
+// deployments is null, because clients write into the map around it and fail
+// where there is none.
+func synthesize(p *bundles.Package, b *bundles.Bundle, facts *bundles.Facts, icon []byte) ([][]byte, error) {
 	version, err := semver.Parse(facts.Packages[0].Version)
 	if err != nil {
 		return nil, fmt.Errorf("parsing version: %w", err)
 	}
-	csv := clusterServiceVersion{
-		Kind: csvKind, APIVersion: csvAPIVersion,
-		Metadata: csvMetadata{Name: b.Name, Labels: m.Labels, Annotations: m.Annotations},
-		Spec: csvSpec{
-			Install: csvInstall{Strategy: "deployment"}, Version: version.String(), Maturity: m.Maturity,
-			CustomResourceDefinitions: m.CustomResourceDefinitions, APIServiceDefinitions: m.APIServiceDefinitions,
-			NativeAPIs: m.NativeAPIs, MinKubeVersion: m.MinKubeVersion,
-			DisplayName: m.DisplayName, Description: m.Description, Keywords: m.Keywords,
-			Maintainers: m.Maintainers, Provider: m.Provider, Links: m.Links,
-			InstallModes: m.InstallModes, RelatedImages: b.RelatedImages,
-		},
-	}
-	if csv.Spec.Description == "" {
-		csv.Spec.Description = p.Description
-	}
-	if p.Icon != nil {
-		csv.Spec.Icon = []csvIcon{{
-			Data: base64.StdEncoding.EncodeToString(p.Icon.Data), MediaType: p.Icon.MediaType,
-		}}
-	}
-	out, err := json.Marshal(&csv)
+	encoder, _ := csvEncoders.Get().(*bundles.CSVEncoder)
+	defer csvEncoders.Put(encoder)
+	m, err := encoder.Encode(facts.CSVMetadata[0])
 	if err != nil {
 		return nil, fmt.Errorf("encoding ClusterServiceVersion: %w", err)
 	}
-	return out, nil
+	if m.Description == nil && p.Description != "" {
+		m.Description = appendString(nil, p.Description)
+	}
+	before := csvHead(b, version.String(), &m)
+	if icon == nil {
+		return [][]byte{csvTail(before, b, &m)}, nil
+	}
+	before.out = append(before.out, `,"icon":[`...)
+	return [][]byte{before.out, icon, csvTail(csvText{out: []byte("]")}, b, &m)}, nil
+}
+
+// csvHead returns everything before the place of the icon.
+func csvHead(b *bundles.Bundle, version string, m *bundles.EncodedCSVMetadata) csvText {
+	var c csvText
+	c.out = make([]byte, 0, csvSize(b, m))
+	c.out = append(c.out, `{"kind":"`+csvKind+`","apiVersion":"`+csvAPIVersion+`","metadata":{`...)
+	if b.Name != "" {
+		c.out = appendString(append(c.out, `"name":`...), b.Name)
+	}
+	c.field(`"labels":`, m.Labels)
+	c.field(`"annotations":`, m.Annotations)
+	c.out = append(c.out, `},"spec":{"install":{"strategy":"deployment","spec":{"deployments":null}},"version":`...)
+	c.out = appendString(c.out, version)
+	c.field(`"maturity":`, m.Maturity)
+	c.field(`"customresourcedefinitions":`, m.CustomResourceDefinitions)
+	c.field(`"apiservicedefinitions":`, m.APIServiceDefinitions)
+	c.field(`"nativeAPIs":`, m.NativeAPIs)
+	c.field(`"minKubeVersion":`, m.MinKubeVersion)
+	c.field(`"displayName":`, m.DisplayName)
+	c.field(`"description":`, m.Description)
+	c.field(`"keywords":`, m.Keywords)
+	c.field(`"maintainers":`, m.Maintainers)
+	c.field(`"provider":`, m.Provider)
+	c.field(`"links":`, m.Links)
+	return c
+}
+
+// csvTail appends everything behind the place of the icon.
+func csvTail(c csvText, b *bundles.Bundle, m *bundles.EncodedCSVMetadata) []byte {
+	c.field(`"installModes":`, m.InstallModes)
+	c.out = append(c.out, `,"cleanup":{"enabled":false}`...)
+	for i := range b.RelatedImages {
+		if i == 0 {
+			c.out = append(c.out, `,"relatedImages":[`...)
+		} else {
+			c.out = append(c.out, ',')
+		}
+		c.out = appendString(append(c.out, `{"name":`...), b.RelatedImages[i].Name)
+		c.out = appendString(append(c.out, `,"image":`...), b.RelatedImages[i].Image)
+		c.out = append(c.out, '}')
+	}
+	if len(b.RelatedImages) > 0 {
+		c.out = append(c.out, ']')
+	}
+	return append(c.out, `},"status":{"cleanup":{}}}`...)
+}
+
+// csvSize is about how long the text before the icon will be.
+func csvSize(b *bundles.Bundle, m *bundles.EncodedCSVMetadata) int {
+	const fixed = 512
+	return fixed + len(b.Name) + len(m.Labels) + len(m.Annotations) + len(m.Maturity) + len(m.CustomResourceDefinitions) +
+		len(m.APIServiceDefinitions) + len(m.NativeAPIs) + len(m.MinKubeVersion) + len(m.DisplayName) +
+		len(m.Description) + len(m.Keywords) + len(m.Maintainers) + len(m.Provider) + len(m.Links)
+}
+
+// csvText is a manifest that is being written.
+type csvText struct{ out []byte }
+
+// field appends a field of the object that was begun, unless it is left out.
+func (c *csvText) field(key string, value []byte) {
+	if value == nil {
+		return
+	}
+	if c.out[len(c.out)-1] != '{' {
+		c.out = append(c.out, ',')
+	}
+	c.out = append(append(c.out, key...), value...)
+}
+
+// appendString appends a string as encoding/json encodes it.
+func appendString(out []byte, text string) []byte {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c >= utf8.RuneSelf || strings.IndexByte(`"\<>&`, c) >= 0 {
+			encoded, _ := json.Marshal(text) // a string can always be encoded
+			return append(out, encoded...)
+		}
+	}
+	return append(append(append(out, '"'), text...), '"')
 }
 
 // encodeJSON returns compact JSON in which nothing is escaped for HTML.

@@ -1,0 +1,416 @@
+// Package jsontext finds its way through JSON text without decoding it, by the
+// rules of encoding/json.
+//
+// It may refuse what encoding/json accepts, never the other way round: whoever
+// uses it lets encoding/json decide about what is refused.
+package jsontext
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// Broken is the place that stands for text that is not accepted.
+const Broken = -1
+
+// MaxNesting is the nesting up to which encoding/json reads a text.
+const MaxNesting = 10000
+
+// Scanner checks values and measures how deep they are nested.
+type Scanner struct {
+	Text []byte
+	// Depth is the nesting at present and Deepest the largest so far.
+	Depth, Deepest int
+}
+
+// Valid tells whether a text is one JSON value.
+func Valid(text []byte) bool {
+	s := Scanner{Text: text}
+	end := s.Value(SkipSpace(text, 0))
+	return end != Broken && SkipSpace(text, end) == len(text)
+}
+
+// Value returns the end of the value that begins at i, which may be the end of
+// the text.
+func (s *Scanner) Value(i int) int {
+	if i >= len(s.Text) {
+		return Broken
+	}
+	switch s.Text[i] {
+	case '"':
+		return StringEnd(s.Text, i)
+	case '{':
+		return s.object(i)
+	case '[':
+		return s.list(i)
+	case 't':
+		return WordEnd(s.Text, i, "true")
+	case 'f':
+		return WordEnd(s.Text, i, "false")
+	case 'n':
+		return WordEnd(s.Text, i, "null")
+	default:
+		return NumberEnd(s.Text, i)
+	}
+}
+
+func (s *Scanner) enter() bool {
+	s.Depth++
+	s.Deepest = max(s.Deepest, s.Depth)
+	return s.Depth <= MaxNesting
+}
+
+func (s *Scanner) object(i int) int {
+	if !s.enter() {
+		return Broken
+	}
+	i = SkipSpace(s.Text, i+1)
+	if i < len(s.Text) && s.Text[i] == '}' {
+		s.Depth--
+		return i + 1
+	}
+	for {
+		if _, i = KeyEnd(s.Text, i); i == Broken {
+			return Broken
+		}
+		if i = s.Value(i); i == Broken {
+			return Broken
+		}
+		i = SkipSpace(s.Text, i)
+		if i >= len(s.Text) {
+			return Broken
+		}
+		switch s.Text[i] {
+		case ',':
+			i = SkipSpace(s.Text, i+1)
+		case '}':
+			s.Depth--
+			return i + 1
+		default:
+			return Broken
+		}
+	}
+}
+
+func (s *Scanner) list(i int) int {
+	if !s.enter() {
+		return Broken
+	}
+	i = SkipSpace(s.Text, i+1)
+	if i < len(s.Text) && s.Text[i] == ']' {
+		s.Depth--
+		return i + 1
+	}
+	for {
+		if i = s.Value(i); i == Broken {
+			return Broken
+		}
+		i = SkipSpace(s.Text, i)
+		if i >= len(s.Text) {
+			return Broken
+		}
+		switch s.Text[i] {
+		case ',':
+			i = SkipSpace(s.Text, i+1)
+		case ']':
+			s.Depth--
+			return i + 1
+		default:
+			return Broken
+		}
+	}
+}
+
+// KeyEnd returns the end of the key that begins at i, and where its value
+// begins.
+func KeyEnd(text []byte, i int) (end, value int) {
+	if i >= len(text) || text[i] != '"' {
+		return Broken, Broken
+	}
+	if end = StringEnd(text, i); end == Broken {
+		return Broken, Broken
+	}
+	i = SkipSpace(text, end)
+	if i >= len(text) || text[i] != ':' {
+		return Broken, Broken
+	}
+	return end, SkipSpace(text, i+1)
+}
+
+// SkipSpace returns the first place from i on that is not white space. Indented
+// text is mostly that, in runs.
+func SkipSpace(text []byte, i int) int {
+	const spaces = 0x2020202020202020
+	if i < len(text) && text[i] > ' ' {
+		return i
+	}
+	for i < len(text) {
+		switch text[i] {
+		case ' ', '\n', '\t', '\r':
+			i++
+		default:
+			return i
+		}
+		for i+8 <= len(text) {
+			if diff := binary.LittleEndian.Uint64(text[i:]) ^ spaces; diff != 0 {
+				i += bits.TrailingZeros64(diff) >> 3
+				break
+			}
+			i += 8
+		}
+	}
+	return i
+}
+
+// StringEnd returns the end of the string whose opening quote is at i.
+func StringEnd(text []byte, i int) int {
+	for i++; ; {
+		i = PlainEnd(text, i)
+		if i >= len(text) {
+			return Broken
+		}
+		switch text[i] {
+		case '"':
+			return i + 1
+		case '\\':
+			if i = EscapeEnd(text, i); i == Broken {
+				return Broken
+			}
+		default:
+			return Broken
+		}
+	}
+}
+
+// PlainEnd returns the first place from i on that has a quote, a backslash or a
+// control character. It looks at eight bytes at a time.
+func PlainEnd(text []byte, i int) int {
+	const (
+		low       = 0x0101010101010101
+		high      = 0x8080808080808080
+		quote     = low * '"'
+		backslash = low * '\\'
+		space     = low * ' '
+	)
+	for i+8 <= len(text) {
+		w := binary.LittleEndian.Uint64(text[i:])
+		q, b := w^quote, w^backslash
+		// A byte's highest bit is set where the byte below is less than what
+		// is subtracted; the lowest of these is exact.
+		if found := ((q-low)&^q | (b-low)&^b | (w-space)&^w) & high; found != 0 {
+			return i + bits.TrailingZeros64(found)>>3
+		}
+		i += 8
+	}
+	for i < len(text) && text[i] != '"' && text[i] != '\\' && text[i] >= ' ' {
+		i++
+	}
+	return i
+}
+
+// SeparatorAt returns where the first line or paragraph separator, U+2028 or
+// U+2029, is written as it is, or -1. Encoders escape them.
+func SeparatorAt(text []byte) int {
+	for from := 0; ; {
+		i := bytes.IndexByte(text[from:], 0xe2)
+		if i < 0 {
+			return -1
+		}
+		i += from
+		if i+2 < len(text) && text[i+1] == 0x80 && text[i+2]&^1 == 0xa8 {
+			return i
+		}
+		from = i + 1
+	}
+}
+
+// EscapeEnd returns the end of the escape sequence whose backslash is at i.
+func EscapeEnd(text []byte, i int) int {
+	if i+1 >= len(text) {
+		return Broken
+	}
+	switch text[i+1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return i + 2
+	case 'u':
+		if _, ok := HexRune(text, i); ok {
+			return i + 6
+		}
+	}
+	return Broken
+}
+
+// HexRune reads the \uXXXX at i.
+func HexRune(text []byte, i int) (rune, bool) {
+	if i+6 > len(text) || text[i] != '\\' || text[i+1] != 'u' {
+		return 0, false
+	}
+	var r rune
+	for _, c := range text[i+2 : i+6] {
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c && c <= 'f':
+			c -= 'a' - 10
+		case 'A' <= c && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return 0, false
+		}
+		r = r<<4 | rune(c)
+	}
+	return r, true
+}
+
+// WordEnd returns the end of a word that is to stand at i.
+func WordEnd(text []byte, i int, word string) int {
+	if end := i + len(word); end <= len(text) && string(text[i:end]) == word {
+		return end
+	}
+	return Broken
+}
+
+// SafeDigits is the length of a number that no float64 rounds or refuses.
+const SafeDigits = 15
+
+// NumberEnd returns the end of the number that begins at i. A number beyond
+// the range of float64 is not accepted.
+func NumberEnd(text []byte, i int) int {
+	begin := i
+	if i < len(text) && text[i] == '-' {
+		i++
+	}
+	digits := i
+	i = skipDigits(text, i)
+	if i == digits || (text[digits] == '0' && i > digits+1) {
+		return Broken
+	}
+	simple := i-digits <= SafeDigits
+	if i < len(text) && text[i] == '.' {
+		fraction := i + 1
+		if i = skipDigits(text, fraction); i == fraction {
+			return Broken
+		}
+		simple = false
+	}
+	if i < len(text) && (text[i] == 'e' || text[i] == 'E') {
+		i++
+		if i < len(text) && (text[i] == '+' || text[i] == '-') {
+			i++
+		}
+		exponent := i
+		if i = skipDigits(text, exponent); i == exponent {
+			return Broken
+		}
+		simple = false
+	}
+	if simple {
+		return i
+	}
+	if _, err := strconv.ParseFloat(string(text[begin:i]), 64); err != nil {
+		return Broken
+	}
+	return i
+}
+
+func skipDigits(text []byte, i int) int {
+	for i < len(text) && '0' <= text[i] && text[i] <= '9' {
+		i++
+	}
+	return i
+}
+
+// Unsure and Unknown are what Find returns for keys that are not known.
+const (
+	Unknown = -1
+	// Unsure is a key that encoding/json may take for a known one.
+	Unsure = -2
+)
+
+// Find returns the place of a key, given without its quotes, in known.
+func Find(known []string, key []byte) int {
+	for i := range known {
+		if known[i] == string(key) {
+			return i
+		}
+	}
+	if !PlainASCII(key) {
+		return Unsure
+	}
+	for i := range known {
+		if len(key) == len(known[i]) && strings.EqualFold(string(key), known[i]) {
+			return Unsure
+		}
+	}
+	return Unknown
+}
+
+// PlainASCII tells whether the text of a string consists of ASCII characters
+// none of which is escaped.
+func PlainASCII(text []byte) bool {
+	for _, c := range text {
+		if c >= 0x80 || c == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
+// TextField returns the string that a field of an object has, which is empty
+// where there is no such field. It is not sure where text is no object or
+// encoding/json has to be asked how it would decode the field.
+func TextField(text []byte, name string) (value string, sure bool) {
+	i := SkipSpace(text, 0)
+	if i >= len(text) || text[i] != '{' {
+		return "", false
+	}
+	names, found := []string{name}, false
+	i = SkipSpace(text, i+1)
+	for closed := i < len(text) && text[i] == '}'; !closed; {
+		keyEnd, begin := KeyEnd(text, i)
+		if keyEnd == Broken {
+			return "", false
+		}
+		scan := Scanner{Text: text, Depth: 1}
+		end := scan.Value(begin)
+		if end == Broken {
+			return "", false
+		}
+		switch Find(names, text[i+1:keyEnd-1]) {
+		case Unsure:
+			return "", false
+		case Unknown:
+		default:
+			if found || text[begin] != '"' || bytes.IndexByte(text[begin:end], '\\') >= 0 {
+				return "", false
+			}
+			value, found = string(text[begin+1:end-1]), true
+		}
+		if i, closed = Next(text, end, '}'); i == Broken {
+			return "", false
+		}
+	}
+	return value, SkipSpace(text, i+1) == len(text)
+}
+
+// Next returns the place behind the comma that follows a value which ends at i,
+// or that of the closing bracket.
+func Next(text []byte, i int, bracket byte) (at int, closed bool) {
+	if i == Broken {
+		return Broken, false
+	}
+	i = SkipSpace(text, i)
+	switch {
+	case i >= len(text):
+		return Broken, false
+	case text[i] == ',':
+		return SkipSpace(text, i+1), false
+	case text[i] == bracket:
+		return i, true
+	default:
+		return Broken, false
+	}
+}
