@@ -53,7 +53,8 @@ const (
 //
 // Until the first content is there, every method but Watch fails with
 // UNAVAILABLE; try again. A server that stops fails calls with UNAVAILABLE too;
-// try another replica. An answer comes from one content only: that which is
+// try another replica. DATA_LOSS says that the server has found its index
+// damaged; it makes another one, so try again. An answer comes from one content only: that which is
 // served when the call begins.
 type RegistryServiceClient interface {
 	// Returns which content is served, since when, and by which build of the
@@ -187,7 +188,8 @@ type RegistryService_WatchClient = grpc.ServerStreamingClient[WatchResponse]
 //
 // Until the first content is there, every method but Watch fails with
 // UNAVAILABLE; try again. A server that stops fails calls with UNAVAILABLE too;
-// try another replica. An answer comes from one content only: that which is
+// try another replica. DATA_LOSS says that the server has found its index
+// damaged; it makes another one, so try again. An answer comes from one content only: that which is
 // served when the call begins.
 type RegistryServiceServer interface {
 	// Returns which content is served, since when, and by which build of the

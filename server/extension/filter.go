@@ -1,0 +1,139 @@
+package extension
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/blang/semver/v4"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/proto/api"
+	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
+)
+
+// bundleFilter says which bundles a listing has. The zero value has all.
+type bundleFilter struct {
+	channels, names []string
+	provides        *bundles.GVK
+	versions        semver.Range
+	headsOnly       bool
+	defaultOnly     bool
+	notDeprecated   bool
+}
+
+// newBundleFilter returns the filter that a request asks for.
+func newBundleFilter(r *registryv1.ListBundlesRequest) (*bundleFilter, error) {
+	provides, providesErr := wantedAPI(r.GetProvides())
+	versions, versionsErr := versionRange(r.GetVersionRange())
+	err := cmp.Or(checkNames("channels", r.GetChannels()), checkNames("names", r.GetNames()), providesErr, versionsErr)
+	if err != nil {
+		return nil, err
+	}
+	return &bundleFilter{
+		channels: r.GetChannels(), names: r.GetNames(), provides: provides, versions: versions,
+		headsOnly: r.GetChannelHeadsOnly(), defaultOnly: r.GetDefaultChannelsOnly(), notDeprecated: r.GetExcludeDeprecated(),
+	}, nil
+}
+
+// wantedPackages returns the packages that a request is about in byte order,
+// each once; none stands for all.
+func wantedPackages(names []string) ([]string, error) {
+	if err := checkNames("packages", names); err != nil {
+		return nil, err
+	}
+	return slices.Compact(slices.Sorted(slices.Values(names))), nil
+}
+
+// wantedAPI returns the API that a request is about, or nil for none.
+func wantedAPI(wanted *registryv1.GroupVersionKind) (*bundles.GVK, error) {
+	if wanted == nil {
+		return nil, nil //nolint:nilnil // no API is wanted, which is no failure
+	}
+	out := gvkOf(wanted)
+	if out.Version == "" || out.Kind == "" {
+		return nil, invalid("provides", "must have a version and a kind, found version %q and kind %q: give both, or leave provides out",
+			clip(out.Version, maxQuoted), clip(out.Kind, maxQuoted))
+	}
+	err := cmp.Or(
+		checkName("provides.group", out.Group), checkName("provides.version", out.Version), checkName("provides.kind", out.Kind),
+	)
+	return &out, err
+}
+
+// maxQuoted is how much of a value a message repeats, in bytes.
+const maxQuoted = 100
+
+// versionRange returns the range that a text stands for, or nil for none.
+func versionRange(text string) (semver.Range, error) {
+	if text == "" {
+		return nil, nil //nolint:nilnil // no range is wanted, which is no failure
+	}
+	if len(text) > maxRange {
+		return nil, invalid("version_range", "must have at most %d bytes, found %d: ask several times", maxRange, len(text))
+	}
+	parsed, err := semver.ParseRange(text)
+	if err != nil {
+		return nil, invalid("version_range", "cannot be read, found %q (%v): write it like \">=1.2.0 <2.0.0\"", clip(text, maxQuoted), err)
+	}
+	return parsed, nil
+}
+
+// matches tells whether a bundle that stands at a place belongs to the listing.
+func (f *bundleFilter) matches(b *listedBundle, at place) (bool, error) {
+	switch {
+	case f.headsOnly && !at.head,
+		f.defaultOnly && !at.inDefault,
+		f.notDeprecated && (b.deprecated || at.deprecated),
+		len(f.channels) > 0 && !slices.Contains(f.channels, b.channel),
+		len(f.names) > 0 && !slices.Contains(f.names, b.name),
+		f.versions != nil && !inRange(f.versions, b.version):
+		return false, nil
+	case f.provides != nil:
+		return b.provides(*f.provides)
+	}
+	return true, nil
+}
+
+// inRange tells whether a version is one and in a range.
+func inRange(versions semver.Range, text string) bool {
+	version, err := semver.Parse(text)
+	return err == nil && versions(version)
+}
+
+// outline is a package as far as it decides where its bundles stand.
+type outline struct {
+	name, defaultChannel string
+	deprecated           bool
+	channels             map[string]channelOutline
+}
+
+type channelOutline struct {
+	head       string
+	deprecated bool
+}
+
+// readOutline reads an encoded api.Package.
+func readOutline(encoded []byte) (*outline, error) {
+	var p api.Package
+	if err := proto.Unmarshal(encoded, &p); err != nil {
+		return nil, fmt.Errorf("reading package: %w", err)
+	}
+	out := &outline{
+		name: p.GetName(), defaultChannel: p.GetDefaultChannelName(), deprecated: p.GetDeprecation() != nil,
+		channels: make(map[string]channelOutline, len(p.GetChannels())),
+	}
+	for _, ch := range p.GetChannels() {
+		out.channels[ch.GetName()] = channelOutline{head: ch.GetCsvName(), deprecated: ch.GetDeprecation() != nil}
+	}
+	return out, nil
+}
+
+// placeOf says how a bundle stands in the package.
+func (o *outline) placeOf(b *listedBundle) place {
+	ch := o.channels[b.channel]
+	return place{
+		head: ch.head == b.name, inDefault: o.defaultChannel == b.channel, deprecated: o.deprecated || ch.deprecated,
+	}
+}

@@ -1,0 +1,64 @@
+package extension
+
+import (
+	"strconv"
+
+	"github.com/chandlery/chandlery/bundles/index"
+)
+
+// page is a page of a listing that is being made.
+type page struct {
+	index  *index.Index
+	digest string
+	room   room
+	// token is where the page begins.
+	token pageToken
+}
+
+// turnTo returns the page that a request asks for, still empty.
+func (s *Service) turnTo(r pageRequest, limits pageLimits) (*page, error) {
+	size, err := limits.of(r.GetPageSize())
+	if err != nil {
+		return nil, err
+	}
+	x, err := s.index()
+	if err != nil {
+		return nil, err
+	}
+	digest := x.Info().ContentDigest
+	token, err := resume(r, digest)
+	if err != nil {
+		return nil, err
+	}
+	return &page{index: x, digest: digest, room: newRoom(size), token: token}, nil
+}
+
+// knows returns an error for the first of the packages that the index does not
+// have.
+func (p *page) knows(packages []string) error {
+	for _, name := range packages {
+		if _, err := p.index.Package(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// number returns the place that the page begins at, where places are numbers.
+func (p *page) number() int {
+	n, err := strconv.ParseUint(p.token.after, 10, 31)
+	if err != nil {
+		return 0
+	}
+	return int(n)
+}
+
+// next returns the token of the page that begins after a place; empty for none.
+func (p *page) next(after string) string {
+	if after == "" {
+		return ""
+	}
+	token := p.token
+	token.after = after
+	return token.String()
+}

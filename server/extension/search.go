@@ -1,0 +1,185 @@
+package extension
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/bundles/index"
+	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
+)
+
+// search says which packages to find.
+type search struct {
+	// words in lower case, each of which must be found.
+	words         []string
+	provides      *bundles.GVK
+	categories    []string
+	notDeprecated bool
+}
+
+// newSearch returns the search that a request asks for.
+func newSearch(r *registryv1.SearchPackagesRequest) (*search, error) {
+	words := strings.Fields(strings.ToLower(r.GetQuery()))
+	provides, err := wantedAPI(r.GetProvides())
+	switch {
+	case len(r.GetQuery()) > maxQuery:
+		return nil, invalid("query", "must have at most %d bytes, found %d: use fewer words", maxQuery, len(r.GetQuery()))
+	case len(words) > maxWords:
+		return nil, invalid("query", "must have at most %d words, found %d: use fewer", maxWords, len(words))
+	}
+	if err := cmp.Or(err, checkNames("categories", r.GetCategories())); err != nil {
+		return nil, err
+	}
+	return &search{
+		words: words, provides: provides, categories: r.GetCategories(), notDeprecated: r.GetExcludeDeprecated(),
+	}, nil
+}
+
+// hit is a package that a search has found.
+type hit struct {
+	pkg    string
+	score  int
+	fields []registryv1.SearchField
+}
+
+// compareHits puts the best first.
+func compareHits(a, b hit) int {
+	return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.pkg, b.pkg))
+}
+
+// match returns how well a package matches, and whether it does.
+func (s *search) match(p *index.Summary) (hit, bool) {
+	if !s.admits(p) {
+		return hit{}, false
+	}
+	out := hit{pkg: p.Package}
+	var found [len(fieldsByRank) + 1]bool
+	for _, word := range s.words {
+		worth := 0
+		for _, field := range fieldsByRank {
+			if w := worthIn(field, p, word); w > 0 {
+				worth += w
+				found[field] = true
+			}
+		}
+		if worth == 0 {
+			return hit{}, false
+		}
+		out.score += worth
+	}
+	for _, field := range fieldsByRank {
+		if found[field] {
+			out.fields = append(out.fields, field)
+		}
+	}
+	return out, true
+}
+
+// admits tells whether a package meets the conditions besides the words.
+func (s *search) admits(p *index.Summary) bool {
+	switch {
+	case s.notDeprecated && p.Deprecation != "",
+		s.provides != nil && !slices.Contains(p.APIs, *s.provides):
+		return false
+	case len(s.categories) == 0:
+		return true
+	}
+	return slices.ContainsFunc(p.Categories, func(has string) bool {
+		return slices.ContainsFunc(s.categories, func(wanted string) bool { return strings.EqualFold(has, wanted) })
+	})
+}
+
+// fieldsByRank are the fields that words are looked for in, in the order of the
+// enum.
+var fieldsByRank = [...]registryv1.SearchField{
+	registryv1.SearchField_SEARCH_FIELD_NAME,
+	registryv1.SearchField_SEARCH_FIELD_DISPLAY_NAME,
+	registryv1.SearchField_SEARCH_FIELD_KEYWORD,
+	registryv1.SearchField_SEARCH_FIELD_API,
+	registryv1.SearchField_SEARCH_FIELD_CATEGORY,
+	registryv1.SearchField_SEARCH_FIELD_PROVIDER,
+	registryv1.SearchField_SEARCH_FIELD_DESCRIPTION,
+}
+
+// worth is what a word counts for that is the whole text, stands at its
+// beginning, at the beginning of a word in it, or anywhere.
+type worth struct {
+	whole, start, word, inside int
+}
+
+// worthIn returns what a word is worth in a field of a package; zero when it is
+// not there.
+func worthIn(field registryv1.SearchField, p *index.Summary, word string) int {
+	switch field {
+	case registryv1.SearchField_SEARCH_FIELD_NAME:
+		return worth{whole: 120, start: 60, word: 50, inside: 30}.in(p.Package, word)
+	case registryv1.SearchField_SEARCH_FIELD_DISPLAY_NAME:
+		return worth{whole: 80, start: 40, word: 35, inside: 20}.in(p.DisplayName, word)
+	case registryv1.SearchField_SEARCH_FIELD_KEYWORD:
+		return worth{whole: 40, start: 20, word: 15, inside: 8}.best(p.Keywords, word)
+	case registryv1.SearchField_SEARCH_FIELD_API:
+		return bestAPI(p.APIs, word)
+	case registryv1.SearchField_SEARCH_FIELD_CATEGORY:
+		return worth{whole: 15, start: 8, word: 8, inside: 4}.best(p.Categories, word)
+	case registryv1.SearchField_SEARCH_FIELD_PROVIDER:
+		return worth{whole: 15, start: 10, word: 8, inside: 4}.in(p.Provider, word)
+	default:
+		return worth{whole: 5, start: 4, word: 3, inside: 1}.in(p.Description, word)
+	}
+}
+
+// bestAPI returns what a word is worth in the APIs of a package: in their kinds,
+// in their groups, or as "kind.group".
+func bestAPI(apis []bundles.GVK, word string) int {
+	best := 0
+	for _, api := range apis {
+		best = max(best,
+			worth{whole: 50, start: 20, word: 10, inside: 10}.in(api.Kind, word),
+			worth{whole: 30, start: 10, word: 10, inside: 5}.in(api.Group, word))
+		if kind, group, ok := strings.Cut(word, "."); ok && strings.EqualFold(kind, api.Kind) && strings.EqualFold(group, api.Group) {
+			best = max(best, 60)
+		}
+	}
+	return best
+}
+
+// best returns the most that a word is worth in one of the texts.
+func (w worth) best(texts []string, word string) int {
+	best := 0
+	for _, text := range texts {
+		best = max(best, w.in(text, word))
+	}
+	return best
+}
+
+// in returns what a word is worth in a text.
+func (w worth) in(text, word string) int {
+	best := 0
+	for from := 0; ; {
+		at, size := indexFold(text[from:], word)
+		if at < 0 {
+			return best
+		}
+		at += from
+		switch {
+		case at == 0 && len(text) == size:
+			return w.whole
+		case at == 0:
+			return w.start
+		case beginsWord(text, at):
+			return w.word
+		}
+		best = w.inside
+		from = at + size
+	}
+}
+
+// beginsWord tells whether a word of the text begins at the place.
+func beginsWord(text string, at int) bool {
+	before, _ := utf8.DecodeLastRuneInString(text[:at])
+	return !unicode.IsLetter(before) && !unicode.IsDigit(before)
+}
