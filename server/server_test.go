@@ -100,7 +100,7 @@ func start(t *testing.T, config Config) *fixture {
 }
 
 // wait ends the test unless the condition holds within a while.
-func wait(t *testing.T, what string, holds func() bool) {
+func wait(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.After(20 * time.Second)
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -143,7 +143,7 @@ func (f *fixture) packages(t *testing.T) []string {
 
 // writeCatalog puts the file there in one step: a machine under load may take
 // longer than the reload interval between making and filling it.
-func writeCatalog(t *testing.T, dir, text string) {
+func writeCatalog(t testing.TB, dir, text string) {
 	t.Helper()
 	temporary := filepath.Join(t.TempDir(), "catalog.json")
 	if err := os.WriteFile(temporary, []byte(text), 0o600); err != nil {
