@@ -60,7 +60,7 @@ func customSchemas(x *index.Index, request *api.ExperimentalListPackageCustomSch
 		return nil, status.Error(codes.InvalidArgument, "schema is required")
 	}
 	for _, field := range []struct{ name, value string }{
-		{"schema", request.GetSchema()}, {"package", request.GetPackageName()},
+		{"schema", request.GetSchema()}, {"packageName", request.GetPackageName()},
 	} {
 		if field.value != "" && !customName.MatchString(field.value) {
 			return nil, status.Errorf(codes.InvalidArgument, "invalid custom schema query: invalid %s %q: must match %s",
