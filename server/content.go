@@ -9,8 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/bundles/index"
+	"github.com/chandlery/chandlery/server/extension"
 )
 
 // content holds what is served and keeps it up to date.
@@ -20,6 +23,11 @@ type content struct {
 	logger   *slog.Logger
 	metrics  *metrics
 	current  atomic.Pointer[index.Index]
+	// announcer tells clients what is served and what is wrong.
+	announcer extension.Announcer
+	// suspect is set when the content has to be made anew although the source
+	// has not changed.
+	suspect chan struct{}
 	// onLoaded is called once, when there is something to serve.
 	onLoaded func()
 	// afterLoad is called after each load that succeeds; nil for nothing.
@@ -51,11 +59,63 @@ func (c *content) run(ctx context.Context) error {
 		return err
 	}
 	c.onLoaded()
-	if c.interval == 0 {
-		return nil
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { c.verify(ctx); return nil })
+	group.Go(func() error { c.follow(ctx, seen); return nil })
+	return group.Wait()
+}
+
+// verifier is a source that may have answered from a cache.
+type verifier interface {
+	// Verify tells whether an index is that of the content.
+	Verify(ctx context.Context, x *index.Index) (bool, error)
+	// LoadFresh loads the content without trusting what was kept of it.
+	LoadFresh(ctx context.Context) (*index.Index, error)
+}
+
+// verifyPause is how long a server serves before it looks closely at whether
+// what was kept of the content is still the content: at the start there is
+// something more urgent to do.
+const verifyPause = 10 * time.Second
+
+// verify compares once what is served with what it was made of.
+func (c *content) verify(ctx context.Context) {
+	source, ok := c.source.(verifier)
+	if !ok {
+		return
 	}
-	c.follow(ctx, seen)
-	return nil
+	timer := time.NewTimer(verifyPause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return
+	case <-timer.C:
+	}
+	same, err := source.Verify(ctx, c.current.Load())
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		c.logger.WarnContext(ctx, "Cannot compare the index with the content", "error", err)
+	case !same:
+		c.logger.WarnContext(ctx, "The index is not that of the content, making it anew")
+		c.distrust()
+	}
+}
+
+// damaged is told of an index that turned out to be damaged.
+func (c *content) damaged(x *index.Index, err error) {
+	if c.current.Load() == x {
+		c.logger.Error("The index is damaged, making it anew", "error", err) //nolint:sloglint // no call waits for this
+		c.distrust()
+	}
+}
+
+// distrust has the content made anew.
+func (c *content) distrust() {
+	select {
+	case c.suspect <- struct{}{}:
+	default: // it is going to be
+	}
 }
 
 // first loads the first content and returns its fingerprint. It tries again
@@ -63,7 +123,7 @@ func (c *content) run(ctx context.Context) error {
 func (c *content) first(ctx context.Context) (string, error) {
 	for attempt := 1; ; attempt++ {
 		seen := c.fingerprint(ctx)
-		err := c.load(ctx, seen)
+		err := c.load(ctx, seen, false)
 		if !errors.Is(err, errRestless) || attempt == maxRestless {
 			return seen, err
 		}
@@ -81,15 +141,18 @@ func (c *content) first(ctx context.Context) (string, error) {
 // not looked at again before it changes, unless it could not be read: that is
 // tried again, ever more rarely.
 func (c *content) follow(ctx context.Context, loaded string) {
-	ticker := time.NewTicker(c.interval)
-	defer ticker.Stop()
+	ticks, stop := c.ticks()
+	defer stop()
 	last, restless := loaded, 0
 	var retry backoff
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-c.suspect:
+			c.report(ctx, c.load(ctx, c.fingerprint(ctx), true))
+			continue
+		case <-ticks:
 		}
 		now := c.fingerprint(ctx)
 		atRest := now == last
@@ -100,7 +163,7 @@ func (c *content) follow(ctx context.Context, loaded string) {
 		if now != loaded {
 			retry, c.reported = backoff{}, ""
 		}
-		err := c.load(ctx, now)
+		err := c.load(ctx, now, false)
 		if ctx.Err() != nil {
 			return
 		}
@@ -115,6 +178,15 @@ func (c *content) follow(ctx context.Context, loaded string) {
 		retry.after(err)
 		c.report(ctx, err)
 	}
+}
+
+// ticks says when to look at the source; never without an interval.
+func (c *content) ticks() (ticks <-chan time.Time, stop func()) {
+	if c.interval == 0 {
+		return nil, func() {}
+	}
+	ticker := time.NewTicker(c.interval)
+	return ticker.C, ticker.Stop
 }
 
 // backoff says when to try again what could not be read, in intervals. The
@@ -156,20 +228,27 @@ func (c *content) fingerprint(ctx context.Context) string {
 // load replaces what is served, unless the source does not have the
 // fingerprint any more that it had before. Calls under way finish on what they
 // began with.
-func (c *content) load(ctx context.Context, before string) error {
-	start := time.Now()
-	loaded, err := c.source.Load(ctx)
+func (c *content) load(ctx context.Context, before string, fresh bool) error {
+	start, read := time.Now(), c.source.Load
+	if source, ok := c.source.(verifier); ok && fresh {
+		read = source.LoadFresh
+	}
+	loaded, err := read(ctx)
 	if ctx.Err() == nil && c.fingerprint(ctx) != before {
 		c.logger.InfoContext(ctx, "The content changed while it was read, reading it again")
 		return fmt.Errorf("loading catalog: %w", errRestless)
 	}
 	if err != nil {
 		c.metrics.failed(len(bundles.AsProblems(err)))
+		if ctx.Err() == nil {
+			c.announcer.Failed(err, time.Now())
+		}
 		return fmt.Errorf("loading catalog: %w", err)
 	}
 	c.current.Store(loaded)
 	took, stats := time.Since(start), loaded.Stats()
 	c.metrics.loaded(stats, took, time.Now())
+	c.announcer.Loaded(loaded.Info(), time.Now())
 	c.logger.InfoContext(ctx, "Loaded catalog", "packages", stats.Packages, "channels", stats.Channels,
 		"bundles", stats.Bundles, "entries", stats.Entries, "bytes", stats.Bytes, "duration", took.String())
 	if c.afterLoad != nil {
@@ -195,6 +274,3 @@ func (c *content) report(ctx context.Context, err error) {
 	}
 	c.logger.ErrorContext(ctx, "Keeping the old content until the files change again", "problems", len(problems))
 }
-
-// damaged is told of an index that turned out to be damaged.
-func (c *content) damaged(*index.Index, error) {}

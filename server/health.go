@@ -9,13 +9,14 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
+	"github.com/chandlery/chandlery/server/extension"
 	"github.com/chandlery/chandlery/server/registry"
 )
 
 // healthNames are the names that clients ask the health service for: kubelet
 // and load balancers the empty one, the usual catalog client "Registry", and
 // whoever follows the convention the service's own.
-var healthNames = []string{"", registry.ServiceName, "Registry"}
+var healthNames = []string{"", "Registry", registry.ServiceName, registry.ExperimentalServiceName, extension.ServiceName}
 
 // healthService is the health service of gRPC, which begins as NOT_SERVING and
 // ends its watches when the server stops: a watch has no end of its own, and

@@ -13,6 +13,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/chandlery/chandlery/server/extension"
 	"github.com/chandlery/chandlery/server/registry"
 )
 
@@ -23,6 +24,8 @@ type Server struct {
 	content *content
 	health  *healthService
 	grpc    *grpc.Server
+	// extension has streams without an end of their own.
+	extension *extension.Service
 	// certificates are nil without TLS.
 	certificates *certificates
 
@@ -39,8 +42,12 @@ func New(ctx context.Context, config Config) (*Server, error) {
 	s := &Server{config: config, metrics: newMetrics(config.Version, config.Commit), health: newHealthService()}
 	s.content = &content{
 		source: config.Source, interval: config.ReloadInterval, logger: config.Logger, metrics: s.metrics,
-		onLoaded: s.health.serving, afterLoad: config.OnLoaded,
+		onLoaded: s.health.serving, afterLoad: config.OnLoaded, suspect: make(chan struct{}, 1),
 	}
+	s.extension = extension.New(extension.Config{
+		Current: s.content.current.Load, Damaged: s.content.damaged, Content: &s.content.announcer,
+		Version: config.Version, Commit: config.Commit,
+	})
 	if config.TLS.enabled() {
 		if s.certificates, err = newCertificates(config.TLS, config.Logger, s.metrics); err != nil {
 			return nil, err
@@ -67,6 +74,7 @@ func (s *Server) newGRPC() *grpc.Server {
 	}
 	server := grpc.NewServer(options...)
 	registry.Register(server, registry.New(s.content.current.Load, s.content.damaged))
+	extension.Register(server, s.extension)
 	healthpb.RegisterHealthServer(server, s.health)
 	reflection.Register(server)
 	around.know(server.GetServiceInfo())
@@ -148,6 +156,7 @@ func addressOf(l net.Listener) string {
 func (s *Server) stop(ctx context.Context) {
 	s.config.Logger.DebugContext(ctx, "Stopping")
 	s.health.shutdown()
+	s.extension.Shutdown()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

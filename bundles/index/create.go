@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -70,7 +71,9 @@ const inFlightBytes = 6 << 20
 // served; then nothing is written.
 func Create(ctx context.Context, name string, from Source, o Options) (Info, error) {
 	dir, base := filepath.Split(name)
-	file, err := os.CreateTemp(cmp.Or(dir, "."), "."+base+"-*")
+	pattern := "." + base + "-*"
+	removeLeftOver(filepath.Join(dir, pattern))
+	file, err := os.CreateTemp(cmp.Or(dir, "."), pattern)
 	if err != nil {
 		return Info{}, fmt.Errorf("creating index: %w", err)
 	}
@@ -83,10 +86,27 @@ func Create(ctx context.Context, name string, from Source, o Options) (Info, err
 	return x.Info(), nil
 }
 
+// leftOverAge is after which time nobody writes to a temporary file any more.
+const leftOverAge = time.Hour
+
+// removeLeftOver removes what a process left that was killed while it wrote.
+func removeLeftOver(pattern string) {
+	names, err := filepath.Glob(pattern)
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		if info, err := os.Lstat(name); err == nil && time.Since(info.ModTime()) > leftOverAge {
+			// It may be gone already, and takes nothing but room.
+			_ = os.Remove(name)
+		}
+	}
+}
+
 func finishFile(ctx context.Context, file *os.File, name string, from Source, o Options) (*Index, error) {
 	x, err := writeFile(ctx, file, from, o)
 	if err == nil {
-		// Whoever may read the directory may read the index.
+		// A container may run as any user, and nothing here is secret.
 		err = file.Chmod(0o644)
 	}
 	if err == nil && o.Durable {

@@ -17,6 +17,7 @@ type Index struct {
 	mapping      *mapping
 	tables       [sectionCount]table
 	dataEnd      uint64
+	size         int64
 	stats        Stats
 	digest       string
 	sourceDigest string
@@ -72,7 +73,7 @@ func (x *Index) Digest() string { return x.digest }
 func (x *Index) Info() Info {
 	return Info{
 		Stats: x.stats, ContentDigest: x.digest, SourceDigest: x.sourceDigest,
-		Format: formatVersion, FileBytes: int64(len(x.mapping.bytes)),
+		Format: formatVersion, FileBytes: x.size,
 	}
 }
 

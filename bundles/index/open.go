@@ -38,7 +38,7 @@ func newIndex(m *mapping) (*Index, error) {
 		return nil, err
 	}
 	x := &Index{
-		mapping: m, dataEnd: h.dataEnd, stats: h.stats,
+		mapping: m, dataEnd: h.dataEnd, size: int64(len(m.bytes)), stats: h.stats,
 		digest: digestText(h.contentDigest), sourceDigest: digestText(h.sourceDigest),
 	}
 	for id := range sectionCount {

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/bundles/fbc"
@@ -26,20 +27,91 @@ type Dir struct {
 	AllowEmpty bool
 	// Options bound what the directory may hold.
 	Options fbc.Options
+	// Cache is where the index is kept.
+	Cache Cache
+	// Progress is called while the index is made; see [index.Options].
+	Progress func(done, all int)
 }
 
-// Load reads, validates and indexes the catalog. The error holds
-// [bundles.Problems] when the content cannot be served.
-func (d Dir) Load(ctx context.Context) (*index.Index, error) {
-	catalog, err := d.Catalog(ctx)
+// Load returns the index of the catalog, from the cache or made anew. The error
+// holds [bundles.Problems] when the content cannot be served.
+func (d Dir) Load(ctx context.Context) (*index.Index, error) { return d.load(ctx, true) }
+
+// LoadFresh does what [Dir.Load] does without trusting the cache.
+func (d Dir) LoadFresh(ctx context.Context) (*index.Index, error) { return d.load(ctx, false) }
+
+func (d Dir) load(ctx context.Context, trusting bool) (*index.Index, error) {
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	root, err := d.root()
 	if err != nil {
 		return nil, err
 	}
-	x, err := index.Build(ctx, catalog)
-	if err != nil {
-		return nil, fmt.Errorf("indexing catalog: %w", err)
+	files, err := list(root)
+	// What cannot be listed the loader will report.
+	if err == nil && trusting {
+		if x := d.cached(ctx, root, files); x != nil {
+			return x, d.checkEmpty(x.Stats().Packages)
+		}
 	}
-	return x, nil
+	x, err := d.build(ctx, root, files)
+	var problems bundles.Problems
+	if errors.As(err, &problems) {
+		d.locate(problems)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return x, d.checkEmpty(x.Stats().Packages)
+}
+
+// Verify tells whether an index is that of the directory by reading all of both.
+// An index that does not know what it was made of has been made just now.
+func (d Dir) Verify(ctx context.Context, x *index.Index) (bool, error) {
+	then := x.Sources()
+	if len(then) == 0 {
+		return true, nil
+	}
+	if err := x.Check(); err != nil {
+		return false, nil //nolint:nilerr // that is the answer
+	}
+	root, err := d.root()
+	if err != nil {
+		return false, err
+	}
+	files, err := list(root)
+	if err != nil {
+		return false, err
+	}
+	if !slices.EqualFunc(then, files, sameSize) {
+		return false, nil
+	}
+	now, err := sumFiles(ctx, root, files)
+	return err == nil && slices.EqualFunc(then, now, sameContent), err
+}
+
+// WriteIndex makes the index of the directory and writes it to the cache.
+func (d Dir) WriteIndex(ctx context.Context) (index.Info, error) {
+	if x, err := d.Load(ctx); err != nil {
+		return index.Info{}, err
+	} else if len(x.Sources()) > 0 {
+		return x.Info(), nil
+	}
+	return index.Info{}, fmt.Errorf("%w: %s", errNotWritten, d.Cache.Dir)
+}
+
+var errNotWritten = errors.New("cannot write to the cache directory")
+
+// checkEmpty reports a catalog without any package.
+func (d Dir) checkEmpty(packages int) error {
+	if packages > 0 || d.AllowEmpty {
+		return nil
+	}
+	return bundles.Problems{{
+		File: d.Path, Message: "the catalog directory holds no package",
+		Remedy: "check the path and what is mounted there, or allow it with --allow-empty",
+	}}
 }
 
 // Catalog reads and validates the catalog.
@@ -61,11 +133,8 @@ func (d Dir) Catalog(ctx context.Context) (*bundles.Catalog, error) {
 	if err := problems.OrNil(); err != nil {
 		return nil, fmt.Errorf("checking catalog: %w", err)
 	}
-	if len(catalog.Packages) == 0 && !d.AllowEmpty {
-		return nil, bundles.Problems{{
-			File: d.Path, Message: "the catalog directory holds no package",
-			Remedy: "check the path and what is mounted there, or allow it with --allow-empty",
-		}}
+	if err := d.checkEmpty(len(catalog.Packages)); err != nil {
+		return nil, err
 	}
 	return catalog, nil
 }

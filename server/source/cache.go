@@ -1,0 +1,223 @@
+package source
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/chandlery/chandlery/bundles/fbc"
+	"github.com/chandlery/chandlery/bundles/index"
+)
+
+// IndexFile is what the index of a directory is called in a cache.
+const IndexFile = "chandlery.index"
+
+// Cache is where the index of a directory is kept, so that the next start need
+// not make it again. It only ever saves time: what is missing in it, damaged,
+// of another version or not of the present content is made anew, and where
+// nothing can be written the index is kept elsewhere.
+type Cache struct {
+	// Dir is the directory; empty for none.
+	Dir string
+	// Suspicious compares the content with what the index has been made of
+	// before it trusts the index. Otherwise names, sizes and times of change of
+	// all files have to be the same, and the content is compared later, by
+	// [Dir.Verify].
+	Suspicious bool
+	// Logger takes the logs; nil for nowhere.
+	Logger *slog.Logger
+}
+
+func (c Cache) logger() *slog.Logger {
+	if c.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return c.Logger
+}
+
+func (c Cache) file() string { return filepath.Join(c.Dir, IndexFile) }
+
+// cached returns the index in the cache if it is that of the directory, and nil
+// otherwise.
+func (d Dir) cached(ctx context.Context, root fs.FS, files []index.SourceFile) *index.Index {
+	if d.Cache.Dir == "" {
+		return nil
+	}
+	logger := d.Cache.logger().With("file", d.Cache.file())
+	x, err := index.Open(d.Cache.file())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		logger.DebugContext(ctx, "There is no cached index yet")
+		return nil
+	case err != nil:
+		logger.WarnContext(ctx, "The cached index cannot be used, making it anew", "error", err)
+		return nil
+	}
+	then := x.Sources()
+	if slices.Equal(withoutSums(then), files) && !d.Cache.Suspicious {
+		return x
+	}
+	if !slices.EqualFunc(then, files, sameSize) {
+		logger.InfoContext(ctx, "The cached index is of another content, making it anew")
+		return nil
+	}
+	now, err := sumFiles(ctx, root, files)
+	if err != nil || !slices.EqualFunc(then, now, sameContent) {
+		logger.InfoContext(ctx, "The cached index is of another content, making it anew", "error", err)
+		return nil
+	}
+	if err := x.Check(); d.Cache.Suspicious && err != nil {
+		logger.WarnContext(ctx, "The cached index cannot be used, making it anew", "error", err)
+		return nil
+	}
+	return x
+}
+
+// build makes the index of the directory: in the cache if there is one, else in
+// a file without a name, else in memory.
+func (d Dir) build(ctx context.Context, root fs.FS, files []index.SourceFile) (*index.Index, error) {
+	reader, err := fbc.Open(ctx, root, d.Options)
+	if err != nil {
+		return nil, fmt.Errorf("reading catalog: %w", err)
+	}
+	defer reader.Close() //nolint:errcheck // nothing was written
+	if d.Cache.Dir != "" {
+		x, err := d.fill(ctx, reader, root, files)
+		if pathError := (*fs.PathError)(nil); !errors.As(err, &pathError) {
+			return x, err
+		}
+		d.Cache.logger().WarnContext(ctx, "Cannot write to the cache directory, serving without", "error", err)
+	}
+	o := index.Options{Progress: d.Progress}
+	x, err := index.CreateTemp(ctx, "", reader, o)
+	if pathError := (*fs.PathError)(nil); !errors.As(err, &pathError) {
+		return x, wrap("making index", err)
+	}
+	d.Cache.logger().InfoContext(ctx, "There is no room for temporary files, keeping the index in memory", "error", err)
+	x, err = index.CreateInMemory(ctx, reader, o)
+	return x, wrap("making index", err)
+}
+
+// wrap says what was being done; it keeps nil.
+func wrap(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// fill makes the index in the cache and opens it there.
+func (d Dir) fill(ctx context.Context, from index.Source, root fs.FS, files []index.SourceFile) (*index.Index, error) {
+	if err := os.MkdirAll(d.Cache.Dir, 0o755); err != nil { //nolint:gosec // a container may run as any user
+		return nil, fmt.Errorf("making the cache directory: %w", err)
+	}
+	files, err := sumFiles(ctx, root, files)
+	if err != nil {
+		return nil, err
+	}
+	o := index.Options{Sources: files, Digest: digestOf(files), Progress: d.Progress}
+	if _, err := index.Create(ctx, d.Cache.file(), from, o); err != nil {
+		return nil, fmt.Errorf("making index: %w", err)
+	}
+	x, err := index.Open(d.Cache.file())
+	return x, wrap("using the new index", err)
+}
+
+// list returns the files below a root, as the file system knows them, in order
+// of their names.
+func list(root fs.FS) ([]index.SourceFile, error) {
+	var files []index.SourceFile
+	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := fs.Stat(root, name)
+		if err != nil {
+			return fmt.Errorf("looking at file: %w", err)
+		}
+		files = append(files, index.SourceFile{Name: name, Size: info.Size(), ModTime: info.ModTime().UnixNano()})
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing files: %w", err)
+	}
+	slices.SortFunc(files, func(a, b index.SourceFile) int { return cmp.Compare(a.Name, b.Name) })
+	return files, nil
+}
+
+// sumFiles returns the files with checksums of their content. The sums tell
+// whether content has changed by accident; whoever could write a catalog that
+// collides could write the index as well.
+func sumFiles(ctx context.Context, root fs.FS, files []index.SourceFile) ([]index.SourceFile, error) {
+	out := slices.Clone(files)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(sumConcurrency)
+	for i := range out {
+		group.Go(func() error {
+			if err := context.Cause(ctx); err != nil {
+				return fmt.Errorf("reading catalog: %w", err)
+			}
+			sum, err := sumFile(root, out[i].Name)
+			out[i].Sum = sum
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+const (
+	sumConcurrency = 4
+	sumBuffer      = 128 << 10
+)
+
+func sumFile(root fs.FS, name string) (uint64, error) {
+	file, err := root.Open(name)
+	if err != nil {
+		return 0, fmt.Errorf("reading catalog: %w", err)
+	}
+	defer file.Close() //nolint:errcheck // nothing was written
+	digest := xxhash.New()
+	if _, err := io.CopyBuffer(digest, struct{ io.Reader }{file}, make([]byte, sumBuffer)); err != nil {
+		return 0, fmt.Errorf("reading catalog: %w", err)
+	}
+	return digest.Sum64(), nil
+}
+
+// digestOf digests names and contents.
+func digestOf(files []index.SourceFile) [32]byte {
+	digest := sha256.New()
+	for i := range files {
+		text := binary.AppendUvarint(nil, uint64(len(files[i].Name)))
+		text = append(text, files[i].Name...)
+		text = binary.AppendVarint(text, files[i].Size)
+		digest.Write(binary.LittleEndian.AppendUint64(text, files[i].Sum))
+	}
+	return [32]byte(digest.Sum(nil))
+}
+
+func withoutSums(files []index.SourceFile) []index.SourceFile {
+	out := slices.Clone(files)
+	for i := range out {
+		out[i].Sum = 0
+	}
+	return out
+}
+
+func sameSize(a, b index.SourceFile) bool { return a.Name == b.Name && a.Size == b.Size }
+
+func sameContent(a, b index.SourceFile) bool { return sameSize(a, b) && a.Sum == b.Sum }
