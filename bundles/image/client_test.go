@@ -288,7 +288,6 @@ func TestTokens(t *testing.T) {
 
 func TestTLS(t *testing.T) {
 	r := serve(t, (*httptest.Server).StartTLS)
-	r.Config.ErrorLog = nil
 	reference := r.host() + "/catalog:v1"
 	push(t, r, reference)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.Certificate().Raw})

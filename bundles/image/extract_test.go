@@ -50,6 +50,7 @@ func serve(t *testing.T, start func(*httptest.Server)) *fakeRegistry {
 			inner.ServeHTTP(w, request)
 		}
 	}))
+	r.Config.ErrorLog = log.New(io.Discard, "", 0)
 	start(r.Server)
 	t.Cleanup(r.Close)
 	return r

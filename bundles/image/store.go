@@ -1,0 +1,344 @@
+package image
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// Store keeps directories of images below a directory of its own, each under
+// the digest of its image. What is in it is complete: content is put together
+// beside it and moved in. Processes may share a store.
+type Store struct {
+	// Dir is the store's directory; it is made when it is missing.
+	Dir string
+}
+
+// Kept is a directory in a [Store]. It stays there until it is released.
+type Kept struct {
+	Extracted
+
+	// Path of the directory that holds the content, and of the one around it,
+	// which the user of the content may keep more in.
+	Path, Entry string
+
+	lock *os.File
+}
+
+// Release says that the content is not used any more.
+func (k *Kept) Release() {
+	// Nothing has been written through it.
+	_ = k.lock.Close()
+}
+
+const (
+	contentName = "content"
+	scratchName = "layers"
+	recordName  = "image.json"
+	newPrefix   = ".new-"
+	tagPrefix   = "tag-"
+)
+
+// Get returns a directory of the image with a digest, from the store or, when
+// it is not there, from the registry. The error is an [*Error].
+func (s Store) Get(ctx context.Context, c *Client, reference, digest string, what Tree) (*Kept, error) {
+	ref, err := c.parse(reference)
+	if err != nil {
+		return nil, describe(reference, err)
+	}
+	if _, err := v1.NewHash(digest); err != nil {
+		return nil, describe(reference, fail(ReasonReference, "%q is no digest: %w", digest, err))
+	}
+	entry := filepath.Join(s.Dir, s.entryName(c, digest, what))
+	if kept, err := open(entry); err == nil {
+		return kept, nil
+	}
+	kept, err := s.add(ctx, c, pin(ref, digest), what, entry)
+	if e, ok := errors.AsType[*Error](err); ok {
+		// The digest is ours; the user knows the image by its tag.
+		e.Reference = reference
+	}
+	return kept, describe(reference, err)
+}
+
+// pin returns a reference to what has the digest.
+func pin(ref name.Reference, digest string) string { return ref.Context().Digest(digest).Name() }
+
+// entryName depends on everything that the content does.
+func (s Store) entryName(c *Client, digest string, what Tree) string {
+	sum := sha256.Sum256([]byte(c.options.Platform + "\x00" + what.Label + "\x00" + what.Default))
+	return strings.ReplaceAll(digest, ":", "-") + "-" + hex.EncodeToString(sum[:4])
+}
+
+// open returns the content of an entry that is there and whole.
+func open(entry string) (*Kept, error) {
+	lock, err := os.Open(entry)
+	if err != nil {
+		return nil, fmt.Errorf("opening stored image: %w", err)
+	}
+	kept := &Kept{Path: filepath.Join(entry, contentName), Entry: entry, lock: lock}
+	if err := kept.check(); err != nil {
+		_ = lock.Close()
+		return nil, err
+	}
+	return kept, nil
+}
+
+var (
+	errDamagedEntry = errors.New("the stored image is damaged")
+	errRemovedEntry = errors.New("the stored image is being removed")
+)
+
+// check locks an entry and compares it with what is written down about it: a
+// machine that loses power may leave files without their content.
+func (k *Kept) check() error {
+	if err := lockShared(k.lock); err != nil {
+		return fmt.Errorf("locking stored image: %w", err)
+	}
+	locked, err := k.lock.Stat()
+	if err != nil {
+		return fmt.Errorf("looking at stored image: %w", err)
+	}
+	if now, err := os.Stat(k.Entry); err != nil || !os.SameFile(locked, now) {
+		return errRemovedEntry
+	}
+	record, err := os.ReadFile(filepath.Join(k.Entry, recordName))
+	if err != nil {
+		return fmt.Errorf("reading stored image: %w", err)
+	}
+	if err := json.Unmarshal(record, &k.Extracted); err != nil {
+		return fmt.Errorf("%w: %w", errDamagedEntry, err)
+	}
+	files, size, err := count(k.Path)
+	if err != nil {
+		return fmt.Errorf("looking at stored image: %w", err)
+	}
+	if files != k.Files || size != k.Bytes {
+		return errDamagedEntry
+	}
+	return nil
+}
+
+// count returns the number and the size of the files in a directory.
+func count(dir string) (files int, size int64, err error) {
+	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err //nolint:wrapcheck // it is wrapped once, below
+		}
+		files++
+		size += info.Size()
+		return nil
+	})
+	if err != nil {
+		return 0, 0, fmt.Errorf("walking: %w", err)
+	}
+	return files, size, nil
+}
+
+// add brings an image from the registry.
+func (s Store) add(ctx context.Context, c *Client, pinned string, what Tree, entry string) (*Kept, error) {
+	if err := os.MkdirAll(s.Dir, 0o755); err != nil { //nolint:gosec // others may read what anybody may pull
+		return nil, fail(ReasonLocal, "making the directory for images: %w", err)
+	}
+	next, err := os.MkdirTemp(s.Dir, newPrefix)
+	if err != nil {
+		return nil, fail(ReasonLocal, "making a directory for the image: %w", err)
+	}
+	kept, err := fill(ctx, c, pinned, what, next)
+	if err == nil {
+		err = kept.settle(next, entry)
+	}
+	if err != nil {
+		if kept != nil {
+			kept.Release()
+		}
+		removeAll(next)
+		// Another process may have been faster.
+		if kept, openErr := open(entry); openErr == nil {
+			return kept, nil
+		}
+		return nil, err
+	}
+	return kept, nil
+}
+
+// fill puts an image into a new directory.
+func fill(ctx context.Context, c *Client, pinned string, what Tree, dir string) (*Kept, error) {
+	lock, err := os.Open(dir)
+	if err != nil {
+		return nil, fail(ReasonLocal, "opening the directory for the image: %w", err)
+	}
+	kept := &Kept{lock: lock}
+	if err := lockShared(lock); err != nil {
+		return kept, fail(ReasonLocal, "locking the directory for the image: %w", err)
+	}
+	content, scratch := filepath.Join(dir, contentName), filepath.Join(dir, scratchName)
+	for _, sub := range []string{content, scratch} {
+		if err := os.Mkdir(sub, 0o755); err != nil { //nolint:gosec // others may read what anybody may pull
+			return kept, fail(ReasonLocal, "making a directory for the image: %w", err)
+		}
+	}
+	found, err := c.Extract(ctx, pinned, what, content, scratch)
+	if err != nil {
+		return kept, err
+	}
+	kept.Extracted = *found
+	record, err := json.Marshal(kept.Extracted)
+	if err != nil {
+		return kept, fail(ReasonLocal, "encoding what is known of the image: %w", err)
+	}
+	//nolint:gosec // others may read what anybody may pull
+	if err := os.WriteFile(filepath.Join(dir, recordName), record, 0o644); err != nil {
+		return kept, fail(ReasonLocal, "writing what is known of the image: %w", err)
+	}
+	return kept, nil
+}
+
+// settle moves a complete directory to its place.
+func (k *Kept) settle(from, entry string) error {
+	for _, step := range []func() error{
+		func() error { return os.RemoveAll(filepath.Join(from, scratchName)) },
+		// The temporary one was for its maker only.
+		func() error { return os.Chmod(from, 0o755) }, //nolint:gosec // others may read what anybody may pull
+		func() error { return moveAside(entry) },
+		func() error { return os.Rename(from, entry) },
+	} {
+		if err := step(); err != nil {
+			return fail(ReasonLocal, "storing the image: %w", err)
+		}
+	}
+	k.Path, k.Entry = filepath.Join(entry, contentName), entry
+	return nil
+}
+
+// moveAside removes an entry that is there but damaged; one that is whole has
+// been put there by another process and stays.
+func moveAside(entry string) error {
+	if kept, err := open(entry); err == nil {
+		kept.Release()
+		return fs.ErrExist
+	}
+	return remove(entry)
+}
+
+// remove removes an entry that nobody uses.
+func remove(entry string) error {
+	lock, err := os.Open(entry)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("removing stored image: %w", err)
+	}
+	defer lock.Close() //nolint:errcheck // nothing was written
+	if err := lockExclusive(lock); err != nil {
+		return fmt.Errorf("removing stored image: it is in use: %w", err)
+	}
+	// Whoever waits for the lock must not find half of it under its name.
+	gone, err := os.MkdirTemp(filepath.Dir(entry), newPrefix)
+	if err != nil {
+		return fmt.Errorf("removing stored image: %w", err)
+	}
+	if err := os.Rename(entry, filepath.Join(gone, contentName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		removeAll(gone)
+		return fmt.Errorf("removing stored image: %w", err)
+	}
+	removeAll(gone)
+	return nil
+}
+
+// removeAll removes what nobody will look for. What cannot be removed now is
+// found by the next [Store.Prune].
+func removeAll(dir string) { _ = os.RemoveAll(dir) }
+
+// Prune removes what nobody uses from the store, except one entry: content of
+// other images, and what processes that were killed have left.
+func (s Store) Prune(keep *Kept) error {
+	all, err := os.ReadDir(s.Dir)
+	if err != nil {
+		return fmt.Errorf("looking for old images: %w", err)
+	}
+	var errs []error
+	for _, one := range all {
+		ours := strings.HasPrefix(one.Name(), newPrefix) || strings.HasPrefix(one.Name(), "sha256-") ||
+			strings.HasPrefix(one.Name(), "sha512-")
+		if !one.IsDir() || !ours || one.Name() == filepath.Base(keep.Entry) {
+			continue
+		}
+		entry := filepath.Join(s.Dir, one.Name())
+		if inUse(entry) || isYoung(one) {
+			continue
+		}
+		errs = append(errs, remove(entry))
+	}
+	return errors.Join(errs...)
+}
+
+// isYoung tells whether a directory has been made so recently that its maker
+// may not have locked it yet.
+func isYoung(one fs.DirEntry) bool {
+	info, err := one.Info()
+	return err == nil && strings.HasPrefix(one.Name(), newPrefix) && time.Since(info.ModTime()) < time.Minute
+}
+
+// inUse tells whether somebody has locked a directory.
+func inUse(entry string) bool {
+	lock, err := os.Open(entry)
+	if err != nil {
+		return false
+	}
+	defer lock.Close() //nolint:errcheck // nothing was written
+	return lockExclusive(lock) != nil
+}
+
+// tagName is the file that remembers a tag.
+func (s Store) tagName(reference string) string {
+	sum := sha256.Sum256([]byte(reference))
+	return filepath.Join(s.Dir, tagPrefix+hex.EncodeToString(sum[:8]))
+}
+
+// Remember notes which digest a reference stood for, for the time when the
+// registry cannot be asked.
+func (s Store) Remember(reference, digest string) error {
+	file, err := os.CreateTemp(s.Dir, newPrefix)
+	if err != nil {
+		return fmt.Errorf("remembering a tag: %w", err)
+	}
+	_, err = file.WriteString(digest + " " + reference + "\n")
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), s.tagName(reference))
+	}
+	if err != nil {
+		_ = os.Remove(file.Name())
+		return fmt.Errorf("remembering a tag: %w", err)
+	}
+	return nil
+}
+
+// Recall returns the digest that a reference stood for when it was remembered.
+func (s Store) Recall(reference string) (string, bool) {
+	text, err := os.ReadFile(s.tagName(reference))
+	if err != nil {
+		return "", false
+	}
+	digest, of, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
+	if _, err := v1.NewHash(digest); err != nil || of != reference {
+		return "", false
+	}
+	return digest, true
+}
