@@ -46,7 +46,7 @@ func (b *bench) lists(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, t.stop()) }()
 	var registry, floor, opm listFigures
-	rounds := 3 * b.callRounds
+	rounds := 2 * b.callRounds
 	turns := []listTurn{{t.registry, &registry, rounds}, {t.floor, &floor, rounds}, {t.opm, &opm, b.peerRounds}}
 	for round := -1; round < rounds; round++ {
 		turns[0], turns[1] = turns[1], turns[0]
@@ -117,7 +117,7 @@ func (b *bench) garbagePerList(ctx context.Context, s *server) (float64, error) 
 		return math.NaN(), err
 	}
 	defer conn.Close() //nolint:errcheck // nothing hangs on it
-	calls := 4 * b.callRounds
+	calls := 2 * b.callRounds
 	if s.launch.name == "opm" {
 		calls = b.peerRounds
 	}

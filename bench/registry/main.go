@@ -75,7 +75,7 @@ type options struct {
 }
 
 func parse(args []string, output io.Writer) (options, error) {
-	o := options{callRounds: 7, span: time.Second, settle: 3 * time.Second}
+	o := options{callRounds: 15, span: 500 * time.Millisecond, settle: 3 * time.Second}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(output)
 	flags.StringVar(&o.catalog, "catalog", "", "directory of a catalog; by default the real one with metadata")
