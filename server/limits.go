@@ -51,8 +51,8 @@ func DefaultLimits() Limits {
 	return Limits{
 		RequestBytes:      64 << 10,
 		HeaderBytes:       16 << 10,
-		ConnectionStreams: 250,
-		Connections:       500,
+		ConnectionStreams: 100,
+		Connections:       250,
 		CallBurst:         2000,
 		HandshakeTimeout:  10 * time.Second,
 		IdleTimeout:       6 * time.Hour,

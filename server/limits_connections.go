@@ -138,14 +138,17 @@ func (s *connections) victim(newcomer *client) *connection {
 			largest = c
 		}
 	}
+	least := time.Duration(0)
+	if largest == newcomer {
+		least = ownQuiet
+	}
+	now := s.now()
 	var found *connection
 	for c := range s.open {
-		if c.client == largest && c.calls.Load() == 0 && (found == nil || c.before(found)) {
+		if c.client == largest && c.calls.Load() == 0 && now-time.Duration(c.heard.Load()) >= least &&
+			(found == nil || c.before(found)) {
 			found = c
 		}
-	}
-	if found != nil && largest == newcomer && s.now()-time.Duration(found.heard.Load()) < ownQuiet {
-		return nil
 	}
 	return found
 }
@@ -210,8 +213,11 @@ type connection struct {
 	used  atomic.Bool
 	// heard is when something was read last.
 	heard atomic.Int64
-	// greeted is set when the first bytes have been looked at; by the reader.
+	// greeted is set when the first bytes of the client have been looked at, and
+	// held is what was to be sent before. Both are the business of the goroutine
+	// that opens the connection; there are others only afterwards.
 	greeted bool
+	held    []byte
 	writes  progress
 
 	mu      sync.Mutex
@@ -230,17 +236,32 @@ func (c *connection) before(other *connection) bool {
 func (c *connection) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.heard.Store(int64(c.set.now()))
-	if !c.greeted && n > 0 {
-		c.greeted = true
-		if c.answerHTTP1(p[:n]) {
-			return 0, io.EOF
+	if c.greeted || n == 0 {
+		return n, err
+	}
+	c.greeted = true
+	if c.answerHTTP1(p[:n]) {
+		return 0, io.EOF
+	}
+	if len(c.held) > 0 {
+		if _, err := c.Write(c.held); err != nil {
+			return 0, err
 		}
+		c.held = nil
 	}
 	return n, err
 }
 
-// Write implements [net.Conn].
+// maxHeld is more than what gRPC sends before it hears of the client.
+const maxHeld = 1 << 10
+
+// Write implements [net.Conn]. What comes before the client's first bytes waits
+// for them: it would confuse a client that does not speak HTTP/2.
 func (c *connection) Write(p []byte) (int, error) {
+	if !c.greeted && len(c.held)+len(p) <= maxHeld {
+		c.held = append(c.held, p...)
+		return len(p), nil
+	}
 	c.writes.begin()
 	defer c.writes.end()
 	return c.Conn.Write(p)

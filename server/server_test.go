@@ -360,8 +360,9 @@ func TestStopWithWatch(t *testing.T) {
 }
 
 func TestRecovery(t *testing.T) {
-	var broken index.Index
-	f := start(t, Config{Source: fakeSource{func(context.Context) (*index.Index, error) { return &broken, nil }}})
+	f := start(t, Config{Source: fakeSource{func(ctx context.Context) (*index.Index, error) {
+		return index.Build(ctx, &bundles.Catalog{})
+	}}})
 	f.waitServing(t)
 	around := newCalls(slog.New(slog.DiscardHandler), f.metrics, newAccessLog(f.config.Logger, 0))
 	around.know(f.grpc.GetServiceInfo())
