@@ -91,7 +91,7 @@ properties:
 
 func build(tb testing.TB, text string) *index.Index {
 	tb.Helper()
-	catalog, err := fbc.Load(tb.Context(), fstest.MapFS{"catalog.yaml": {Data: []byte(text)}}, fbc.Options{})
+	catalog, err := fbc.Load(tb.Context(), fstest.MapFS{"catalog": {Data: []byte(text)}}, fbc.Options{})
 	if err == nil {
 		err = catalog.Validate()
 	}
