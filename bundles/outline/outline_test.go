@@ -18,7 +18,7 @@ func catalog(manifest string) *bundles.Catalog {
 			Type: bundles.TypePackage, Value: json.RawMessage(`{"packageName":"p","version":"` + version + `"}`),
 		}}, more...)}
 	}
-	inline, err := json.Marshal(bundles.BundleObject{Data: []byte(manifest)})
+	inline, err := json.Marshal(map[string][]byte{"data": []byte(manifest)})
 	if err != nil {
 		panic(err) //nolint:forbidigo // nothing can be wrong with it
 	}
