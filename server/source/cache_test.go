@@ -1,0 +1,227 @@
+package source
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chandlery/chandlery/bundles/index"
+)
+
+const cached = `{"schema":"olm.package","name":"p","defaultChannel":"c"}
+{"schema":"olm.channel","package":"p","name":"c","entries":[{"name":"p.v1"}]}
+{"schema":"olm.bundle","package":"p","name":"p.v1","image":"example.org/p:one","properties":[
+  {"type":"olm.package","value":{"packageName":"p","version":"1.0.0"}}]}
+`
+
+// catalogDir writes a catalog whose files have a fixed time of change.
+func catalogDir(t *testing.T, content string) Dir {
+	t.Helper()
+	dir := t.TempDir()
+	writeAt(t, filepath.Join(dir, "p.json"), content, time.Unix(1000, 0))
+	return Dir{Path: dir, Cache: Cache{Dir: filepath.Join(t.TempDir(), "cache")}}
+}
+
+func writeAt(t *testing.T, name, content string, at time.Time) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(name, at, at); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func load(t *testing.T, d Dir) *index.Index {
+	t.Helper()
+	x, err := d.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// imageOf is what tells the contents apart.
+func imageOf(t *testing.T, x *index.Index) string {
+	t.Helper()
+	message, err := x.Bundle("p", "c", "p.v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(message.Bytes()), "example.org/p:")
+	return rest[:3]
+}
+
+func TestCache(t *testing.T) {
+	other := strings.ReplaceAll(cached, "p:one", "p:two")
+	cases := map[string]struct {
+		reason string
+		change func(t *testing.T, d *Dir)
+		want   string
+		reused bool
+	}{
+		"Unchanged": {reason: "the cache saves the work", change: func(*testing.T, *Dir) {}, want: "one", reused: true},
+		"Touched": {
+			reason: "the content counts, not when it was written",
+			change: func(t *testing.T, d *Dir) { writeAt(t, filepath.Join(d.Path, "p.json"), cached, time.Unix(2000, 0)) },
+			want:   "one", reused: true,
+		},
+		"Changed": {
+			reason: "a content of the same size is another content",
+			change: func(t *testing.T, d *Dir) { writeAt(t, filepath.Join(d.Path, "p.json"), other, time.Unix(2000, 0)) },
+			want:   "two",
+		},
+		"Longer": {
+			reason: "so is one of another size",
+			change: func(t *testing.T, d *Dir) { writeAt(t, filepath.Join(d.Path, "p.json"), other+"\n", time.Unix(1000, 0)) },
+			want:   "two",
+		},
+		"More": {
+			reason: "so is one of more files",
+			change: func(t *testing.T, d *Dir) { writeAt(t, filepath.Join(d.Path, "q.json"), "", time.Unix(1000, 0)) },
+			want:   "one",
+		},
+		"Disguised": {
+			reason: "who has reason to suspect the times can say so",
+			change: func(t *testing.T, d *Dir) {
+				d.Cache.Suspicious = true
+				writeAt(t, filepath.Join(d.Path, "p.json"), other, time.Unix(1000, 0))
+			},
+			want: "two",
+		},
+		"Suspicious": {
+			reason: "suspicion alone makes nothing anew",
+			change: func(_ *testing.T, d *Dir) { d.Cache.Suspicious = true },
+			want:   "one", reused: true,
+		},
+		"Damaged": {
+			reason: "a damaged index is as good as none",
+			change: func(t *testing.T, d *Dir) {
+				if err := os.Truncate(d.Cache.file(), 1000); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: "one",
+		},
+		"Foreign": {
+			reason: "so is another tool's file",
+			change: func(t *testing.T, d *Dir) { writeAt(t, d.Cache.file(), "PK\x03\x04", time.Unix(1000, 0)) },
+			want:   "one",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			d := catalogDir(t, cached)
+			if got := imageOf(t, load(t, d)); got != "one" {
+				t.Fatalf("got the image %s", got)
+			}
+			before := stat(t, d.Cache.file())
+			tc.change(t, &d)
+			if got := imageOf(t, load(t, d)); got != tc.want {
+				t.Errorf("%s: got the image %s, want %s", tc.reason, got, tc.want)
+			}
+			if reused := os.SameFile(before, stat(t, d.Cache.file())); reused != tc.reused {
+				t.Errorf("%s: the old index is used: %v", tc.reason, reused)
+			}
+			if tc.reused {
+				return
+			}
+			after := stat(t, d.Cache.file())
+			load(t, d)
+			if !os.SameFile(after, stat(t, d.Cache.file())) {
+				t.Errorf("%s: the new index is not used", tc.reason)
+			}
+		})
+	}
+}
+
+func stat(t *testing.T, name string) os.FileInfo {
+	t.Helper()
+	info, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
+// TestVerifyFindsDisguisedContent is the case of images whose files all have
+// one time: names, sizes and times are those of another content.
+func TestVerifyFindsDisguisedContent(t *testing.T) {
+	d := catalogDir(t, cached)
+	x := load(t, d)
+	if same, err := d.Verify(t.Context(), x); !same || err != nil {
+		t.Errorf("the index is not that of its content: %v", err)
+	}
+	writeAt(t, filepath.Join(d.Path, "p.json"), strings.ReplaceAll(cached, "p:one", "p:two"), time.Unix(1000, 0))
+	x = load(t, d)
+	if got := imageOf(t, x); got != "one" {
+		t.Fatalf("this content was not disguised: %s", got)
+	}
+	if same, err := d.Verify(t.Context(), x); same || err != nil {
+		t.Errorf("the index passes for that of another content: %v", err)
+	}
+	fresh, err := d.LoadFresh(t.Context())
+	if err != nil || imageOf(t, fresh) != "two" {
+		t.Errorf("the fresh index is that of the old content: %v", err)
+	}
+	if same, err := d.Verify(t.Context(), load(t, d)); !same || err != nil {
+		t.Errorf("the cache keeps the old index: %v", err)
+	}
+}
+
+// TestPlaces goes through the places that an index can be in.
+func TestPlaces(t *testing.T) {
+	blocked := func(t *testing.T) string {
+		t.Helper()
+		file := filepath.Join(t.TempDir(), "file")
+		writeAt(t, file, "", time.Now())
+		return filepath.Join(file, "below")
+	}
+	cases := map[string]struct {
+		reason string
+		cache  func(*testing.T) string
+		temp   func(*testing.T) string
+	}{
+		"NoCache":  {"without a cache there is a temporary file", func(*testing.T) string { return "" }, (*testing.T).TempDir},
+		"BadCache": {"a cache that cannot be written is none", blocked, (*testing.T).TempDir},
+		"Nowhere":  {"where nothing can be written there is memory", blocked, blocked},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			d := catalogDir(t, cached)
+			d.Cache.Dir = tc.cache(t)
+			var logs bytes.Buffer
+			d.Cache.Logger = slog.New(slog.NewTextHandler(&logs, nil))
+			temp := tc.temp(t)
+			t.Setenv("TMPDIR", temp)
+			if got := imageOf(t, load(t, d)); got != "one" {
+				t.Errorf("%s: got the image %s", tc.reason, got)
+			}
+			if left, err := os.ReadDir(temp); err == nil && len(left) > 0 {
+				t.Errorf("%s: %s is left over", tc.reason, left)
+			}
+			if _, err := d.WriteIndex(t.Context()); err == nil {
+				t.Errorf("%s: writing to the cache did not fail", tc.reason)
+			}
+			if want := d.Cache.Dir != ""; strings.Contains(logs.String(), "Cannot write to the cache directory") != want {
+				t.Errorf("%s: the log says\n%s", tc.reason, logs.String())
+			}
+		})
+	}
+}
+
+func TestWriteIndex(t *testing.T) {
+	d := catalogDir(t, cached)
+	info, err := d.WriteIndex(t.Context())
+	if err != nil || info.Packages != 1 || info.SourceDigest == strings.Repeat("0", 64) {
+		t.Errorf("got %+v, %v", info, err)
+	}
+	x, err := index.Open(d.Cache.file())
+	if err != nil || x.Digest() != info.ContentDigest {
+		t.Errorf("what was written is not there: %v", err)
+	}
+}
