@@ -19,9 +19,8 @@ type bench struct {
 	dir    string
 	out    io.Writer
 	report *report
-	// index is the index file of the catalog, and indexErr why there is none.
-	index    string
-	indexErr error
+	// index is the index file of the catalog; empty when there is none.
+	index string
 	// recorded are the calls that the floor answers.
 	recorded *recorded
 }
@@ -75,7 +74,7 @@ func measure(ctx context.Context, o options, out io.Writer) (*report, error) {
 		if !b.only.MatchString(s.name) {
 			continue
 		}
-		b.say("section %s", s.name)
+		b.sayf("section %s", s.name)
 		if err := s.run(b, ctx); err != nil {
 			return nil, fmt.Errorf("measuring section %s: %w", s.name, err)
 		}
@@ -96,9 +95,8 @@ func (b *bench) prepare(ctx context.Context) error {
 	}
 	b.report.intro = fmt.Sprintf("%d cores, %s of memory; %s; catalog of %d files, %s.",
 		runtime.NumCPU(), bytesText(totalMemory()), runtime.Version(), files, bytesText(float64(size)))
-	b.index, b.indexErr = b.buildIndex(ctx, b.catalog, "catalog.index")
-	if b.indexErr != nil {
-		b.say("no index file: %v", b.indexErr)
+	if b.index, err = b.buildIndex(ctx, b.catalog, "catalog.index"); err != nil {
+		b.sayf("no index file: %v", err)
 	}
 	return nil
 }
@@ -112,14 +110,14 @@ func (b *bench) buildIndex(ctx context.Context, catalog, name string) (string, e
 	return file, nil
 }
 
-// say tells who waits what is being done.
-func (b *bench) say(format string, arguments ...any) {
+// sayf tells who waits what is being done.
+func (b *bench) sayf(format string, arguments ...any) {
 	fmt.Fprintf(b.out, "%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, arguments...))
 }
 
 // content returns what is served warm: the index file, else the directory.
 func (b *bench) content() string {
-	if b.indexErr == nil {
+	if b.index != "" {
 		return b.index
 	}
 	return b.catalog

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -141,7 +140,7 @@ func TestWatch(t *testing.T) {
 	if err != nil {
 		t.Skipf("this system does not show the memory of processes: %v", err)
 	}
-	w := watch(context.Background(), os.Getpid())
+	w := watch(t.Context(), os.Getpid())
 	held := bytes.Repeat([]byte{1}, 64*mib)
 	most := w.stop()
 	if grown := most.private - before.private; grown < 32*mib {

@@ -51,13 +51,13 @@ func (b *bench) record(ctx context.Context) (*recorded, error) {
 	if b.recorded != nil {
 		return b.recorded, nil
 	}
-	b.say("recording what the floor will answer")
+	b.sayf("recording what the floor will answer")
 	s, err := b.start(ctx, b.registryLaunch(b.content()))
 	if err != nil {
 		return nil, err
 	}
 	r, err := recordFrom(ctx, s.address)
-	if err = errors.Join(err, s.stop()); err != nil {
+	if err := errors.Join(err, s.stop()); err != nil {
 		return nil, err
 	}
 	var calls []wire.Call

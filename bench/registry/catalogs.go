@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -68,7 +69,7 @@ func (b *bench) derive(
 	if _, err := os.Stat(target); err == nil {
 		return target, nil
 	}
-	b.say("making %s", name)
+	b.sayf("making %s", name)
 	names, err := fbc.Files(os.DirFS(catalog))
 	if err != nil {
 		return "", fmt.Errorf("listing the catalog: %w", err)
@@ -146,7 +147,7 @@ func (b *bench) multiplied(ctx context.Context) (string, error) {
 			if i > 0 {
 				suffix = fmt.Sprintf("-copy%d", i)
 			}
-			err := create(filepath.Join(target, fmt.Sprint(i), name+".json"), func(out io.Writer) error {
+			err := create(filepath.Join(target, strconv.Itoa(i), name+".json"), func(out io.Writer) error {
 				return objects(data, func(o object) error { return writeRenamed(out, o, suffix) })
 			})
 			if err != nil {

@@ -150,10 +150,11 @@ func allocated(ctx context.Context, s *server) (float64, error) {
 	if s.launch.name == "opm" {
 		page, key = "/debug/pprof/heap?debug=1", "# TotalAlloc = "
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.observer+page, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.observer+page, http.NoBody)
 	if err != nil {
 		return math.NaN(), fmt.Errorf("asking %s for what it allocated: %w", s.Name(), err)
 	}
+	request.Close = true // what is kept for the next time outlives the server
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return math.NaN(), fmt.Errorf("asking %s for what it allocated: %w", s.Name(), err)

@@ -46,7 +46,7 @@ func load(ctx context.Context, address string, calls []wire.Call, callers int, s
 	group, running := errgroup.WithContext(ctx)
 	began := time.Now()
 	for i := range callers {
-		c := caller{conn: conns[i%len(conns)], calls: calls, next: i * len(calls) / callers}
+		c := &caller{conn: conns[i%len(conns)], calls: calls, next: i * len(calls) / callers}
 		group.Go(func() error {
 			var err error
 			took[i], err = c.run(running, began.Add(span))
@@ -73,7 +73,7 @@ type caller struct {
 
 var errNoCalls = errors.New("there is nothing to ask")
 
-func (c caller) run(ctx context.Context, until time.Time) ([]time.Duration, error) {
+func (c *caller) run(ctx context.Context, until time.Time) ([]time.Duration, error) {
 	if len(c.calls) == 0 {
 		return nil, errNoCalls
 	}

@@ -44,7 +44,7 @@ func start(ctx context.Context, args []string) error {
 		return err
 	}
 	text := report.markdown()
-	fmt.Println(text) //nolint:forbidigo // this is what the program is for
+	fmt.Println(text)
 	if o.write == "" {
 		return nil
 	}

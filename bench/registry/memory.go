@@ -40,10 +40,10 @@ func (b *bench) memory(ctx context.Context) error {
 		return err
 	}
 	for _, c := range cases {
-		b.say("memory of %s, %s", c.launch.name, c.name)
+		b.sayf("memory of %s, %s", c.launch.name, c.name)
 		f, err := b.memoryOf(ctx, c.launch)
 		if err != nil {
-			b.say("%v", err)
+			b.sayf("%v", err)
 			table.row(c.launch.name, c.name, firstLine([]byte(err.Error())))
 			continue
 		}
@@ -73,7 +73,7 @@ func (b *bench) memoryCases(ctx context.Context) ([]memoryCase, error) {
 		{"directory", b.registryLaunch(b.catalog), true},
 		{"directory" + larger, b.registryLaunch(large), true},
 	}
-	if b.indexErr == nil {
+	if b.index != "" {
 		file, err := b.buildIndex(ctx, large, "catalog-large.index")
 		if err != nil {
 			return nil, err

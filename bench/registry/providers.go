@@ -53,14 +53,14 @@ func (b *bench) providers(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, t.stop()) }()
 	apis := b.recorded.apis()
 	if len(apis) == 0 {
-		b.say("nothing provides an API")
+		b.sayf("nothing provides an API")
 		return nil
 	}
 	table := b.report.add("Queries by provided API", "One caller, which decodes the replies.",
 		"RPC", "registry: p50", "p99", "opm: p50", "times as fast")
 	calls := providerCalls()
 	for _, name := range slices.Sorted(maps.Keys(calls)) {
-		b.say("%s", name)
+		b.sayf("%s", name)
 		ours, err := timeProviders(ctx, t.registry, apis[:min(len(apis), maxAPIs)], calls[name])
 		if err != nil {
 			return err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -191,26 +190,17 @@ func (s *server) releasePorts() error {
 }
 
 // dial returns a connection that tries again at once when nobody listens yet.
-func dial(address string, more ...grpc.DialOption) (*grpc.ClientConn, error) {
-	conn, err := grpc.NewClient("passthrough:///"+address, append([]grpc.DialOption{
+func dial(address string) (*grpc.ClientConn, error) {
+	conn, err := grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: pollInterval, Multiplier: 1, MaxDelay: pollInterval},
 			MinConnectTimeout: time.Second,
 		}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64 << 20)),
-	}, more...)...)
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)),
+	)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", address, err)
 	}
 	return conn, nil
-}
-
-// temporary returns a new directory to work in.
-func (b *bench) temporary(name string) (string, error) {
-	dir, err := os.MkdirTemp(b.dir, filepath.Base(name)+"-")
-	if err != nil {
-		return "", fmt.Errorf("making a directory: %w", err)
-	}
-	return dir, nil
 }

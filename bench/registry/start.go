@@ -54,7 +54,7 @@ func (b *bench) coldStarts(ctx context.Context) error {
 	for i, form := range []struct{ name, dir string }{
 		{"JSON", b.catalog}, {"the same as YAML", inYAML}, {"with manifests, JSON", b.objects},
 	} {
-		b.say("cold start, %s", form.name)
+		b.sayf("cold start, %s", form.name)
 		ours, theirs, err := b.compareCold(ctx, form.dir)
 		if err != nil {
 			return err
@@ -98,7 +98,7 @@ func (b *bench) compareWithText(ctx context.Context, ours starts) error {
 	table := b.report.add("The text alone", "Reading the same files and finding their tokens, on all cores; "+
 		"nothing is decoded or kept.", "By", "Time", "CPU", "cold start over it")
 	for i, way := range textWays() {
-		b.say("reading the text: %s", way.name)
+		b.sayf("reading the text: %s", way.name)
 		var wall, cpu sample
 		rounds := b.startRounds
 		if i > 0 {
@@ -133,7 +133,7 @@ func (b *bench) fillPeerCache(ctx context.Context, catalog, name string, asJSON 
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
 	}
-	b.say("filling %s", name)
+	b.sayf("filling %s", name)
 	temporary := dir + ".new"
 	err := os.MkdirAll(temporary, 0o755)
 	if asJSON {
@@ -175,7 +175,7 @@ func (b *bench) warmStarts(ctx context.Context) error {
 		return err
 	}
 	for _, c := range cases {
-		b.say("warm start, %s, %s", c.launch.name, c.name)
+		b.sayf("warm start, %s, %s", c.launch.name, c.name)
 		var s starts
 		for round := -1; round < c.rounds; round++ {
 			into := &s
@@ -183,7 +183,7 @@ func (b *bench) warmStarts(ctx context.Context) error {
 				into = &starts{} // fills the cache of the registry, and warms the files
 			}
 			if err := b.time(ctx, c.launch, into); err != nil {
-				b.say("%v", err)
+				b.sayf("%v", err)
 				break
 			}
 		}
@@ -201,7 +201,7 @@ func (b *bench) warmCases(ctx context.Context, large string) ([]warmCase, error)
 		{"directory and its cache", b.registryLaunch(b.catalog, "--cache-dir="+filepath.Join(b.dir, "cache")), b.startRounds, true},
 		{"directory and its cache, " + times, b.registryLaunch(large, "--cache-dir="+filepath.Join(b.dir, "cache-large")), b.startRounds, true},
 	}
-	if b.indexErr == nil {
+	if b.index != "" {
 		cases = append(cases, warmCase{"index file", b.registryLaunch(b.index), b.startRounds, true})
 		file, err := b.buildIndex(ctx, large, "catalog-large.index")
 		if err != nil {
@@ -249,7 +249,7 @@ func (b *bench) sizes(ctx context.Context) error {
 	table.row("catalog as it is", bytesText(float64(text)), times(float64(text)/compact))
 	table.row("catalog as compact JSON", bytesText(compact), "1")
 	table.row("opm's cache (pogreb)", bytesText(theirs), times(theirs/compact))
-	if b.indexErr != nil {
+	if b.index == "" {
 		return nil
 	}
 	info, err := os.Stat(b.index)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"strconv"
 	"time"
 )
 
@@ -67,12 +68,12 @@ func (b *bench) unary(ctx context.Context) (err error) {
 		"RPC", "Callers", "registry", "floor", "ratio", "opm", "p50: registry", "floor", "opm", "p99: registry", "floor", "ratio", "opm")
 	for _, method := range []string{getPackage, getBundle, getBundleForChannel} {
 		for _, callers := range []int{1, 8, 32} {
-			b.say("%s, %s", path.Base(method), callersText(callers))
+			b.sayf("%s, %s", path.Base(method), callersText(callers))
 			f, err := b.compareUnary(ctx, t, method, callers)
 			if err != nil {
 				return fmt.Errorf("measuring %s: %w", method, err)
 			}
-			table.row(append([]string{path.Base(method), fmt.Sprint(callers)}, f.cells()...)...)
+			table.row(append([]string{path.Base(method), strconv.Itoa(callers)}, f.cells()...)...)
 			line := fmt.Sprintf("%s, %s: ", path.Base(method), callersText(callers))
 			b.report.atLeast(line+"throughput over the floor's", f.registry.rates.over(f.floor.rates), unaryThroughputTarget, times)
 			b.report.atMost(line+"p99 over the floor's", f.registry.tails.over(f.floor.tails), unaryTailTarget, times)
