@@ -28,6 +28,8 @@ type content struct {
 	// suspect is set when the content has to be made anew although the source
 	// has not changed.
 	suspect chan struct{}
+	// verifyAfter is when to compare what is served with what it was made of.
+	verifyAfter time.Duration
 	// onLoaded is called once, when there is something to serve.
 	onLoaded func()
 	// afterLoad is called after each load that succeeds; nil for nothing.
@@ -84,7 +86,7 @@ func (c *content) verify(ctx context.Context) {
 	if !ok {
 		return
 	}
-	timer := time.NewTimer(verifyPause)
+	timer := time.NewTimer(c.verifyAfter)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

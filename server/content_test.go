@@ -155,3 +155,65 @@ func (m *metrics) gathered(t *testing.T, name string) float64 {
 	t.Fatalf("no metric %s", name)
 	return 0
 }
+
+// cachedSource is a source whose cache holds something else than the content.
+type cachedSource struct {
+	scriptedSource
+
+	same  bool
+	fresh *index.Index
+}
+
+func (s *cachedSource) Verify(_ context.Context, x *index.Index) (bool, error) {
+	return s.same || x == s.fresh, nil
+}
+
+func (s *cachedSource) LoadFresh(context.Context) (*index.Index, error) { return s.fresh, nil }
+
+func TestContentDistrust(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		same   bool
+		damage bool
+		fresh  bool
+	}{
+		"Same":    {reason: "an index of the content stays", same: true},
+		"Stale":   {reason: "an index of another content is replaced", fresh: true},
+		"Damaged": {reason: "so is a damaged one", same: true, damage: true, fresh: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			fresh, err := index.Build(t.Context(), &bundles.Catalog{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &cachedSource{scriptedSource: scriptedSource{fingerprints: []string{"a"}}, same: tc.same, fresh: fresh}
+			loaded := make(chan struct{}, 1)
+			c := &content{
+				source: s, interval: time.Millisecond, logger: slog.New(slog.DiscardHandler), metrics: newMetrics("", ""),
+				onLoaded: func() { loaded <- struct{}{} }, suspect: make(chan struct{}, 1), verifyAfter: time.Millisecond,
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- c.run(ctx) }()
+			<-loaded
+			if tc.damage {
+				c.damaged(fresh, index.ErrDamaged) // one that is not served any more
+				c.damaged(c.current.Load(), index.ErrDamaged)
+			}
+			if tc.fresh {
+				wait(t, "a fresh index", func() bool { return c.current.Load() == fresh })
+			} else {
+				looks, _ := s.seen()
+				wait(t, "more looks", func() bool { now, _ := s.seen(); return now > looks+20 })
+			}
+			cancel()
+			if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+				t.Errorf("run: %v", err)
+			}
+			if got := c.current.Load() == fresh; got != tc.fresh {
+				t.Errorf("%s: the fresh index is served: %v", tc.reason, got)
+			}
+		})
+	}
+}

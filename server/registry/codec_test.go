@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"testing"
 
 	"google.golang.org/grpc/mem"
@@ -62,6 +63,76 @@ func TestDescription(t *testing.T) {
 		streams, ok := methods[string(m.Name())]
 		if !ok || streams != m.IsStreamingServer() {
 			t.Errorf("%s: there is %v, streams is %v", m.Name(), ok, streams)
+		}
+	}
+}
+
+// TestMarshalKeepsMessagesWhole goes through the sizes at which messages and
+// their parts are treated in different ways.
+func TestMarshalKeepsMessagesWhole(t *testing.T) {
+	sizes := []int{0, 1, borrowedSize - 1, borrowedSize, copiedSize - 1, copiedSize, copiedSize + 1, 3 * copiedSize}
+	for _, first := range sizes {
+		for _, second := range sizes {
+			for _, third := range sizes {
+				parts := [][]byte{bytes.Repeat([]byte("a"), first), bytes.Repeat([]byte("b"), second), bytes.Repeat([]byte("c"), third)}
+				data, err := Codec().Marshal(message(index.NewMessage(parts...)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := data.Materialize(); !bytes.Equal(got, bytes.Join(parts, nil)) {
+					t.Errorf("parts of %d, %d and %d bytes became %d other bytes", first, second, third, len(got))
+				}
+				data.Free()
+			}
+		}
+	}
+}
+
+// TestMarshalUsesBuffersAgain makes sure that a copy is not overwritten while
+// gRPC still has to send it.
+func TestMarshalUsesBuffersAgain(t *testing.T) {
+	marshal := func(text string) mem.BufferSlice {
+		data, err := Codec().Marshal(message(index.NewMessage([]byte(text))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	kept := marshal("kept")
+	for range 100 {
+		marshal("other").Free()
+	}
+	if got := string(kept.Materialize()); got != "kept" {
+		t.Errorf("a message became %q before it was sent", got)
+	}
+	kept.Free()
+}
+
+// The allocations of the codec, exactly: more make the garbage collector run
+// where memory is short.
+const (
+	allocationsCopied   = 1 // the slice of buffers
+	allocationsBorrowed = 5 // that, the small parts and their buffer, the keeper and its list
+)
+
+func TestMarshalAllocations(t *testing.T) {
+	large := make([]byte, 2*copiedSize)
+	for name, tc := range map[string]struct {
+		message *index.Message
+		want    float64
+	}{
+		"Copied":   {message(index.NewMessage(large[:100], large[:900])), allocationsCopied},
+		"Borrowed": {message(index.NewMessage(large[:100], large[:900], large)), allocationsBorrowed},
+	} {
+		got := testing.AllocsPerRun(200, func() {
+			data, err := Codec().Marshal(tc.message)
+			if err != nil {
+				t.Fatal(err)
+			}
+			data.Free()
+		})
+		if got != tc.want {
+			t.Errorf("%s: %v allocations, want %v", name, got, tc.want)
 		}
 	}
 }

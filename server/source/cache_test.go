@@ -77,8 +77,10 @@ func TestCache(t *testing.T) {
 		},
 		"Longer": {
 			reason: "so is one of another size",
-			change: func(t *testing.T, d *Dir) { writeAt(t, filepath.Join(d.Path, "p.json"), other+"\n", time.Unix(1000, 0)) },
-			want:   "two",
+			change: func(t *testing.T, d *Dir) {
+				writeAt(t, filepath.Join(d.Path, "p.json"), other+"\n", time.Unix(1000, 0))
+			},
+			want: "two",
 		},
 		"More": {
 			reason: "so is one of more files",
