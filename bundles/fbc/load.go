@@ -132,21 +132,27 @@ func (l *loader) file(skim *skimmer, name string) foundFile {
 	if errors.Is(err, errPeculiar) {
 		out, err = l.peculiar(name)
 	}
-	switch syntax := (*syntaxError)(nil); {
-	case err == nil:
-		return out
-	case errors.As(err, &syntax):
-		out.problems = append(out.problems, bundles.Problem{
+	if err != nil {
+		out.problems = append(out.problems, describe(name, err))
+		out.gaps.anything = true
+	}
+	return out
+}
+
+// describe returns the problem of a file that could not be read to its end.
+func describe(name string, err error) bundles.Problem {
+	syntax, wrong := errors.AsType[*syntaxError](err)
+	switch {
+	case wrong:
+		return bundles.Problem{
 			File: bundles.Origin{File: name, Line: syntax.line}.String(), Message: syntax.Error(),
 			Remedy: "correct it, or exclude the file by an .indexignore file if it is not part of the catalog",
-		})
+		}
 	case errors.Is(err, errTooMany):
-		out.problems = append(out.problems, tooMany(name, err))
+		return bundles.Problem{File: name, Message: err.Error(), Remedy: "serve fewer packages, or raise the limit"}
 	default:
-		out.problems = append(out.problems, unreadable(name, err))
+		return unreadable(name, err)
 	}
-	out.gaps.anything = true
-	return out
 }
 
 // plain finds the objects of a file that is a plain stream of JSON objects.
@@ -161,7 +167,7 @@ func (l *loader) plain(skim *skimmer, name string) (foundFile, error) {
 		return foundFile{}, err
 	}
 	// The file may have grown since it was looked at: that makes it peculiar.
-	err = skim.skim(io.LimitReader(file, info.Size()+1), func(r record) error {
+	err = skim.skim(io.LimitReader(file, info.Size()+1), info.Size(), func(r record) error {
 		if r.offset+r.size > info.Size() {
 			return errPeculiar
 		}
@@ -186,7 +192,7 @@ func (l *loader) count(size int64) error {
 func (l *loader) add(out *foundFile, r record, text func() (map[string]any, error)) error {
 	if l.documents.Add(1) > l.options.MaxDocuments {
 		l.documents.Add(-1)
-		return fmt.Errorf("%w: more than %d objects", errTooMany, l.options.MaxDocuments)
+		return l.tooManyObjects()
 	}
 	problem := r.check()
 	if r.form != formPlain {
@@ -234,8 +240,9 @@ func (l *loader) peculiar(name string) (foundFile, error) {
 	})
 }
 
-func tooMany(name string, err error) bundles.Problem {
-	return bundles.Problem{File: name, Message: err.Error(), Remedy: "serve fewer packages, or raise the limit"}
+// tooManyObjects is the error of the first object beyond the limit.
+func (l *loader) tooManyObjects() error {
+	return fmt.Errorf("%w: more than %d objects", errTooMany, l.options.MaxDocuments)
 }
 
 // merge adds what may be missing elsewhere.

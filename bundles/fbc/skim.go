@@ -66,12 +66,16 @@ type skimmer struct {
 // current decodes the last object in full.
 func (s *skimmer) current() (map[string]any, error) { return decodeText(s.text, false) }
 
-// skim calls visit for each object of a file. It returns errPeculiar where it
+// skim calls visit for each object of a file of about that size. It returns errPeculiar where it
 // meets with anything but what [documents] would read as a stream of JSON
 // objects up to the end of the file; other errors are those of visit and of
 // reading.
-func (s *skimmer) skim(file io.Reader, visit func(record) error) error {
+func (s *skimmer) skim(file io.Reader, size int64, visit func(record) error) error {
 	s.buffer, s.base, s.ended, s.file, s.at, s.line = s.buffer[:0], 0, false, file, 0, 1
+	if want := int(min(size+1, skimBytes)); cap(s.buffer) < want {
+		// One byte more tells that the file ends there.
+		s.buffer = make([]byte, 0, want)
+	}
 	if err := s.fill(); err != nil {
 		return err
 	}
@@ -139,8 +143,8 @@ func (s *skimmer) fill() error {
 	kept := copy(s.buffer, s.buffer[s.at:])
 	s.base += int64(s.at)
 	s.buffer, s.at = s.buffer[:kept], 0
-	if kept > cap(s.buffer)/2 || cap(s.buffer) == 0 {
-		s.buffer = slices.Grow(s.buffer, max(skimBytes, cap(s.buffer)))
+	if kept > cap(s.buffer)/2 {
+		s.buffer = slices.Grow(s.buffer, cap(s.buffer))
 	}
 	n, err := io.ReadFull(s.file, s.buffer[kept:cap(s.buffer)])
 	s.buffer = s.buffer[:kept+n]
