@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/blang/semver/v4"
-	"github.com/distribution/reference"
 )
 
 // maxReleaseLength is the bound of the ClusterServiceVersion API, in
@@ -101,20 +100,20 @@ func checkRelease(release string) error {
 }
 
 func (c *checker) images(b *Bundle) {
-	check := func(field, image string) {
+	check := func(image string, field func() string) {
 		if image == "" {
 			return
 		}
-		if _, err := reference.ParseNormalizedNamed(image); err != nil {
+		if err := checkImage(image); err != nil {
 			c.add(Problem{
 				File: b.Origin.String(), Bundle: b.Name,
-				Message: fmt.Sprintf("%s: invalid image pull spec %s: %s", field, Quote(image), clip(err.Error())),
+				Message: fmt.Sprintf("%s: invalid image pull spec %s: %s", field(), Quote(image), clip(err.Error())),
 				Remedy:  "write it as host/repository:tag or host/repository@sha256:digest",
 			})
 		}
 	}
-	check("image", b.Image)
+	check(b.Image, func() string { return "image" })
 	for i := range b.RelatedImages {
-		check(fmt.Sprintf("relatedImages[%d].image", i), b.RelatedImages[i].Image)
+		check(b.RelatedImages[i].Image, func() string { return fmt.Sprintf("relatedImages[%d].image", i) })
 	}
 }
