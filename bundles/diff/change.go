@@ -1,0 +1,164 @@
+package diff
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Kind says what a change is about.
+type Kind string
+
+// The kinds of changes.
+const (
+	PackageAdded          Kind = "PackageAdded"
+	PackageRemoved        Kind = "PackageRemoved"
+	DefaultChannelChanged Kind = "DefaultChannelChanged"
+	ChannelAdded          Kind = "ChannelAdded"
+	ChannelRemoved        Kind = "ChannelRemoved"
+	HeadMoved             Kind = "HeadMoved"
+	// APIRemoved says that the head of a channel does not provide an API any
+	// more that it did.
+	APIRemoved Kind = "APIRemoved"
+	// Stranded says that a bundle that may be installed from a channel has no
+	// successor in it any more.
+	Stranded      Kind = "Stranded"
+	BundleAdded   Kind = "BundleAdded"
+	BundleRemoved Kind = "BundleRemoved"
+	// BundleEntered and BundleLeft are about bundles that the package has before
+	// and after.
+	BundleEntered Kind = "BundleEntered"
+	BundleLeft    Kind = "BundleLeft"
+	// UpgradesChanged says that a bundle replaces or skips others than before.
+	UpgradesChanged   Kind = "UpgradesChanged"
+	ImageChanged      Kind = "ImageChanged"
+	PropertiesChanged Kind = "PropertiesChanged"
+	ManifestsChanged  Kind = "ManifestsChanged"
+	Deprecated        Kind = "Deprecated"
+	// NoLongerDeprecated takes a deprecation back.
+	NoLongerDeprecated Kind = "NoLongerDeprecated"
+	DeprecationChanged Kind = "DeprecationChanged"
+)
+
+// order is the order of changes of one object.
+var order = []Kind{
+	PackageAdded, PackageRemoved, DefaultChannelChanged, ChannelAdded, ChannelRemoved, HeadMoved, APIRemoved, Stranded,
+	BundleAdded, BundleRemoved, BundleEntered, BundleLeft, UpgradesChanged, ImageChanged, PropertiesChanged, ManifestsChanged,
+	Deprecated, NoLongerDeprecated, DeprecationChanged,
+}
+
+// Change is one difference between two catalogs.
+type Change struct {
+	Kind Kind `json:"kind"`
+	// Package, Channel and Bundle name what has changed, as far as it is about
+	// one.
+	Package string `json:"package"`
+	Channel string `json:"channel,omitempty"`
+	Bundle  string `json:"bundle,omitempty"`
+	// From and To are what was and what is, where that is a short text.
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+	// Breaking says who is left behind by the change; empty for nobody.
+	Breaking string `json:"breaking,omitempty"`
+}
+
+// compare orders changes by package, then by what they are about, the whole
+// package first.
+func (c Change) compare(d Change) int {
+	return cmp.Or(
+		cmp.Compare(c.Package, d.Package),
+		cmp.Compare(c.level(), d.level()),
+		cmp.Compare(c.Channel, d.Channel),
+		cmp.Compare(slices.Index(order, c.Kind), slices.Index(order, d.Kind)),
+		cmp.Compare(c.Bundle, d.Bundle),
+		cmp.Compare(c.From, d.From),
+		cmp.Compare(c.To, d.To),
+	)
+}
+
+func (c Change) level() int {
+	switch {
+	case c.Channel != "":
+		return 1
+	case c.Bundle != "":
+		return 2
+	default:
+		return 0
+	}
+}
+
+// Sign returns "+" for what is new, "-" for what is gone and "~" for the rest.
+func (c Change) Sign() string {
+	switch c.Kind {
+	case PackageAdded, ChannelAdded, BundleAdded, BundleEntered:
+		return "+"
+	case PackageRemoved, ChannelRemoved, BundleRemoved, BundleLeft, APIRemoved, Stranded:
+		return "-"
+	default:
+		return "~"
+	}
+}
+
+// String returns the change in words, without the package that it is of.
+func (c Change) String() string {
+	out := c.subject() + c.words()
+	if c.Breaking != "" {
+		out += "; " + c.Breaking
+	}
+	return out
+}
+
+func (c Change) subject() string {
+	switch {
+	case c.Channel != "" && c.Bundle != "":
+		return fmt.Sprintf("channel %s, bundle %s: ", c.Channel, c.Bundle)
+	case c.Channel != "":
+		return fmt.Sprintf("channel %s: ", c.Channel)
+	case c.Bundle != "":
+		return fmt.Sprintf("bundle %s: ", c.Bundle)
+	default:
+		return "package: "
+	}
+}
+
+func (c Change) words() string {
+	switch c.Kind {
+	case PackageAdded, ChannelAdded, BundleAdded:
+		return "added" + in(c.To)
+	case PackageRemoved, ChannelRemoved, BundleRemoved:
+		return "removed" + in(c.From)
+	case BundleEntered:
+		return "entered the channel"
+	case BundleLeft:
+		return "left the channel"
+	case DefaultChannelChanged:
+		return fmt.Sprintf("default channel %s → %s", c.From, c.To)
+	case HeadMoved:
+		return fmt.Sprintf("head %s → %s", c.From, c.To)
+	case APIRemoved:
+		return "the head no longer provides " + c.From
+	case Stranded:
+		return "nothing upgrades from it any more"
+	case UpgradesChanged:
+		return fmt.Sprintf("%s → %s", cmp.Or(c.From, "upgrades from nothing"), cmp.Or(c.To, "upgrades from nothing"))
+	case ImageChanged:
+		return fmt.Sprintf("image %s → %s", cmp.Or(c.From, "none"), cmp.Or(c.To, "none"))
+	case PropertiesChanged:
+		return "properties changed" + in(c.To)
+	case ManifestsChanged:
+		return "manifests changed"
+	case Deprecated:
+		return "deprecated: " + c.To
+	case NoLongerDeprecated:
+		return "no longer deprecated"
+	default:
+		return fmt.Sprintf("deprecation %q → %q", c.From, c.To)
+	}
+}
+
+func in(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " (" + text + ")"
+}

@@ -1,0 +1,89 @@
+package diff
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// Text returns changes for a terminal: a paragraph for each package, and a line
+// that counts them. Changes that leave somebody behind have a mark.
+func Text(changes []Change) string {
+	if len(changes) == 0 {
+		return "no differences\n"
+	}
+	var b strings.Builder
+	for i, c := range changes {
+		if i == 0 || changes[i-1].Package != c.Package {
+			fmt.Fprintf(&b, "%s\n", plain(c.Package))
+		}
+		mark := " "
+		if c.Breaking != "" {
+			mark = "!"
+		}
+		fmt.Fprintf(&b, " %s%s %s\n", mark, c.Sign(), plain(c.String()))
+	}
+	fmt.Fprintf(&b, "%s\n", summary(changes))
+	return b.String()
+}
+
+// Markdown returns changes for a description of a release or a review.
+func Markdown(changes []Change) string {
+	if len(changes) == 0 {
+		return "No differences.\n"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "**%s**\n", summary(changes))
+	for i, c := range changes {
+		if i == 0 || changes[i-1].Package != c.Package {
+			fmt.Fprintf(&b, "\n### %s\n\n", markdown(c.Package))
+		}
+		mark := ""
+		if c.Breaking != "" {
+			mark = "**Breaking:** "
+		}
+		fmt.Fprintf(&b, "- %s%s\n", mark, markdown(c.String()))
+	}
+	return b.String()
+}
+
+func summary(changes []Change) string {
+	packages := make(map[string]bool)
+	for i := range changes {
+		packages[changes[i].Package] = true
+	}
+	return fmt.Sprintf("%s in %s, %d breaking", count(len(changes), "change"), count(len(packages), "package"), Breaking(changes))
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// plain returns a text on one line, without what a terminal might act on.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return unicode.ReplacementChar
+		default:
+			return r
+		}
+	}, text)
+}
+
+// markdown escapes what would be markup.
+func markdown(text string) string {
+	var b strings.Builder
+	for _, r := range plain(text) {
+		if strings.ContainsRune("\\`*_[]<>#|&~", r) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
