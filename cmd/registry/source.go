@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/server"
 	"github.com/chandlery/chandlery/server/source"
 )
@@ -23,8 +26,9 @@ type sourceFlags struct {
 	cacheDir string
 	// cacheOnly asks to fill the cache and end instead of serving.
 	cacheOnly bool
-	// cacheEnforceIntegrity is accepted for those who come from opm: what a
-	// cache says is always checked, and made anew when it is wrong.
+	// cacheEnforceIntegrity compares what is cached with the content before it
+	// is used, instead of afterwards. What is wrong is made anew, whatever it
+	// says.
 	cacheEnforceIntegrity bool
 
 	pullSecrets   []string
@@ -64,7 +68,7 @@ func (o *sourceFlags) addCacheFlags(flags *pflag.FlagSet) {
 		"directory to keep what was read in, for a faster start; what is missing or stale in it is made anew")
 	flags.BoolVar(&o.cacheOnly, "cache-only", false, "fill the cache directory and end")
 	flags.BoolVar(&o.cacheEnforceIntegrity, "cache-enforce-integrity", false,
-		"accepted for the sake of compatibility: a cache is always checked, and never a reason to fail")
+		"compare a cached index with the content before it is used, not afterwards; one that is wrong is made anew in any case")
 }
 
 // check reports flags whose values are of no use.
@@ -72,32 +76,84 @@ func (o *sourceFlags) check() error {
 	if o.poll < 0 {
 		return fmt.Errorf("--poll %w, found %s", errNegative, o.poll)
 	}
-	if o.pullTimeout < 0 {
-		return fmt.Errorf("--pull-timeout %w, found %s", errNegative, o.pullTimeout)
+	if o.pullTimeout <= 0 {
+		return fmt.Errorf("--pull-timeout %w, found %s", errNotPositive, o.pullTimeout)
 	}
 	return nil
 }
 
-var errNoMedium = errors.New("is neither a directory nor an index file")
+var errNotPositive = errors.New("must be above zero")
 
-// open finds out what an argument names: "oci:REFERENCE", "oci-layout:DIR",
-// "configmap:DIR", an index file or a directory. It reads nothing but the kind
-// of the file.
-func (o *sourceFlags) open(argument string, _ *slog.Logger) (server.Source, error) {
+// The prefixes of arguments that do not name files.
+const (
+	imagePrefix     = "oci:"
+	configMapPrefix = "configmap:"
+)
+
+// open finds out what an argument names: an image as "oci:REFERENCE", a mounted
+// ConfigMap as "configmap:DIR" or by what it holds, an index file or a
+// directory. It does not read the content.
+func (o *sourceFlags) open(argument string, logger *slog.Logger) (server.Source, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	for _, prefix := range []string{"oci:", "oci-layout:", "configmap:"} {
-		if strings.HasPrefix(argument, prefix) {
-			return nil, fmt.Errorf("opening %q: %w", argument, errors.ErrUnsupported)
-		}
+	if reference, ok := strings.CutPrefix(argument, imagePrefix); ok {
+		return o.openImage(reference, logger)
+	}
+	if dir, ok := strings.CutPrefix(argument, configMapPrefix); ok {
+		return source.ConfigMap{Path: dir, AllowEmpty: o.allowEmpty}, nil
 	}
 	info, err := os.Stat(argument)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("opening catalog: %w", err)
+	switch {
+	case err == nil && !info.IsDir():
+		return source.File{Path: argument, AllowEmpty: o.allowEmpty}, nil
+	case err == nil && source.IsConfigMap(argument):
+		return source.ConfigMap{Path: argument, AllowEmpty: o.allowEmpty}, nil
+	case errors.Is(err, fs.ErrNotExist) && isLikeImage(argument):
+		return nil, bundles.Problems{{
+			File: argument, Message: "there is no such file or directory",
+			Remedy: "to read an image write " + imagePrefix + argument,
+		}}
 	}
-	if err == nil && !info.IsDir() {
-		return nil, fmt.Errorf("opening %q: %w", argument, errNoMedium)
+	return source.Dir{
+		Path: argument, AllowEmpty: o.allowEmpty,
+		Cache: source.Cache{Dir: o.cacheDir, Suspicious: o.cacheEnforceIntegrity, Logger: logger},
+	}, nil
+}
+
+// isLikeImage tells whether what is no file looks like the name of an image:
+// one with a registry in front.
+func isLikeImage(argument string) bool {
+	host, rest, ok := strings.Cut(argument, "/")
+	return ok && rest != "" && !strings.HasPrefix(host, ".") && strings.ContainsAny(host, ".:")
+}
+
+// openImage returns the source for an image.
+func (o *sourceFlags) openImage(reference string, logger *slog.Logger) (server.Source, error) {
+	options := image.Options{
+		Keychain: image.DefaultKeychain(), Platform: o.platform, PlainHTTP: o.useHTTP, SkipTLSVerify: o.skipTLSVerify,
+		PullTimeout: o.pullTimeout, UserAgent: "chandlery-registry/" + version,
+		Limits: image.Limits{
+			MaxBytes: int64(o.maxImageSize), MaxLayerBytes: int64(o.maxImageSize),
+			MaxUnpackedBytes: 4 * min(int64(o.maxImageSize), math.MaxInt64/4),
+		},
 	}
-	return source.Dir{Path: argument, AllowEmpty: o.allowEmpty}, nil
+	if len(o.pullSecrets) > 0 {
+		options.Keychain = image.Keychains(image.PullSecrets(o.pullSecrets...), options.Keychain)
+	}
+	if o.registryCA != "" {
+		text, err := os.ReadFile(o.registryCA)
+		if err != nil {
+			return nil, fmt.Errorf("--registry-ca: %w", err)
+		}
+		options.RootCAs = [][]byte{text}
+	}
+	client, err := image.New(options)
+	if err != nil {
+		return nil, fmt.Errorf("opening image %q: %w", reference, err)
+	}
+	return &source.Image{
+		Reference: reference, Client: client, Poll: o.poll, CacheDir: o.cacheDir, Suspicious: o.cacheEnforceIntegrity,
+		AllowEmpty: o.allowEmpty, Logger: logger,
+	}, nil
 }

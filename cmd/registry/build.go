@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chandlery/chandlery/bundles/index"
+	"github.com/chandlery/chandlery/cmd/internal/flagenv"
+	"github.com/chandlery/chandlery/cmd/internal/program"
+	"github.com/chandlery/chandlery/cmd/internal/progress"
+)
+
+// buildOptions are the flags of "registry build".
+type buildOptions struct {
+	output  string
+	quiet   bool
+	source  sourceFlags
+	logging program.Logging
+}
+
+func newBuildCommand() *cobra.Command {
+	var o buildOptions
+	cmd := &cobra.Command{
+		Use:   "build SOURCE --output FILE",
+		Short: "Make the index file of a catalog, for a start in no time",
+		Long: "Make the index file of the catalog in a directory, an image or a mounted ConfigMap.\n\n" +
+			"The same catalog makes the same file, byte by byte. The file appears, or replaces\n" +
+			"the one before, when it is complete; a catalog with problems leaves it as it is.",
+		Example: "  registry build ./catalog -o catalog.index\n" +
+			"  registry build oci:registry.example/team/catalog:v1 -o catalog.index\n" +
+			"  registry serve catalog.index",
+		Args: oneSource,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			handler, err := o.logging.Handler(cmd.ErrOrStderr())
+			if err != nil {
+				return fmt.Errorf("starting: %w", err)
+			}
+			return o.run(cmd.Context(), args[0], cmd.OutOrStdout(), cmd.ErrOrStderr(), slog.New(handler))
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&o.output, "output", "o", "", "file to write")
+	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress; without a terminal there is none anyway")
+	o.source.AddFlags(flags)
+	o.logging.AddFlags(flags)
+	o.logging.Complete(cmd)
+	flagenv.Describe(flags, envPrefix)
+	return cmd
+}
+
+var (
+	errNoOutput     = errors.New("name the file to write with --output")
+	errOutputDir    = errors.New("is a directory; name a file to write")
+	errOutputInside = errors.New("lies in the catalog, where it would be read as a part of it; name a file elsewhere")
+	errIsIndex      = errors.New("is an index file already, or none of what an index can be made of")
+)
+
+// creator is a source of which an index file can be made.
+type creator interface {
+	Create(ctx context.Context, name string) (index.Info, error)
+}
+
+func (o *buildOptions) run(ctx context.Context, argument string, out, terminal io.Writer, logger *slog.Logger) error {
+	if err := o.checkOutput(argument); err != nil {
+		return err
+	}
+	from, err := o.source.open(argument, logger)
+	if err != nil {
+		return err
+	}
+	able, ok := from.(creator)
+	if !ok {
+		return fmt.Errorf("%s %w", argument, errIsIndex)
+	}
+	done := progress.Start(terminal, o.quiet, "Building "+o.output)
+	info, err := able.Create(ctx, o.output)
+	done()
+	if err != nil {
+		return fmt.Errorf("building the index: %w", err)
+	}
+	_, err = fmt.Fprintf(out, "%s: %d packages, %d channels, %d bundles in %d bytes, content %s\n",
+		o.output, info.Packages, info.Channels, info.Bundles, info.Bytes, info.ContentDigest)
+	if err != nil {
+		return fmt.Errorf("printing the result: %w", err)
+	}
+	return nil
+}
+
+// checkOutput reports a file that cannot be written, or must not be.
+func (o *buildOptions) checkOutput(argument string) error {
+	if o.output == "" {
+		return errNoOutput
+	}
+	if info, err := os.Stat(o.output); err == nil && info.IsDir() {
+		return fmt.Errorf("--output %s %w", o.output, errOutputDir)
+	}
+	catalog, err := filepath.EvalSymlinks(strings.TrimPrefix(argument, configMapPrefix))
+	if err != nil {
+		return nil //nolint:nilerr // it is no directory then, or the one who reads it says so
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(o.output))
+	if err != nil {
+		return fmt.Errorf("--output %s: %w", o.output, err)
+	}
+	if isBelow(dir, catalog) {
+		return fmt.Errorf("--output %s %w", o.output, errOutputInside)
+	}
+	return nil
+}
+
+// isBelow tells whether a directory is another or lies in it.
+func isBelow(dir, other string) bool {
+	absolute, err := filepath.Abs(dir)
+	if err != nil {
+		return false
+	}
+	base, err := filepath.Abs(other)
+	if err != nil {
+		return false
+	}
+	relative, err := filepath.Rel(base, absolute)
+	return err == nil && filepath.IsLocal(relative)
+}

@@ -1,0 +1,170 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/bundles/index"
+	"github.com/chandlery/chandlery/bundles/manifests"
+)
+
+// ConfigMap is a catalog in a directory that a ConfigMap is mounted at: one of
+// those that CatalogSources of the types configmap and internal name.
+type ConfigMap struct {
+	// Path of the directory.
+	Path string
+	// AllowEmpty accepts a catalog without any package.
+	AllowEmpty bool
+}
+
+// maxKeyBytes is far above what a ConfigMap can hold, 1 MiB for all keys.
+const maxKeyBytes = 16 << 20
+
+// currentVersion is the link that Kubernetes switches when the ConfigMap
+// changes.
+const currentVersion = "..data"
+
+// IsConfigMap tells whether a directory holds exactly the keys of a ConfigMap
+// with a catalog, as files.
+func IsConfigMap(path string) bool {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return false
+	}
+	var keys []string
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), "..") {
+			keys = append(keys, entry.Name())
+		}
+	}
+	want := manifests.Keys()
+	slices.Sort(want)
+	return slices.Equal(keys, want)
+}
+
+// Load reads, validates and indexes the catalog. The error holds
+// [bundles.Problems] when the content cannot be served.
+func (c ConfigMap) Load(ctx context.Context) (*index.Index, error) {
+	catalog, err := c.Catalog()
+	if err != nil {
+		return nil, err
+	}
+	x, err := index.Build(ctx, catalog)
+	return x, wrap("making index", err)
+}
+
+// Create writes the index of the ConfigMap to a file.
+func (c ConfigMap) Create(ctx context.Context, name string) (index.Info, error) {
+	catalog, err := c.Catalog()
+	if err != nil {
+		return index.Info{}, err
+	}
+	info, err := index.Create(ctx, name, packages{catalog}, index.Options{Durable: true})
+	return info, wrap("making index", err)
+}
+
+// Catalog reads and validates the catalog.
+func (c ConfigMap) Catalog() (*bundles.Catalog, error) {
+	data, err := c.read()
+	if err != nil {
+		return nil, err
+	}
+	catalog, err := manifests.Catalog(data)
+	if err != nil {
+		return nil, fmt.Errorf("reading ConfigMap: %w", err)
+	}
+	if err := catalog.Validate(); err != nil {
+		return nil, fmt.Errorf("checking catalog: %w", err)
+	}
+	if len(catalog.Packages) == 0 && !c.AllowEmpty {
+		return nil, bundles.Problems{{
+			File: filepath.Join(c.Path, manifests.KeyPackages), Message: "the ConfigMap holds no package",
+			Remedy: "add one, or allow it with --allow-empty",
+		}}
+	}
+	return catalog, nil
+}
+
+// read returns the keys that are there, all of one version.
+func (c ConfigMap) read() (map[string][]byte, error) {
+	dir := c.Path
+	if now, err := filepath.EvalSymlinks(filepath.Join(c.Path, currentVersion)); err == nil {
+		dir = now
+	}
+	if err := (Dir{Path: dir}).check(); err != nil {
+		return nil, err
+	}
+	data := map[string][]byte{}
+	for _, key := range manifests.Keys() {
+		text, err := readKey(filepath.Join(dir, key))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, bundles.Problems{{
+				File: filepath.Join(c.Path, key), Message: err.Error(),
+				Remedy: "mount the ConfigMap so that the user that serves the catalog can read it", Unreadable: true,
+			}}
+		}
+		data[key] = text
+	}
+	return data, nil
+}
+
+var errLongKey = errors.New("is larger than a ConfigMap can be")
+
+func readKey(name string) ([]byte, error) {
+	file, err := os.Open(name) //nolint:gosec // the name is a key
+	if err != nil {
+		return nil, fmt.Errorf("reading a key: %w", err)
+	}
+	defer file.Close() //nolint:errcheck // nothing was written
+	text, err := io.ReadAll(io.LimitReader(file, maxKeyBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading a key: %w", err)
+	}
+	if len(text) > maxKeyBytes {
+		return nil, errLongKey
+	}
+	return text, nil
+}
+
+// Fingerprint returns a text that changes with what is mounted.
+func (c ConfigMap) Fingerprint() (string, error) { return Dir{Path: c.Path}.Fingerprint() }
+
+// packages hands out a catalog that has been read package by package.
+type packages struct{ catalog *bundles.Catalog }
+
+// Packages returns the names of all packages.
+func (p packages) Packages() []string {
+	names := make([]string, len(p.catalog.Packages))
+	for i, one := range p.catalog.Packages {
+		names[i] = one.Name
+	}
+	return slices.Compact(names)
+}
+
+// Package returns one of them.
+func (p packages) Package(_ context.Context, name string) (*bundles.Catalog, error) {
+	var part bundles.Catalog
+	for _, one := range p.catalog.Packages {
+		if one.Name == name {
+			part.Packages = append(part.Packages, one)
+		}
+	}
+	return &part, nil
+}
+
+// Size says that packages of a ConfigMap are small.
+func (packages) Size(string) int64 { return 0 }
+
+// Problems says that there are none.
+func (packages) Problems() bundles.Problems { return nil }

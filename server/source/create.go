@@ -1,0 +1,52 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/bundles/fbc"
+	"github.com/chandlery/chandlery/bundles/index"
+)
+
+// Create writes the index of the directory to a file. The same content makes
+// the same file; where it is put into a cache directory as [IndexFile], it is
+// that of every directory with this content. The error holds
+// [bundles.Problems] when the content cannot be served.
+func (d Dir) Create(ctx context.Context, name string) (index.Info, error) {
+	if err := d.check(); err != nil {
+		return index.Info{}, err
+	}
+	root, err := d.root()
+	if err != nil {
+		return index.Info{}, err
+	}
+	reader, err := fbc.Open(ctx, root, d.Options)
+	if err != nil {
+		return index.Info{}, fmt.Errorf("reading catalog: %w", err)
+	}
+	defer reader.Close() //nolint:errcheck // nothing was written
+	if !slices.ContainsFunc(reader.Packages(), func(name string) bool { return name != "" }) && len(reader.Problems()) == 0 {
+		if err := d.checkEmpty(0); err != nil {
+			return index.Info{}, err
+		}
+	}
+	o := index.Options{Progress: d.Progress, Durable: true}
+	// What cannot be listed the reader reports.
+	if files, err := list(root); err == nil {
+		if files, err = sumFiles(ctx, root, files); err != nil {
+			return index.Info{}, err
+		}
+		for i := range files {
+			files[i].ModTime = 0
+		}
+		o.Sources, o.Digest = files, digestOf(files)
+	}
+	info, err := index.Create(ctx, name, reader, o)
+	if problems := (bundles.Problems)(nil); errors.As(err, &problems) {
+		d.locate(problems)
+	}
+	return info, wrap("making index", err)
+}

@@ -1,0 +1,316 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/bundles/fbc"
+	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/bundles/index"
+)
+
+// Image is a catalog in an OCI image. Where the image is named by a tag, it is
+// the one that the tag points at now; that is asked once per Poll. A registry
+// that cannot be asked changes nothing. Use it by pointer.
+type Image struct {
+	// Reference of the image.
+	Reference string
+	// Client reads it.
+	Client *image.Client
+	// Poll is the time between two looks at the tag; zero for never.
+	Poll time.Duration
+	// CacheDir is where content and index of the image are kept for the next
+	// start; empty for nowhere. As any cache it only saves time, and helps when
+	// the registry is away at the start.
+	CacheDir string
+	// Suspicious checks a cached index as [Cache] says.
+	Suspicious bool
+	// AllowEmpty accepts a catalog without any package.
+	AllowEmpty bool
+	// Options bound what the catalog may hold.
+	Options fbc.Options
+	// Progress is called while the index is made; see [index.Options].
+	Progress func(done, all int)
+	// Logger takes the logs; nil for nowhere.
+	Logger *slog.Logger
+
+	// pollTimeout and now are for tests.
+	pollTimeout time.Duration
+	now         func() time.Time
+
+	mu sync.Mutex
+	// digest is what the reference stood for when it was asked last, at asked.
+	digest string
+	asked  time.Time
+	// trouble is what was logged last.
+	trouble string
+}
+
+// defaultPollTimeout bounds how long a look at the tag holds up everything
+// else.
+const defaultPollTimeout = 5 * time.Second
+
+// Load returns the index of the image that the last look has found. The error
+// holds [bundles.Problems].
+func (i *Image) Load(ctx context.Context) (*index.Index, error) {
+	var x *index.Index
+	err := i.with(ctx, func(dir Dir) error {
+		var err error
+		x, err = dir.Load(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// Create writes the index of the image to a file.
+func (i *Image) Create(ctx context.Context, name string) (index.Info, error) {
+	var info index.Info
+	err := i.with(ctx, func(dir Dir) error {
+		var err error
+		info, err = dir.Create(ctx, name)
+		return err
+	})
+	return info, err
+}
+
+// with brings the image here, uses its catalog and cleans up.
+func (i *Image) with(ctx context.Context, use func(Dir) error) error {
+	digest, err := i.current(ctx)
+	if err != nil {
+		return imageProblems(i.Reference, err)
+	}
+	kept, store, cleanUp, err := i.fetch(ctx, digest)
+	if err != nil {
+		return imageProblems(i.Reference, err)
+	}
+	defer cleanUp()
+	dir := Dir{Path: kept.Path, AllowEmpty: i.AllowEmpty, Options: i.Options, Progress: i.Progress}
+	if store.Dir == i.CacheDir {
+		dir.Cache = Cache{Dir: filepath.Join(kept.Entry, "index"), Suspicious: i.Suspicious, Logger: i.Logger}
+	}
+	if err := use(dir); err != nil {
+		return i.locate(kept, err)
+	}
+	if store.Dir != i.CacheDir {
+		return nil
+	}
+	if err := store.Prune(kept); err != nil {
+		i.logger().WarnContext(ctx, "Cannot remove old images", "error", err)
+	}
+	return nil
+}
+
+// current returns the digest to load, and asks for it when no look has found
+// one yet. When the registry cannot be asked it is the one of the last time.
+func (i *Image) current(ctx context.Context) (string, error) {
+	i.mu.Lock()
+	digest := i.digest
+	i.mu.Unlock()
+	if digest != "" {
+		return digest, nil
+	}
+	digest, err := i.Client.Resolve(ctx, i.Reference)
+	if err == nil {
+		i.found(ctx, digest)
+		return digest, nil
+	}
+	remembered, ok := image.Store{Dir: i.CacheDir}.Recall(i.Reference)
+	if i.CacheDir == "" || !ok || image.ReasonOf(err) != image.ReasonUnreachable {
+		return "", err
+	}
+	i.logger().WarnContext(ctx, "Cannot ask the registry, taking the image of the last time",
+		"image", i.Reference, "digest", remembered, "error", err)
+	i.mu.Lock()
+	i.digest, i.asked = remembered, i.clock()
+	i.mu.Unlock()
+	return remembered, nil
+}
+
+// fetch brings the image to the cache directory, or to a temporary one when
+// there is none or it cannot be written to.
+func (i *Image) fetch(ctx context.Context, digest string) (*image.Kept, image.Store, func(), error) {
+	if i.CacheDir != "" {
+		store := image.Store{Dir: i.CacheDir}
+		kept, err := store.Get(ctx, i.Client, i.Reference, digest, image.Catalog())
+		if err == nil {
+			i.remember(ctx, store, digest)
+			return kept, store, kept.Release, nil
+		}
+		if image.ReasonOf(err) != image.ReasonLocal || !isPermission(err) {
+			return nil, store, nil, err
+		}
+		i.logger().WarnContext(ctx, "Cannot write to the cache directory, using a temporary one", "error", err)
+	}
+	dir, err := os.MkdirTemp("", "registry-*")
+	if err != nil {
+		return nil, image.Store{}, nil, &image.Error{Reference: i.Reference, Reason: image.ReasonLocal, Err: err}
+	}
+	store := image.Store{Dir: dir}
+	kept, err := store.Get(ctx, i.Client, i.Reference, digest, image.Catalog())
+	if err != nil {
+		_ = os.RemoveAll(dir)
+		return nil, store, nil, err
+	}
+	return kept, store, func() {
+		kept.Release()
+		// The index does not need it any more.
+		_ = os.RemoveAll(dir)
+	}, nil
+}
+
+// isPermission tells whether a directory cannot be written to by us, be it for
+// its mode, a read-only file system or something else that has its name.
+func isPermission(err error) bool {
+	pathError := (*fs.PathError)(nil)
+	return errors.As(err, &pathError) && (pathError.Op == "mkdir" || errors.Is(err, fs.ErrPermission))
+}
+
+func (i *Image) remember(ctx context.Context, store image.Store, digest string) {
+	if image.IsDigest(i.Reference) {
+		return
+	}
+	if err := store.Remember(i.Reference, digest); err != nil {
+		i.logger().DebugContext(ctx, "Cannot note the digest", "error", err)
+	}
+}
+
+// Fingerprint returns the digest of the image that the reference stands for. It
+// asks the registry when the last look is long enough ago; one that cannot be
+// asked is logged, and the digest is that of the last look.
+func (i *Image) Fingerprint() (string, error) {
+	if image.IsDigest(i.Reference) {
+		return i.Reference, nil
+	}
+	i.mu.Lock()
+	digest, due := i.digest, i.digest == "" || i.Poll > 0 && i.clock().Sub(i.asked) >= i.Poll
+	i.mu.Unlock()
+	if !due {
+		return digest, nil
+	}
+	timeout := i.pollTimeout
+	if timeout == 0 {
+		timeout = defaultPollTimeout
+	}
+	//nolint:forbidigo // whoever asks has no context; the time is bounded here
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	now, err := i.Client.Resolve(ctx, i.Reference)
+	if err == nil {
+		i.found(ctx, now)
+		return now, nil
+	}
+	i.failed(ctx, err)
+	if digest == "" {
+		return "", fmt.Errorf("looking at the image: %w", err)
+	}
+	return digest, nil
+}
+
+// found notes what the reference stands for.
+func (i *Image) found(ctx context.Context, digest string) {
+	i.mu.Lock()
+	before := i.digest
+	recovered := i.trouble != ""
+	i.digest, i.asked, i.trouble = digest, i.clock(), ""
+	i.mu.Unlock()
+	switch {
+	case before != digest:
+		i.logger().InfoContext(ctx, "Found image", "image", i.Reference, "digest", digest, "before", before)
+	case recovered:
+		i.logger().InfoContext(ctx, "The registry answers again", "image", i.Reference)
+	}
+}
+
+// failed notes a look that was for nothing; each trouble is logged once.
+func (i *Image) failed(ctx context.Context, err error) {
+	i.mu.Lock()
+	i.asked = i.clock()
+	known := i.trouble != ""
+	i.trouble = err.Error()
+	i.mu.Unlock()
+	if !known {
+		i.logger().WarnContext(ctx, "Cannot look at the image, keeping the content", "image", i.Reference, "error", err)
+	}
+}
+
+func (i *Image) clock() time.Time {
+	if i.now != nil {
+		return i.now()
+	}
+	return time.Now()
+}
+
+func (i *Image) logger() *slog.Logger {
+	if i.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return i.Logger
+}
+
+// locate names the image where a problem names the directory it was brought to.
+func (i *Image) locate(kept *image.Kept, err error) error {
+	var problems bundles.Problems
+	if !errors.As(err, &problems) {
+		return err
+	}
+	for n := range problems {
+		if problems[n].File == kept.Path {
+			problems[n].File = i.Reference + kept.Dir
+		}
+	}
+	return err
+}
+
+// imageProblems words an error for whoever has named the image.
+func imageProblems(reference string, err error) error {
+	e, ok := errors.AsType[*image.Error](err)
+	if !ok {
+		return err
+	}
+	return bundles.Problems{{
+		File: reference, Message: e.Err.Error(), Remedy: imageRemedy(e.Reason), Unreadable: e.MayPass(),
+	}}
+}
+
+// imageRemedy says what to do about an image that cannot be used.
+func imageRemedy(reason image.Reason) string {
+	switch reason {
+	case image.ReasonReference:
+		return "name the image as oci:registry/repository:tag or oci:registry/repository@sha256:digest"
+	case image.ReasonUnauthorized:
+		return "check that the image exists, and give credentials that may read it with --pull-secret"
+	case image.ReasonNotFound:
+		return "check registry, repository and tag"
+	case image.ReasonPlatform:
+		return "choose another with --platform"
+	case image.ReasonNoTree:
+		return "name an image that holds a file-based catalog"
+	case image.ReasonTooLarge:
+		return "if the image is to be trusted, allow more with --max-image-size"
+	case image.ReasonInvalid:
+		return "build and push the image again"
+	case image.ReasonUntrusted:
+		return "trust the authority that signed the registry's certificate with --registry-ca"
+	case image.ReasonPlainHTTP:
+		return "if that is how the registry is to be reached, allow it with --use-http"
+	case image.ReasonCredentials:
+		return "correct what --pull-secret or the docker configuration names"
+	case image.ReasonUnreachable:
+		return "check the registry and the network; it is tried again"
+	case image.ReasonLocal:
+		return "give --cache-dir or TMPDIR a directory that can be written to and has room"
+	default:
+		return ""
+	}
+}
