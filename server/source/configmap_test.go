@@ -1,0 +1,171 @@
+package source
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chandlery/chandlery/bundles"
+)
+
+// mounted is a directory at which Kubernetes has mounted a ConfigMap.
+type mounted struct {
+	t   *testing.T
+	dir string
+}
+
+// update switches to another version of the ConfigMap, as the kubelet does it.
+func (m mounted) update(version string, keys map[string]string) {
+	m.t.Helper()
+	dir := filepath.Join(m.dir, "..version_"+version)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		m.t.Fatal(err)
+	}
+	for key, text := range keys {
+		write(m.t, filepath.Join(dir, key), text)
+		if err := os.Symlink(filepath.Join("..data", key), filepath.Join(m.dir, key)); err != nil && !os.IsExist(err) {
+			m.t.Fatal(err)
+		}
+	}
+	next := filepath.Join(m.dir, "..data_tmp")
+	if err := os.Symlink(filepath.Base(dir), next); err != nil {
+		m.t.Fatal(err)
+	}
+	old, _ := os.Readlink(filepath.Join(m.dir, "..data"))
+	if err := os.Rename(next, filepath.Join(m.dir, "..data")); err != nil {
+		m.t.Fatal(err)
+	}
+	if old != "" {
+		if err := os.RemoveAll(filepath.Join(m.dir, old)); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+}
+
+func keysOf(version string) map[string]string {
+	return map[string]string{
+		"customResourceDefinitions": "- {kind: CustomResourceDefinition, metadata: {name: as.x.io}, " +
+			"spec: {group: x.io, version: v1, names: {kind: A, plural: as}}}",
+		"clusterServiceVersions": "- metadata: {name: b}\n  spec: {version: " + version +
+			", customresourcedefinitions: {owned: [{name: as.x.io, version: v1, kind: A}]}}\n",
+		"packages": "- {packageName: p, channels: [{name: a, currentCSV: b}]}",
+	}
+}
+
+func TestConfigMap(t *testing.T) {
+	m := mounted{t, t.TempDir()}
+	m.update("1", keysOf("1.0.0"))
+	if !IsConfigMap(m.dir) {
+		t.Error("a mounted ConfigMap is not recognised")
+	}
+	c := ConfigMap{Path: m.dir}
+	before, err := c.Fingerprint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := c.Load(t.Context())
+	if err != nil || versionOf(t, x) != "1.0.0" {
+		t.Fatalf("got %v", err)
+	}
+	if _, err := x.EntriesThatProvide(bundles.GVK{Group: "x.io", Version: "v1", Kind: "A"}); err != nil {
+		t.Error(err)
+	}
+	message, err := x.Bundle("p", "a", "b")
+	if err != nil || !strings.Contains(string(message.Bytes()), "CustomResourceDefinition") {
+		t.Errorf("the definition is not in the bundle: %v", err)
+	}
+	if now, err := c.Fingerprint(); err != nil || now != before {
+		t.Errorf("the fingerprint changes by itself: %v", err)
+	}
+	m.update("2", keysOf("2.0.0"))
+	if now, err := c.Fingerprint(); err != nil || now == before {
+		t.Errorf("another version is not noticed: %v", err)
+	}
+	if x, err = c.Load(t.Context()); err != nil || versionOf(t, x) != "2.0.0" {
+		t.Errorf("got %v", err)
+	}
+	name := filepath.Join(t.TempDir(), "index")
+	if info, err := c.Create(t.Context(), name); err != nil || info.Bundles != 1 {
+		t.Errorf("got %+v, %v", info, err)
+	}
+}
+
+func TestIsConfigMap(t *testing.T) {
+	for what, keys := range map[string][]string{
+		"Other": {"customResourceDefinitions", "clusterServiceVersions", "packages", "c.json"},
+		"Less":  {"customResourceDefinitions", "packages"},
+		"None":  {},
+	} {
+		dir := t.TempDir()
+		for _, key := range keys {
+			write(t, filepath.Join(dir, key), "[]")
+		}
+		if IsConfigMap(dir) {
+			t.Errorf("%s: taken for a ConfigMap", what)
+		}
+	}
+	if IsConfigMap("/none") {
+		t.Error("what is not there is taken for a ConfigMap")
+	}
+}
+
+func TestBadConfigMap(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(t *testing.T, dir string, keys map[string]string)
+		want   string
+	}{
+		"NoKey": {
+			reason: "keys are named", change: func(_ *testing.T, _ string, keys map[string]string) { delete(keys, "packages") },
+			want: "packages: the ConfigMap has no such key",
+		},
+		"Empty": {
+			reason: "there must be a package",
+			change: func(_ *testing.T, _ string, keys map[string]string) { keys["packages"] = "[]" },
+			want:   "DIR/packages: the ConfigMap holds no package",
+		},
+		"BadVersion": {
+			reason: "it is validated as any catalog",
+			change: func(_ *testing.T, _ string, keys map[string]string) {
+				keys["clusterServiceVersions"] = "- metadata: {name: b}\n  spec: {version: one}\n"
+			},
+			want: `package "p", bundle "b": `,
+		},
+		"Large": {
+			reason: "sizes are bounded",
+			change: func(_ *testing.T, _ string, keys map[string]string) {
+				keys["packages"] = strings.Repeat(" ", maxKeyBytes+1)
+			},
+			want: "DIR/packages: is larger than a ConfigMap can be",
+		},
+		"Directory": {
+			reason: "keys are files",
+			change: func(t *testing.T, dir string, keys map[string]string) {
+				t.Helper()
+				delete(keys, "packages")
+				if err := os.Mkdir(filepath.Join(dir, "packages"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: "DIR/packages: reading a key",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			dir, keys := t.TempDir(), keysOf("1.0.0")
+			tc.change(t, dir, keys)
+			for key, text := range keys {
+				write(t, filepath.Join(dir, key), text)
+			}
+			_, err := ConfigMap{Path: dir}.Load(t.Context())
+			problems := bundles.AsProblems(err)
+			if len(problems) == 0 || !strings.Contains(strings.ReplaceAll(problems[0].String(), dir, "DIR"), tc.want) {
+				t.Errorf("%s: got %v, want %q", tc.reason, err, tc.want)
+			}
+		})
+	}
+	if _, err := (ConfigMap{Path: "/none"}).Load(t.Context()); err == nil {
+		t.Error("a missing directory is served")
+	}
+}

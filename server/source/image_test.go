@@ -1,0 +1,366 @@
+package source
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"io"
+	"log"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+	"go.uber.org/goleak"
+
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/bundles/index"
+)
+
+// imageRegistry is a registry with a catalog image whose tag moves, and a
+// source that looks at it.
+type imageRegistry struct {
+	*Image
+
+	t         *testing.T
+	url       string
+	down      atomic.Bool
+	requests  atomic.Int32
+	reference string
+	logs      bytes.Buffer
+	time      time.Time
+}
+
+func newImageRegistry(t *testing.T) *imageRegistry {
+	t.Helper()
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, before) })
+	r := &imageRegistry{t: t, time: time.Unix(1000, 0)}
+	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		r.requests.Add(1)
+		if r.down.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		inner.ServeHTTP(w, request)
+	}))
+	t.Cleanup(server.Close)
+	r.url = server.URL
+	r.reference = strings.TrimPrefix(server.URL, "http://") + "/team/catalog:latest"
+	// Whatever is left behind lies there.
+	t.Setenv("TMPDIR", t.TempDir())
+	r.Image = r.source()
+	return r
+}
+
+// source returns a new source for the image, as another process has it.
+func (r *imageRegistry) source() *Image {
+	r.t.Helper()
+	c, err := image.New(image.Options{PlainHTTP: true, Backoff: time.Millisecond, Attempts: 2})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return &Image{
+		Reference: r.reference, Client: c, Poll: time.Minute, now: func() time.Time { return r.time },
+		Logger: slog.New(slog.NewTextHandler(&r.logs, nil)),
+	}
+}
+
+// tag moves the tag to an image whose catalog is a text.
+func (r *imageRegistry) tag(text string) {
+	r.t.Helper()
+	var layer bytes.Buffer
+	zipped := gzip.NewWriter(&layer)
+	w := tar.NewWriter(zipped)
+	if err := w.WriteHeader(&tar.Header{Name: "configs/c.json", Size: int64(len(text)), Typeflag: tar.TypeReg}); err != nil {
+		r.t.Fatal(err)
+	}
+	for _, step := range []func() error{
+		func() error { _, err := w.Write([]byte(text)); return err }, w.Close, zipped.Close,
+	} {
+		if err := step(); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	img, err := mutate.AppendLayers(empty.Image, static.NewLayer(layer.Bytes(), types.OCILayer))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	ref, err := name.ParseReference(r.reference, name.Insecure)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if err := remote.Write(ref, img); err != nil {
+		r.t.Fatal(err)
+	}
+	r.requests.Store(0)
+}
+
+// versionOf returns the version of the catalog's only bundle.
+func versionOf(t *testing.T, x *index.Index) string {
+	t.Helper()
+	for summary := range x.Summaries() {
+		return summary.Version
+	}
+	return ""
+}
+
+func (r *imageRegistry) load(from *Image) string {
+	r.t.Helper()
+	x, err := from.Load(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return versionOf(r.t, x)
+}
+
+func (r *imageRegistry) fingerprint(from *Image) string {
+	r.t.Helper()
+	text, err := from.Fingerprint()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return text
+}
+
+// left returns what lies in a directory.
+func left(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names
+}
+
+func catalogOf(version string) string { return strings.ReplaceAll(catalog, "1.0.0", version) }
+
+// TestImageFollowsTag looks at a tag that moves, no more often than it should.
+func TestImageFollowsTag(t *testing.T) {
+	r := newImageRegistry(t)
+	r.tag(catalogOf("1.0.0"))
+	first := r.fingerprint(r.Image)
+	if got := r.load(r.Image); got != "1.0.0" || r.fingerprint(r.Image) != first {
+		t.Errorf("loaded %s", got)
+	}
+	r.tag(catalogOf("2.0.0"))
+	if r.fingerprint(r.Image) != first || r.requests.Load() != 0 {
+		t.Errorf("%d requests before the interval is over", r.requests.Load())
+	}
+	r.time = r.time.Add(time.Minute)
+	second := r.fingerprint(r.Image)
+	if second == first {
+		t.Error("the tag has moved, the fingerprint has not")
+	}
+	asked := r.requests.Load()
+	if r.fingerprint(r.Image) != second || r.requests.Load() != asked {
+		t.Error("asked again within the interval")
+	}
+	if got := r.load(r.Image); got != "2.0.0" {
+		t.Errorf("loaded %s", got)
+	}
+	if names := left(t, os.TempDir()); len(names) != 0 {
+		t.Errorf("left behind: %q", names)
+	}
+}
+
+// TestImageRegistryDown takes the registry away.
+func TestImageRegistryDown(t *testing.T) {
+	r := newImageRegistry(t)
+	r.tag(catalogOf("1.0.0"))
+	first := r.fingerprint(r.Image)
+	r.down.Store(true)
+	for range 3 {
+		r.time = r.time.Add(time.Minute)
+		if got := r.fingerprint(r.Image); got != first {
+			t.Errorf("a registry that is away looks like other content: %s", got)
+		}
+	}
+	if count := strings.Count(r.logs.String(), "Cannot look at the image"); count != 1 {
+		t.Errorf("the trouble was logged %d times", count)
+	}
+	r.down.Store(false)
+	r.time = r.time.Add(time.Minute)
+	if got := r.fingerprint(r.Image); got != first || !strings.Contains(r.logs.String(), "answers again") {
+		t.Errorf("after it is back: %s, %s", got, r.logs.String())
+	}
+
+	r.down.Store(true)
+	other := r.source()
+	if _, err := other.Fingerprint(); err == nil {
+		t.Error("what has never been seen has a fingerprint")
+	}
+	_, err := other.Load(t.Context())
+	problems := bundles.AsProblems(err)
+	if len(problems) != 1 || !problems[0].Unreadable || problems[0].File != r.reference || !strings.Contains(problems[0].Remedy, "tried again") {
+		t.Errorf("got %+v", problems)
+	}
+	if names := left(t, os.TempDir()); len(names) != 0 {
+		t.Errorf("left behind: %q", names)
+	}
+}
+
+// TestImageCache keeps content for the next start, and helps it when the
+// registry is away.
+func TestImageCache(t *testing.T) {
+	r := newImageRegistry(t)
+	cache := filepath.Join(t.TempDir(), "cache")
+	with := func() *Image {
+		from := r.source()
+		from.CacheDir = cache
+		return from
+	}
+	r.tag(catalogOf("1.0.0"))
+	running := with()
+	if got := r.load(running); got != "1.0.0" {
+		t.Errorf("loaded %s", got)
+	}
+	r.requests.Store(0)
+	restarted := with()
+	if got := r.load(restarted); got != "1.0.0" || r.requests.Load() > 3 {
+		t.Errorf("loaded %s with %d requests, want the digest to be asked for only", got, r.requests.Load())
+	}
+	r.down.Store(true)
+	alone := with()
+	if got := r.load(alone); got != "1.0.0" || !strings.Contains(r.logs.String(), "taking the image of the last time") {
+		t.Errorf("without the registry: loaded %s", got)
+	}
+	if _, err := alone.Fingerprint(); err != nil {
+		t.Errorf("without the registry: %v", err)
+	}
+	r.down.Store(false)
+	r.tag(catalogOf("2.0.0"))
+	r.time = r.time.Add(time.Minute)
+	r.fingerprint(running)
+	if got := r.load(running); got != "2.0.0" {
+		t.Errorf("loaded %s", got)
+	}
+	// One image and what the tag stood for.
+	if names := left(t, cache); len(names) != 2 {
+		t.Errorf("the cache holds %q", names)
+	}
+	if names := left(t, os.TempDir()); len(names) != 0 {
+		t.Errorf("left behind: %q", names)
+	}
+}
+
+// TestImageReadOnlyCache has a cache directory that nothing can be written to.
+func TestImageReadOnlyCache(t *testing.T) {
+	r := newImageRegistry(t)
+	r.tag(catalogOf("1.0.0"))
+	file := filepath.Join(t.TempDir(), "file")
+	write(t, file, "")
+	r.CacheDir = filepath.Join(file, "cache")
+	if got := r.load(r.Image); got != "1.0.0" || !strings.Contains(r.logs.String(), "Cannot write to the cache directory") {
+		t.Errorf("loaded %s, logs %s", got, r.logs.String())
+	}
+	if names := left(t, os.TempDir()); len(names) != 0 {
+		t.Errorf("left behind: %q", names)
+	}
+}
+
+// TestImageProblems wants the image to be named and a remedy.
+func TestImageProblems(t *testing.T) {
+	r := newImageRegistry(t)
+	load := func(from *Image) string {
+		_, err := from.Load(t.Context())
+		var lines []string
+		for _, p := range bundles.AsProblems(err) {
+			lines = append(lines, strings.ReplaceAll(p.String(), r.reference, "IMAGE"))
+		}
+		return strings.Join(lines, "\n")
+	}
+	if got := load(r.source()); !strings.HasPrefix(got, "IMAGE: ") || !strings.HasSuffix(got, "; check registry, repository and tag") {
+		t.Errorf("not found: %s", got)
+	}
+	r.tag(catalog + catalog)
+	if got := load(r.source()); !strings.HasPrefix(got, "c.json:4: ") {
+		t.Errorf("a broken catalog: %s", got)
+	}
+	r.tag("")
+	if got := load(r.source()); !strings.HasPrefix(got, "IMAGE/configs: the catalog directory holds no package") {
+		t.Errorf("an empty catalog: %s", got)
+	}
+	empty := r.source()
+	empty.AllowEmpty = true
+	if got := load(empty); got != "" {
+		t.Errorf("an empty catalog that is allowed: %s", got)
+	}
+	for _, reason := range []image.Reason{
+		image.ReasonReference, image.ReasonUnauthorized, image.ReasonNotFound, image.ReasonPlatform, image.ReasonNoTree,
+		image.ReasonTooLarge, image.ReasonInvalid, image.ReasonUntrusted, image.ReasonPlainHTTP, image.ReasonCredentials,
+		image.ReasonUnreachable, image.ReasonLocal,
+	} {
+		if imageRemedy(reason) == "" {
+			t.Errorf("there is no remedy for %s", reason)
+		}
+	}
+	if names := left(t, os.TempDir()); len(names) != 0 {
+		t.Errorf("left behind: %q", names)
+	}
+}
+
+// TestImageDigest never asks about what cannot change.
+func TestImageDigest(t *testing.T) {
+	r := newImageRegistry(t)
+	r.tag(catalogOf("1.0.0"))
+	digest := r.fingerprint(r.Image)
+	pinned := r.source()
+	pinned.Reference = r.reference + "@" + digest
+	r.requests.Store(0)
+	r.time = r.time.Add(time.Hour)
+	first := r.fingerprint(pinned)
+	if r.fingerprint(pinned) != first || r.requests.Load() != 0 {
+		t.Errorf("asked %d times", r.requests.Load())
+	}
+	if got := r.load(pinned); got != "1.0.0" {
+		t.Errorf("loaded %s", got)
+	}
+}
+
+// TestImageCreate writes an index file, the same each time.
+func TestImageCreate(t *testing.T) {
+	r := newImageRegistry(t)
+	r.tag(catalogOf("1.0.0"))
+	dir := t.TempDir()
+	var texts []string
+	for _, base := range []string{"a", "b"} {
+		file := filepath.Join(dir, base)
+		info, err := r.source().Create(t.Context(), file)
+		if err != nil || info.Packages != 1 {
+			t.Fatalf("got %+v, %v", info, err)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, string(text))
+	}
+	if texts[0] != texts[1] {
+		t.Error("the same image makes different files")
+	}
+	x, err := File{Path: filepath.Join(dir, "a")}.Load(t.Context())
+	if err != nil || versionOf(t, x) != "1.0.0" {
+		t.Errorf("got %v", err)
+	}
+	runtime.KeepAlive(x)
+}
