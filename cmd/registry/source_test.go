@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/chandlery/chandlery/server/source"
+)
+
+// flagsOf returns source flags after parsing.
+func flagsOf(t *testing.T, args ...string) *sourceFlags {
+	t.Helper()
+	var o sourceFlags
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	o.AddFlags(flags)
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return &o
+}
+
+func TestOpen(t *testing.T) {
+	dir := t.TempDir()
+	for _, key := range []string{"customResourceDefinitions", "clusterServiceVersions", "packages"} {
+		if err := os.WriteFile(filepath.Join(dir, key), []byte("[]"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(dir, "packages")
+	empty := t.TempDir()
+	cases := map[string]struct {
+		reason, argument string
+		want             any
+	}{
+		"Directory": {"a directory of any kind", empty, source.Dir{}},
+		"ConfigMap": {"one that holds the keys", dir, source.ConfigMap{}},
+		"Named":     {"one that is said to", configMapPrefix + empty, source.ConfigMap{}},
+		"File":      {"a file is an index", file, source.File{}},
+		"Missing":   {"what is not there yet may become a directory", filepath.Join(empty, "none"), source.Dir{}},
+		"Image":     {"an image", "oci:registry.example/team/catalog:v1", &source.Image{}},
+		"Digest":    {"an image", "oci:registry.example/c@sha256:" + strings.Repeat("a", 64), &source.Image{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := flagsOf(t).open(tc.argument, slog.New(slog.DiscardHandler))
+			if err != nil || fmt.Sprintf("%T", got) != fmt.Sprintf("%T", tc.want) {
+				t.Errorf("%s: got %T, %v, want %T", tc.reason, got, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestOpenFlags(t *testing.T) {
+	logger := slog.New(slog.DiscardHandler)
+	from, err := flagsOf(t, "--poll=1h", "--cache-dir=/cache", "--allow-empty", "--cache-enforce-integrity").open("oci:a.example/b", logger)
+	got, ok := from.(*source.Image)
+	if err != nil || !ok || got.Poll != time.Hour || got.CacheDir != "/cache" || !got.AllowEmpty || !got.Suspicious {
+		t.Errorf("got %+v, %v", from, err)
+	}
+	from, err = flagsOf(t, "--cache-dir=/cache", "--cache-enforce-integrity").open(t.TempDir(), logger)
+	dir, ok := from.(source.Dir)
+	if err != nil || !ok || dir.Cache.Dir != "/cache" || !dir.Cache.Suspicious {
+		t.Errorf("got %+v, %v", from, err)
+	}
+	for _, tc := range []struct{ flag, want string }{
+		{"--poll=-1s", "--poll must not be negative, found -1s"},
+		{"--pull-timeout=0", "--pull-timeout must be above zero, found 0s"},
+		{"--platform=linux", "the platform must be os/architecture"},
+		{"--registry-ca=/none", "--registry-ca: open /none"},
+	} {
+		if _, err := flagsOf(t, tc.flag).open("oci:a.example/b", logger); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: got %v", tc.flag, err)
+		}
+	}
+	_, err = flagsOf(t).open("quay.example/team/catalog:v1", logger)
+	if err == nil || !strings.Contains(err.Error(), "to read an image write oci:quay.example/team/catalog:v1") {
+		t.Errorf("an image without a prefix: %v", err)
+	}
+}
+
+func TestByteSize(t *testing.T) {
+	for text, want := range map[string]int64{"1": 1, "1024": 1024, "512Mi": 512 << 20, "4Gi": 4 << 30, "3Ki": 3 << 10} {
+		var size byteSize
+		if err := size.Set(text); err != nil || int64(size) != want {
+			t.Errorf("%s: got %d, %v", text, size, err)
+		}
+		var again byteSize
+		if err := again.Set(size.String()); err != nil || again != size {
+			t.Errorf("%s is written as %s", text, size.String())
+		}
+	}
+	for _, text := range []string{"", "0", "-1", "1.5Gi", "1Ti", "9223372036854775807Ki", "Gi", "1 Gi"} {
+		var size byteSize
+		if err := size.Set(text); err == nil {
+			t.Errorf("%q is taken for %d", text, size)
+		}
+	}
+}
