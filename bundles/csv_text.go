@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"unicode/utf8"
 
@@ -114,7 +115,9 @@ func (c *CSVEncoder) transcode(m RawCSVMetadata) (EncodedCSVMetadata, bool) {
 	if !utf8.Valid(m) {
 		return out, false
 	}
-	t := transcoder{text: m, out: c.out[:0], ordered: c.ordered[:0], members: c.members[:0]}
+	// Most of the text stays what it is.
+	c.out = slices.Grow(c.out[:0], len(m)+len(m)/8)
+	t := transcoder{text: m, out: c.out, ordered: c.ordered[:0], members: c.members[:0]}
 	i, ok := t.fields(jsontext.SkipSpace(m, 0), csvMetadataShape)
 	c.out, c.ordered, c.members = t.out, t.ordered, t.members
 	if !ok || jsontext.SkipSpace(m, i) != len(m) {
@@ -128,16 +131,19 @@ func (c *CSVEncoder) transcode(m RawCSVMetadata) (EncodedCSVMetadata, bool) {
 	return out, true
 }
 
-// csvEncoders are those that validation uses.
-var csvEncoders = sync.Pool{New: func() any { return new(CSVEncoder) }}
+// csvCheckers are the transcoders that validation uses.
+var csvCheckers = sync.Pool{New: func() any { return new(transcoder) }}
 
-// checkCSVMetadata tells what is wrong with the shape of a value.
-func checkCSVMetadata(raw json.RawMessage) error {
-	c, _ := csvEncoders.Get().(*CSVEncoder)
-	defer csvEncoders.Put(c)
-	if _, ok := c.transcode(RawCSVMetadata(raw)); ok {
+// check tells what is wrong with the value's shape.
+func (m RawCSVMetadata) check() error {
+	t, _ := csvCheckers.Get().(*transcoder)
+	defer csvCheckers.Put(t)
+	*t = transcoder{text: m, checking: true, out: t.out[:0], members: t.members[:0]}
+	end, ok := t.fields(jsontext.SkipSpace(m, 0), csvMetadataShape)
+	t.text = nil
+	if ok && jsontext.SkipSpace(m, end) == len(m) {
 		return nil
 	}
-	_, err := RawCSVMetadata(raw).Decode()
+	_, err := m.Decode()
 	return err
 }

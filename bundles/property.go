@@ -132,6 +132,9 @@ type Facts struct {
 	GVKsRequired     []GVK
 	Objects          []BundleObject
 	CSVMetadata      []RawCSVMetadata
+
+	// checked says that large properties are known to be of the right shape.
+	checked bool
 }
 
 // PropertyError says which property of a bundle cannot be decoded.
@@ -174,16 +177,31 @@ func ParseProperties(properties []Property) (*Facts, error) {
 	return facts, nil
 }
 
+// ParseCheckedProperties does the same for properties that validation has found
+// nothing wrong with: it does not look into the large ones again.
+func ParseCheckedProperties(properties []Property) (*Facts, error) {
+	facts := &Facts{checked: true}
+	if errs := facts.parse(properties); len(errs) > 0 {
+		return nil, errs
+	}
+	return facts, nil
+}
+
 // parseProperties returns the facts of the properties that can be decoded.
 func parseProperties(properties []Property) (*Facts, PropertyErrors) {
 	facts := &Facts{}
+	return facts, facts.parse(properties)
+}
+
+// parse adds properties and returns those that cannot be decoded.
+func (f *Facts) parse(properties []Property) PropertyErrors {
 	var errs PropertyErrors
 	for i := range properties {
-		if err := facts.add(properties[i]); err != nil {
+		if err := f.add(properties[i]); err != nil {
 			errs = append(errs, &PropertyError{Index: i, Type: properties[i].Type, Err: err})
 		}
 	}
-	return facts, errs
+	return errs
 }
 
 func (f *Facts) add(p Property) error {
@@ -204,11 +222,9 @@ func (f *Facts) add(p Property) error {
 	case TypeGVKRequired:
 		return appendGVK(&f.GVKsRequired, p.Value)
 	case TypeBundleObject:
-		f.Objects = append(f.Objects, BundleObject(p.Value))
-		return dropLast(&f.Objects, BundleObject(p.Value).check())
+		return appendChecked(&f.Objects, BundleObject(p.Value), f.checked, BundleObject.check)
 	case TypeCSVMetadata:
-		f.CSVMetadata = append(f.CSVMetadata, RawCSVMetadata(p.Value))
-		return dropLast(&f.CSVMetadata, checkCSVMetadata(p.Value))
+		return appendChecked(&f.CSVMetadata, RawCSVMetadata(p.Value), f.checked, RawCSVMetadata.check)
 	case TypeChannel:
 		return appendValue(new([]channelProperty), p.Value, func(*channelProperty) bool { return false })
 	default:
@@ -216,12 +232,15 @@ func (f *Facts) add(p Property) error {
 	}
 }
 
-// dropLast removes the last element when there is an error, which it returns.
-func dropLast[T any](from *[]T, err error) error {
-	if err != nil {
-		*from = (*from)[:len(*from)-1]
+// appendChecked appends a value unless it is found to be of a wrong shape.
+func appendChecked[T any](to *[]T, value T, checked bool, check func(T) error) error {
+	if !checked {
+		if err := check(value); err != nil {
+			return err
+		}
 	}
-	return err
+	*to = append(*to, value)
+	return nil
 }
 
 func appendGVK(to *[]GVK, raw json.RawMessage) error {

@@ -64,9 +64,12 @@ func shapeOf(t reflect.Type) *shape {
 // takes more than copying: null, keys in another case or repeated, characters
 // that are escaped without need.
 type transcoder struct {
-	text    []byte
-	out     []byte
-	ordered []byte
+	text []byte
+	// checking leaves out what is only needed for the output: what is accepted
+	// has the right shape.
+	checking bool
+	out      []byte
+	ordered  []byte
 	// members are those of the structs around the current place, in out.
 	members []textMember
 }
@@ -196,7 +199,7 @@ func (t *transcoder) order(members []textMember, base int) {
 			sorted = false
 		}
 	}
-	if sorted {
+	if sorted || t.checking {
 		return
 	}
 	t.ordered = t.ordered[:0]
@@ -296,8 +299,8 @@ func (t *transcoder) number(i int) (end int, empty bool) {
 func (t *transcoder) raw(i int) int {
 	scan := jsontext.Scanner{Text: t.text}
 	end := scan.Value(i)
-	if end == jsontext.Broken {
-		return jsontext.Broken
+	if end == jsontext.Broken || t.checking {
+		return end
 	}
 	var compact, escaped bytes.Buffer
 	if json.Compact(&compact, t.text[i:end]) != nil {
@@ -312,6 +315,9 @@ func (t *transcoder) raw(i int) int {
 func (t *transcoder) str(i int) int {
 	if i >= len(t.text) || t.text[i] != '"' {
 		return jsontext.Broken
+	}
+	if t.checking {
+		return jsontext.StringEnd(t.text, i)
 	}
 	// Up to from the text is in the output already.
 	from, begin := i, i

@@ -30,8 +30,10 @@ type Reader struct {
 	names    []string
 	problems bundles.Problems
 	gaps     gaps
-	// scratch keeps *workspace values.
-	scratch sync.Pool
+	// spaces are those that nobody works in. A sync.Pool would lose them with
+	// each garbage collection, of which there are many where memory is short.
+	mu     sync.Mutex
+	spaces []*workspace
 }
 
 // fileInfo identifies a file as it was when its objects were found.
@@ -59,7 +61,6 @@ func Open(ctx context.Context, root fs.FS, options Options) (*Reader, error) {
 		return nil, err
 	}
 	r := &Reader{root: root, options: options.withDefaults(), groups: make(map[string][]int)}
-	r.scratch.New = func() any { return &workspace{} }
 	l := &loader{root: root, options: r.options}
 	found := make([]foundFile, len(files)+1)
 	// The last one stands for what could not be listed.
@@ -134,7 +135,9 @@ func (r *Reader) Size(name string) int64 {
 
 // Close releases what the reader holds. It must not be used afterwards.
 func (r *Reader) Close() error {
-	r.records, r.groups, r.names = nil, nil, nil
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.records, r.groups, r.names, r.spaces = nil, nil, nil, nil
 	return nil
 }
 
@@ -185,8 +188,8 @@ func (r *Reader) part(ctx context.Context, name string) (*part, error) {
 func (r *Reader) each(
 	ctx context.Context, name string, visit func(i int, o object), failed func(header, bundles.Problem),
 ) error {
-	space, _ := r.scratch.Get().(*workspace)
-	defer r.scratch.Put(space)
+	space := r.takeSpace()
+	defer r.returnSpace(space)
 	opened := openedFile{reader: r, index: -1}
 	defer opened.close()
 	for _, i := range r.groups[name] {
@@ -208,6 +211,31 @@ func (r *Reader) each(
 		failed(rec.header, *problem)
 	}
 	return nil
+}
+
+func (r *Reader) takeSpace() *workspace {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := len(r.spaces) - 1
+	if last < 0 {
+		return &workspace{}
+	}
+	space := r.spaces[last]
+	r.spaces = r.spaces[:last]
+	return space
+}
+
+// maxKeptBytes is the size up to which the room for an object's text is kept
+// for the next one.
+const maxKeptBytes = 1 << 20
+
+func (r *Reader) returnSpace(space *workspace) {
+	if cap(space.text) > maxKeptBytes {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.spaces = append(r.spaces, space)
 }
 
 // object reads and decodes one object.

@@ -156,7 +156,7 @@ func (e *encoder) deprecation(schema, name string) *api.Deprecation {
 }
 
 func (e *encoder) bundle(b *bundles.Bundle) (*encodedBundle, error) {
-	facts, err := bundles.ParseProperties(b.Properties)
+	facts, err := bundles.ParseCheckedProperties(b.Properties)
 	if err != nil {
 		return nil, fmt.Errorf("parsing properties: %w", err)
 	}
