@@ -34,7 +34,7 @@ func main() {
 	if err := newCommand().ExecuteContext(ctx); err != nil {
 		printError(os.Stderr, err)
 		stop()
-		os.Exit(1) //nolint:gocritic // stop has been called
+		os.Exit(exitCode(err)) //nolint:gocritic // stop has been called
 	}
 }
 
@@ -43,7 +43,8 @@ func newCommand() *cobra.Command {
 		Name: "registry", Short: "Serve file-based operator catalogs over gRPC",
 		EnvPrefix: envPrefix, Version: version, Commit: commit,
 	}
-	root := registry.Command(newServeCommand(), newValidateCommand())
+	root := registry.Command(newServeCommand(), newBuildCommand(), newValidateCommand(),
+		newListCommand(), newGraphCommand(), newDiffCommand(), newQueryCommand())
 	acceptGlobalFlags(root.PersistentFlags())
 	return root
 }
@@ -61,6 +62,9 @@ func acceptGlobalFlags(flags *pflag.FlagSet) {
 
 // printError writes one line for each thing that is wrong.
 func printError(out io.Writer, err error) {
+	if silent(err) {
+		return
+	}
 	var problems bundles.Problems
 	if !errors.As(err, &problems) {
 		problems = bundles.AsProblems(err)

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chandlery/chandlery/bundles/drawing"
+	"github.com/chandlery/chandlery/bundles/outline"
+	"github.com/chandlery/chandlery/cmd/internal/flagenv"
+)
+
+// graphOptions are the flags of "registry graph".
+type graphOptions struct {
+	reading reading
+	output  string
+	channel string
+}
+
+func newGraphCommand() *cobra.Command {
+	var o graphOptions
+	cmd := &cobra.Command{
+		Use:   "graph SOURCE PACKAGE",
+		Short: "Draw the upgrade graph of a package",
+		Long: "Draw the upgrade graph of a package: its channels and their heads, which bundle replaces and skips which,\n" +
+			"skip ranges and deprecations. Arrows point the way that upgrades go.\n\n" + sourceHelp,
+		Example: "  registry graph ./catalog lantern -o svg > lantern.svg\n" +
+			"  registry graph ./catalog lantern --channel stable -o mermaid",
+		Args:              between(2, 2),
+		ValidArgsFunction: o.reading.completePackages(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd, args[0], args[1])
+		},
+	}
+	o.reading.addFlags(cmd)
+	addOutputFlag(cmd, &o.output, "mermaid", "mermaid", "dot", "svg", "json", "yaml")
+	cmd.Flags().StringVar(&o.channel, "channel", "", "draw only the channel of this name")
+	flagenv.Describe(cmd.Flags(), envPrefix)
+	return cmd
+}
+
+func (o *graphOptions) run(cmd *cobra.Command, argument, pkg string) error {
+	if err := checkOutput(cmd, o.output); err != nil {
+		return err
+	}
+	catalog, err := o.reading.outline(cmd.Context(), cmd.ErrOrStderr(), argument, outline.Options{})
+	if err != nil {
+		return fmt.Errorf("drawing: %w", err)
+	}
+	catalog, err = narrow(catalog, pkg, o.channel)
+	if err != nil {
+		return fmt.Errorf("drawing: %w", err)
+	}
+	return draw(cmd.OutOrStdout(), o.output, catalog.Packages[0])
+}
+
+// draw writes the graph of a package in a form.
+func draw(out io.Writer, form string, p *outline.Package) error {
+	var text string
+	switch form {
+	case "mermaid":
+		text = drawing.Mermaid(p)
+	case "dot":
+		text = drawing.DOT(p)
+	case "svg":
+		text = drawing.SVG(p)
+	default:
+		return printValue(out, form, p)
+	}
+	if _, err := io.WriteString(out, text); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+)
+
+// The forms of tables.
+var tableForms = []string{"table", "wide", "json", "yaml", "name"}
+
+// addOutputFlag adds the flag that chooses among forms.
+func addOutputFlag(cmd *cobra.Command, to *string, standard string, forms ...string) {
+	cmd.Flags().StringVarP(to, "output", "o", standard, "form of the output: "+strings.Join(forms, ", "))
+	cmd.Annotations = map[string]string{"forms": strings.Join(forms, " ")}
+	complete := cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp)
+	if err := cmd.RegisterFlagCompletionFunc("output", complete); err != nil {
+		panic(err) //nolint:forbidigo // the flag is added a line above
+	}
+}
+
+var errBadOutput = errors.New("--output has a value that it cannot have")
+
+// checkOutput reports a form that the command does not have.
+func checkOutput(cmd *cobra.Command, form string) error {
+	forms := strings.Fields(cmd.Annotations["forms"])
+	if slices.Contains(forms, form) {
+		return nil
+	}
+	return fmt.Errorf("%w: it must be %s, found %q", errBadOutput, strings.Join(forms, ", "), form)
+}
+
+// table is what list and query print.
+type table struct {
+	// columns are the headings; those from wide on are shown on demand.
+	columns []string
+	wide    int
+	rows    [][]string
+	// names stand for the rows where only names are wanted.
+	names []string
+	// value is the whole for programs.
+	value any
+}
+
+func (t *table) add(name string, cells ...string) {
+	t.rows = append(t.rows, cells)
+	t.names = append(t.names, name)
+}
+
+// print writes the table in a form.
+func (t *table) print(out io.Writer, form string) error {
+	switch form {
+	case "table":
+		return t.write(out, t.wide)
+	case "wide":
+		return t.write(out, len(t.columns))
+	case "name":
+		for _, name := range t.names {
+			if _, err := fmt.Fprintln(out, visible(name)); err != nil {
+				return fmt.Errorf("printing: %w", err)
+			}
+		}
+		return nil
+	default:
+		return printValue(out, form, t.value)
+	}
+}
+
+func (t *table) write(out io.Writer, columns int) error {
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, strings.Join(t.columns[:columns], "\t"))
+	for _, row := range t.rows {
+		cells := slices.Clone(row[:columns])
+		for i := range cells {
+			cells[i] = visible(cells[i])
+		}
+		fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	return nil
+}
+
+// visible returns a text on one line, without what a terminal might act on.
+func visible(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return unicode.ReplacementChar
+		default:
+			return r
+		}
+	}, text)
+}
+
+// printValue writes a value as JSON or YAML.
+func printValue(out io.Writer, form string, value any) error {
+	var (
+		text []byte
+		err  error
+	)
+	if form == "yaml" {
+		text, err = yaml.Marshal(value)
+	} else {
+		text, err = json.MarshalIndent(value, "", "  ")
+		text = append(text, '\n')
+	}
+	if err != nil {
+		return fmt.Errorf("encoding as %s: %w", form, err)
+	}
+	if _, err := out.Write(text); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	return nil
+}
+
+// isLocal tells whether a source is a file or directory of this machine.
+func isLocal(argument string) bool {
+	_, err := os.Stat(argument)
+	return err == nil
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chandlery/chandlery/bundles/index"
+	"github.com/chandlery/chandlery/bundles/outline"
+	"github.com/chandlery/chandlery/cmd/internal/progress"
+)
+
+// sourceHelp says what commands that look at catalogs take.
+const sourceHelp = "A SOURCE is a directory, an index file, or an image as oci:REFERENCE."
+
+// reading is how commands that look at catalogs read them.
+type reading struct {
+	source sourceFlags
+	quiet  bool
+}
+
+// addFlags adds the flags that say how a catalog is read.
+func (r *reading) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	r.source.AddFlags(flags)
+	flags.BoolVarP(&r.quiet, "quiet", "q", false, "show no progress; without a terminal there is none anyway")
+	// These are about serving only.
+	for _, name := range []string{"poll", "cache-only", "cache-enforce-integrity"} {
+		if flags.Lookup(name) == nil {
+			continue
+		}
+		if err := flags.MarkHidden(name); err != nil {
+			panic(err) //nolint:forbidigo // it has just been looked up
+		}
+	}
+}
+
+// index reads a catalog.
+func (r *reading) index(ctx context.Context, terminal io.Writer, argument string) (*index.Index, error) {
+	source, err := r.source.open(argument, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	done := progress.Start(terminal, r.quiet, "Reading "+argument)
+	defer done()
+	return source.Load(ctx)
+}
+
+// outline reads a catalog without its manifests.
+func (r *reading) outline(ctx context.Context, terminal io.Writer, argument string, o outline.Options) (*outline.Catalog, error) {
+	x, err := r.index(ctx, terminal, argument)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", argument, err)
+	}
+	return outline.FromIndex(ctx, x, o)
+}
+
+var errArguments = errors.New("the arguments do not fit")
+
+// sources accepts a number of arguments of which none is empty.
+func sources(cmd *cobra.Command, args []string, least, most int) error {
+	fits := len(args) >= least && len(args) <= most
+	for _, argument := range args {
+		fits = fits && argument != ""
+	}
+	if fits {
+		return nil
+	}
+	return fmt.Errorf("%w: %s; see '%s --help'", errArguments, cmd.UseLine(), cmd.CommandPath())
+}
+
+// between accepts a number of arguments.
+func between(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error { return sources(cmd, args, least, most) }
+}
+
+// troubleWithFlags is for commands that tell what they found by their exit code.
+func troubleWithFlags(cmd *cobra.Command, err error) error {
+	return trouble(fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath()))
+}
+
+// completePackages offers the names of a catalog's packages where the argument
+// at an index is to be one. Only files of this machine are read for it.
+func (r *reading) completePackages(at int) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) < at {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		if len(args) > at || !isLocal(args[at-1]) {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		catalog, err := r.outline(cmd.Context(), io.Discard, args[at-1], outline.Options{})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var out []cobra.Completion
+		for _, p := range catalog.Packages {
+			out = append(out, cobra.CompletionWithDesc(p.Name, p.DefaultChannel))
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chandlery/chandlery/cmd/internal/flagenv"
+)
+
+// queryOptions are the flags of "registry query".
+type queryOptions struct {
+	connection connectionFlags
+	output     string
+	timeout    time.Duration
+	quiet      bool
+	latest     bool
+}
+
+// verb is something that a server can be asked.
+type verb struct {
+	name string
+	// arguments as the help shows them, and how many there may be.
+	arguments   string
+	least, most int
+	short       string
+	ask         func(q *query, ctx context.Context, args []string) error
+}
+
+// verbs are all that servers can be asked, in the order of the help.
+func verbs() []verb {
+	return []verb{
+		{"packages", "", 0, 0, "all packages", (*query).packages},
+		{"channels", "[PACKAGE]", 0, 1, "channels with their heads", (*query).channels},
+		{"bundles", "[PACKAGE]", 0, 1, "bundles with their channels", (*query).bundles},
+		{"package", "PACKAGE", 1, 1, "one package with its channels", (*query).onePackage},
+		{"bundle", "PACKAGE CHANNEL [BUNDLE]", 2, 3, "one bundle, or the head of the channel, with its manifests", (*query).bundle},
+		{"graph", "PACKAGE", 1, 1, "the upgrade graph, with -o mermaid, dot, svg, json or yaml", (*query).graph},
+		{"providers", "GROUP/VERSION/KIND", 1, 1, "entries of channels that provide an API; with --latest heads only", (*query).providers},
+		{"replaces", "BUNDLE", 1, 1, "entries of channels that replace or skip a bundle", (*query).replaces},
+		{"health", "[SERVICE]", 0, 1, "whether the server is ready; the exit code is 1 when it is not", (*query).health},
+		{"info", "", 0, 0, "what is served by which build (chandlery.registry.v1)", (*query).info},
+		{"search", "WORD...", 1, 16, "packages by words in names, texts and APIs (chandlery.registry.v1)", (*query).search},
+		{"deprecations", "[PACKAGE]", 0, 1, "what should no longer be used (chandlery.registry.v1)", (*query).deprecations},
+	}
+}
+
+func newQueryCommand() *cobra.Command {
+	var o queryOptions
+	cmd := &cobra.Command{
+		Use:   "query ADDRESS WHAT [ARGUMENT...]",
+		Short: "Ask a server of catalogs",
+		Long: "Ask a server of catalogs: ours, or any other that speaks api.Registry, at host:port; without a port\n" +
+			"it is 50051. WHAT is one of these, of which the last ones need our server:\n\n" + describeVerbs(),
+		Example: "  registry query localhost:50051 packages\n" +
+			"  registry query localhost:50051 bundle lantern stable -o yaml\n" +
+			"  registry query catalog.example.org:443 --tls providers ship.example.com/v1alpha1/Lantern",
+		Args: func(cmd *cobra.Command, args []string) error {
+			_, err := chooseVerb(cmd, args)
+			return err
+		},
+		ValidArgsFunction: completeVerbs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			chosen, err := chooseVerb(cmd, args)
+			if err != nil {
+				return err
+			}
+			return o.run(cmd, chosen, args)
+		},
+	}
+	flags := cmd.Flags()
+	o.connection.addFlags(flags)
+	addOutputFlag(cmd, &o.output, "table", append(slices.Clone(tableForms), "mermaid", "dot", "svg")...)
+	flags.DurationVar(&o.timeout, "timeout", 30*time.Second, "time to wait for the answer; 0 for no bound")
+	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress; without a terminal there is none anyway")
+	flags.BoolVar(&o.latest, "latest", false, "with providers: only heads of channels")
+	flagenv.Describe(flags, envPrefix)
+	return cmd
+}
+
+func describeVerbs() string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+	for _, v := range verbs() {
+		fmt.Fprintf(w, "  %s\t%s\n", strings.TrimSpace(v.name+" "+v.arguments), v.short)
+	}
+	// Writing to a strings.Builder does not fail.
+	_ = w.Flush()
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+var errBadQuery = errors.New("this cannot be asked")
+
+// chooseVerb returns what is asked for by the arguments.
+func chooseVerb(cmd *cobra.Command, args []string) (verb, error) {
+	if len(args) < 2 || args[0] == "" {
+		return verb{}, fmt.Errorf("%w: name an address and what to ask: %s; see '%s --help'", errBadQuery, cmd.UseLine(), cmd.CommandPath())
+	}
+	for _, v := range verbs() {
+		if v.name != args[1] {
+			continue
+		}
+		if n := len(args) - 2; n < v.least || n > v.most {
+			return verb{}, fmt.Errorf("%w: write it as 'registry query ADDRESS %s'", errBadQuery, strings.TrimSpace(v.name+" "+v.arguments))
+		}
+		return v, nil
+	}
+	return verb{}, fmt.Errorf("%w: %q is not known; see '%s --help'", errBadQuery, args[1], cmd.CommandPath())
+}
+
+func completeVerbs(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) != 1 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var out []cobra.Completion
+	for _, v := range verbs() {
+		out = append(out, cobra.CompletionWithDesc(v.name, v.short))
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (o *queryOptions) run(cmd *cobra.Command, chosen verb, args []string) error {
+	if err := checkOutput(cmd, o.output); err != nil {
+		return err
+	}
+	drawn := !slices.Contains(tableForms, o.output)
+	if drawn && chosen.name != "graph" {
+		return fmt.Errorf("%w: only graph can be had as %s", errBadOutput, o.output)
+	}
+	conn, err := o.connection.dial(args[0])
+	if err != nil {
+		return fmt.Errorf("connecting to %s: %w", args[0], err)
+	}
+	defer conn.Close()
+	ctx := cmd.Context()
+	if o.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.timeout)
+		defer cancel()
+	}
+	q := &query{
+		conn: conn, out: cmd.OutOrStdout(), terminal: cmd.ErrOrStderr(), quiet: o.quiet, form: o.output, latest: o.latest,
+	}
+	if err := chosen.ask(q, ctx, args[2:]); err != nil {
+		return o.explain(args[0], chosen.name, err)
+	}
+	return nil
+}
