@@ -162,13 +162,13 @@ func (c *Client) retry(ctx context.Context, what string, run func() error) error
 			return nil
 		}
 		if attempt >= c.options.Attempts || ctx.Err() != nil || !transient(err) {
-			return fmt.Errorf("%s: %w", what, err)
+			return fmt.Errorf("%s: %w", what, plain(err))
 		}
 		// Clients that failed together must not come back together.
 		jittered := pause + rand.N(pause/2+1) //nolint:gosec // nothing depends on it being hard to guess
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w", what, err)
+			return fmt.Errorf("%s: %w", what, plain(err))
 		case <-time.After(jittered):
 		}
 		pause *= 2

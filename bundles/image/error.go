@@ -138,6 +138,39 @@ func isCertificate(err error) bool {
 	return verification != nil || errors.As(err, unknown) || errors.As(err, name) || errors.As(err, invalid)
 }
 
+// answered is what a registry said instead of doing what it was asked.
+type answered struct{ err *transport.Error }
+
+// Error says it without what only those who debug HTTP want to know.
+func (a *answered) Error() string {
+	text := fmt.Sprintf("the registry answers %d %s", a.err.StatusCode, http.StatusText(a.err.StatusCode))
+	for i := range a.err.Errors {
+		text += fmt.Sprintf(", %s: %s", a.err.Errors[i].Code, a.err.Errors[i].Message)
+	}
+	return clipTo(text, maxAnswer)
+}
+
+// Unwrap returns the error of the registry client.
+func (a *answered) Unwrap() error { return a.err }
+
+// maxAnswer bounds what is repeated of an answer, in bytes.
+const maxAnswer = 500
+
+// plain leaves of an error of the registry client what is of use to whoever
+// named the image.
+func plain(err error) error {
+	if certificate, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return certificate
+	}
+	if f, ok := errors.AsType[*failure](err); ok && f.reason == ReasonPlainHTTP {
+		return f
+	}
+	if answer, ok := errors.AsType[*transport.Error](err); ok {
+		return &answered{answer}
+	}
+	return err
+}
+
 // transient tells whether it is worth trying again at once.
 func transient(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {

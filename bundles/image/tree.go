@@ -121,12 +121,13 @@ func checkLocal(local string) error {
 }
 
 // clip shortens a name that a message repeats.
-func clip(name string) string {
-	const limit = 200
-	if len(name) <= limit {
-		return name
+func clip(name string) string { return clipTo(name, 200) }
+
+func clipTo(text string, limit int) string {
+	if len(text) <= limit {
+		return text
 	}
-	return strings.ToValidUTF8(name[:limit], "") + "…"
+	return strings.ToValidUTF8(text[:limit], "") + "…"
 }
 
 // local returns the path below the root for one of the image.

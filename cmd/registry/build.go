@@ -86,8 +86,12 @@ func (o *buildOptions) run(ctx context.Context, argument string, out, terminal i
 	if err != nil {
 		return fmt.Errorf("building the index: %w", err)
 	}
+	file, err := os.Stat(o.output)
+	if err != nil {
+		return fmt.Errorf("looking at the index: %w", err)
+	}
 	_, err = fmt.Fprintf(out, "%s: %d packages, %d channels, %d bundles in %d bytes, content %s\n",
-		o.output, info.Packages, info.Channels, info.Bundles, info.Bytes, info.ContentDigest)
+		o.output, info.Packages, info.Channels, info.Bundles, file.Size(), info.ContentDigest)
 	if err != nil {
 		return fmt.Errorf("printing the result: %w", err)
 	}

@@ -125,8 +125,11 @@ func (i *Image) current(ctx context.Context) (string, error) {
 		i.found(ctx, digest)
 		return digest, nil
 	}
+	if i.CacheDir == "" || image.ReasonOf(err) != image.ReasonUnreachable {
+		return "", err
+	}
 	remembered, ok := image.Store{Dir: i.CacheDir}.Recall(i.Reference)
-	if i.CacheDir == "" || !ok || image.ReasonOf(err) != image.ReasonUnreachable {
+	if !ok {
 		return "", err
 	}
 	i.logger().WarnContext(ctx, "Cannot ask the registry, taking the image of the last time",
