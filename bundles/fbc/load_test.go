@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chandlery/chandlery/bundles"
-	"github.com/chandlery/chandlery/test/realcatalogs"
 )
 
 func fsOf(content map[string]string) fstest.MapFS {
@@ -312,18 +311,4 @@ func FuzzLoad(f *testing.F) {
 			}
 		}
 	})
-}
-
-func BenchmarkLoad(b *testing.B) {
-	for _, name := range []string{realcatalogs.Metadata, realcatalogs.Objects} {
-		b.Run(name, func(b *testing.B) {
-			root := os.DirFS(realcatalogs.Dir(b, name))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := Load(b.Context(), root, Options{}); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
 }
