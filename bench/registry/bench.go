@@ -53,7 +53,8 @@ func sectionNames() []string {
 	return names
 }
 
-// measure runs the sections that are wanted.
+// measure runs the sections that are wanted. With an error comes what was
+// measured before it.
 func measure(ctx context.Context, o options, out io.Writer) (*report, error) {
 	b := &bench{options: o, out: out, report: &report{}, dir: o.work}
 	if b.dir == "" {
@@ -76,7 +77,7 @@ func measure(ctx context.Context, o options, out io.Writer) (*report, error) {
 		}
 		b.sayf("section %s", s.name)
 		if err := s.run(b, ctx); err != nil {
-			return nil, fmt.Errorf("measuring section %s: %w", s.name, err)
+			return b.report, fmt.Errorf("measuring section %s: %w", s.name, err)
 		}
 	}
 	return b.report, nil

@@ -51,7 +51,7 @@ func (b *bench) lists(ctx context.Context) (err error) {
 	for round := -1; round < rounds; round++ {
 		turns[0], turns[1] = turns[1], turns[0]
 		for _, turn := range turns {
-			if round >= turn.rounds {
+			if turn.server == nil || round >= turn.rounds {
 				continue
 			}
 			if err := turn.into.round(ctx, turn.server, round >= 0); err != nil {
@@ -65,6 +65,9 @@ func (b *bench) lists(ctx context.Context) (err error) {
 		server  *server
 		figures *listFigures
 	}{{t.registry, &registry}, {t.floor, &floor}, {t.opm, &opm}} {
+		if one.server == nil {
+			continue
+		}
 		one.figures.garbage, err = b.garbagePerList(ctx, one.server)
 		if err != nil {
 			return err

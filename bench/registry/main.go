@@ -40,13 +40,13 @@ func start(ctx context.Context, args []string) error {
 		return err
 	}
 	report, err := measure(ctx, o, os.Stderr)
-	if err != nil {
+	if report == nil {
 		return err
 	}
 	text := report.markdown()
 	fmt.Println(text)
-	if o.write == "" {
-		return nil
+	if err != nil || o.write == "" {
+		return err
 	}
 	return insert(o.write, text)
 }
@@ -84,7 +84,7 @@ func parse(args []string, output io.Writer) (options, error) {
 	flags.StringVar(&o.work, "work", "", "directory for generated catalogs and indexes, kept for the next run; by default a temporary one")
 	flags.StringVar(&o.write, "write", "", "document to put the report into, between its markers")
 	flags.IntVar(&o.startRounds, "start-rounds", 5, "rounds of starting the registry")
-	flags.IntVar(&o.peerRounds, "peer-rounds", 3, "rounds of what takes opm many seconds")
+	flags.IntVar(&o.peerRounds, "peer-rounds", 3, "rounds of what takes opm many seconds; 0 for none of opm")
 	flags.IntVar(&o.copies, "copies", 10, "how many times as large the larger catalog is")
 	flags.BoolVar(&o.peerTenfold, "peer-tenfold", false, "let opm serve the larger catalog too; takes minutes and gigabytes")
 	flags.BoolVar(&o.quick, "quick", false, "one short round of everything, to see that it works")

@@ -64,10 +64,6 @@ func (b *bench) memoryCases(ctx context.Context) ([]memoryCase, error) {
 	if err != nil {
 		return nil, err
 	}
-	cache, err := b.peerCache(ctx)
-	if err != nil {
-		return nil, err
-	}
 	larger := fmt.Sprintf(", %d times the catalog", b.copies)
 	cases := []memoryCase{
 		{"directory", b.registryLaunch(b.catalog), true},
@@ -81,6 +77,13 @@ func (b *bench) memoryCases(ctx context.Context) ([]memoryCase, error) {
 		cases = append(cases,
 			memoryCase{"index file", b.registryLaunch(b.index), true},
 			memoryCase{"index file" + larger, b.registryLaunch(file), true})
+	}
+	if b.peerRounds == 0 {
+		return cases, nil
+	}
+	cache, err := b.peerCache(ctx)
+	if err != nil {
+		return nil, err
 	}
 	return append(cases,
 		memoryCase{"directory", b.opmLaunch(b.catalog), false},

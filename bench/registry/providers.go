@@ -97,6 +97,9 @@ func timeProviders(
 	ctx context.Context, s *server, apis []*api.GroupVersionKind,
 	call func(context.Context, api.RegistryClient, *api.GroupVersionKind) error,
 ) ([]time.Duration, error) {
+	if s == nil {
+		return nil, nil
+	}
 	conn, err := dial(s.address)
 	if err != nil {
 		return nil, err

@@ -21,6 +21,18 @@ type verdict struct {
 	holds                  bool
 }
 
+// answer says whether a target is met.
+func (v verdict) answer() string {
+	switch {
+	case v.measured == missing:
+		return "not measured"
+	case v.holds:
+		return "yes"
+	default:
+		return "**no**"
+	}
+}
+
 // table has a title, a header and rows of as many cells.
 type table struct {
 	title, note string
@@ -55,11 +67,7 @@ func (r *report) markdown() string {
 	if len(r.verdicts) > 0 {
 		targets := &table{title: "Targets", header: []string{"What", "Target", "Measured", "Holds"}}
 		for _, v := range r.verdicts {
-			holds := "yes"
-			if !v.holds {
-				holds = "**no**"
-			}
-			targets.row(v.line, v.target, v.measured, holds)
+			targets.row(v.line, v.target, v.measured, v.answer())
 		}
 		targets.markdown(&out)
 	}

@@ -217,6 +217,9 @@ func (b *bench) warmCases(ctx context.Context, large string) ([]warmCase, error)
 		peers = append(peers, peers[0])
 		peers[2].name, peers[2].catalog, peers[2].from = "opm-cache-large", large, peers[0].from+", "+times
 	}
+	if b.peerRounds == 0 {
+		return cases, nil
+	}
 	for _, p := range peers {
 		cache, err := b.fillPeerCache(ctx, p.catalog, p.name, p.asJSON)
 		if err != nil {

@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// missing stands for a figure that there is not.
+const missing = "n/a"
+
 // sample is a figure of several rounds.
 type sample []float64
 
@@ -41,7 +44,7 @@ func (s sample) over(other sample) float64 {
 func (s sample) text(format func(float64) string) string {
 	switch len(s) {
 	case 0:
-		return "–"
+		return missing
 	case 1:
 		return format(s[0])
 	}
@@ -52,7 +55,7 @@ func (s sample) text(format func(float64) string) string {
 func seconds(s float64) string {
 	switch {
 	case math.IsNaN(s):
-		return "–"
+		return missing
 	case s >= 1:
 		return fmt.Sprintf("%.3g s", s)
 	case s >= 1e-3:
@@ -66,7 +69,7 @@ func seconds(s float64) string {
 func bytesText(n float64) string {
 	switch {
 	case math.IsNaN(n):
-		return "–"
+		return missing
 	case n >= 1<<30:
 		return fmt.Sprintf("%.3g GiB", n/(1<<30))
 	case n >= 1<<20:
@@ -83,8 +86,11 @@ func perSecond(n float64) string { return fmt.Sprintf("%.0f/s", n) }
 
 // times shows a ratio.
 func times(ratio float64) string {
-	if math.IsNaN(ratio) || math.IsInf(ratio, 0) {
-		return "–"
+	switch {
+	case math.IsNaN(ratio):
+		return missing
+	case math.IsInf(ratio, 0):
+		return "∞"
 	}
 	return fmt.Sprintf("%.3g", ratio)
 }

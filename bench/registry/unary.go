@@ -11,7 +11,9 @@ import (
 
 // trio are the servers that calls are compared on.
 type trio struct {
-	registry, floor, opm *server
+	registry, floor *server
+	// opm is nil where it is not wanted.
+	opm *server
 }
 
 // startTrio starts them, the registry and opm on the same catalog.
@@ -20,24 +22,27 @@ func (b *bench) startTrio(ctx context.Context) (trio, error) {
 	if err != nil {
 		return trio{}, err
 	}
-	cache, err := b.peerCache(ctx)
-	if err != nil {
-		return trio{}, err
-	}
 	var t trio
-	for _, one := range []struct {
-		launch launch
-		target **server
-	}{
-		{b.registryLaunch(b.content()), &t.registry},
-		{b.floorLaunch(r.file), &t.floor},
-		{b.opmLaunch(b.catalog, "--cache-dir="+cache), &t.opm},
-	} {
-		if *one.target, err = b.start(ctx, one.launch); err != nil {
-			return t, errors.Join(err, t.stop())
-		}
+	t.registry, err = b.start(ctx, b.registryLaunch(b.content()))
+	if err == nil {
+		t.floor, err = b.start(ctx, b.floorLaunch(r.file))
+	}
+	if err == nil && b.peerRounds > 0 {
+		t.opm, err = b.startPeer(ctx)
+	}
+	if err != nil {
+		return t, errors.Join(err, t.stop())
 	}
 	return t, nil
+}
+
+// startPeer starts opm with its cache.
+func (b *bench) startPeer(ctx context.Context) (*server, error) {
+	cache, err := b.peerCache(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return b.start(ctx, b.opmLaunch(b.catalog, "--cache-dir="+cache))
 }
 
 func (t trio) stop() error {
@@ -124,7 +129,7 @@ func (b *bench) compareUnary(ctx context.Context, t trio, method string, callers
 		// Who comes first changes from round to round.
 		turns[0], turns[1] = turns[1], turns[0]
 		for _, turn := range turns {
-			if round >= turn.rounds {
+			if turn.server == nil || round >= turn.rounds {
 				continue
 			}
 			o, err := load(ctx, turn.server.address, calls, callers, b.spanOf(round))

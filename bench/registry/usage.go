@@ -128,14 +128,10 @@ func watch(ctx context.Context, pid int) *watcher {
 		ticker := time.NewTicker(watchInterval)
 		defer ticker.Stop()
 		for {
-			status, err := fields(fmt.Sprintf("/proc/%d/status", pid))
-			if err == nil {
-				most.private = max(most.private, status["RssAnon"])
-				most.mapped = max(most.mapped, status["RssFile"])
-				most.peak = max(most.peak, status["VmHWM"])
-			}
+			most.look(pid)
 			select {
 			case <-ctx.Done():
+				most.look(pid)
 				w.done <- most
 				return
 			case <-ticker.C:
@@ -143,6 +139,18 @@ func watch(ctx context.Context, pid int) *watcher {
 		}
 	}()
 	return w
+}
+
+// look raises the figures to what a process has now. One that has ended has
+// nothing.
+func (u *usage) look(pid int) {
+	status, err := fields(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return
+	}
+	u.private = max(u.private, status["RssAnon"])
+	u.mapped = max(u.mapped, status["RssFile"])
+	u.peak = max(u.peak, status["VmHWM"])
 }
 
 // stop ends the watch and returns the largest figures.
