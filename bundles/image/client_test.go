@@ -2,8 +2,8 @@ package image
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"encoding/pem"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -267,7 +267,7 @@ func TestTokens(t *testing.T) {
 				w.WriteHeader(http.StatusUnauthorized)
 				return true
 			}
-			_ = json.NewEncoder(w).Encode(map[string]string{"token": "abc"})
+			_, _ = io.WriteString(w, `{"token":"abc"}`)
 			return true
 		}
 		if request.Header.Get("Authorization") == "Bearer abc" {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
@@ -143,11 +144,12 @@ type answered struct{ err *transport.Error }
 
 // Error says it without what only those who debug HTTP want to know.
 func (a *answered) Error() string {
-	text := fmt.Sprintf("the registry answers %d %s", a.err.StatusCode, http.StatusText(a.err.StatusCode))
+	var text strings.Builder
+	fmt.Fprintf(&text, "the registry answers %d %s", a.err.StatusCode, http.StatusText(a.err.StatusCode))
 	for i := range a.err.Errors {
-		text += fmt.Sprintf(", %s: %s", a.err.Errors[i].Code, a.err.Errors[i].Message)
+		fmt.Fprintf(&text, ", %s: %s", a.err.Errors[i].Code, a.err.Errors[i].Message)
 	}
-	return clipTo(text, maxAnswer)
+	return clipTo(text.String(), maxAnswer)
 }
 
 // Unwrap returns the error of the registry client.

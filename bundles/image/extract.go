@@ -40,16 +40,16 @@ func Catalog() Tree {
 // Extracted says what has been brought to the file system.
 type Extracted struct {
 	// Digest of what the reference stands for.
-	Digest string
+	Digest string `json:"digest"`
 	// Manifest is the digest of the image for one platform.
-	Manifest string
+	Manifest string `json:"manifest"`
 	// Platform of the image; empty when it is for a single one.
-	Platform string
+	Platform string `json:"platform,omitempty"`
 	// Dir is the directory in the image.
-	Dir string
+	Dir string `json:"dir"`
 	// Files and Bytes are how much it holds.
-	Files int
-	Bytes int64
+	Files int   `json:"files"`
+	Bytes int64 `json:"bytes"`
 }
 
 // Extract brings a directory of an image to dir, an empty directory. Beside the
@@ -91,7 +91,7 @@ func (s *session) extract(ctx context.Context, what Tree, dir, scratch string) (
 	if err != nil {
 		return nil, fail(ReasonLocal, "opening the directory for the content: %w", err)
 	}
-	defer root.Close()
+	defer root.Close() //nolint:errcheck // what was written has been closed
 	grown := newTree(root, inImage, &s.client.options.Limits)
 	if err := s.layers(ctx, ref, m, grown, scratch); err != nil {
 		return nil, err

@@ -544,7 +544,7 @@ func TestPlatforms(t *testing.T) {
 		"Named":   {reason: "the platform asked for", reference: reference, platform: "linux/mips", content: "mips"},
 		"Default": {reason: "any will do when none is asked for and ours is not there", reference: reference, content: "s390x"},
 		"Missing": {
-			reason: "what there is is said", reference: reference, platform: "linux/riscv64", want: ReasonPlatform,
+			reason: "the platforms of the image are named", reference: reference, platform: "linux/riscv64", want: ReasonPlatform,
 			text: "is not made for linux/riscv64; it is for: linux/mips, linux/s390x",
 		},
 		"Nested": {reason: "an index of indexes is refused", reference: nested, want: ReasonInvalid, text: "names another index"},

@@ -40,16 +40,17 @@ func ParsePullSecret(data []byte) (authn.Keychain, error) {
 
 type secretFiles []string
 
+// Resolve reads the files and finds the credentials for a repository.
 func (s secretFiles) Resolve(target authn.Resource) (authn.Authenticator, error) {
 	var all credentials
-	for _, name := range s {
-		data, err := readSecret(name)
+	for _, file := range s {
+		data, err := readSecret(file)
 		if err != nil {
 			return nil, &failure{ReasonCredentials, err}
 		}
 		found, err := parseSecret(data)
 		if err != nil {
-			return nil, fail(ReasonCredentials, "pull secret %q: %w", name, err)
+			return nil, fail(ReasonCredentials, "pull secret %q: %w", file, err)
 		}
 		all = append(all, found...)
 	}
@@ -73,7 +74,7 @@ func readSecret(name string) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("opening pull secret: %w", err)
 		}
-		defer file.Close()
+		defer file.Close() //nolint:errcheck // nothing was written
 		data, err := io.ReadAll(io.LimitReader(file, maxSecretBytes+1))
 		if err != nil {
 			return nil, fmt.Errorf("reading pull secret: %w", err)
@@ -196,6 +197,7 @@ type keychains []authn.Keychain
 // Keychains returns the first credentials that any of several keychains has.
 func Keychains(all ...authn.Keychain) authn.Keychain { return keychains(all) }
 
+// Resolve returns the first credentials that are found.
 func (k keychains) Resolve(target authn.Resource) (authn.Authenticator, error) {
 	for _, one := range k {
 		found, err := one.Resolve(target)

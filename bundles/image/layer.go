@@ -40,7 +40,7 @@ func (s *session) copyBlob(ctx context.Context, ref name.Reference, d *v1.Descri
 	if err != nil {
 		return err
 	}
-	defer blob.Close()
+	defer blob.Close() //nolint:errcheck // nothing was written
 	to := &spoolFile{file: file, progress: progress}
 	if _, err := io.CopyBuffer(to, struct{ io.Reader }{blob}, make([]byte, 64<<10)); err != nil {
 		return fmt.Errorf("copying: %w", err)

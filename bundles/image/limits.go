@@ -42,14 +42,15 @@ const (
 	maxPathBytes = 3000
 )
 
-func (l Limits) withDefaults() Limits {
-	l.MaxManifestBytes = cmp.Or(l.MaxManifestBytes, DefaultMaxManifestBytes)
-	l.MaxLayers = cmp.Or(l.MaxLayers, DefaultMaxLayers)
-	l.MaxLayerBytes = cmp.Or(l.MaxLayerBytes, DefaultMaxLayerBytes)
-	l.MaxUnpackedBytes = cmp.Or(l.MaxUnpackedBytes, DefaultMaxUnpackedBytes)
-	l.MaxEntries = cmp.Or(l.MaxEntries, DefaultMaxEntries)
-	l.MaxBytes = cmp.Or(l.MaxBytes, DefaultMaxBytes)
-	l.MaxFileBytes = cmp.Or(l.MaxFileBytes, min(DefaultMaxFileBytes, l.MaxBytes))
-	l.MaxFiles = cmp.Or(l.MaxFiles, DefaultMaxFiles)
-	return l
+func (l *Limits) withDefaults() Limits {
+	out := *l
+	out.MaxManifestBytes = cmp.Or(out.MaxManifestBytes, DefaultMaxManifestBytes)
+	out.MaxLayers = cmp.Or(out.MaxLayers, DefaultMaxLayers)
+	out.MaxLayerBytes = cmp.Or(out.MaxLayerBytes, DefaultMaxLayerBytes)
+	out.MaxUnpackedBytes = cmp.Or(out.MaxUnpackedBytes, DefaultMaxUnpackedBytes)
+	out.MaxEntries = cmp.Or(out.MaxEntries, DefaultMaxEntries)
+	out.MaxBytes = cmp.Or(out.MaxBytes, DefaultMaxBytes)
+	out.MaxFileBytes = cmp.Or(out.MaxFileBytes, min(DefaultMaxFileBytes, out.MaxBytes))
+	out.MaxFiles = cmp.Or(out.MaxFiles, DefaultMaxFiles)
+	return out
 }

@@ -170,7 +170,7 @@ func (s *session) labels(ctx context.Context, ref name.Reference, m *manifest) (
 		if err != nil {
 			return err
 		}
-		defer blob.Close()
+		defer blob.Close() //nolint:errcheck // nothing was written
 		data, err = io.ReadAll(blob)
 		return err
 	})

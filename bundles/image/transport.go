@@ -128,6 +128,7 @@ type guardedBody struct {
 	left, limit int64
 }
 
+// Read reads from the body.
 func (b *guardedBody) Read(p []byte) (int, error) {
 	b.timer.Reset(b.stall)
 	n, err := b.ReadCloser.Read(p)
@@ -143,6 +144,7 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // readers hand on io.EOF
 }
 
+// Close closes the body and ends what belongs to it.
 func (b *guardedBody) Close() error {
 	b.timer.Stop()
 	b.cancel(nil)

@@ -60,7 +60,8 @@ const (
 
 // apply adds an entry of the current layer.
 func (t *tree) apply(header *tar.Header, content io.Reader) error {
-	if t.entries--; t.entries < 0 {
+	t.entries--
+	if t.entries < 0 {
 		return fail(ReasonTooLarge, "%w: its layers have more than %d entries", errTooLarge, t.limits.MaxEntries)
 	}
 	if header.Typeflag == tar.TypeXGlobalHeader {
@@ -160,23 +161,29 @@ func (t *tree) applyRoot(itself bool, header *tar.Header) error {
 // hide removes what lower layers have at a path of the image; of a directory
 // only the content when it is opaque.
 func (t *tree) hide(name string, content bool) error {
-	lower := func(local string) bool { return !t.fresh[local] }
 	local, inside := t.local(name)
-	if !inside && !t.above(name) {
+	switch {
+	case !inside && !t.above(name):
 		return nil
+	case inside && local != ".":
+		return t.hideLocal(local, content)
+	case !inside || !content:
+		t.exists = t.dir == "." || len(t.fresh) > 0
 	}
-	if !inside || local == "." {
-		if !content || !inside {
-			t.exists = t.dir == "." || len(t.fresh) > 0
-		}
-		return t.removeBelow(".", lower)
-	}
-	if found, ok := t.nodes[local]; ok && found.kind == tar.TypeDir {
-		if err := t.removeBelow(local, lower); err != nil {
+	return t.removeBelow(".", t.isLower)
+}
+
+// isLower tells whether a path is of a layer below the current one.
+func (t *tree) isLower(local string) bool { return !t.fresh[local] }
+
+// hideLocal does what hide does for a path below the root.
+func (t *tree) hideLocal(local string, content bool) error {
+	if t.nodes[local].kind == tar.TypeDir {
+		if err := t.removeBelow(local, t.isLower); err != nil {
 			return err
 		}
 	}
-	if content || !lower(local) {
+	if content || !t.isLower(local) {
 		return nil
 	}
 	return t.remove(local)
@@ -262,7 +269,7 @@ func (t *tree) directory(local string) error {
 	if err := t.replace(local, node{kind: tar.TypeDir}); err != nil {
 		return err
 	}
-	return t.written(t.root.Mkdir(local, 0o755)) //nolint:gosec // others may read what anybody may pull
+	return t.written(t.root.Mkdir(local, 0o755))
 }
 
 func (t *tree) written(err error) error {
@@ -275,15 +282,13 @@ func (t *tree) written(err error) error {
 // replace removes what is at a path and takes note of what is written there
 // next.
 func (t *tree) replace(local string, next node) error {
-	if found, ok := t.nodes[local]; ok {
-		if found.kind == tar.TypeDir {
-			if err := t.removeBelow(local, func(string) bool { return true }); err != nil {
-				return err
-			}
-		}
-		if err := t.remove(local); err != nil {
+	if t.nodes[local].kind == tar.TypeDir {
+		if err := t.removeBelow(local, func(string) bool { return true }); err != nil {
 			return err
 		}
+	}
+	if err := t.remove(local); err != nil {
+		return err
 	}
 	if len(t.nodes) >= t.limits.MaxFiles {
 		return fail(ReasonTooLarge, "%w: its directory /%s holds more than %d files", errTooLarge, t.dir, t.limits.MaxFiles)
@@ -304,7 +309,6 @@ func (t *tree) file(local string, size int64, content io.Reader) error {
 	if err := t.replace(local, node{kind: tar.TypeReg, size: size}); err != nil {
 		return err
 	}
-	//nolint:gosec // others may read what anybody may pull
 	file, err := t.root.OpenFile(local, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return t.written(err)

@@ -45,7 +45,7 @@ func (d Dir) Create(ctx context.Context, name string) (index.Info, error) {
 		o.Sources, o.Digest = files, digestOf(files)
 	}
 	info, err := index.Create(ctx, name, reader, o)
-	if problems := (bundles.Problems)(nil); errors.As(err, &problems) {
+	if problems := bundles.Problems(nil); errors.As(err, &problems) {
 		d.locate(problems)
 	}
 	return info, wrap("making index", err)

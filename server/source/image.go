@@ -287,33 +287,19 @@ func imageProblems(reference string, err error) error {
 }
 
 // imageRemedy says what to do about an image that cannot be used.
-func imageRemedy(reason image.Reason) string {
-	switch reason {
-	case image.ReasonReference:
-		return "name the image as oci:registry/repository:tag or oci:registry/repository@sha256:digest"
-	case image.ReasonUnauthorized:
-		return "check that the image exists, and give credentials that may read it with --pull-secret"
-	case image.ReasonNotFound:
-		return "check registry, repository and tag"
-	case image.ReasonPlatform:
-		return "choose another with --platform"
-	case image.ReasonNoTree:
-		return "name an image that holds a file-based catalog"
-	case image.ReasonTooLarge:
-		return "if the image is to be trusted, allow more with --max-image-size"
-	case image.ReasonInvalid:
-		return "build and push the image again"
-	case image.ReasonUntrusted:
-		return "trust the authority that signed the registry's certificate with --registry-ca"
-	case image.ReasonPlainHTTP:
-		return "if that is how the registry is to be reached, allow it with --use-http"
-	case image.ReasonCredentials:
-		return "correct what --pull-secret or the docker configuration names"
-	case image.ReasonUnreachable:
-		return "check the registry and the network; it is tried again"
-	case image.ReasonLocal:
-		return "give --cache-dir or TMPDIR a directory that can be written to and has room"
-	default:
-		return ""
-	}
+func imageRemedy(reason image.Reason) string { return imageRemedies[reason] }
+
+var imageRemedies = map[image.Reason]string{
+	image.ReasonReference:    "name the image as oci:registry/repository:tag or oci:registry/repository@sha256:digest",
+	image.ReasonUnauthorized: "check that the image exists, and give credentials that may read it with --pull-secret",
+	image.ReasonNotFound:     "check registry, repository and tag",
+	image.ReasonPlatform:     "choose another with --platform",
+	image.ReasonNoTree:       "name an image that holds a file-based catalog",
+	image.ReasonTooLarge:     "if the image is to be trusted, allow more with --max-image-size",
+	image.ReasonInvalid:      "build and push the image again",
+	image.ReasonUntrusted:    "trust the authority that signed the registry's certificate with --registry-ca",
+	image.ReasonPlainHTTP:    "if that is how the registry is to be reached, allow it with --use-http",
+	image.ReasonCredentials:  "correct what --pull-secret or the docker configuration names",
+	image.ReasonUnreachable:  "check the registry and the network; it is tried again",
+	image.ReasonLocal:        "give --cache-dir or TMPDIR a directory that can be written to and has room",
 }

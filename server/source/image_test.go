@@ -37,7 +37,7 @@ type imageRegistry struct {
 	*Image
 
 	t         *testing.T
-	url       string
+	temporary string
 	down      atomic.Bool
 	requests  atomic.Int32
 	reference string
@@ -60,10 +60,10 @@ func newImageRegistry(t *testing.T) *imageRegistry {
 		inner.ServeHTTP(w, request)
 	}))
 	t.Cleanup(server.Close)
-	r.url = server.URL
 	r.reference = strings.TrimPrefix(server.URL, "http://") + "/team/catalog:latest"
 	// Whatever is left behind lies there.
-	t.Setenv("TMPDIR", t.TempDir())
+	r.temporary = t.TempDir()
+	t.Setenv("TMPDIR", r.temporary)
 	r.Image = r.source()
 	return r
 }
@@ -178,7 +178,7 @@ func TestImageFollowsTag(t *testing.T) {
 	if got := r.load(r.Image); got != "2.0.0" {
 		t.Errorf("loaded %s", got)
 	}
-	if names := left(t, os.TempDir()); len(names) != 0 {
+	if names := left(t, r.temporary); len(names) != 0 {
 		t.Errorf("left behind: %q", names)
 	}
 }
@@ -214,7 +214,7 @@ func TestImageRegistryDown(t *testing.T) {
 	if len(problems) != 1 || !problems[0].Unreadable || problems[0].File != r.reference || !strings.Contains(problems[0].Remedy, "tried again") {
 		t.Errorf("got %+v", problems)
 	}
-	if names := left(t, os.TempDir()); len(names) != 0 {
+	if names := left(t, r.temporary); len(names) != 0 {
 		t.Errorf("left behind: %q", names)
 	}
 }
@@ -258,7 +258,7 @@ func TestImageCache(t *testing.T) {
 	if names := left(t, cache); len(names) != 2 {
 		t.Errorf("the cache holds %q", names)
 	}
-	if names := left(t, os.TempDir()); len(names) != 0 {
+	if names := left(t, r.temporary); len(names) != 0 {
 		t.Errorf("left behind: %q", names)
 	}
 }
@@ -273,7 +273,7 @@ func TestImageReadOnlyCache(t *testing.T) {
 	if got := r.load(r.Image); got != "1.0.0" || !strings.Contains(r.logs.String(), "Cannot write to the cache directory") {
 		t.Errorf("loaded %s, logs %s", got, r.logs.String())
 	}
-	if names := left(t, os.TempDir()); len(names) != 0 {
+	if names := left(t, r.temporary); len(names) != 0 {
 		t.Errorf("left behind: %q", names)
 	}
 }
@@ -300,9 +300,9 @@ func TestImageProblems(t *testing.T) {
 	if got := load(r.source()); !strings.HasPrefix(got, "IMAGE/configs: the catalog directory holds no package") {
 		t.Errorf("an empty catalog: %s", got)
 	}
-	empty := r.source()
-	empty.AllowEmpty = true
-	if got := load(empty); got != "" {
+	lenient := r.source()
+	lenient.AllowEmpty = true
+	if got := load(lenient); got != "" {
 		t.Errorf("an empty catalog that is allowed: %s", got)
 	}
 	for _, reason := range []image.Reason{
@@ -314,7 +314,7 @@ func TestImageProblems(t *testing.T) {
 			t.Errorf("there is no remedy for %s", reason)
 		}
 	}
-	if names := left(t, os.TempDir()); len(names) != 0 {
+	if names := left(t, r.temporary); len(names) != 0 {
 		t.Errorf("left behind: %q", names)
 	}
 }
