@@ -76,17 +76,22 @@ func (t *table) print(out io.Writer, form string) error {
 }
 
 func (t *table) write(out io.Writer, columns int) error {
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, strings.Join(t.columns[:columns], "\t"))
-	for _, row := range t.rows {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
+	for _, row := range append([][]string{t.columns}, t.rows...) {
 		cells := slices.Clone(row[:columns])
 		for i := range cells {
 			cells[i] = visible(cells[i])
 		}
-		fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
 	if err := w.Flush(); err != nil {
-		return fmt.Errorf("printing: %w", err)
+		return fmt.Errorf("laying out the table: %w", err)
+	}
+	for line := range strings.Lines(text.String()) {
+		if _, err := fmt.Fprintln(out, strings.TrimRight(line, " \n")); err != nil {
+			return fmt.Errorf("printing: %w", err)
+		}
 	}
 	return nil
 }

@@ -168,7 +168,13 @@ func (q *query) onePackage(ctx context.Context, args []string) error {
 		Deprecation    string    `json:"deprecation,omitempty"`
 		Channels       []channel `json:"channels"`
 	}{p.GetName(), p.GetDefaultChannelName(), p.GetDeprecation().GetMessage(), rows}
-	return t.print(q.out, q.form)
+	if err := t.print(q.out, q.form); err != nil {
+		return err
+	}
+	if text := p.GetDeprecation().GetMessage(); text != "" && (q.form == "table" || q.form == "wide") {
+		fmt.Fprintf(q.out, "The package is deprecated: %s\n", visible(text))
+	}
+	return nil
 }
 
 // bundleValue is a bundle as programs read it.

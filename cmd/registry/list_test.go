@@ -1,0 +1,124 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// sampleCatalog has two packages, one of them deprecated with a channel and a
+// bundle, and names that a terminal might act on.
+const sampleCatalog = `{"schema":"olm.package","name":"lamp","defaultChannel":"stable"}
+{"schema":"olm.channel","package":"lamp","name":"stable","entries":[{"name":"lamp.v1"},{"name":"lamp.v2","replaces":"lamp.v1","skips":["lamp.v0"],"skipRange":"<2.0.0"}]}
+{"schema":"olm.channel","package":"lamp","name":"old\u001b[2J","entries":[{"name":"lamp.v1"}]}
+{"schema":"olm.bundle","package":"lamp","name":"lamp.v1","image":"i:1","properties":[{"type":"olm.package","value":{"packageName":"lamp","version":"1.0.0"}}]}
+{"schema":"olm.bundle","package":"lamp","name":"lamp.v2","image":"i:2","properties":[{"type":"olm.package","value":{"packageName":"lamp","version":"2.0.0"}},{"type":"olm.gvk","value":{"group":"g","version":"v1","kind":"K"}},{"type":"olm.csv.metadata","value":{"displayName":"A Lamp"}}]}
+{"schema":"olm.deprecations","package":"lamp","entries":[{"reference":{"schema":"olm.package"},"message":"use a torch"},{"reference":{"schema":"olm.bundle","name":"lamp.v1"},"message":"too dim"}]}
+`
+
+// writeCatalog makes a directory of one file.
+func writeCatalog(t *testing.T, text string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "catalog.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestLook(t *testing.T) {
+	dir := writeCatalog(t, sampleCatalog+catalog)
+	cases := map[string]struct {
+		reason string
+		args   []string
+		failed bool
+		want   string
+	}{
+		"Packages": {
+			reason: "sorted, with a mark for what is deprecated", args: []string{"list", "packages", dir},
+			want: "PACKAGE   DEFAULT CHANNEL   HEAD      VERSION   DEPRECATED\nlamp      stable            lamp.v2   2.0.0     yes\np         a                 b         1.0.0\n",
+		},
+		"PackagesWide":  {reason: "with the message", args: []string{"list", "packages", dir, "lamp", "-o", "wide"}, want: "yes          2          2         use a torch\n"},
+		"PackagesJSON":  {reason: "for programs", args: []string{"list", "packages", dir, "lamp", "-o", "json"}, want: "\"defaultChannel\": \"stable\",\n    \"head\": \"lamp.v2\""},
+		"PackagesYAML":  {reason: "for programs", args: []string{"list", "packages", dir, "-o", "yaml"}, want: "  name: lamp\n"},
+		"PackagesName":  {reason: "for scripts", args: []string{"list", "packages", dir, "-o", "name"}, want: "lamp\np\n"},
+		"Channels":      {reason: "what a terminal acts on is replaced", args: []string{"list", "channels", dir, "lamp"}, want: "lamp      old�[2J             lamp.v1   1.0.0\nlamp      stable    yes       lamp.v2   2.0.0\n"},
+		"Bundles":       {reason: "the highest version first", args: []string{"list", "bundles", dir, "lamp", "-o", "name"}, want: "lamp/lamp.v2\nlamp/lamp.v1\n"},
+		"BundlesWide":   {reason: "with the graph", args: []string{"list", "bundles", dir, "lamp", "--channel=stable", "-o=wide"}, want: "stable (head)                lamp.v1    lamp.v0   <2.0.0       i:2"},
+		"Similar":       {reason: "a mistake is helped", args: []string{"list", "packages", dir, "LAMP"}, failed: true, want: `no such package: "LAMP"; there is lamp`},
+		"NoChannel":     {reason: "the channel is named", args: []string{"list", "bundles", dir, "--channel=nope"}, failed: true, want: `no package here has such a channel: "nope"`},
+		"NoDirectory":   {reason: "the path is named", args: []string{"list", "packages", dir + "/nope"}, failed: true, want: "there is no such directory"},
+		"BadForm":       {reason: "the forms are named", args: []string{"list", "packages", dir, "-o", "svg"}, failed: true, want: `it must be table, wide, json, yaml, name, found "svg"`},
+		"TooMany":       {reason: "the usage is shown", args: []string{"list", "packages", dir, "a", "b"}, failed: true, want: "registry list packages SOURCE [PACKAGE]"},
+		"GraphMermaid":  {reason: "text for documents", args: []string{"graph", dir, "lamp"}, want: "-->|replaced by|"},
+		"GraphDOT":      {reason: "text for Graphviz", args: []string{"graph", dir, "lamp", "-o", "dot"}, want: "digraph \"lamp\""},
+		"GraphSVG":      {reason: "a picture", args: []string{"graph", dir, "lamp", "-o", "svg", "--channel=stable"}, want: "<title>Upgrade graph of package lamp"},
+		"GraphNoSuch":   {reason: "the package is named", args: []string{"graph", dir, "nope"}, failed: true, want: `no such package: "nope"`},
+		"GraphTooFew":   {reason: "the usage is shown", args: []string{"graph", dir}, failed: true, want: "registry graph SOURCE PACKAGE"},
+		"Complete":      {reason: "shells complete the names of packages", args: []string{"__complete", "graph", dir, ""}, want: "lamp\tstable\np\ta\n"},
+		"CompleteQuery": {reason: "and what can be asked", args: []string{"__complete", "query", "localhost", "he"}, want: "health\t"},
+		"CompleteForm":  {reason: "and forms", args: []string{"__complete", "graph", dir, "lamp", "-o", ""}, want: "mermaid\ndot\nsvg\n"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			output, failed := run(t.Context(), tc.args...)
+			if failed != tc.failed || !strings.Contains(output, tc.want) {
+				t.Errorf("%s: failed is %v, output:\n%s\nwant: %s", tc.reason, failed, output, tc.want)
+			}
+		})
+	}
+}
+
+// TestExitCodes is about the commands that tell what they found by their exit
+// code.
+func TestExitCodes(t *testing.T) {
+	good, bad := writeCatalog(t, sampleCatalog), writeCatalog(t, sampleCatalog+"{}"+catalog+catalog)
+	more := writeCatalog(t, sampleCatalog+catalog)
+	cases := map[string]struct {
+		reason string
+		args   []string
+		code   int
+		want   string
+	}{
+		"Valid":         {reason: "nothing is wrong", args: []string{"validate", good, more}, want: "0 problems in 0 of 2 catalogs"},
+		"Invalid":       {reason: "something is wrong", args: []string{"validate", good, bad}, code: 1, want: filepath.Join(bad, "catalog.json") + ":7: "},
+		"InvalidCount":  {reason: "what is wrong is counted", args: []string{"validate", good, bad}, code: 1, want: "problems in 1 of 2 catalogs"},
+		"InvalidJSON":   {reason: "programs get file and line apart", args: []string{"validate", bad, "-o", "json"}, code: 1, want: "\"line\": 7,"},
+		"Unreadable":    {reason: "it cannot be judged", args: []string{"validate", good + "/nope"}, code: 2, want: "no such file or directory"},
+		"NoSource":      {reason: "nothing is named", args: []string{"validate"}, code: 2, want: "registry validate SOURCE..."},
+		"NoSuchFlag":    {reason: "the flag is named", args: []string{"validate", "--nope", good}, code: 2, want: "--nope"},
+		"Same":          {reason: "there are no differences", args: []string{"diff", good, good, "--exit-code"}, want: "no differences\n"},
+		"Different":     {reason: "differences are no failure", args: []string{"diff", good, more}, want: "p\n  + package: added"},
+		"Added":         {reason: "unless that is asked for", args: []string{"diff", good, more, "--exit-code"}, code: 1, want: "1 change in 1 package, 0 breaking"},
+		"NotBreaking":   {reason: "what is added breaks nobody", args: []string{"diff", good, more, "--exit-code=breaking"}, want: "+ package: added"},
+		"Breaking":      {reason: "what is removed does", args: []string{"diff", more, good, "--exit-code=breaking"}, code: 1, want: " !- package: removed"},
+		"OnlyBreaking":  {reason: "other changes are left out", args: []string{"diff", good, more, "--breaking"}, want: "no differences"},
+		"OnePackage":    {reason: "other packages are left out", args: []string{"diff", good, more, "--package=lamp"}, want: "no differences"},
+		"NoSuchPackage": {reason: "on neither side", args: []string{"diff", good, more, "--package=nope"}, code: 2, want: `no such package: "nope"`},
+		"Markdown":      {reason: "for a review", args: []string{"diff", good, more, "-o", "markdown"}, want: "### p\n"},
+		"ChangesJSON":   {reason: "for programs", args: []string{"diff", good, more, "-o", "json"}, want: `"kind": "PackageAdded"`},
+		"NoChangesJSON": {reason: "an empty list is a list", args: []string{"diff", good, good, "-o", "json"}, want: "[]"},
+		"OneSide":       {reason: "two are needed", args: []string{"diff", good}, code: 2, want: "registry diff OLD NEW"},
+		"NoSuchSide":    {reason: "the side is named", args: []string{"diff", good, good + "/nope"}, code: 2, want: "there is no such directory"},
+		"BadExitCode":   {reason: "the values are named", args: []string{"diff", good, more, "--exit-code=x"}, code: 2, want: "must be any or breaking"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			cmd := newCommand() //nolint:contextcheck // commands get their context when they are executed
+			cmd.SetOut(&out)
+			cmd.SetErr(&out)
+			cmd.SetArgs(tc.args)
+			err := cmd.ExecuteContext(t.Context())
+			code := 0
+			if err != nil {
+				printError(&out, err)
+				code = exitCode(err)
+			}
+			if code != tc.code || !strings.Contains(out.String(), tc.want) {
+				t.Errorf("%s: exit code %d, want %d; output:\n%s\nwant: %s", tc.reason, code, tc.code, out.String(), tc.want)
+			}
+		})
+	}
+}
