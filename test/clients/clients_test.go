@@ -1,0 +1,228 @@
+package clients
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/chandlery/chandlery/test/buildcache"
+	"github.com/chandlery/chandlery/test/ports"
+	"github.com/chandlery/chandlery/test/process"
+)
+
+func TestGo(t *testing.T) {
+	dir := t.TempDir()
+	copyFiles(t, "golang", dir, "buf.gen.yaml", "go.mod", "go.sum", "main.go")
+	path := filepath.Dir(tool(t, "protoc-gen-go")) + string(os.PathListSeparator) + filepath.Dir(tool(t, "protoc-gen-go-grpc"))
+	generate(t, dir, "PATH="+path+string(os.PathListSeparator)+os.Getenv("PATH"))
+	program := filepath.Join(dir, "client")
+	run(t, dir, []string{"GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0"}, "go", "build", "-o", program, ".")
+	answers(t, run(t, dir, nil, program, serve(t)))
+}
+
+func TestTypeScript(t *testing.T) {
+	for _, name := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(name); err != nil {
+			missing(t, name)
+		}
+	}
+	dir := t.TempDir()
+	copyFiles(t, "typescript", dir, "buf.gen.yaml", "package.json", "tsconfig.json", "src/client.ts")
+	if err := os.Symlink(nodeModules(t), filepath.Join(dir, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	generate(t, dir)
+	// The compiler checks types and prints what is wrong with them.
+	run(t, dir, nil, "node", "node_modules/typescript/bin/tsc")
+	answers(t, run(t, dir, nil, "node", "dist/src/client.js", serve(t)))
+}
+
+// missing ends a test that lacks a program: where everything has to be proven
+// that is a failure.
+func missing(t *testing.T, name string) {
+	t.Helper()
+	message := "no " + name + " on this machine: install Node 18.14.1 or later with npm (Debian packages nodejs and npm)"
+	if os.Getenv("CI") != "" {
+		t.Fatal(message)
+	}
+	t.Skip(message)
+}
+
+// answers compares what a client has printed with what the catalog holds.
+func answers(t *testing.T, got string) {
+	t.Helper()
+	want, err := os.ReadFile(filepath.Join("testdata", "want.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// The documentation shows the very files that are tested here.
+func TestDocumentation(t *testing.T) {
+	text, err := os.ReadFile(source(t, "docs/clients.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{
+		"golang/buf.gen.yaml", "golang/main.go", "typescript/buf.gen.yaml", "typescript/src/client.ts",
+		"python/buf.gen.yaml", "python/client.py",
+	} {
+		file, err := os.ReadFile(filepath.FromSlash(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), "\n"+string(file)+"```\n") {
+			t.Errorf("docs/clients.md does not show test/clients/%s as it is: copy it there", name)
+		}
+	}
+}
+
+// Reflection is all that a general client needs.
+func TestGrpcurl(t *testing.T) {
+	grpcurl, address := tool(t, "grpcurl"), serve(t)
+	services := strings.Fields(run(t, "", nil, grpcurl, "-plaintext", address, "list"))
+	const extension = "chandlery.registry.v1.RegistryService"
+	for _, name := range []string{"api.Registry", extension, "grpc.health.v1.Health"} {
+		if !strings.Contains(strings.Join(services, "\n")+"\n", name+"\n") {
+			t.Errorf("%s is not listed: %v", name, services)
+		}
+	}
+	for _, tc := range []struct {
+		method, request string
+		want            []string
+	}{
+		{"GetInfo", "", []string{`"packages": 2`, `"entries": 4`, `"goVersion"`}},
+		{"ListBundles", `{"packages": ["torch"]}`, []string{`"name": "torch.v0.1.0"`, `"isChannelHead": true`, `"value": "{\"packageName\":\"torch\"`}},
+		{"SearchPackages", `{"query": "lamp"}`, []string{`"SEARCH_FIELD_NAME"`, `"totalSize": 1`}},
+		{"GetUpgradeGraph", `{"package": "lamp", "channels": ["stable"]}`, []string{`"replaces": "lamp.v1.0.0"`}},
+		{"ListDeprecations", "{}", []string{`"kind": "DEPRECATED_KIND_BUNDLE"`}},
+	} {
+		arguments := []string{"-plaintext", "-d", tc.request, address, extension + "/" + tc.method}
+		got := run(t, "", nil, grpcurl, arguments...)
+		for _, want := range tc.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s does not answer with %s:\n%s", tc.method, want, got)
+			}
+		}
+	}
+}
+
+// serve runs our registry with the sample catalog until the test ends and
+// returns its address.
+func serve(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "registry")
+	run(t, source(t, "."), []string{"CGO_ENABLED=0"}, "go", "build", "-o", program, "./cmd/registry")
+	address := ports.Address(t)
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := process.Start(t.Context(), process.Spec{
+		Name: "registry", Path: program, Log: filepath.Join(t.ArtifactDir(), "registry.log"),
+		Args: []string{
+			"serve", filepath.Join("testdata", "catalog"), "--host", host, "--port", port,
+			"--metrics-address", "0", "--termination-log", "",
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Kill(); err != nil {
+			t.Error(err)
+		}
+	})
+	waitServing(t, address)
+	return address
+}
+
+func waitServing(t *testing.T, address string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close() //nolint:errcheck // nothing is left to go wrong
+	stream, err := healthpb.NewHealthClient(conn).Watch(ctx, &healthpb.HealthCheckRequest{}, grpc.WaitForReady(true))
+	for err == nil {
+		var state *healthpb.HealthCheckResponse
+		if state, err = stream.Recv(); state.GetStatus() == healthpb.HealthCheckResponse_SERVING {
+			return
+		}
+	}
+	t.Fatalf("waiting for the registry: %v", err)
+}
+
+// source returns the path of something in the checkout.
+func source(t *testing.T, rel string) string {
+	t.Helper()
+	path, err := buildcache.SourceDir(rel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// tool returns the path of a pinned development tool, which is built first if
+// it has to be.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	return strings.TrimSpace(run(t, source(t, "."), nil, "go", "tool", "-modfile=tools/go.mod", "-n", name))
+}
+
+// generate lets buf make the client's code in a folder with a buf.gen.yaml.
+func generate(t *testing.T, dir string, env ...string) {
+	t.Helper()
+	run(t, dir, env, tool(t, "buf"), "generate", source(t, "proto"))
+}
+
+// run returns what a command prints.
+func run(t *testing.T, dir string, env []string, name string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	cmd.WaitDelay = 5 * time.Second
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s%s", filepath.Base(name), strings.Join(args, " "), err, out, stderr.String())
+	}
+	return string(out)
+}
+
+// copyFiles copies files from a folder to another.
+func copyFiles(t *testing.T, from, to string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		data, err := os.ReadFile(filepath.Join(from, filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		target := filepath.Join(to, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(target), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(target, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
