@@ -32,7 +32,10 @@ type accessLog struct {
 }
 
 func newAccessLog(logger *slog.Logger, sample int) *accessLog {
-	return &accessLog{logger: logger, sample: uint64(max(0, sample)), failures: rate.NewLimiter(failuresPerSecond, failuresBurst)} //nolint:gosec // not negative
+	return &accessLog{
+		logger: logger, failures: rate.NewLimiter(failuresPerSecond, failuresBurst),
+		sample: uint64(max(0, sample)),
+	}
 }
 
 // record logs a call that has ended, or does not.

@@ -120,7 +120,6 @@ func (l Limits) options() []grpc.ServerOption {
 		grpc.ConnectionTimeout(l.HandshakeTimeout),
 		grpc.ReadBufferSize(readBuffer),
 		grpc.WriteBufferSize(writeBuffer),
-		grpc.SharedWriteBuffer(true),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			MaxConnectionIdle: l.IdleTimeout, Time: l.KeepaliveInterval, Timeout: l.KeepaliveTimeout,
 		}),

@@ -89,7 +89,7 @@ func (s *connections) admit(conn net.Conn) *connection {
 		if victim == nil {
 			s.metrics.connectionsRefused.Inc()
 			s.refused.Do(func() {
-				s.logger.Warn("Refusing connections: there are too many", "limit", s.limits.Connections, "client", host) //nolint:sloglint // there is no call yet
+				s.logger.Warn("Refusing connections: there are too many", "limit", s.limits.Connections, "client", host)
 			})
 			return nil
 		}

@@ -57,14 +57,13 @@ func startSmall(t *testing.T, limits Limits, property string) (f *fixture, addre
 }
 
 // dialFrom returns a client whose connections come from that address.
-func dialFrom(t *testing.T, from, address string, options ...grpc.DialOption) api.RegistryClient {
+func dialFrom(t *testing.T, from, address string) api.RegistryClient {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-	options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials()),
+	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 			return dialer.DialContext(ctx, "tcp", address)
 		}))
-	conn, err := grpc.NewClient("passthrough:///"+address, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,8 +317,12 @@ func askDeaf(t *testing.T, conn net.Conn, calls int) {
 		var block bytes.Buffer
 		encoder := hpack.NewEncoder(&block)
 		for _, field := range []hpack.HeaderField{
-			{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "http"}, {Name: ":path", Value: "/api.Registry/ListBundles"},
-			{Name: ":authority", Value: "x"}, {Name: "content-type", Value: "application/grpc"}, {Name: "te", Value: "trailers"},
+			{Name: ":method", Value: "POST"},
+			{Name: ":scheme", Value: "http"},
+			{Name: ":path", Value: "/api.Registry/ListBundles"},
+			{Name: ":authority", Value: "x"},
+			{Name: "content-type", Value: "application/grpc"},
+			{Name: "te", Value: "trailers"},
 		} {
 			if err := encoder.WriteField(field); err != nil {
 				t.Fatal(err)
@@ -365,7 +368,7 @@ func TestIdleConnections(t *testing.T) {
 		if err != nil {
 			t.Fatalf("connection %d: %v", i, err)
 		}
-		defer conn.Close()
+		t.Cleanup(func() { conn.Close() })
 		// The server may have closed it already.
 		_, _ = conn.Write(greeting)
 		if i%500 == 0 {

@@ -71,6 +71,7 @@ func whole(b *testing.B, from Source) string {
 }
 
 func askOften(b *testing.B, address string, callers int) {
+	b.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		b.Fatal(err)

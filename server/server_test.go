@@ -100,8 +100,8 @@ func start(t *testing.T, config Config) *fixture {
 }
 
 // wait ends the test unless the condition holds within a while.
-func wait(t testing.TB, what string, holds func() bool) {
-	t.Helper()
+func wait(tb testing.TB, what string, holds func() bool) {
+	tb.Helper()
 	deadline := time.After(20 * time.Second)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -109,7 +109,7 @@ func wait(t testing.TB, what string, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("waited in vain for %s", what)
+			tb.Fatalf("waited in vain for %s", what)
 		}
 	}
 }
@@ -143,14 +143,14 @@ func (f *fixture) packages(t *testing.T) []string {
 
 // writeCatalog puts the file there in one step: a machine under load may take
 // longer than the reload interval between making and filling it.
-func writeCatalog(t testing.TB, dir, text string) {
-	t.Helper()
-	temporary := filepath.Join(t.TempDir(), "catalog.json")
+func writeCatalog(tb testing.TB, dir, text string) {
+	tb.Helper()
+	temporary := filepath.Join(tb.TempDir(), "catalog.json")
 	if err := os.WriteFile(temporary, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if err := os.Rename(temporary, filepath.Join(dir, "catalog.json")); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 

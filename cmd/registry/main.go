@@ -55,7 +55,7 @@ func acceptGlobalFlags(flags *pflag.FlagSet) {
 	for _, name := range []string{"skip-tls", "skip-tls-verify", "use-http"} {
 		flags.Bool(name, false, "for commands that read images")
 		if err := flags.MarkHidden(name); err != nil {
-			panic(err) //nolint:forbidigo // the flag is added a line above
+			panic(err)
 		}
 	}
 }

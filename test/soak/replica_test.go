@@ -133,7 +133,7 @@ func (r *replica) usage(t *testing.T) usage {
 	if u.goroutines < 0 {
 		t.Fatal("no metric go_goroutines")
 	}
-	proc := filepath.Join("/proc", strconv.Itoa(r.running.PID()))
+	proc := fmt.Sprintf("/proc/%d", r.running.PID())
 	files, err := os.ReadDir(filepath.Join(proc, "fd"))
 	if err != nil {
 		t.Fatal(err)

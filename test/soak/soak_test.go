@@ -109,7 +109,7 @@ func TestSoak(t *testing.T) {
 		// Connections take a moment to go.
 		after := r.usage(t)
 		wait(t, fmt.Sprintf("%s to let go of everything: before %v, then %v", r.name, before[i], after), func(context.Context) bool {
-			after = r.usage(t)
+			after = r.usage(t) //nolint:contextcheck // it ends with the test
 			return !after.exceeds(before[i])
 		})
 		t.Logf("%s: before %v, after %d swaps %v", r.name, before[i], swaps/2, after)
@@ -197,7 +197,7 @@ func (l *load) resume() {
 		conn, err := grpc.NewClient("soak:///registry", grpc.WithResolvers(balanced),
 			grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultServiceConfig(serviceConfig))
 		if err != nil {
-			l.fail("connecting: %v", err)
+			l.failf("connecting: %v", err)
 			return
 		}
 		l.conns = append(l.conns, conn)
@@ -225,7 +225,7 @@ func (l *load) pause(t *testing.T) {
 	l.conns = nil
 }
 
-func (l *load) fail(format string, args ...any) {
+func (l *load) failf(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failures = append(l.failures, fmt.Sprintf(format, args...))
@@ -247,7 +247,7 @@ func (l *load) ask(ctx context.Context, client api.RegistryClient, n int) {
 	}
 	// What is cut off because the test is over says nothing.
 	if err != nil && ctx.Err() == nil && status.Code(err) != codes.Canceled {
-		l.fail("after %s: %v", time.Since(begin), err)
+		l.failf("after %s: %v", time.Since(begin), err)
 	}
 	for took := int64(time.Since(begin)); ; {
 		slowest := l.slowest.Load()
