@@ -1,6 +1,7 @@
 package index
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
@@ -89,8 +90,8 @@ type encoder struct {
 	deprecated map[bundles.Reference]string
 	bundles    map[string]*encodedBundle
 	icon       []byte
-	// sums are those of the pieces that occurred already.
-	sums map[pieceIdentity][32]byte
+	// cut has the pieces of the parts that occurred already.
+	cut map[pieceIdentity][]piece
 }
 
 // pieceIdentity tells slices apart without looking into them.
@@ -108,7 +109,7 @@ var (
 func encodePackage(p *bundles.Package) (*encodedPackage, error) {
 	e := &encoder{
 		pkg: p, deprecated: deprecations(p), bundles: make(map[string]*encodedBundle, len(p.Bundles)),
-		icon: iconJSON(p), sums: make(map[pieceIdentity][32]byte),
+		icon: iconJSON(p), cut: make(map[pieceIdentity][]piece),
 	}
 	out := &encodedPackage{name: p.Name, defaultChannel: p.DefaultChannel}
 	for _, b := range p.Bundles {
@@ -199,9 +200,7 @@ func (e *encoder) payload(csv [][]byte, objects [][][]byte) payload {
 		tag := protowire.AppendTag(nil, field, protowire.BytesType)
 		out = append(out, piece{bytes: protowire.AppendVarint(tag, uint64(length))}) //nolint:gosec // a length is never negative
 		for _, part := range text {
-			if len(part) > 0 {
-				out = append(out, e.piece(part))
-			}
+			out = append(out, e.pieces(part)...)
 		}
 	}
 	if len(csv) > 0 {
@@ -213,18 +212,63 @@ func (e *encoder) payload(csv [][]byte, objects [][][]byte) payload {
 	return out
 }
 
-func (e *encoder) piece(part []byte) piece {
-	out := piece{bytes: part}
-	if len(part) < sharedSize {
-		return out
-	}
+// pieces cuts a part so that what other parts may hold as well stands by
+// itself: long strings, which mostly stay the same from version to version.
+func (e *encoder) pieces(part []byte) []piece {
 	identity := pieceIdentity{first: unsafe.SliceData(part), length: len(part)}
-	sum, known := e.sums[identity]
-	if !known {
-		sum = sha256.Sum256(part)
-		e.sums[identity] = sum
+	if known, ok := e.cut[identity]; ok {
+		return known
 	}
-	out.sum = sum
+	var out []piece
+	begin := 0
+	for i := nextString(part, 0); i >= 0; {
+		end := stringEnd(part, i)
+		if end-i >= longString {
+			out = append(out, newPiece(part[begin:i]), newPiece(part[i:end]))
+			begin = end
+		}
+		i = nextString(part, end)
+	}
+	out = append(out, newPiece(part[begin:]))
+	e.cut[identity] = out
+	return out
+}
+
+// longString is the size from which on a string is worth a piece of its own.
+const longString = 2 << 10
+
+// nextString returns where the next string begins; a negative number for none.
+func nextString(text []byte, from int) int {
+	i := bytes.IndexByte(text[from:], '"')
+	if i < 0 {
+		return i
+	}
+	return from + i
+}
+
+// stringEnd returns the end of a string in a text that is valid JSON.
+func stringEnd(text []byte, begin int) int {
+	for i := begin + 1; ; i++ {
+		quote := bytes.IndexByte(text[i:], '"')
+		if quote < 0 {
+			return len(text)
+		}
+		i += quote
+		escapes := 0
+		for text[i-1-escapes] == '\\' {
+			escapes++
+		}
+		if escapes%2 == 0 {
+			return i + 1
+		}
+	}
+}
+
+func newPiece(part []byte) piece {
+	out := piece{bytes: part}
+	if len(part) >= sharedSize {
+		out.sum = sha256.Sum256(part)
+	}
 	return out
 }
 
