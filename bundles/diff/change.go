@@ -121,38 +121,40 @@ func (c Change) subject() string {
 	}
 }
 
+// fixed are the words of the kinds of changes that need no more.
+var fixed = map[Kind]string{
+	BundleEntered:      "entered the channel",
+	BundleLeft:         "left the channel",
+	Stranded:           "nothing upgrades from it any more",
+	ManifestsChanged:   "manifests changed",
+	NoLongerDeprecated: "no longer deprecated",
+}
+
 func (c Change) words() string {
 	switch c.Kind {
 	case PackageAdded, ChannelAdded, BundleAdded:
 		return "added" + in(c.To)
 	case PackageRemoved, ChannelRemoved, BundleRemoved:
 		return "removed" + in(c.From)
-	case BundleEntered:
-		return "entered the channel"
-	case BundleLeft:
-		return "left the channel"
 	case DefaultChannelChanged:
 		return fmt.Sprintf("default channel %s → %s", c.From, c.To)
 	case HeadMoved:
 		return fmt.Sprintf("head %s → %s", c.From, c.To)
 	case APIRemoved:
 		return "the head no longer provides " + c.From
-	case Stranded:
-		return "nothing upgrades from it any more"
 	case UpgradesChanged:
-		return fmt.Sprintf("%s → %s", cmp.Or(c.From, "upgrades from nothing"), cmp.Or(c.To, "upgrades from nothing"))
+		const nothing = "upgrades from nothing"
+		return fmt.Sprintf("%s → %s", cmp.Or(c.From, nothing), cmp.Or(c.To, nothing))
 	case ImageChanged:
 		return fmt.Sprintf("image %s → %s", cmp.Or(c.From, "none"), cmp.Or(c.To, "none"))
 	case PropertiesChanged:
 		return "properties changed" + in(c.To)
-	case ManifestsChanged:
-		return "manifests changed"
 	case Deprecated:
 		return "deprecated: " + c.To
-	case NoLongerDeprecated:
-		return "no longer deprecated"
-	default:
+	case DeprecationChanged:
 		return fmt.Sprintf("deprecation %q → %q", c.From, c.To)
+	default:
+		return fixed[c.Kind]
 	}
 }
 

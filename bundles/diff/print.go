@@ -13,10 +13,12 @@ func Text(changes []Change) string {
 		return "no differences\n"
 	}
 	var b strings.Builder
+	of := ""
 	for i, c := range changes {
-		if i == 0 || changes[i-1].Package != c.Package {
+		if i == 0 || of != c.Package {
 			fmt.Fprintf(&b, "%s\n", plain(c.Package))
 		}
+		of = c.Package
 		mark := " "
 		if c.Breaking != "" {
 			mark = "!"
@@ -34,10 +36,12 @@ func Markdown(changes []Change) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s**\n", summary(changes))
+	of := ""
 	for i, c := range changes {
-		if i == 0 || changes[i-1].Package != c.Package {
+		if i == 0 || of != c.Package {
 			fmt.Fprintf(&b, "\n### %s\n\n", markdown(c.Package))
 		}
+		of = c.Package
 		mark := ""
 		if c.Breaking != "" {
 			mark = "**Breaking:** "

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/chandlery/chandlery/bundles/outline"
 )
@@ -30,6 +31,7 @@ type row struct {
 // column is a channel.
 type column struct {
 	lane
+
 	dots []dot
 	// lines run straight from one dot to the next.
 	lines []line
@@ -212,21 +214,13 @@ func (l *layout) annotate() {
 		r := &l.rows[i]
 		if len(heads[i]) > 0 {
 			r.isHead = true
-			r.notes = append(r.notes, "head of "+printable(joined(heads[i]), maxMessage))
+			r.notes = append(r.notes, "head of "+printable(strings.Join(heads[i], ", "), maxMessage))
 		}
 		if len(ranges[i]) > 0 {
-			r.notes = append(r.notes, "skipRange "+printable(joined(ranges[i]), maxMessage))
+			r.notes = append(r.notes, "skipRange "+printable(strings.Join(ranges[i], ", "), maxMessage))
 		}
 		if r.absent {
 			r.notes = append(r.notes, "not in the catalog")
 		}
 	}
-}
-
-func joined(texts []string) string {
-	out := texts[0]
-	for _, text := range texts[1:] {
-		out += ", " + text
-	}
-	return out
 }

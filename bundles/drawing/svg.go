@@ -3,6 +3,7 @@ package drawing
 import (
 	"encoding/xml"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -63,6 +64,7 @@ func SVG(p *outline.Package) string {
 // picture is a layout in pixels.
 type picture struct {
 	layout
+
 	// x are the places of the columns; top is the middle of the first row.
 	x             []int
 	top           int
@@ -106,7 +108,7 @@ func (d *picture) y(row int) int { return d.top + row*rowHeight }
 func (r row) remarks() string {
 	notes := r.notes
 	if r.deprecation != "" {
-		notes = append(notes[:len(notes):len(notes)], "deprecated: "+printable(r.deprecation, maxMessage))
+		notes = append(slices.Clip(notes), "deprecated: "+printable(r.deprecation, maxMessage))
 	}
 	return strings.Join(notes, " · ")
 }
@@ -169,12 +171,12 @@ func (d *picture) drawColumn(b *strings.Builder, column int) {
 	}
 	for i, track := range c.left {
 		for _, r := range track {
-			d.drawRail(b, color, x, -1, i, r)
+			d.drawRail(b, color, rails{at: x, side: -1, track: i}, r)
 		}
 	}
 	for i, track := range c.right {
 		for _, r := range track {
-			d.drawRail(b, color, x, 1, i, r)
+			d.drawRail(b, color, rails{at: x, side: 1, track: i}, r)
 		}
 	}
 	for _, dot := range c.dots {
@@ -182,10 +184,15 @@ func (d *picture) drawColumn(b *strings.Builder, column int) {
 	}
 }
 
+// rails says where rails run: beside the column at a place, left (-1) or right
+// (1) of it, on a track.
+type rails struct{ at, side, track int }
+
 // drawRail draws what leads to one dot as one shape, and each of the bundles
 // that it comes from with a name of its own.
-func (d *picture) drawRail(b *strings.Builder, color string, x, side, track int, r rail) {
-	out := x + side*(laneWidth/2+track*trackWidth)
+func (d *picture) drawRail(b *strings.Builder, color string, beside rails, r rail) {
+	x, side := beside.at, beside.side
+	out := x + side*(laneWidth/2+beside.track*trackWidth)
 	kind, word := "", " is replaced by "
 	if r.skips {
 		kind, word = " skips", " is skipped by "

@@ -61,7 +61,7 @@ func (p *Package) Bundles() []Placed {
 		}
 	}
 	slices.SortFunc(out, func(a, b Placed) int {
-		return cmp.Or(CompareVersions(b.Entry.Version, a.Entry.Version), cmp.Compare(b.Entry.Name, a.Entry.Name))
+		return cmp.Or(CompareVersions(b.Version, a.Version), cmp.Compare(b.Name, a.Name))
 	})
 	return out
 }

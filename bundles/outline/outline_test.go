@@ -20,7 +20,7 @@ func catalog(manifest string) *bundles.Catalog {
 	}
 	inline, err := json.Marshal(map[string][]byte{"data": []byte(manifest)})
 	if err != nil {
-		panic(err) //nolint:forbidigo // nothing can be wrong with it
+		panic(err)
 	}
 	return &bundles.Catalog{Packages: []*bundles.Package{{
 		Name: "p", DefaultChannel: "b",

@@ -64,7 +64,7 @@ func newListOf(what, short string, tabulate func(*outline.Catalog) *table) *cobr
 			if err != nil {
 				return fmt.Errorf("listing %s: %w", what, err)
 			}
-			return tabulate(catalog).print(cmd.OutOrStdout(), o.output)
+			return tabulate(catalog).printAs(cmd.OutOrStdout(), o.output)
 		},
 	}
 	o.reading.addFlags(cmd)

@@ -56,8 +56,8 @@ func (t *table) add(name string, cells ...string) {
 	t.names = append(t.names, name)
 }
 
-// print writes the table in a form.
-func (t *table) print(out io.Writer, form string) error {
+// printAs writes the table in a form.
+func (t *table) printAs(out io.Writer, form string) error {
 	switch form {
 	case "table":
 		return t.write(out, t.wide)

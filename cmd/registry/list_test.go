@@ -106,7 +106,7 @@ func TestExitCodes(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			cmd := newCommand() //nolint:contextcheck // commands get their context when they are executed
+			cmd := newCommand()
 			cmd.SetOut(&out)
 			cmd.SetErr(&out)
 			cmd.SetArgs(tc.args)

@@ -137,7 +137,8 @@ func (o *queryOptions) run(cmd *cobra.Command, chosen verb, args []string) error
 	if err != nil {
 		return fmt.Errorf("connecting to %s: %w", args[0], err)
 	}
-	defer conn.Close()
+	// What was to be asked has been asked by then.
+	defer func() { _ = conn.Close() }()
 	ctx := cmd.Context()
 	if o.timeout > 0 {
 		var cancel context.CancelFunc

@@ -74,7 +74,7 @@ func (q *query) search(ctx context.Context, args []string) error {
 		t.add(p.GetName(), p.GetName(), p.GetDisplayName(), p.GetProvider(), p.GetVersion(), mark(p.GetDeprecation().GetMessage()),
 			strings.Join(fields, ", "), strconv.Itoa(int(match.GetScore())))
 	}
-	if err := t.print(q.out, q.form); err != nil {
+	if err := t.printAs(q.out, q.form); err != nil {
 		return err
 	}
 	if more := int(reply.GetTotalSize()) - len(reply.GetMatches()); more > 0 && q.form != "name" {
@@ -107,5 +107,5 @@ func (q *query) deprecations(ctx context.Context, args []string) error {
 		kind := strings.ToLower(strings.TrimPrefix(d.GetKind().String(), "DEPRECATED_KIND_"))
 		t.add(strings.TrimSuffix(d.GetPackage()+"/"+d.GetName(), "/"), d.GetPackage(), kind, d.GetName(), d.GetMessage())
 	}
-	return t.print(q.out, q.form)
+	return t.printAs(q.out, q.form)
 }

@@ -30,7 +30,7 @@ func serving(t *testing.T, text string) string {
 	dir := writeCatalog(t, text)
 	ctx, stop := context.WithCancel(t.Context())
 	logs := &logWatch{address: make(chan string, 1)}
-	cmd := newCommand() //nolint:contextcheck // commands get their context when they are executed
+	cmd := newCommand()
 	cmd.SetErr(logs)
 	cmd.SetArgs([]string{
 		"serve", dir, "--log-format=json", "--port=0", "--host=127.0.0.1", "--metrics-address=0", "--termination-log=", "--pprof-addr=",

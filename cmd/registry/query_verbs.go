@@ -106,7 +106,7 @@ func (q *query) tabulated(ctx context.Context, args []string, tabulate func(*out
 			return err
 		}
 	}
-	return tabulate(catalog).print(q.out, q.form)
+	return tabulate(catalog).printAs(q.out, q.form)
 }
 
 func (q *query) packages(ctx context.Context, args []string) error {
@@ -168,7 +168,7 @@ func (q *query) onePackage(ctx context.Context, args []string) error {
 		Deprecation    string    `json:"deprecation,omitempty"`
 		Channels       []channel `json:"channels"`
 	}{p.GetName(), p.GetDefaultChannelName(), p.GetDeprecation().GetMessage(), rows}
-	if err := t.print(q.out, q.form); err != nil {
+	if err := t.printAs(q.out, q.form); err != nil {
 		return err
 	}
 	if text := p.GetDeprecation().GetMessage(); text != "" && (q.form == "table" || q.form == "wide") {
@@ -276,9 +276,11 @@ func describeBundle(out io.Writer, b bundleValue, wide bool) error {
 	line("Skip range", b.SkipRange)
 	var csv struct {
 		Spec struct {
-			DisplayName    string                `json:"displayName"`
-			Provider       struct{ Name string } `json:"provider"`
-			MinKubeVersion string                `json:"minKubeVersion"`
+			DisplayName string `json:"displayName"`
+			Provider    struct {
+				Name string `json:"name"`
+			} `json:"provider"`
+			MinKubeVersion string `json:"minKubeVersion"`
 		} `json:"spec"`
 	}
 	// A bundle without these has no such lines.
@@ -363,7 +365,7 @@ func (q *query) entries(in []*api.ChannelEntry) error {
 		t.add(row.Package+"/"+row.Bundle, row.Package, row.Channel, row.Bundle, row.Replaces)
 	}
 	t.names = slices.Compact(t.names)
-	return t.print(q.out, q.form)
+	return t.printAs(q.out, q.form)
 }
 
 func (q *query) health(ctx context.Context, args []string) error {

@@ -34,9 +34,7 @@ func newValidateCommand() *cobra.Command {
 		Args: func(cmd *cobra.Command, args []string) error {
 			return trouble(sources(cmd, args, 1, len(args)))
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.run(cmd, args)
-		},
+		RunE: o.run,
 	}
 	o.reading.addFlags(cmd)
 	addOutputFlag(cmd, &o.output, "text", "text", "json", "yaml")
@@ -159,14 +157,4 @@ func count(n int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
-}
-
-var errOneDirectory = errors.New("name one directory that holds a catalog")
-
-// oneDirectory accepts exactly one argument.
-func oneDirectory(cmd *cobra.Command, args []string) error {
-	if len(args) == 1 && args[0] != "" {
-		return nil
-	}
-	return fmt.Errorf("%w: %s; see '%s --help'", errOneDirectory, cmd.UseLine(), cmd.CommandPath())
 }

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -184,7 +183,7 @@ func served(in []oracle.PropertyModel) []oracle.PropertyModel {
 		if p.Type == bundles.TypeBundleObject || p.Type == bundles.TypeCSVMetadata {
 			continue
 		}
-		out = append(out, oracle.PropertyModel{Type: p.Type, Value: json.RawMessage(p.Value)})
+		out = append(out, oracle.PropertyModel{Type: p.Type, Value: p.Value})
 	}
 	return out
 }

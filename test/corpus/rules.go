@@ -17,7 +17,9 @@ type rule struct {
 // rules returns a catalog for each rule and encoding.
 func rules() []Catalog {
 	var out []Catalog
-	for _, r := range slices.Concat(packageRules(), channelRules(), graphRules(), bundleRules(), propertyRules(), imageRules(), deprecationRules(), envelopeRules()) {
+	all := slices.Concat(packageRules(), channelRules(), graphRules(), bundleRules(),
+		propertyRules(), imageRules(), deprecationRules(), envelopeRules())
+	for _, r := range all {
 		for _, e := range encodings() {
 			out = append(out, Catalog{Name: "Rule/" + r.name + "/" + e.name, Files: e.encode(r.mutate(minimal()))})
 		}
@@ -105,7 +107,8 @@ func channelRules() []rule {
 		{"ChannelEntryNoName", add(channel("alpha", "second", object{"name": "alpha.v1.0.0"}, object{}))},
 		{"ChannelEntryTwice", add(channel("alpha", "second", object{"name": "alpha.v1.0.0"}, object{"name": "alpha.v1.0.0"}))},
 		{"ChannelEntryUnknown", add(channel("alpha", "second", object{"name": "alpha.v9"}))},
-		{"ChannelEntryUnknownReplaced", add(channel("alpha", "second", object{"name": "alpha.v1.0.0", "replaces": "alpha.v9"}, object{"name": "alpha.v9"}))},
+		{"ChannelEntryUnknownReplaced", add(channel("alpha", "second", object{"name": "alpha.v1.0.0", "replaces": "alpha.v9"},
+			object{"name": "alpha.v9"}))},
 		{"ChannelEntryUnknownField", add(channel("alpha", "second", object{"name": "alpha.v1.0.0", "nothing": true}))},
 		{"ChannelProperties", set(1, "properties", []any{object{"type": "a", "value": 1}})},
 	}
@@ -129,29 +132,40 @@ func graphRules() []rule {
 		{"GraphCycleBelowHead", graph(object{"name": one, "replaces": two}, object{"name": two, "replaces": one}, object{"name": three, "replaces": two})},
 		{"GraphReplacesItself", graph(object{"name": one, "replaces": one}, object{"name": two, "replaces": one}, object{"name": three, "replaces": two})},
 		{"GraphHeadReplacesItself", graph(object{"name": one}, object{"name": two, "replaces": one}, object{"name": three, "replaces": three})},
-		{"GraphHeadSkipsItself", graph(object{"name": one}, object{"name": two, "replaces": one}, object{"name": three, "replaces": two, "skips": []any{three}})},
+		{"GraphHeadSkipsItself", graph(object{"name": one}, object{"name": two, "replaces": one},
+			object{"name": three, "replaces": two, "skips": []any{three}})},
 		{"GraphStranded", graph(object{"name": one, "replaces": two}, object{"name": two, "replaces": one}, object{"name": three})},
-		{"GraphStrandedBelowSkipped", graph(object{"name": one}, object{"name": two, "replaces": one}, object{"name": three, "replaces": two, "skips": []any{two}})},
+		{"GraphStrandedBelowSkipped", graph(object{"name": one}, object{"name": two, "replaces": one},
+			object{"name": three, "replaces": two, "skips": []any{two}})},
 		{"GraphSkipsAll", graph(object{"name": one}, object{"name": two}, object{"name": three, "skips": []any{one, two}})},
 		{"GraphSkipsOfSkipped", graph(object{"name": one}, object{"name": two, "skips": []any{one}}, object{"name": three, "skips": []any{two}})},
 		{"GraphSkipsEachOther", graph(object{"name": one, "skips": []any{two}}, object{"name": two, "skips": []any{one}}, object{"name": three})},
-		{"GraphReplacesUnknown", graph(object{"name": one, "replaces": "alpha.v0"}, object{"name": two, "replaces": one}, object{"name": three, "replaces": two})},
-		{"GraphHeadReplacesUnknown", graph(object{"name": one}, object{"name": two, "replaces": one}, object{"name": three, "replaces": "alpha.v0", "skips": []any{two}})},
-		{"GraphSkipsUnknown", graph(object{"name": one}, object{"name": two, "replaces": one}, object{"name": three, "replaces": two, "skips": []any{"alpha.v0"}})},
-		{"GraphSkipsEmptyName", graph(object{"name": one}, object{"name": two, "replaces": one}, object{"name": three, "replaces": two, "skips": []any{""}})},
-		{"GraphSkipsTwice", graph(object{"name": one}, object{"name": two, "replaces": one}, object{"name": three, "replaces": two, "skips": []any{one, one}})},
+		{"GraphReplacesUnknown", graph(object{"name": one, "replaces": "alpha.v0"}, object{"name": two, "replaces": one},
+			object{"name": three, "replaces": two})},
+		{"GraphHeadReplacesUnknown", graph(object{"name": one}, object{"name": two, "replaces": one},
+			object{"name": three, "replaces": "alpha.v0", "skips": []any{two}})},
+		{"GraphSkipsUnknown", graph(object{"name": one}, object{"name": two, "replaces": one},
+			object{"name": three, "replaces": two, "skips": []any{"alpha.v0"}})},
+		{"GraphSkipsEmptyName", graph(object{"name": one}, object{"name": two, "replaces": one},
+			object{"name": three, "replaces": two, "skips": []any{""}})},
+		{"GraphSkipsTwice", graph(object{"name": one}, object{"name": two, "replaces": one},
+			object{"name": three, "replaces": two, "skips": []any{one, one}})},
 		{"GraphSkipsText", graph(object{"name": one}, object{"name": two, "replaces": one}, object{"name": three, "replaces": two, "skips": one})},
 		{"GraphSkipsNull", graph(object{"name": one}, object{"name": two, "replaces": one}, object{"name": three, "replaces": two, "skips": nil})},
 		{"GraphSkipsNumber", graph(object{"name": one}, object{"name": two, "replaces": one}, object{"name": three, "replaces": two, "skips": []any{1}})},
 		{"GraphReplacesNumber", graph(object{"name": one}, object{"name": two, "replaces": one}, object{"name": three, "replaces": 2})},
 		{"GraphReplacesNull", graph(object{"name": one, "replaces": nil}, object{"name": two, "replaces": one}, object{"name": three, "replaces": two})},
 		{"GraphRangeOnly", graph(object{"name": one}, object{"name": two}, object{"name": three, "skipRange": "<1.2.0"})},
-		{"GraphRangeNotParsed", graph(object{"name": one}, object{"name": two, "replaces": one}, object{"name": three, "replaces": two, "skipRange": "a b"})},
+		{"GraphRangeNotParsed", graph(object{"name": one}, object{"name": two, "replaces": one},
+			object{"name": three, "replaces": two, "skipRange": "a b"})},
 		{"GraphRangeEmpty", graph(object{"name": one}, object{"name": two, "replaces": one}, object{"name": three, "replaces": two, "skipRange": ""})},
 		{"GraphRangeSpace", graph(object{"name": one}, object{"name": two, "replaces": one}, object{"name": three, "replaces": two, "skipRange": "  "})},
-		{"GraphRangeCaret", graph(object{"name": one}, object{"name": two, "replaces": one}, object{"name": three, "replaces": two, "skipRange": "^1.0.0"})},
-		{"GraphRangeOr", graph(object{"name": one}, object{"name": two, "replaces": one}, object{"name": three, "replaces": two, "skipRange": "<1.0.0 || >=1.1.0 !1.1.5"})},
-		{"GraphRangeWildcard", graph(object{"name": one}, object{"name": two, "replaces": one}, object{"name": three, "replaces": two, "skipRange": "1.x"})},
+		{"GraphRangeCaret", graph(object{"name": one}, object{"name": two, "replaces": one},
+			object{"name": three, "replaces": two, "skipRange": "^1.0.0"})},
+		{"GraphRangeOr", graph(object{"name": one}, object{"name": two, "replaces": one},
+			object{"name": three, "replaces": two, "skipRange": "<1.0.0 || >=1.1.0 !1.1.5"})},
+		{"GraphRangeWildcard", graph(object{"name": one}, object{"name": two, "replaces": one},
+			object{"name": three, "replaces": two, "skipRange": "1.x"})},
 	}
 }
 
@@ -250,7 +264,8 @@ func propertyRules() []rule {
 		{"GVKText", properties(property("olm.gvk", "a/b/c"))},
 		{"GVKNumber", properties(property("olm.gvk", object{"group": 1, "version": "v1", "kind": "A"}))},
 		{"GVKNull", properties(property("olm.gvk", nil))},
-		{"GVKTwice", properties(property("olm.gvk", object{"group": "g", "version": "v1", "kind": "A"}), property("olm.gvk", object{"group": "g", "version": "v1", "kind": "A"}))},
+		{"GVKTwice", properties(property("olm.gvk", object{"group": "g", "version": "v1", "kind": "A"}),
+			property("olm.gvk", object{"group": "g", "version": "v1", "kind": "A"}))},
 		{"GVKRequiredList", properties(property("olm.gvk.required", []any{}))},
 		{"PackageRequiredEmpty", properties(property("olm.package.required", object{}))},
 		{"PackageRequiredRange", properties(property("olm.package.required", object{"packageName": "x", "versionRange": "not a range"}))},
@@ -377,7 +392,7 @@ func envelopeRules() []rule {
 		{"CustomTwice", add(object{"schema": "x", "name": "a"}, object{"schema": "x", "name": "a"})},
 		{"EmptyObject", add(object{})},
 		{"NoObjects", func([]object) []object { return nil }},
-		{"BigNumbers", properties(property("example", []any{1e300, 12345678901234567890.0, 0.1, -0.0, 1e-7}))},
+		{"BigNumbers", properties(property("example", []any{1e300, 12345678901234567890.0, 0.1, 1e-7}))},
 		{"OddText", properties(property("example", object{"<&>": "\u2028\u0000\ufeff", "": "é", "tab\t": "line\r\n"}))},
 		{"OddTruth", properties(property("example", []any{"yes", "on", "~", "null", "0x10", "1_000", "2001-01-01", "1e3", ".inf", "=", "<<"}))},
 	}

@@ -30,7 +30,7 @@ func Start(out io.Writer, quiet bool, what string) (done func()) {
 // IsTerminal tells whether somebody may be looking.
 func IsTerminal(out io.Writer) bool {
 	file, ok := out.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd())) //nolint:gosec // a file descriptor is small
+	return ok && term.IsTerminal(int(file.Fd()))
 }
 
 // show draws a spinner with the time that has passed.
