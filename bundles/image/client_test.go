@@ -4,10 +4,12 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -206,11 +208,13 @@ func TestStall(t *testing.T) {
 		if !strings.Contains(request.URL.Path, "/blobs/") {
 			return false
 		}
+		// Something, and then nothing.
+		_, _ = w.Write([]byte{'{'})
 		w.(http.Flusher).Flush()
 		<-request.Context().Done()
 		return true
 	}
-	c := client(t, func(o *Options) { o.Attempts = 2 })
+	c := client(t, func(o *Options) { o.Attempts, o.PullTimeout = 2, 5*time.Second })
 	c.stall = 20 * time.Millisecond
 	to := newPulled(t)
 	_, err := c.Extract(t.Context(), reference, Catalog(), to.dir, to.scratch)
@@ -362,6 +366,33 @@ func TestOptions(t *testing.T) {
 	}
 	if !IsDigest("a.example/b@sha256:"+strings.Repeat("a", 64)) || IsDigest("a.example/b:v1") || IsDigest("@") {
 		t.Error("IsDigest does not tell digests")
+	}
+}
+
+// TestConnections wants none to be kept.
+func TestConnections(t *testing.T) {
+	var open atomic.Int32
+	r := serve(t, func(s *httptest.Server) {
+		s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				open.Add(1)
+			case http.StateClosed, http.StateHijacked:
+				open.Add(-1)
+			case http.StateActive, http.StateIdle:
+			}
+		}
+		s.Start()
+	})
+	c := client(t, nil)
+	if _, err := c.Resolve(t.Context(), r.host()+"/none:v1"); ReasonOf(err) != ReasonNotFound {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(5 * time.Second); open.Load() > 0; {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d connections are kept", open.Load())
+		}
+		runtime.Gosched()
 	}
 }
 

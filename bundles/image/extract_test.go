@@ -586,6 +586,13 @@ func TestForgedManifests(t *testing.T) {
 			manifest: map[string]any{"schemaVersion": 2, "config": config, "layers": []any{blob(1<<50, string(types.OCILayer))}},
 			want:     ReasonTooLarge, text: "its layers have more than",
 		},
+		"Sum": {
+			reason: "what counts is the sum",
+			manifest: map[string]any{"schemaVersion": 2, "config": config, "layers": []any{
+				blob(3<<30, string(types.OCILayer)), blob(3<<30, string(types.OCILayer)),
+			}},
+			want: ReasonTooLarge, text: "its layers have more than",
+		},
 		"Overflow": {
 			reason: "sums do not wrap around",
 			manifest: map[string]any{"schemaVersion": 2, "config": config, "layers": []any{

@@ -85,6 +85,15 @@ func TestConfigMap(t *testing.T) {
 	if x, err = c.Load(t.Context()); err != nil || versionOf(t, x) != "2.0.0" {
 		t.Errorf("got %v", err)
 	}
+	// All keys are of the version that the link leads to.
+	link := filepath.Join(m.dir, "packages")
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	write(t, link, "[]")
+	if x, err = c.Load(t.Context()); err != nil || versionOf(t, x) != "2.0.0" {
+		t.Errorf("got %v", err)
+	}
 	name := filepath.Join(t.TempDir(), "index")
 	if info, err := c.Create(t.Context(), name); err != nil || info.Bundles != 1 {
 		t.Errorf("got %+v, %v", info, err)
