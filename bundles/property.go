@@ -190,7 +190,8 @@ func ParseCheckedProperties(properties []Property) (*Facts, error) {
 // parseProperties returns the facts of the properties that can be decoded.
 func parseProperties(properties []Property) (*Facts, PropertyErrors) {
 	facts := &Facts{}
-	return facts, facts.parse(properties)
+	errs := facts.parse(properties)
+	return facts, errs
 }
 
 // parse adds properties and returns those that cannot be decoded.
@@ -276,32 +277,25 @@ func stringFields(text []byte, names []string, to ...*string) bool {
 	if i >= len(text) || text[i] != '{' || !utf8.Valid(text) {
 		return false
 	}
-	for seen := 0; ; {
-		i = jsontext.SkipSpace(text, i+1)
-		end, value := jsontext.KeyEnd(text, i)
-		if end == jsontext.Broken || value >= len(text) || text[value] != '"' {
+	seen := 0
+	i = jsontext.SkipSpace(text, i+1)
+	for closed := false; !closed; {
+		keyEnd, value := jsontext.KeyEnd(text, i)
+		if keyEnd == jsontext.Broken || value >= len(text) || text[value] != '"' {
 			return false
 		}
-		field := jsontext.Find(names, text[i+1:end-1])
-		if field < 0 || seen&(1<<field) != 0 {
+		field := jsontext.Find(names, text[i+1:keyEnd-1])
+		end := jsontext.StringEnd(text, value)
+		if field < 0 || seen&(1<<field) != 0 || end == jsontext.Broken {
 			return false
 		}
 		seen |= 1 << field
-		if i = jsontext.StringEnd(text, value); i == jsontext.Broken {
+		inner := text[value+1 : end-1]
+		if bytes.IndexByte(inner, '\\') >= 0 {
 			return false
 		}
-		if inner := text[value+1 : i-1]; bytes.IndexByte(inner, '\\') < 0 {
-			*to[field] = string(inner)
-		} else {
-			return false
-		}
-		i = jsontext.SkipSpace(text, i)
-		switch {
-		case i < len(text) && text[i] == ',':
-		case i < len(text) && text[i] == '}':
-			return jsontext.SkipSpace(text, i+1) == len(text)
-		default:
-			return false
-		}
+		*to[field] = string(inner)
+		i, closed = jsontext.Next(text, end, '}')
 	}
+	return jsontext.SkipSpace(text, i+1) == len(text)
 }

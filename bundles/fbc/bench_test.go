@@ -103,7 +103,7 @@ func eachFile(root fs.FS, buffers chan []byte, visit func(file fs.File, buffer [
 			if err != nil {
 				return err
 			}
-			defer file.Close() //nolint:errcheck // nothing was written
+			defer file.Close()
 			return visit(file, buffer)
 		})
 	}

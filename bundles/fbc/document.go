@@ -28,8 +28,22 @@ type document struct {
 	offset, size int
 	// yaml tells that the text is YAML.
 	yaml bool
-	// fields is nil for an empty document.
+	// json is the object if it was converted without being decoded, from text.
+	json, text []byte
+	// fields is nil for an empty document, and for one that was converted.
 	fields map[string]any
+}
+
+// decoded returns the object's fields.
+func (d *document) decoded() (map[string]any, error) {
+	if d.json == nil {
+		return d.fields, nil
+	}
+	fields, err := decodeYAML(d.text)
+	if err != nil {
+		return nil, &syntaxError{line: d.line, err: err}
+	}
+	return fields, nil
 }
 
 // syntaxError says where a file stops being JSON or YAML.
@@ -155,12 +169,16 @@ func yamlDocuments(data []byte, line int, visit func(document) error) error {
 		if len(text) == 0 {
 			return nil
 		}
-		fields, err := decodeYAML(text)
-		if err != nil {
-			return &syntaxError{line: begin, err: err}
-		}
-		d := document{line: begin, offset: from, size: at - from, yaml: true, fields: fields}
+		d := document{line: begin, offset: from, size: at - from, yaml: true, text: text}
 		text = nil
+		var converted bool
+		if d.json, converted = convertYAML(d.text); converted {
+			return visit(d)
+		}
+		var err error
+		if d.fields, err = decodeYAML(d.text); err != nil {
+			return &syntaxError{line: d.line, err: err}
+		}
 		return visit(d)
 	}
 	for raw := range bytes.Lines(data) {

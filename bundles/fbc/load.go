@@ -167,15 +167,17 @@ func (l *loader) plain(skim *skimmer, name string) (foundFile, error) {
 		return foundFile{}, err
 	}
 	// The file may have grown since it was looked at: that makes it peculiar.
+	var added int64
 	err = skim.skim(io.LimitReader(file, info.Size()+1), info.Size(), func(r record) error {
 		if r.offset+r.size > info.Size() {
 			return errPeculiar
 		}
+		added++
 		return l.add(&out, r, skim.current)
 	})
 	if errors.Is(err, errPeculiar) {
 		l.bytes.Add(-info.Size())
-		l.documents.Add(-int64(len(out.records) + len(out.problems)))
+		l.documents.Add(-added)
 	}
 	return out, err
 }
@@ -189,17 +191,15 @@ func (l *loader) count(size int64) error {
 }
 
 // add notes an object, or what is wrong with its header.
-func (l *loader) add(out *foundFile, r record, text func() (map[string]any, error)) error {
+func (l *loader) add(out *foundFile, r record, fields func() (map[string]any, error)) error {
 	if l.documents.Add(1) > l.options.MaxDocuments {
-		l.documents.Add(-1)
 		return l.tooManyObjects()
 	}
 	problem := r.check()
-	if r.form != formPlain {
-		fields, err := text()
+	if !r.identified {
+		fields, err := fields()
 		if err != nil {
-			l.documents.Add(-1)
-			return errPeculiar
+			return err
 		}
 		r.header, problem = identify(fields)
 	}
@@ -231,13 +231,20 @@ func (l *loader) peculiar(name string) (foundFile, error) {
 	if err := l.count(int64(len(data))); err != nil {
 		return out, err
 	}
-	return out, documents(data, func(d document) error {
+	err = documents(data, func(d document) error {
 		r := record{form: formJSON, line: d.line, offset: int64(d.offset), size: int64(d.size)}
 		if d.yaml {
 			r.form = formYAML
 		}
-		return l.add(&out, r, func() (map[string]any, error) { return d.fields, nil })
+		if d.json != nil {
+			quick := skimmer{options: l.options, buffer: d.json}
+			if found, end := quick.header(0); end == len(d.json) && found.form == formPlain {
+				r.header, r.identified = found.header, true
+			}
+		}
+		return l.add(&out, r, d.decoded)
 	})
+	return out, err
 }
 
 // tooManyObjects is the error of the first object beyond the limit.

@@ -64,7 +64,8 @@ func (n *normalizer) value(i int) int {
 }
 
 func (n *normalizer) object(i int) int {
-	if n.depth++; n.depth > jsontext.MaxNesting {
+	n.depth++
+	if n.depth > jsontext.MaxNesting {
 		return jsontext.Broken
 	}
 	n.out = append(n.out, '{')
@@ -149,7 +150,8 @@ func (n *normalizer) sort(members []member) bool {
 }
 
 func (n *normalizer) list(i int) int {
-	if n.depth++; n.depth > jsontext.MaxNesting {
+	n.depth++
+	if n.depth > jsontext.MaxNesting {
 		return jsontext.Broken
 	}
 	n.out = append(n.out, '[')

@@ -1,7 +1,9 @@
 package fbc
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -9,6 +11,7 @@ import (
 	"slices"
 	"testing"
 	"testing/fstest"
+	"unicode/utf8"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
@@ -31,10 +34,10 @@ func loadPlainly(root fs.FS, options Options) (*bundles.Catalog, error) {
 	}
 	l := &loader{root: root, options: options}
 	for _, name := range files {
-		err := l.visit(name, func(d document) {
-			head, problem := identify(d.fields)
+		err := l.visit(name, func(d document, fields map[string]any) {
+			head, problem := identify(fields)
 			if problem == nil {
-				o, err := decode(d.fields, head, bundles.Origin{File: name, Line: d.line}, options.MaxDepth)
+				o, err := decode(fields, head, bundles.Origin{File: name, Line: d.line}, options.MaxDepth)
 				if err == nil {
 					err = o.check(new([]byte))
 				}
@@ -57,7 +60,7 @@ func loadPlainly(root fs.FS, options Options) (*bundles.Catalog, error) {
 }
 
 // visit decodes all of a file, within the limits.
-func (l *loader) visit(name string, visit func(document)) error {
+func (l *loader) visit(name string, visit func(document, map[string]any)) error {
 	data, err := readFile(l.root, name, l.options.MaxFileBytes)
 	if err != nil {
 		return err
@@ -69,7 +72,11 @@ func (l *loader) visit(name string, visit func(document)) error {
 		if l.documents.Add(1) > l.options.MaxDocuments {
 			return l.tooManyObjects()
 		}
-		visit(d)
+		fields, err := d.decoded()
+		if err != nil {
+			return err
+		}
+		visit(d, fields)
 		return nil
 	})
 }
@@ -173,6 +180,41 @@ func TestLoadLikePlainly(t *testing.T) {
 		}
 		compareLoads(t, root, Options{})
 	}
+}
+
+// FuzzConvertYAML wants documents that are converted without a parser to be
+// what the parser makes of them.
+func FuzzConvertYAML(f *testing.F) {
+	for _, seed := range []string{
+		"a: b\n", "---\na: b\nc:\n- d: e\n  f: |-\n    x\n\n      y\n  g: 'h''i'\n- j\n", "a: |+\n  b\n\n\nc: |\n\n  d\n\ne: \"f\\n\\\"g\"\n",
+		"a: 1\nb: 01\nc: 1.2.3\nd: 1.2\ne: yes\nf: true\ng: null\nh:\ni: 2001-01-01\n", "a:\n  b:\n    c: []\n  d: {}\n\n", "a: b\n c\n", "a: b # c\n",
+		"a:\n- b\n - c\n", "a:\n  - b: c\n    d: e\n  - f\n", "a: 'b'\n  c\n", "a: b: c\n", "a: x:\n", "on: a\n", "a: |\n   b\n  c\n", "a: |\n \n  b\n", "a: /b\nc: \u00a0d\ne: f\u00a0\n",
+		"a: b\na: c\n", "a: |\n  b\n# c\n", "a: |-\n  \n  b\n", "- a\n", "a: |\n", "a: b\n...\n", "a: [b]\n", "a:\n- - b\n", "a:\n-\n", "a:\n- |\n b\n", "a: 0\nb: 1_0\nc: 0x1\nd: 1e3\n",
+		"a:\n- b: |\n    c\n  d:\n  - e\n", "a: \"\\t\\\\\"\n", "a: ''\nb: \"\"\n", "a: 'b\n", "a: b\n  c\n  d\ne: f\n\n", "a: b\n  c: d\n", "a: |2-\n    b\n  c\nd: |1+\n  e\n\nf: g\n",
+		"a: 3scale\nb: 2.x\nc: 2022-09-29T13:24:41UTC\nd: 03/13/2020\ne: 0b1\nf: 1x\n", "a:\n- b\n  c\n- d:\n    e\n    f\n", "a: b\n\n  c\n", "a: |3\n  b\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if !utf8.Valid(text) || !bytes.HasSuffix(text, []byte("\n")) {
+			return
+		}
+		converted, ok := convertYAML(text)
+		if !ok {
+			return
+		}
+		want, err := decodeYAML(text)
+		if err != nil {
+			t.Fatalf("%q is converted, the parser says %v", text, err)
+		}
+		var got map[string]any
+		if err := json.Unmarshal(converted, &got); err != nil {
+			t.Fatalf("%q is converted to %s: %v", text, converted, err)
+		}
+		if diff := gocmp.Diff(want, got); diff != "" {
+			t.Errorf("%q: -want +got:\n%s", text, diff)
+		}
+	})
 }
 
 // seeds are texts of catalogs, most of which have something unusual about them.

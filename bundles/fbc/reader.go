@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
 
@@ -262,8 +263,8 @@ var errChanged = errors.New("has changed while it was being read")
 
 // decode decodes the object that the text consists of.
 func (w *workspace) decode(rec *record, origin bundles.Origin, maxDepth int) (object, error) {
-	if rec.form == formPlain {
-		if o, ok := w.typed.decode(w.text, rec.header, origin); ok {
+	if text, ok := w.plain(rec); ok {
+		if o, ok := w.typed.decode(text, rec.header, origin); ok {
 			return o, o.check(&w.manifest)
 		}
 	}
@@ -281,6 +282,23 @@ func (w *workspace) decode(rec *record, origin bundles.Origin, maxDepth int) (ob
 	return o, o.check(&w.manifest)
 }
 
+// plain returns the object as JSON without peculiarities, if it is or can be
+// turned into that.
+func (w *workspace) plain(rec *record) ([]byte, bool) {
+	if !rec.identified || !utf8.Valid(w.text) {
+		return nil, false
+	}
+	if rec.form != formYAML {
+		return w.text, true
+	}
+	var converted []byte
+	err := yamlDocuments(w.text, 1, func(d document) error {
+		converted = d.json
+		return nil
+	})
+	return converted, err == nil && converted != nil
+}
+
 // decodeText decodes the text of one object, as it has been decoded before.
 func decodeText(text []byte, yaml bool) (map[string]any, error) {
 	var (
@@ -288,9 +306,10 @@ func decodeText(text []byte, yaml bool) (map[string]any, error) {
 		count  int
 	)
 	visit := func(d document) error {
-		fields = d.fields
+		var err error
+		fields, err = d.decoded()
 		count++
-		return nil
+		return err
 	}
 	var err error
 	if yaml {

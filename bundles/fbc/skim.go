@@ -31,7 +31,9 @@ type record struct {
 	// file counts in the order of the files.
 	file int
 	form form
-	line int
+	// identified tells that the header is known without decoding the object.
+	identified bool
+	line       int
 	// offset and size of the object's text in the file.
 	offset, size int64
 }
@@ -64,7 +66,13 @@ type skimmer struct {
 }
 
 // current decodes the last object in full.
-func (s *skimmer) current() (map[string]any, error) { return decodeText(s.text, false) }
+func (s *skimmer) current() (map[string]any, error) {
+	fields, err := decodeText(s.text, false)
+	if err != nil {
+		return nil, errPeculiar
+	}
+	return fields, nil
+}
 
 // skim calls visit for each object of a file of about that size. It returns errPeculiar where it
 // meets with anything but what [documents] would read as a stream of JSON
@@ -134,6 +142,7 @@ func (s *skimmer) take(r record, end int) (record, error) {
 	}
 	r.line, r.offset, r.size = s.line, s.base+int64(s.at), int64(len(text))
 	s.line += bytes.Count(text, []byte("\n"))
+	r.identified = r.form == formPlain
 	s.at, s.text = end, text
 	return r, nil
 }

@@ -1,0 +1,437 @@
+package fbc
+
+import (
+	"bytes"
+	"strings"
+)
+
+// yamlText turns YAML documents as encoders write them into JSON, at a fraction
+// of what a YAML parser takes. It knows block mappings and sequences, plain,
+// quoted and literal scalars on their own lines, and gives up on everything
+// else: comments, anchors, tags, flow collections, folded lines, and whatever
+// may not be a string but looks like one.
+type yamlText struct {
+	text []byte
+	// at is where the current line begins.
+	at  int
+	out []byte
+}
+
+const (
+	maxYAMLDepth = 100
+	maxYAMLKey   = 256
+)
+
+// convertYAML returns a document as JSON, if it can be done so simply. The
+// document is what [yamlDocuments] hands on: lines that end with a newline.
+func convertYAML(text []byte) ([]byte, bool) {
+	if !plainCharacters(text) {
+		return nil, false
+	}
+	y := yamlText{text: text, out: make([]byte, 0, len(text)+len(text)/8)}
+	if line := y.line(); string(line) == string(yamlSeparator) {
+		y.skip()
+	}
+	indent, ok := y.next()
+	if !ok || indent != 0 || !y.mapping(0, 0, 0) {
+		return nil, false
+	}
+	if _, more := y.next(); more {
+		return nil, false
+	}
+	return y.out, true
+}
+
+// plainCharacters tells whether a text has only characters that mean the same
+// in YAML and in JSON wherever they stand, besides line ends.
+func plainCharacters(text []byte) bool {
+	for i, c := range text {
+		switch {
+		case c < ' ' && c != '\n', c == 0x7f:
+			return false
+		case c == 0xc2 && i+1 < len(text) && text[i+1] < 0xa0,
+			// Among these are separators, the byte order mark and what is no
+			// character.
+			c == 0xe2 && i+1 < len(text) && text[i+1] == 0x80 && i+2 < len(text) && text[i+2]&^1 == 0xa8,
+			c == 0xef && i+1 < len(text) && text[i+1] >= 0xbb:
+			return false
+		}
+	}
+	return true
+}
+
+// line returns the current line without its end.
+func (y *yamlText) line() []byte {
+	rest := y.text[y.at:]
+	if end := bytes.IndexByte(rest, '\n'); end >= 0 {
+		return rest[:end]
+	}
+	return rest
+}
+
+// skip goes on to the next line.
+func (y *yamlText) skip() { y.at = min(len(y.text), y.at+len(y.line())+1) }
+
+// next passes over empty lines and returns the indentation of the line that
+// follows; false at the end.
+func (y *yamlText) next() (indent int, ok bool) {
+	for y.at < len(y.text) && y.text[y.at] == '\n' {
+		y.at++
+	}
+	if y.at >= len(y.text) {
+		return 0, false
+	}
+	return indentation(y.line()), true
+}
+
+func indentation(line []byte) int {
+	n := 0
+	for n < len(line) && line[n] == ' ' {
+		n++
+	}
+	return n
+}
+
+// mapping converts the block mapping with that indentation. Its first key
+// stands at a column of the current line.
+func (y *yamlText) mapping(indent, column, depth int) bool {
+	if depth > maxYAMLDepth {
+		return false
+	}
+	y.out = append(y.out, '{')
+	for first := true; ; first = false {
+		if !first {
+			found, ok := y.next()
+			if !ok || found < indent || y.isItem(found) {
+				break
+			}
+			if found != indent {
+				return false
+			}
+			y.out = append(y.out, ',')
+			column = found
+		}
+		line := y.line()
+		key := keyLength(line[column:])
+		if key == 0 {
+			return false
+		}
+		y.out = append(y.out, '"')
+		y.out = append(y.out, line[column:column+key]...)
+		y.out = append(y.out, '"', ':')
+		if !y.value(line[column+key+1:], indent, depth) {
+			return false
+		}
+	}
+	y.out = append(y.out, '}')
+	return true
+}
+
+// isItem tells whether the current line is an item of a sequence.
+func (y *yamlText) isItem(indent int) bool {
+	return bytes.HasPrefix(y.line()[indent:], []byte("- "))
+}
+
+// keyLength returns the length of the key that a line begins with, up to its
+// colon, or zero.
+func keyLength(line []byte) int {
+	n := 0
+	for n < len(line) && n < maxYAMLKey && isKeyCharacter(line[n]) {
+		n++
+	}
+	if n == 0 || n >= len(line) || line[n] != ':' || (n+1 < len(line) && line[n+1] != ' ') {
+		return 0
+	}
+	if !isLetter(line[0]) || isSpecial(line[:n]) {
+		return 0
+	}
+	return n
+}
+
+func isKeyCharacter(c byte) bool {
+	return isLetter(c) || ('0' <= c && c <= '9') || c == '-' || c == '_' || c == '.' || c == '/'
+}
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+// isSpecial tells whether a plain scalar may be anything but a string although
+// it begins with a letter.
+func isSpecial(text []byte) bool {
+	const longest = len("false")
+	if len(text) > longest {
+		return false
+	}
+	switch strings.ToLower(string(text)) {
+	case "y", "n", "yes", "no", "on", "off", "true", "false", "null":
+		return true
+	default:
+		return false
+	}
+}
+
+// value converts what follows a key's colon, or is on the lines below.
+func (y *yamlText) value(rest []byte, indent, depth int) bool {
+	if len(rest) > 0 {
+		return y.scalar(rest[1:], indent)
+	}
+	y.skip()
+	found, ok := y.next()
+	switch {
+	case ok && found >= indent && y.isItem(found):
+		return y.sequence(found, depth+1)
+	case ok && found > indent:
+		return y.mapping(found, found, depth+1)
+	default:
+		y.out = append(y.out, "null"...)
+		return true
+	}
+}
+
+// sequence converts the block sequence with that indentation.
+func (y *yamlText) sequence(indent, depth int) bool {
+	if depth > maxYAMLDepth {
+		return false
+	}
+	const marker = len("- ")
+	y.out = append(y.out, '[')
+	for first := true; ; first = false {
+		if !first {
+			found, ok := y.next()
+			if !ok || found < indent || (found == indent && !y.isItem(found)) {
+				break
+			}
+			if found != indent {
+				return false
+			}
+			y.out = append(y.out, ',')
+		}
+		item := y.line()[indent+marker:]
+		if keyLength(item) > 0 {
+			if !y.mapping(indent+marker, indent+marker, depth+1) {
+				return false
+			}
+			continue
+		}
+		if !y.scalar(item, indent) {
+			return false
+		}
+	}
+	y.out = append(y.out, ']')
+	return true
+}
+
+// scalar converts a value that begins on the current line, in a collection of
+// that indentation, and goes on to the next line.
+func (y *yamlText) scalar(text []byte, indent int) bool {
+	if len(text) == 0 {
+		return false
+	}
+	y.skip()
+	ok := false
+	switch text[0] {
+	case '|':
+		return y.literal(text, indent)
+	case '\'':
+		ok = y.singleQuoted(text)
+	case '"':
+		ok = y.doubleQuoted(text)
+	case '[', '{':
+		ok = string(text) == "[]" || string(text) == "{}"
+		y.out = append(y.out, text...)
+	default:
+		if text, ok = y.folded(text, indent); ok {
+			ok = y.plain(text)
+		}
+	}
+	if !ok {
+		return false
+	}
+	// The next line must not go on with the value.
+	found, more := y.next()
+	return !more || found <= indent
+}
+
+// folded adds the lines that a plain scalar goes on with to its first one.
+func (y *yamlText) folded(text []byte, indent int) ([]byte, bool) {
+	for y.at < len(y.text) {
+		line := y.line()
+		found := indentation(line)
+		if found <= indent || found == len(line) {
+			break
+		}
+		line = line[found:]
+		if !isPlainText(line) || !isLetter(line[0]) {
+			return nil, false
+		}
+		text = append(append(bytes.Clone(text), ' '), line...)
+		y.skip()
+	}
+	return text, true
+}
+
+// isPlainText tells whether a line of a plain scalar is nothing else.
+func isPlainText(line []byte) bool {
+	last := line[len(line)-1]
+	return last != ' ' && last != ':' && !bytes.Contains(line, []byte(": ")) && !bytes.Contains(line, []byte(" #"))
+}
+
+// plain converts a scalar without quotes.
+func (y *yamlText) plain(text []byte) bool {
+	if !isPlainText(text) {
+		return false
+	}
+	switch c := text[0]; {
+	case isLetter(c) && !isSpecial(text), c == '/', isDigit(c) && !mayBeNumber(text):
+		y.quote(text)
+		return true
+	case string(text) == "true", string(text) == "false", string(text) == "null":
+	case !isWholeNumber(text):
+		return false
+	}
+	y.out = append(y.out, text...)
+	return true
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// mayBeNumber tells whether what begins with a digit may be a number or a time.
+func mayBeNumber(text []byte) bool {
+	// With two dots it is neither.
+	if bytes.Count(text, []byte(".")) > 1 {
+		return false
+	}
+	allowed := "_.eE+-:TtZ "
+	if text[0] == '0' {
+		allowed += "abcdefABCDEFxXoO"
+	}
+	for _, c := range text {
+		if !isDigit(c) && strings.IndexByte(allowed, c) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// isWholeNumber tells whether a number is written the same in JSON.
+func isWholeNumber(text []byte) bool {
+	const longest = 15
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return len(text) <= longest && (text[0] != '0' || len(text) == 1)
+}
+
+// singleQuoted converts a scalar in which only the quote itself is escaped, by
+// another one.
+func (y *yamlText) singleQuoted(text []byte) bool {
+	if len(text) < len(`''`) || text[len(text)-1] != '\'' {
+		return false
+	}
+	inner := text[1 : len(text)-1]
+	if bytes.IndexByte(inner, '\'') >= 0 {
+		pairs := bytes.Count(inner, []byte(`''`))
+		if bytes.Count(inner, []byte(`'`)) != 2*pairs {
+			return false
+		}
+		inner = bytes.ReplaceAll(inner, []byte(`''`), []byte(`'`))
+	}
+	y.quote(inner)
+	return true
+}
+
+// doubleQuoted converts a scalar in which nothing is escaped but quotes,
+// backslashes and line ends.
+func (y *yamlText) doubleQuoted(text []byte) bool {
+	y.out = append(y.out, '"')
+	for i := 1; i < len(text); i++ {
+		switch c := text[i]; c {
+		case '"':
+			y.out = append(y.out, '"')
+			return i == len(text)-1
+		case '\\':
+			i++
+			if i == len(text) || bytes.IndexByte([]byte(`"\nt`), text[i]) < 0 {
+				return false
+			}
+			y.out = append(y.out, '\\', text[i])
+		default:
+			y.out = append(y.out, c)
+		}
+	}
+	return false
+}
+
+// quote appends a string.
+func (y *yamlText) quote(text []byte) {
+	y.out = append(y.out, '"')
+	y.escape(text)
+	y.out = append(y.out, '"')
+}
+
+// escape appends the text of a string.
+func (y *yamlText) escape(text []byte) {
+	for {
+		i := bytes.IndexAny(text, `"\`)
+		if i < 0 {
+			y.out = append(y.out, text...)
+			return
+		}
+		y.out = append(append(y.out, text[:i]...), '\\', text[i])
+		text = text[i+1:]
+	}
+}
+
+// literal converts the block of lines that follows a | in a collection of that
+// indentation.
+func (y *yamlText) literal(header []byte, indent int) bool {
+	style, width := header[1:], 0
+	if len(style) > 0 && '1' <= style[0] && style[0] <= '9' {
+		style, width = style[1:], indent+int(style[0]-'0')
+	}
+	if len(style) > 1 || (len(style) == 1 && style[0] != '-' && style[0] != '+') {
+		return false
+	}
+	y.out = append(y.out, '"')
+	// Line ends wait until it is known that they do not end the block.
+	ended, empty := 0, true
+	for ; y.at < len(y.text); y.skip() {
+		line := y.line()
+		if len(line) == 0 {
+			ended++
+			continue
+		}
+		found := indentation(line)
+		if found == len(line) {
+			return false
+		}
+		if width == 0 {
+			if found <= indent {
+				return false
+			}
+			width = found
+		} else if found < width {
+			if found > indent {
+				return false
+			}
+			break
+		}
+		for range ended {
+			y.out = append(y.out, `\n`...)
+		}
+		ended, empty = 1, false
+		y.escape(line[width:])
+	}
+	switch string(style) {
+	case "-":
+		ended = 0
+	case "":
+		ended = min(ended, 1)
+	}
+	for range ended {
+		y.out = append(y.out, `\n`...)
+	}
+	y.out = append(y.out, '"')
+	return !empty
+}
