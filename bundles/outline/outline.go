@@ -28,6 +28,10 @@ func (c *Catalog) Package(name string) *Package {
 type Package struct {
 	Name           string `json:"name"`
 	DefaultChannel string `json:"defaultChannel"`
+	// DisplayName and Provider are what the head of the default channel says
+	// about itself; empty when the outline is not from an index.
+	DisplayName string `json:"displayName,omitempty"`
+	Provider    string `json:"provider,omitempty"`
 	// Deprecation is why the package should no longer be used; empty when it is
 	// not deprecated. The same holds for channels and entries.
 	Deprecation string `json:"deprecation,omitempty"`

@@ -54,6 +54,11 @@ func FromIndex(ctx context.Context, x *index.Index, options Options) (*Catalog, 
 		b.Add(listed)
 	}
 	catalog := b.Catalog()
+	for summary := range x.Summaries() {
+		if p := catalog.Package(summary.Package); p != nil {
+			p.DisplayName, p.Provider = summary.DisplayName, summary.Provider
+		}
+	}
 	if options.Manifests {
 		if err := digestManifests(ctx, x, catalog); err != nil {
 			return nil, err

@@ -134,22 +134,27 @@ type packageRow struct {
 	Version        string `json:"version"`
 	Channels       int    `json:"channels"`
 	Bundles        int    `json:"bundles"`
+	DisplayName    string `json:"displayName,omitempty"`
+	Provider       string `json:"provider,omitempty"`
 	Deprecation    string `json:"deprecation,omitempty"`
 }
 
 func packagesTable(catalog *outline.Catalog) *table {
-	t := &table{columns: []string{"PACKAGE", "DEFAULT CHANNEL", "HEAD", "VERSION", "DEPRECATED", "CHANNELS", "BUNDLES", "MESSAGE"}, wide: 5}
+	t := &table{columns: []string{
+		"PACKAGE", "DEFAULT CHANNEL", "HEAD", "VERSION", "DEPRECATED", "CHANNELS", "BUNDLES", "DISPLAY NAME", "PROVIDER", "MESSAGE",
+	}, wide: 5}
 	rows := []packageRow{}
 	for _, p := range catalog.Packages {
 		row := packageRow{
 			Name: p.Name, DefaultChannel: p.DefaultChannel, Channels: len(p.Channels), Bundles: len(p.Bundles()), Deprecation: p.Deprecation,
+			DisplayName: p.DisplayName, Provider: p.Provider,
 		}
 		if ch := p.Channel(p.DefaultChannel); ch != nil {
 			row.Head, row.Version = ch.Head, headVersion(ch)
 		}
 		rows = append(rows, row)
 		t.add(p.Name, p.Name, row.DefaultChannel, row.Head, row.Version, mark(p.Deprecation),
-			strconv.Itoa(row.Channels), strconv.Itoa(row.Bundles), p.Deprecation)
+			strconv.Itoa(row.Channels), strconv.Itoa(row.Bundles), p.DisplayName, p.Provider, p.Deprecation)
 	}
 	t.value = rows
 	return t
@@ -224,7 +229,9 @@ type edgeRow struct {
 }
 
 func bundlesTable(catalog *outline.Catalog) *table {
-	t := &table{columns: []string{"PACKAGE", "BUNDLE", "VERSION", "CHANNELS", "DEPRECATED", "REPLACES", "SKIPS", "SKIP RANGE", "IMAGE", "MESSAGE"}, wide: 5}
+	t := &table{columns: []string{
+		"PACKAGE", "BUNDLE", "VERSION", "CHANNELS", "DEPRECATED", "REPLACES", "SKIPS", "SKIP RANGE", "IMAGE", "MESSAGE",
+	}, wide: 5}
 	rows := []bundleRow{}
 	for _, p := range catalog.Packages {
 		for _, b := range p.Bundles() {

@@ -15,7 +15,7 @@ import (
 )
 
 // sourceHelp says what commands that look at catalogs take.
-const sourceHelp = "A SOURCE is a directory, an index file, or an image as oci:REFERENCE."
+const sourceHelp = "A SOURCE is a directory, an index file, an image as oci:REFERENCE, or a mounted ConfigMap as configmap:DIR."
 
 // reading is how commands that look at catalogs read them.
 type reading struct {

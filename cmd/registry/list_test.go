@@ -39,7 +39,7 @@ func TestLook(t *testing.T) {
 			reason: "sorted, with a mark for what is deprecated", args: []string{"list", "packages", dir},
 			want: "PACKAGE   DEFAULT CHANNEL   HEAD      VERSION   DEPRECATED\nlamp      stable            lamp.v2   2.0.0     yes\np         a                 b         1.0.0\n",
 		},
-		"PackagesWide":  {reason: "with the message", args: []string{"list", "packages", dir, "lamp", "-o", "wide"}, want: "yes          2          2         use a torch\n"},
+		"PackagesWide":  {reason: "with the message", args: []string{"list", "packages", dir, "lamp", "-o", "wide"}, want: "yes          2          2         A Lamp                    use a torch\n"},
 		"PackagesJSON":  {reason: "for programs", args: []string{"list", "packages", dir, "lamp", "-o", "json"}, want: "\"defaultChannel\": \"stable\",\n    \"head\": \"lamp.v2\""},
 		"PackagesYAML":  {reason: "for programs", args: []string{"list", "packages", dir, "-o", "yaml"}, want: "  name: lamp\n"},
 		"PackagesName":  {reason: "for scripts", args: []string{"list", "packages", dir, "-o", "name"}, want: "lamp\np\n"},
