@@ -20,17 +20,26 @@ import (
 	"github.com/chandlery/chandlery/test/process"
 )
 
-func TestGo(t *testing.T) {
+func TestClients(t *testing.T) {
+	address := serve(t)
+	for name, client := range map[string]func(*testing.T, string){"Go": goClient, "TypeScript": typeScript, "Grpcurl": grpcurl} {
+		t.Run(name, func(t *testing.T) { client(t, address) })
+	}
+}
+
+func goClient(t *testing.T, address string) {
+	t.Helper()
 	dir := t.TempDir()
 	copyFiles(t, "golang", dir, "buf.gen.yaml", "go.mod", "go.sum", "main.go")
 	path := filepath.Dir(tool(t, "protoc-gen-go")) + string(os.PathListSeparator) + filepath.Dir(tool(t, "protoc-gen-go-grpc"))
 	generate(t, dir, "PATH="+path+string(os.PathListSeparator)+os.Getenv("PATH"))
 	program := filepath.Join(dir, "client")
 	run(t, dir, []string{"GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0"}, "go", "build", "-o", program, ".")
-	answers(t, run(t, dir, nil, program, serve(t)))
+	answers(t, run(t, dir, nil, program, address))
 }
 
-func TestTypeScript(t *testing.T) {
+func typeScript(t *testing.T, address string) {
+	t.Helper()
 	for _, name := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(name); err != nil {
 			missing(t, name)
@@ -44,7 +53,7 @@ func TestTypeScript(t *testing.T) {
 	generate(t, dir)
 	// The compiler checks types and prints what is wrong with them.
 	run(t, dir, nil, "node", "node_modules/typescript/bin/tsc")
-	answers(t, run(t, dir, nil, "node", "dist/src/client.js", serve(t)))
+	answers(t, run(t, dir, nil, "node", "dist/src/client.js", address))
 }
 
 // missing ends a test that lacks a program: where everything has to be proven
@@ -90,10 +99,11 @@ func TestDocumentation(t *testing.T) {
 	}
 }
 
-// Reflection is all that a general client needs.
-func TestGrpcurl(t *testing.T) {
-	grpcurl, address := tool(t, "grpcurl"), serve(t)
-	services := strings.Fields(run(t, "", nil, grpcurl, "-plaintext", address, "list"))
+// grpcurl shows that reflection is all that a general client needs.
+func grpcurl(t *testing.T, address string) {
+	t.Helper()
+	program := tool(t, "grpcurl")
+	services := strings.Fields(run(t, "", nil, program, "-plaintext", address, "list"))
 	const extension = "chandlery.registry.v1.RegistryService"
 	for _, name := range []string{"api.Registry", extension, "grpc.health.v1.Health"} {
 		if !strings.Contains(strings.Join(services, "\n")+"\n", name+"\n") {
@@ -111,7 +121,7 @@ func TestGrpcurl(t *testing.T) {
 		{"ListDeprecations", "{}", []string{`"kind": "DEPRECATED_KIND_BUNDLE"`}},
 	} {
 		arguments := []string{"-plaintext", "-d", tc.request, address, extension + "/" + tc.method}
-		got := run(t, "", nil, grpcurl, arguments...)
+		got := run(t, "", nil, program, arguments...)
 		for _, want := range tc.want {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s does not answer with %s:\n%s", tc.method, want, got)
@@ -135,7 +145,7 @@ func serve(t *testing.T) string {
 		Name: "registry", Path: program, Log: filepath.Join(t.ArtifactDir(), "registry.log"),
 		Args: []string{
 			"serve", filepath.Join("testdata", "catalog"), "--host", host, "--port", port,
-			"--metrics-address", "0", "--termination-log", "",
+			"--metrics-address", "0", "--pprof-addr", "0", "--termination-log", "",
 		},
 	})
 	if err != nil {
@@ -179,9 +189,20 @@ func source(t *testing.T, rel string) string {
 	return path
 }
 
+// tools are the paths of the tools that have been asked for.
+var tools = map[string]string{}
+
 // tool returns the path of a pinned development tool, which is built first if
 // it has to be.
 func tool(t *testing.T, name string) string {
+	t.Helper()
+	if tools[name] == "" {
+		tools[name] = findTool(t, name)
+	}
+	return tools[name]
+}
+
+func findTool(t *testing.T, name string) string {
 	t.Helper()
 	return strings.TrimSpace(run(t, source(t, "."), nil, "go", "tool", "-modfile=tools/go.mod", "-n", name))
 }
@@ -195,7 +216,7 @@ func generate(t *testing.T, dir string, env ...string) {
 // run returns what a command prints.
 func run(t *testing.T, dir string, env []string, name string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)

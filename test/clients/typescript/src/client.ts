@@ -49,7 +49,10 @@ try {
   console.log("error", Code[code], rawMessage);
 }
 
-for await (const state of extension.watch({})) {
+// A watch has no end of its own: abort it when there is nothing more to wait for.
+const stop = new AbortController();
+for await (const state of extension.watch({}, { signal: stop.signal })) {
   console.log("state", state.content?.digest === content?.digest ? "unchanged" : "changed");
+  stop.abort();
   break;
 }
