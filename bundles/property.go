@@ -295,7 +295,9 @@ func stringFields(text []byte, names []string, to ...*string) bool {
 			return false
 		}
 		*to[field] = string(inner)
-		i, closed = jsontext.Next(text, end, '}')
+		if i, closed = jsontext.Next(text, end, '}'); i == jsontext.Broken {
+			return false
+		}
 	}
 	return jsontext.SkipSpace(text, i+1) == len(text)
 }

@@ -191,7 +191,8 @@ func FuzzConvertYAML(f *testing.F) {
 		"a:\n- b\n - c\n", "a:\n  - b: c\n    d: e\n  - f\n", "a: 'b'\n  c\n", "a: b: c\n", "a: x:\n", "on: a\n", "a: |\n   b\n  c\n", "a: |\n \n  b\n", "a: /b\nc: \u00a0d\ne: f\u00a0\n",
 		"a: b\na: c\n", "a: |\n  b\n# c\n", "a: |-\n  \n  b\n", "- a\n", "a: |\n", "a: b\n...\n", "a: [b]\n", "a:\n- - b\n", "a:\n-\n", "a:\n- |\n b\n", "a: 0\nb: 1_0\nc: 0x1\nd: 1e3\n",
 		"a:\n- b: |\n    c\n  d:\n  - e\n", "a: \"\\t\\\\\"\n", "a: ''\nb: \"\"\n", "a: 'b\n", "a: b\n  c\n  d\ne: f\n\n", "a: b\n  c: d\n", "a: |2-\n    b\n  c\nd: |1+\n  e\n\nf: g\n",
-		"a: 3scale\nb: 2.x\nc: 2022-09-29T13:24:41UTC\nd: 03/13/2020\ne: 0b1\nf: 1x\n", "a:\n- b\n  c\n- d:\n    e\n    f\n", "a: b\n\n  c\n", "a: |3\n  b\n",
+		"a: 'b\n  c''d'\ne: \"f\n  g\\n\n  h\"\ni: j\n", "a: 'b''\n  c'\n", "a: 'b\n\n  c'\n", "a: 'b\n  'c'\n", "a: \"b\\\n  c\"\n", "a:\n- 'b\n  # c'\n", "a: 'b \n  c'\n", "a: 'b\n  c '\n",
+		"a: 3scale\nb: 2.x\nc: 2022-09-29T13:24:41UTC\nd: 03/13/2020\ne: 0b1\nf: 1x\n", "a:\n- b\n  c\n- d:\n    e\n    f\n", "a: b\n\n  c\n", "a: b \n  c\n", "a: |3\n  b\n",
 	} {
 		f.Add([]byte(seed))
 	}

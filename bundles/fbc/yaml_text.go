@@ -20,6 +20,9 @@ type yamlText struct {
 const (
 	maxYAMLDepth = 100
 	maxYAMLKey   = 256
+	// maxFolded is how long a folded scalar may become: each of its lines costs
+	// another look at those before.
+	maxFolded = 16 << 10
 )
 
 // convertYAML returns a document as JSON, if it can be done so simply. The
@@ -232,9 +235,9 @@ func (y *yamlText) scalar(text []byte, indent int) bool {
 	case '|':
 		return y.literal(text, indent)
 	case '\'':
-		ok = y.singleQuoted(text)
+		ok = y.singleQuoted(y.closed(text, indent, singleOpen))
 	case '"':
-		ok = y.doubleQuoted(text)
+		ok = y.doubleQuoted(y.closed(text, indent, doubleOpen))
 	case '[', '{':
 		ok = string(text) == "[]" || string(text) == "{}"
 		y.out = append(y.out, text...)
@@ -260,7 +263,7 @@ func (y *yamlText) folded(text []byte, indent int) ([]byte, bool) {
 			break
 		}
 		line = line[found:]
-		if !isPlainText(line) || !isLetter(line[0]) {
+		if len(text) > maxFolded || !isPlainText(text) || !isPlainText(line) || !isLetter(line[0]) {
 			return nil, false
 		}
 		text = append(append(bytes.Clone(text), ' '), line...)
@@ -321,6 +324,39 @@ func isWholeNumber(text []byte) bool {
 		}
 	}
 	return len(text) <= longest && (text[0] != '0' || len(text) == 1)
+}
+
+// closed adds the lines that a quoted scalar goes on with to its first one. The
+// result is still open where that takes more than folding lines.
+func (y *yamlText) closed(text []byte, indent int, open func([]byte) bool) []byte {
+	for open(text) && y.at < len(y.text) {
+		line := y.line()
+		found := indentation(line)
+		last := text[len(text)-1]
+		if len(text) > maxFolded || found <= indent || found == len(line) || last == ' ' || last == '\\' {
+			break
+		}
+		text = append(append(bytes.Clone(text), ' '), line[found:]...)
+		y.skip()
+	}
+	return text
+}
+
+// singleOpen tells whether a scalar in single quotes goes on: quotes come in
+// pairs.
+func singleOpen(text []byte) bool { return bytes.Count(text, []byte(`'`))%2 == 1 }
+
+// doubleOpen tells whether a scalar in double quotes goes on.
+func doubleOpen(text []byte) bool {
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			return false
+		case '\\':
+			i++
+		}
+	}
+	return true
 }
 
 // singleQuoted converts a scalar in which only the quote itself is escaped, by
