@@ -25,6 +25,7 @@ AFRESH := -count=1
 
 TEST_TIMEOUT ?= 25m
 FUZZTIME     ?= 10s
+SOAK         ?= 4m
 BENCH        ?= .
 BENCHTIME    ?= 1s
 
@@ -102,6 +103,14 @@ e2e: test-env build ## Both programs as processes: the end-to-end suites, then t
 .PHONY: bench
 bench: ## Run the benchmarks (BENCH=regexp, BENCHTIME=1s).
 	@$(GO) run ./test/packages bench | xargs -r $(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem
+
+.PHONY: bench-registry
+bench-registry: ## Compare the registry with opm and a bare server, about half an hour (ARGS=--help says what else).
+	@$(GO) run ./bench/registry --update docs/measurements.md $(ARGS)
+
+.PHONY: soak
+soak: ## Two replicas under load while content and processes change (SOAK=4m).
+	@SOAK=$(SOAK) $(GO) test $(RACE) $(AFRESH) -v -timeout $(TEST_TIMEOUT) -run TestSoak ./test/soak
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (10s each).
