@@ -106,7 +106,7 @@ bench: ## Run the benchmarks (BENCH=regexp, BENCHTIME=1s).
 
 .PHONY: bench-registry
 bench-registry: ## Compare the registry with opm and a bare server, about half an hour (ARGS=--help says what else).
-	@$(GO) run ./bench/registry --update docs/measurements.md $(ARGS)
+	@$(GO) run ./bench/registry --write docs/measurements.md $(ARGS)
 
 .PHONY: soak
 soak: ## Two replicas under load while content and processes change (SOAK=4m).
