@@ -58,33 +58,37 @@ func (s secretFiles) Resolve(target authn.Resource) (authn.Authenticator, error)
 }
 
 // readSecret reads a file, or the one that Kubernetes mounts into a directory.
-func readSecret(name string) ([]byte, error) {
-	candidates := []string{name}
-	if info, err := os.Stat(name); err == nil && info.IsDir() {
+func readSecret(secret string) ([]byte, error) {
+	candidates := []string{secret}
+	if info, err := os.Stat(secret); err == nil && info.IsDir() {
 		candidates = nil
 		for _, key := range []string{".dockerconfigjson", "config.json", ".dockercfg"} {
-			candidates = append(candidates, filepath.Join(name, key))
+			candidates = append(candidates, filepath.Join(secret, key))
 		}
 	}
 	for _, candidate := range candidates {
-		file, err := os.Open(candidate)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+		data, err := readBounded(candidate)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return data, err
 		}
-		if err != nil {
-			return nil, fmt.Errorf("opening pull secret: %w", err)
-		}
-		defer file.Close() //nolint:errcheck // nothing was written
-		data, err := io.ReadAll(io.LimitReader(file, maxSecretBytes+1))
-		if err != nil {
-			return nil, fmt.Errorf("reading pull secret: %w", err)
-		}
-		if len(data) > maxSecretBytes {
-			return nil, fmt.Errorf("pull secret %q: %w", candidate, errLongSecret)
-		}
-		return data, nil
 	}
-	return nil, fmt.Errorf("pull secret %q: %w", name, errNoSecret)
+	return nil, fmt.Errorf("pull secret %q: %w", secret, errNoSecret)
+}
+
+func readBounded(secret string) ([]byte, error) {
+	file, err := os.Open(secret)
+	if err != nil {
+		return nil, fmt.Errorf("opening pull secret: %w", err)
+	}
+	defer file.Close() //nolint:errcheck // nothing was written
+	data, err := io.ReadAll(io.LimitReader(file, maxSecretBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading pull secret: %w", err)
+	}
+	if len(data) > maxSecretBytes {
+		return nil, fmt.Errorf("pull secret %q: %w", secret, errLongSecret)
+	}
+	return data, nil
 }
 
 var (

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,7 +29,7 @@ func TestBuild(t *testing.T) {
 	if output, failed := run(t.Context(), "build", dir, "-o", file); failed {
 		t.Fatalf("a second time:\n%s", output)
 	}
-	if second, err := os.ReadFile(file); err != nil || string(second) != string(first) {
+	if second, err := os.ReadFile(file); err != nil || !bytes.Equal(second, first) {
 		t.Errorf("the same catalog makes different files: %v", err)
 	}
 	cases := map[string]struct {
@@ -52,7 +53,7 @@ func TestBuild(t *testing.T) {
 			}
 		})
 	}
-	if now, err := os.ReadFile(file); err != nil || string(now) != string(first) {
+	if now, err := os.ReadFile(file); err != nil || !bytes.Equal(now, first) {
 		t.Errorf("a failure changes the index: %v", err)
 	}
 	entries, err := os.ReadDir(out)
