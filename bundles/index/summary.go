@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sort"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -224,9 +225,14 @@ func (x *Index) decodeEntry(row uint32) (*api.Bundle, error) {
 // an empty one stands for the beginning.
 func (x *Index) BundlesFrom(after string, packages []string) iter.Seq2[string, Message] {
 	return func(yield func(string, Message) bool) {
-		for row := range uint32(x.tables[sectionEntries].len()) { //nolint:gosec // rows are counted in 32 bits
+		count := x.tables[sectionEntries].len()
+		first := sort.Search(count, func(i int) bool {
+			_, key := x.entryKey(uint32(i)) //nolint:gosec // rows are counted in 32 bits
+			return key > after || after == ""
+		})
+		for row := uint32(first); int(row) < count; row++ { //nolint:gosec // rows are counted in 32 bits
 			pkg, key := x.entryKey(row)
-			if key <= after || len(packages) > 0 && !slices.Contains(packages, pkg) {
+			if len(packages) > 0 && !slices.Contains(packages, pkg) {
 				continue
 			}
 			message, err := x.entry(row, x.tables[sectionEntries].place(row, entryMessage), false)
