@@ -199,17 +199,12 @@ func (s *skimmer) header(i int) (record, int) {
 			keys[n] = key
 			n++
 		}
-		i = jsontext.SkipSpace(text, i)
-		if i >= len(text) {
+		var closed bool
+		if i, closed = jsontext.Next(text, i, '}'); i == jsontext.Broken {
 			return out, jsontext.Broken
 		}
-		switch text[i] {
-		case ',':
-			i = jsontext.SkipSpace(text, i+1)
+		if !closed {
 			continue
-		case '}':
-		default:
-			return out, jsontext.Broken
 		}
 		if scan.Deepest >= s.options.MaxDepth {
 			out.form = formJSON

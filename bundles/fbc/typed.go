@@ -288,19 +288,11 @@ func (t *typed) fields(i int, known []string, visit func(field, i int) int) int 
 			seen |= 1 << field
 			i = visit(field, value)
 		}
-		if i == jsontext.Broken {
-			return jsontext.Broken
-		}
-		i = jsontext.SkipSpace(t.text, i)
-		if i >= len(t.text) {
-			return jsontext.Broken
-		}
-		switch t.text[i] {
-		case ',':
-			i = jsontext.SkipSpace(t.text, i+1)
-		case '}':
+		var closed bool
+		if i, closed = jsontext.Next(t.text, i, '}'); closed {
 			return i + 1
-		default:
+		}
+		if i == jsontext.Broken {
 			return jsontext.Broken
 		}
 	}
@@ -316,19 +308,11 @@ func (t *typed) elements(i int, visit func(i int) int) int {
 		return i + 1
 	}
 	for {
-		if i = visit(i); i == jsontext.Broken {
-			return jsontext.Broken
-		}
-		i = jsontext.SkipSpace(t.text, i)
-		if i >= len(t.text) {
-			return jsontext.Broken
-		}
-		switch t.text[i] {
-		case ',':
-			i = jsontext.SkipSpace(t.text, i+1)
-		case ']':
+		var closed bool
+		if i, closed = jsontext.Next(t.text, visit(i), ']'); closed {
 			return i + 1
-		default:
+		}
+		if i == jsontext.Broken {
 			return jsontext.Broken
 		}
 	}
