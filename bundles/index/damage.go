@@ -42,6 +42,9 @@ func (x *Index) check(p place) error {
 func (x *Index) checkBlock(block uint64) error {
 	from := headerSize + block*blockSize
 	to := min(from+blockSize, x.dataEnd)
+	if x.mapping.file {
+		willNeed(x.mapping.bytes, from, to)
+	}
 	want := binary.LittleEndian.Uint32(x.tables[sectionBlocks].rows[4*block:])
 	if crc32.Checksum(x.mapping.bytes[from:to], castagnoli) != want {
 		return fmt.Errorf("%w: bytes %d to %d differ from what was written", ErrDamaged, from, to)

@@ -14,6 +14,8 @@ import (
 // answers are dropped in many ways when connections break.
 type mapping struct {
 	bytes []byte
+	// file tells that the bytes are those of a file.
+	file bool
 	// checked has a bit for each block of the data that has been found intact.
 	checked bitmap
 }
@@ -41,6 +43,7 @@ func mapFile(file *os.File) (*mapping, error) {
 	}
 	m := newMapping(bytes)
 	if unmap != nil {
+		m.file = true
 		runtime.AddCleanup(m, unmap, bytes)
 	}
 	return m, nil
