@@ -45,6 +45,8 @@ type Config struct {
 	AccessLogSample int
 	// Tracing sends traces where the environment says so; see [StartTracing].
 	Tracing *Tracing
+	// OnLoading is called before each load; nil for nothing.
+	OnLoading func()
 	// OnLoaded is called after each load that succeeds; nil for nothing. Loading
 	// takes several times the memory that serving does, and left alone the
 	// runtime keeps it for minutes: a program that does nothing else may want to

@@ -32,6 +32,8 @@ type content struct {
 	verifyAfter time.Duration
 	// onLoaded is called once, when there is something to serve.
 	onLoaded func()
+	// beforeLoad is called before each load; nil for nothing.
+	beforeLoad func()
 	// afterLoad is called after each load that succeeds; nil for nothing.
 	afterLoad func()
 	// reported is the text of the failure that was logged last.
@@ -232,6 +234,9 @@ func (c *content) fingerprint(ctx context.Context) string {
 // began with.
 func (c *content) load(ctx context.Context, before string, fresh bool) error {
 	start, read := time.Now(), c.source.Load
+	if c.beforeLoad != nil {
+		c.beforeLoad()
+	}
 	if source, ok := c.source.(verifier); ok && fresh {
 		read = source.LoadFresh
 	}

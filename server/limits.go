@@ -109,6 +109,9 @@ const (
 	readBuffer = 4 << 10
 	// writeBuffer is taken from a pool while there is something to write.
 	writeBuffer = 32 << 10
+	// streamWorkers answer calls one after the other on stacks that have grown
+	// already. Calls beyond that number have a goroutine of their own.
+	streamWorkers = 64
 )
 
 // options are those limits that gRPC keeps by itself.
@@ -120,6 +123,7 @@ func (l Limits) options() []grpc.ServerOption {
 		grpc.ConnectionTimeout(l.HandshakeTimeout),
 		grpc.ReadBufferSize(readBuffer),
 		grpc.WriteBufferSize(writeBuffer),
+		grpc.NumStreamWorkers(streamWorkers),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			MaxConnectionIdle: l.IdleTimeout, Time: l.KeepaliveInterval, Timeout: l.KeepaliveTimeout,
 		}),

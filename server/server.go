@@ -42,7 +42,7 @@ func New(ctx context.Context, config Config) (*Server, error) {
 	s := &Server{config: config, metrics: newMetrics(config.Version, config.Commit), health: newHealthService()}
 	s.content = &content{
 		source: config.Source, interval: config.ReloadInterval, logger: config.Logger, metrics: s.metrics,
-		onLoaded: s.health.serving, afterLoad: config.OnLoaded, suspect: make(chan struct{}, 1), verifyAfter: verifyPause,
+		onLoaded: s.health.serving, beforeLoad: config.OnLoading, afterLoad: config.OnLoaded, suspect: make(chan struct{}, 1), verifyAfter: verifyPause,
 	}
 	s.extension = extension.New(extension.Config{
 		Current: s.content.current.Load, Damaged: s.content.damaged, Content: &s.content.announcer,

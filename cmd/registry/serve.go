@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"time"
@@ -114,12 +115,41 @@ func (o *serveOptions) run(ctx context.Context, argument string, logs io.Writer)
 		return fmt.Errorf("starting: %w", err)
 	}
 	return errors.Join(o.serve(ctx, from, logger, server.Config{
-		Tracing: tracing,
+		Tracing:   tracing,
+		OnLoading: func() { collectOften(true) },
 		OnLoaded: func() {
 			profiles.Started()
-			debug.FreeOSMemory()
+			collectOften(false)
 		},
 	}), stopTracing(ctx, tracing))
+}
+
+// The heap may grow by this much, in percent of what is in use, before garbage
+// is collected. Making an index uses much for a short time; serving one uses
+// next to nothing, and would spend its time collecting it.
+const (
+	loadingGCPercent = 75
+	servingGCPercent = 300
+)
+
+// collectOften sets how often garbage is collected, unless the environment says
+// so, and afterwards gives back what loading took: left alone the runtime keeps
+// it for minutes.
+func collectOften(loading bool) {
+	_, decided := os.LookupEnv("GOGC")
+	percent := servingGCPercent
+	if loading {
+		percent = loadingGCPercent
+	}
+	if !decided {
+		debug.SetGCPercent(percent)
+	}
+	if loading {
+		return
+	}
+	// What pools hold is dropped in the second round.
+	runtime.GC()
+	debug.FreeOSMemory()
 }
 
 // serve completes the configuration and runs the server.
