@@ -27,7 +27,8 @@ type Source interface {
 	// stands for what belongs to none.
 	Packages() []string
 	// Package reads what concerns one package. It is called for several packages
-	// at a time. The error is [bundles.Problems] with what could not be read.
+	// at a time, once for each; what it returns is used up. The error is
+	// [bundles.Problems] with what could not be read.
 	Package(ctx context.Context, name string) (*bundles.Catalog, error)
 	// Size returns about how many bytes a package takes in the catalog.
 	Size(name string) int64
@@ -199,7 +200,7 @@ func newCatalogSource(catalog *bundles.Catalog) *catalogSource {
 		return s.parts[name]
 	}
 	for _, p := range catalog.Packages {
-		part(p.Name).Packages = append(part(p.Name).Packages, p)
+		part(p.Name).Packages = append(part(p.Name).Packages, clonePackage(p))
 	}
 	for i := range catalog.Custom {
 		p := part(catalog.Custom[i].Package)
@@ -210,6 +211,17 @@ func newCatalogSource(catalog *bundles.Catalog) *catalogSource {
 	}
 	slices.Sort(s.names)
 	return s
+}
+
+// clonePackage returns a package that may be used up.
+func clonePackage(p *bundles.Package) *bundles.Package {
+	out := *p
+	out.Bundles = make([]*bundles.Bundle, len(p.Bundles))
+	for i, b := range p.Bundles {
+		clone := *b
+		out.Bundles[i] = &clone
+	}
+	return &out
 }
 
 func (s *catalogSource) Packages() []string { return s.names }

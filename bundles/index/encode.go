@@ -105,7 +105,8 @@ var (
 	errNoBundle = errors.New("there is no such bundle")
 )
 
-// encodePackage encodes a package that is valid; for another one it may fail.
+// encodePackage encodes a package that is valid; for another one it may fail. It
+// uses the package up.
 func encodePackage(p *bundles.Package) (*encodedPackage, error) {
 	e := &encoder{
 		pkg: p, deprecated: deprecations(p), bundles: make(map[string]*encodedBundle, len(p.Bundles)),
@@ -119,6 +120,8 @@ func encodePackage(p *bundles.Package) (*encodedPackage, error) {
 		}
 		e.bundles[b.Name] = one
 		out.bundles = append(out.bundles, one)
+		// What has been encoded need not stay until the whole package is.
+		b.Properties, b.RelatedImages = nil, nil
 	}
 	slices.SortFunc(out.bundles, func(a, b *encodedBundle) int { return cmp.Compare(a.name, b.name) })
 	for _, ch := range p.Channels {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"unsafe"
 
 	"google.golang.org/protobuf/proto"
 
@@ -43,7 +44,7 @@ func (e *encoder) summary(p *encodedPackage) ([]byte, error) {
 		if ch := &p.channels[i]; ch.name == p.defaultChannel {
 			head := ch.entries[ch.head].bundle
 			s.Head, s.Version, s.APIs = head.name, head.version, head.provided
-			s.describe(bytes.Join(head.csv, nil))
+			s.describe(e.withoutIcon(head.csv))
 			break
 		}
 	}
@@ -52,6 +53,18 @@ func (e *encoder) summary(p *encodedPackage) ([]byte, error) {
 		return nil, fmt.Errorf("encoding summary: %w", err)
 	}
 	return out, nil
+}
+
+// withoutIcon returns a ClusterServiceVersion in one piece, without the icon,
+// which is much to look through for nothing.
+func (e *encoder) withoutIcon(csv [][]byte) []byte {
+	parts := slices.Clone(csv)
+	for i, part := range parts {
+		if len(part) > 0 && unsafe.SliceData(part) == unsafe.SliceData(e.icon) {
+			parts[i] = []byte("{}")
+		}
+	}
+	return bytes.Join(parts, nil)
 }
 
 // describe takes over what a ClusterServiceVersion says for people. One that
