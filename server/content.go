@@ -69,6 +69,13 @@ func (c *content) run(ctx context.Context) error {
 	return group.Wait()
 }
 
+// warmer is a source that may know its content without reading it.
+type warmer interface {
+	// Warm returns the index of the content as it is, and the content's
+	// fingerprint; nil when there is more to do.
+	Warm(ctx context.Context) (x *index.Index, fingerprint string)
+}
+
 // verifier is a source that may have answered from a cache.
 type verifier interface {
 	// Verify tells whether an index is that of the content.
@@ -125,6 +132,13 @@ func (c *content) distrust() {
 // first loads the first content and returns its fingerprint. It tries again
 // while the source changes.
 func (c *content) first(ctx context.Context) (string, error) {
+	if source, ok := c.source.(warmer); ok {
+		start := time.Now()
+		if x, seen := source.Warm(ctx); x != nil {
+			c.serve(ctx, x, start)
+			return seen, nil
+		}
+	}
 	for attempt := 1; ; attempt++ {
 		seen := c.fingerprint(ctx)
 		err := c.load(ctx, seen, false)
@@ -252,6 +266,12 @@ func (c *content) load(ctx context.Context, before string, fresh bool) error {
 		}
 		return fmt.Errorf("loading catalog: %w", err)
 	}
+	c.serve(ctx, loaded, start)
+	return nil
+}
+
+// serve answers from now on from what has been loaded since some time.
+func (c *content) serve(ctx context.Context, loaded *index.Index, start time.Time) {
 	c.current.Store(loaded)
 	took, stats := time.Since(start), loaded.Stats()
 	c.metrics.loaded(stats, took, time.Now())
@@ -261,7 +281,6 @@ func (c *content) load(ctx context.Context, before string, fresh bool) error {
 	if c.afterLoad != nil {
 		c.afterLoad()
 	}
-	return nil
 }
 
 // report logs one line for each problem of a content that is not served. What

@@ -217,3 +217,49 @@ func TestContentDistrust(t *testing.T) {
 		})
 	}
 }
+
+// warmSource is a source that knows its content without reading it.
+type warmSource struct {
+	scriptedSource
+
+	known *index.Index
+}
+
+func (s *warmSource) Warm(context.Context) (*index.Index, string) { return s.known, "a" }
+
+func TestContentWarm(t *testing.T) {
+	known, err := index.Build(t.Context(), &bundles.Catalog{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		known  *index.Index
+		loads  int
+	}{
+		"Known":   {"what is known is not read", known, 0},
+		"Unknown": {"what is not known is read", nil, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &warmSource{scriptedSource: scriptedSource{fingerprints: []string{"a"}}, known: tc.known}
+			loaded := make(chan struct{}, 1)
+			c := &content{
+				source: s, interval: time.Millisecond, logger: slog.New(slog.DiscardHandler), metrics: newMetrics("", ""),
+				onLoaded: func() { loaded <- struct{}{} },
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- c.run(ctx) }()
+			<-loaded
+			before, _ := s.seen()
+			wait(t, "more looks", func() bool { now, _ := s.seen(); return now > before+5 })
+			cancel()
+			if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+				t.Errorf("run: %v", err)
+			}
+			if _, loads := s.seen(); loads != tc.loads || tc.known != nil && c.current.Load() != tc.known {
+				t.Errorf("%s: read %d times", tc.reason, loads)
+			}
+		})
+	}
+}

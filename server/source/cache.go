@@ -1,7 +1,6 @@
 package source
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -133,28 +132,6 @@ func (d Dir) fill(ctx context.Context, from index.Source, root fs.FS, files []in
 	}
 	x, err := index.Open(d.Cache.file())
 	return x, wrap("using the new index", err)
-}
-
-// list returns the files below a root, as the file system knows them, in order
-// of their names.
-func list(root fs.FS) ([]index.SourceFile, error) {
-	var files []index.SourceFile
-	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		info, err := fs.Stat(root, name)
-		if err != nil {
-			return fmt.Errorf("looking at file: %w", err)
-		}
-		files = append(files, index.SourceFile{Name: name, Size: info.Size(), ModTime: info.ModTime().UnixNano()})
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("listing files: %w", err)
-	}
-	slices.SortFunc(files, func(a, b index.SourceFile) int { return cmp.Compare(a.Name, b.Name) })
-	return files, nil
 }
 
 // sumFiles returns the files with checksums of their content. The sums tell

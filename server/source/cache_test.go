@@ -123,6 +123,10 @@ func TestCache(t *testing.T) {
 			}
 			before := stat(t, d.Cache.file())
 			tc.change(t, &d)
+			x, fingerprint := d.Warm(t.Context())
+			if now, err := d.Fingerprint(); (x != nil) != tc.reused || x != nil && fingerprint != now || err != nil {
+				t.Errorf("%s: known without reading: %v, fingerprints %q and %q, %v", tc.reason, x != nil, fingerprint, now, err)
+			}
 			if got := imageOf(t, load(t, d)); got != tc.want {
 				t.Errorf("%s: got the image %s, want %s", tc.reason, got, tc.want)
 			}

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -185,34 +186,92 @@ func (d Dir) locate(problems bundles.Problems) {
 // directory. It looks at names and what the file system knows about the files,
 // not into them, so that asking often is cheap.
 func (d Dir) Fingerprint() (string, error) {
-	digest := sha256.New()
 	root, err := d.root()
 	if err != nil {
 		return "", err
 	}
-	err = fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			// What cannot be read is part of the picture: it changes when it
-			// becomes readable.
-			record(digest, name, nil)
-			return nil //nolint:nilerr // it has been recorded
-		}
-		if entry.IsDir() && name != "." {
-			return nil
-		}
-		// Follow symbolic links: mounted volumes are updated by changing them.
-		info, err := fs.Stat(root, name)
-		if err != nil {
-			info = nil
-		}
-		record(digest, name, info)
-		return nil
-	})
+	seen, err := look(root)
 	if err != nil {
 		return "", fmt.Errorf("looking at directory %q: %w", d.Path, err)
 	}
-	return hex.EncodeToString(digest.Sum(nil)), nil
+	return seen.fingerprint, nil
 }
+
+// Warm returns the index that the cache holds of the directory as it is, and
+// the fingerprint of the directory, after one look at it; nil for none.
+func (d Dir) Warm(ctx context.Context) (x *index.Index, fingerprint string) {
+	if d.Cache.Dir == "" || d.check() != nil {
+		return nil, ""
+	}
+	root, err := d.root()
+	if err != nil {
+		return nil, ""
+	}
+	seen, err := look(root)
+	if err != nil || !seen.complete {
+		return nil, ""
+	}
+	if x = d.cached(ctx, root, seen.files); x == nil || d.checkEmpty(x.Stats().Packages) != nil {
+		return nil, ""
+	}
+	return x, seen.fingerprint
+}
+
+// sight is what the file system knows about a directory.
+type sight struct {
+	fingerprint string
+	// files in order of their names.
+	files []index.SourceFile
+	// complete tells that everything could be looked at.
+	complete bool
+}
+
+// look goes through all files below a root.
+func look(root fs.FS) (*sight, error) {
+	digest, seen := sha256.New(), &sight{complete: true}
+	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && name != "." {
+			return nil
+		}
+		var info fs.FileInfo
+		if err == nil {
+			// Follow symbolic links: mounted volumes are updated by changing them.
+			info, err = fs.Stat(root, name)
+		}
+		if err != nil {
+			// What cannot be read is part of the picture: it changes when it
+			// becomes readable.
+			seen.complete = false
+			record(digest, name, nil)
+			return nil
+		}
+		record(digest, name, info)
+		if !entry.IsDir() {
+			seen.files = append(seen.files, index.SourceFile{Name: name, Size: info.Size(), ModTime: info.ModTime().UnixNano()})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing files: %w", err)
+	}
+	slices.SortFunc(seen.files, func(a, b index.SourceFile) int { return cmp.Compare(a.Name, b.Name) })
+	seen.fingerprint = hex.EncodeToString(digest.Sum(nil))
+	return seen, nil
+}
+
+// list returns the files below a root, if all can be looked at.
+func list(root fs.FS) ([]index.SourceFile, error) {
+	seen, err := look(root)
+	if err == nil && !seen.complete {
+		err = errUnlisted
+	}
+	if err != nil {
+		return nil, err
+	}
+	return seen.files, nil
+}
+
+var errUnlisted = errors.New("not all files can be looked at")
 
 // record adds a file to a digest; info is nil for one that cannot be read.
 func record(digest hash.Hash, name string, info fs.FileInfo) {
