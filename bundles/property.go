@@ -273,12 +273,11 @@ func appendValue[T any](to *[]T, raw json.RawMessage, quickly func(*T) bool) err
 // stringFields decodes an object all fields of which are strings without
 // escapes, and tells whether it was one.
 func stringFields(text []byte, names []string, to ...*string) bool {
-	i := jsontext.SkipSpace(text, 0)
-	if i >= len(text) || text[i] != '{' || !utf8.Valid(text) {
+	i := jsontext.ObjectStart(text)
+	if i == jsontext.Broken || !utf8.Valid(text) {
 		return false
 	}
 	seen := 0
-	i = jsontext.SkipSpace(text, i+1)
 	for closed := false; !closed; {
 		keyEnd, value := jsontext.KeyEnd(text, i)
 		if keyEnd == jsontext.Broken || value >= len(text) || text[value] != '"' {
@@ -290,8 +289,8 @@ func stringFields(text []byte, names []string, to ...*string) bool {
 			return false
 		}
 		seen |= 1 << field
-		inner := text[value+1 : end-1]
-		if bytes.IndexByte(inner, '\\') >= 0 {
+		inner, plain := jsontext.PlainString(text[value:end])
+		if !plain {
 			return false
 		}
 		*to[field] = string(inner)

@@ -46,17 +46,38 @@ func shapeOf(t reflect.Type) *shape {
 	case s.kind == reflect.Slice:
 		s.elem = shapeOf(t.Elem())
 	case s.kind == reflect.Struct:
-		for i := range t.NumField() {
-			name, options, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-			zero, _ := json.Marshal(reflect.Zero(t.Field(i).Type).Interface()) // there is nothing in it to fail
+		for field := range t.Fields() {
+			name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+			of := shapeOf(field.Type)
 			s.fields = append(s.fields, shapeField{
-				shape: shapeOf(t.Field(i).Type), name: name, key: `"` + name + `":`,
-				optional: options != "", zero: string(zero),
+				shape: of, name: name, key: `"` + name + `":`,
+				optional: options != "", zero: of.zeroJSON(),
 			})
 			s.names = append(s.names, name)
 		}
 	}
 	return s
+}
+
+// zeroJSON returns what encoding/json makes of a zero value of the shape.
+func (s *shape) zeroJSON() string {
+	switch {
+	case s.raw, s.kind == reflect.Slice, s.kind == reflect.Map:
+		return "null"
+	case s.kind == reflect.String:
+		return `""`
+	case s.kind == reflect.Bool:
+		return "false"
+	case s.kind != reflect.Struct:
+		return "0"
+	}
+	var members []string
+	for _, field := range s.fields {
+		if !field.optional {
+			members = append(members, field.key+field.zero)
+		}
+	}
+	return "{" + strings.Join(members, ",") + "}"
 }
 
 // transcoder turns the JSON that a value can be decoded from into the JSON that

@@ -77,29 +77,16 @@ func (n *normalizer) object(i int) int {
 	}
 	first := len(n.members)
 	for inOrder := true; ; {
-		m := member{begin: len(n.out)}
-		if i = n.key(i); i == jsontext.Broken {
+		m, end := n.member(i)
+		var closed bool
+		if i, closed = jsontext.Next(n.text, end, '}'); i == jsontext.Broken {
 			return jsontext.Broken
 		}
-		m.key = len(n.out) - 1
 		inOrder = inOrder && (len(n.members) == first || n.before(n.members[len(n.members)-1], m))
-		if i = n.value(i); i == jsontext.Broken {
-			return jsontext.Broken
-		}
-		m.end = len(n.out)
 		n.members = append(n.members, m)
-		i = jsontext.SkipSpace(n.text, i)
-		if i >= len(n.text) {
-			return jsontext.Broken
-		}
-		switch n.text[i] {
-		case ',':
+		if !closed {
 			n.out = append(n.out, ',')
-			i = jsontext.SkipSpace(n.text, i+1)
 			continue
-		case '}':
-		default:
-			return jsontext.Broken
 		}
 		if !inOrder && !n.sort(n.members[first:]) {
 			return jsontext.Broken
@@ -109,6 +96,19 @@ func (n *normalizer) object(i int) int {
 		n.depth--
 		return i + 1
 	}
+}
+
+// member appends a member of an object and returns where it ends in the text.
+func (n *normalizer) member(i int) (m member, end int) {
+	m.begin = len(n.out)
+	value := n.key(i)
+	if value == jsontext.Broken {
+		return m, jsontext.Broken
+	}
+	m.key = len(n.out) - 1
+	end = n.value(value)
+	m.end = len(n.out)
+	return m, end
 }
 
 // key appends a key with its colon and returns where its value begins.

@@ -171,12 +171,33 @@ func (s *skimmer) fill() error {
 // itself for repetitions.
 const maxPlainKeys = 32
 
+// plainKeys are the fields of an object as far as it has been read.
+type plainKeys struct {
+	keys  [maxPlainKeys][]byte
+	count int
+}
+
+// add takes one more key, and tells whether it is sure that it is not repeated
+// in whatever case.
+func (p *plainKeys) add(key []byte) bool {
+	if p.count == maxPlainKeys || !jsontext.PlainASCII(key) {
+		return false
+	}
+	for _, other := range p.keys[:p.count] {
+		if len(other) == len(key) && bytes.EqualFold(other, key) {
+			return false
+		}
+	}
+	p.keys[p.count] = key
+	p.count++
+	return true
+}
+
 // header reads the object at i as far as its header is concerned.
 func (s *skimmer) header(i int) (record, int) {
 	var (
 		out  record
-		keys [maxPlainKeys][]byte
-		n    int
+		keys plainKeys
 		scan = jsontext.Scanner{Text: s.buffer, Depth: 1, Deepest: 1}
 		text = s.buffer
 	)
@@ -193,11 +214,8 @@ func (s *skimmer) header(i int) (record, int) {
 		if i = scan.Value(value); i == jsontext.Broken {
 			return out, jsontext.Broken
 		}
-		if n == maxPlainKeys || !jsontext.PlainASCII(key) || repeated(keys[:n], key) || !s.note(&out.header, key, text[value:i]) {
+		if !keys.add(key) || !s.note(&out.header, key, text[value:i]) {
 			out.form = formJSON
-		} else {
-			keys[n] = key
-			n++
 		}
 		var closed bool
 		if i, closed = jsontext.Next(text, i, '}'); i == jsontext.Broken {
@@ -213,16 +231,6 @@ func (s *skimmer) header(i int) (record, int) {
 	}
 }
 
-// repeated tells whether a key is among others in whatever case.
-func repeated(keys [][]byte, key []byte) bool {
-	for _, other := range keys {
-		if len(other) == len(key) && bytes.EqualFold(other, key) {
-			return true
-		}
-	}
-	return false
-}
-
 // note keeps the value of a field if it belongs to the header, and tells
 // whether that is sure.
 func (s *skimmer) note(head *header, key, value []byte) bool {
@@ -235,10 +243,11 @@ func (s *skimmer) note(head *header, key, value []byte) bool {
 	default:
 		to = [...]*string{&head.schema, &head.pkg, &head.name}[field]
 	}
-	if value[0] != '"' || bytes.IndexByte(value, '\\') >= 0 {
+	text, plain := jsontext.PlainString(value)
+	if !plain {
 		return false
 	}
-	*to = s.intern(value[1 : len(value)-1])
+	*to = s.intern(text)
 	return true
 }
 

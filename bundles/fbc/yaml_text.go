@@ -3,6 +3,7 @@ package fbc
 import (
 	"bytes"
 	"strings"
+	"unicode/utf8"
 )
 
 // yamlText turns YAML documents as encoders write them into JSON, at a fraction
@@ -32,7 +33,7 @@ func convertYAML(text []byte) ([]byte, bool) {
 		return nil, false
 	}
 	y := yamlText{text: text, out: make([]byte, 0, len(text)+len(text)/8)}
-	if line := y.line(); string(line) == string(yamlSeparator) {
+	if line := y.line(); bytes.Equal(line, yamlSeparator) {
 		y.skip()
 	}
 	indent, ok := y.next()
@@ -52,24 +53,32 @@ func plainCharacters(text []byte) bool {
 		switch {
 		case c < ' ' && c != '\n', c == 0x7f:
 			return false
-		case c == 0xc2 && i+1 < len(text) && text[i+1] < 0xa0,
-			// Among these are separators, the byte order mark and what is no
-			// character.
-			c == 0xe2 && i+1 < len(text) && text[i+1] == 0x80 && i+2 < len(text) && text[i+2]&^1 == 0xa8,
-			c == 0xef && i+1 < len(text) && text[i+1] >= 0xbb:
+		case c >= utf8.RuneSelf && isPeculiar(text[i:]):
 			return false
 		}
 	}
 	return true
 }
 
+// isPeculiar tells whether a text begins with one of the separators, the byte
+// order mark or what is no character, or with one that is not told from these.
+func isPeculiar(text []byte) bool {
+	switch text[0] {
+	case 0xc2:
+		return len(text) > 1 && text[1] < 0xa0
+	case 0xe2:
+		return len(text) > 2 && text[1] == 0x80 && text[2]&^1 == 0xa8
+	case 0xef:
+		return len(text) > 1 && text[1] >= 0xbb
+	default:
+		return false
+	}
+}
+
 // line returns the current line without its end.
 func (y *yamlText) line() []byte {
-	rest := y.text[y.at:]
-	if end := bytes.IndexByte(rest, '\n'); end >= 0 {
-		return rest[:end]
-	}
-	return rest
+	line, _, _ := bytes.Cut(y.text[y.at:], []byte("\n"))
+	return line
 }
 
 // skip goes on to the next line.
@@ -230,7 +239,7 @@ func (y *yamlText) scalar(text []byte, indent int) bool {
 		return false
 	}
 	y.skip()
-	ok := false
+	var ok bool
 	switch text[0] {
 	case '|':
 		return y.literal(text, indent)
@@ -388,7 +397,7 @@ func (y *yamlText) doubleQuoted(text []byte) bool {
 			return i == len(text)-1
 		case '\\':
 			i++
-			if i == len(text) || bytes.IndexByte([]byte(`"\nt`), text[i]) < 0 {
+			if i == len(text) || strings.IndexByte(`"\nt`, text[i]) < 0 {
 				return false
 			}
 			y.out = append(y.out, '\\', text[i])
@@ -421,53 +430,68 @@ func (y *yamlText) escape(text []byte) {
 
 // literal converts the block of lines that follows a | in a collection of that
 // indentation.
-func (y *yamlText) literal(header []byte, indent int) bool {
-	style, width := header[1:], 0
-	if len(style) > 0 && '1' <= style[0] && style[0] <= '9' {
-		style, width = style[1:], indent+int(style[0]-'0')
-	}
-	if len(style) > 1 || (len(style) == 1 && style[0] != '-' && style[0] != '+') {
+func (y *yamlText) literal(text []byte, indent int) bool {
+	chomping, width, ok := literalHeader(text[1:], indent)
+	if !ok {
 		return false
 	}
 	y.out = append(y.out, '"')
+	ends, ok := y.literalLines(indent, width)
+	if !ok {
+		return false
+	}
+	switch chomping {
+	case "-":
+		ends = 0
+	case "":
+		ends = min(ends, 1)
+	}
+	y.newlines(ends)
+	y.out = append(y.out, '"')
+	return true
+}
+
+// literalHeader reads what stands behind the | of a block: what happens to the
+// line ends at its end, and the indentation of its lines, which is zero when
+// the first of them shows it.
+func literalHeader(text []byte, indent int) (chomping string, width int, ok bool) {
+	if len(text) > 0 && '1' <= text[0] && text[0] <= '9' {
+		text, width = text[1:], indent+int(text[0]-'0')
+	}
+	chomping = string(text)
+	return chomping, width, chomping == "" || chomping == "-" || chomping == "+"
+}
+
+// literalLines converts the lines of a block and returns how many line ends
+// there are at its end. It does without blocks that have no text.
+func (y *yamlText) literalLines(indent, width int) (ends int, ok bool) {
 	// Line ends wait until it is known that they do not end the block.
-	ended, empty := 0, true
 	for ; y.at < len(y.text); y.skip() {
 		line := y.line()
 		if len(line) == 0 {
-			ended++
+			ends++
 			continue
 		}
 		found := indentation(line)
 		if found == len(line) {
-			return false
+			return 0, false
 		}
 		if width == 0 {
-			if found <= indent {
-				return false
-			}
-			width = found
-		} else if found < width {
-			if found > indent {
-				return false
-			}
-			break
+			width = max(found, indent+1)
 		}
-		for range ended {
-			y.out = append(y.out, `\n`...)
+		if found < width {
+			return ends, ok && found <= indent
 		}
-		ended, empty = 1, false
+		y.newlines(ends)
+		ends, ok = 1, true
 		y.escape(line[width:])
 	}
-	switch string(style) {
-	case "-":
-		ended = 0
-	case "":
-		ended = min(ended, 1)
-	}
-	for range ended {
+	return ends, ok
+}
+
+// newlines appends line ends to the text of a string.
+func (y *yamlText) newlines(count int) {
+	for range count {
 		y.out = append(y.out, `\n`...)
 	}
-	y.out = append(y.out, '"')
-	return !empty
 }

@@ -283,44 +283,51 @@ func NumberEnd(text []byte, i int) int {
 	if i < len(text) && text[i] == '-' {
 		i++
 	}
-	digits := i
-	i = skipDigits(text, i)
-	if i == digits || (text[digits] == '0' && i > digits+1) {
+	whole := digitsEnd(text, i)
+	if whole == Broken || (text[i] == '0' && whole > i+1) {
 		return Broken
 	}
-	simple := i-digits <= SafeDigits
-	if i < len(text) && text[i] == '.' {
-		fraction := i + 1
-		if i = skipDigits(text, fraction); i == fraction {
-			return Broken
-		}
-		simple = false
+	end := exponentEnd(text, fractionEnd(text, whole))
+	if end == Broken || (end == whole && whole-i <= SafeDigits) {
+		return end
 	}
-	if i < len(text) && (text[i] == 'e' || text[i] == 'E') {
-		i++
-		if i < len(text) && (text[i] == '+' || text[i] == '-') {
-			i++
-		}
-		exponent := i
-		if i = skipDigits(text, exponent); i == exponent {
-			return Broken
-		}
-		simple = false
-	}
-	if simple {
-		return i
-	}
-	if _, err := strconv.ParseFloat(string(text[begin:i]), 64); err != nil {
+	if _, err := strconv.ParseFloat(string(text[begin:end]), 64); err != nil {
 		return Broken
 	}
-	return i
+	return end
 }
 
-func skipDigits(text []byte, i int) int {
-	for i < len(text) && '0' <= text[i] && text[i] <= '9' {
+// fractionEnd returns the end of the fraction that may follow a number's whole
+// part.
+func fractionEnd(text []byte, i int) int {
+	if i >= len(text) || text[i] != '.' {
+		return i
+	}
+	return digitsEnd(text, i+1)
+}
+
+// exponentEnd returns the end of the exponent that may follow a fraction.
+func exponentEnd(text []byte, i int) int {
+	if i == Broken || i >= len(text) || text[i]|0x20 != 'e' {
+		return i
+	}
+	i++
+	if i < len(text) && (text[i] == '+' || text[i] == '-') {
 		i++
 	}
-	return i
+	return digitsEnd(text, i)
+}
+
+// digitsEnd returns the end of the digits at i, of which there is at least one.
+func digitsEnd(text []byte, i int) int {
+	end := i
+	for end < len(text) && '0' <= text[end] && text[end] <= '9' {
+		end++
+	}
+	if end == i {
+		return Broken
+	}
+	return end
 }
 
 // Unsure and Unknown are what Find returns for keys that are not known.
@@ -363,12 +370,11 @@ func PlainASCII(text []byte) bool {
 // where there is no such field. It is not sure where text is no object or
 // encoding/json has to be asked how it would decode the field.
 func TextField(text []byte, name string) (value string, sure bool) {
-	i := SkipSpace(text, 0)
-	if i >= len(text) || text[i] != '{' {
+	i := ObjectStart(text)
+	if i == Broken {
 		return "", false
 	}
 	names, found := []string{name}, false
-	i = SkipSpace(text, i+1)
 	for closed := i < len(text) && text[i] == '}'; !closed; {
 		keyEnd, begin := KeyEnd(text, i)
 		if keyEnd == Broken {
@@ -384,16 +390,35 @@ func TextField(text []byte, name string) (value string, sure bool) {
 			return "", false
 		case Unknown:
 		default:
-			if found || text[begin] != '"' || bytes.IndexByte(text[begin:end], '\\') >= 0 {
+			inner, plain := PlainString(text[begin:end])
+			if found || !plain {
 				return "", false
 			}
-			value, found = string(text[begin+1:end-1]), true
+			value, found = string(inner), true
 		}
 		if i, closed = Next(text, end, '}'); i == Broken {
 			return "", false
 		}
 	}
 	return value, SkipSpace(text, i+1) == len(text)
+}
+
+// ObjectStart returns where the first key of an object stands, or the bracket of
+// an empty one.
+func ObjectStart(text []byte) int {
+	i := SkipSpace(text, 0)
+	if i >= len(text) || text[i] != '{' {
+		return Broken
+	}
+	return SkipSpace(text, i+1)
+}
+
+// PlainString returns the text of a value that is a string without escapes.
+func PlainString(value []byte) (text []byte, ok bool) {
+	if len(value) < len(`""`) || value[0] != '"' || bytes.IndexByte(value, '\\') >= 0 {
+		return nil, false
+	}
+	return value[1 : len(value)-1], true
 }
 
 // Next returns the place behind the comma that follows a value which ends at i,
