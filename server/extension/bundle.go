@@ -78,6 +78,7 @@ func (b *listedBundle) note(number protowire.Number, value []byte) {
 		b.provided = append(b.provided, value)
 	case fieldDeprecation:
 		b.deprecated = true
+	default: // no filter looks at it
 	}
 }
 
