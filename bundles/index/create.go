@@ -138,7 +138,7 @@ func CreateTemp(ctx context.Context, dir string, from Source, o Options) (*Index
 
 // writeFile writes an index and maps what it has written.
 func writeFile(ctx context.Context, file *os.File, from Source, o Options) (*Index, error) {
-	if err := write(ctx, file, from, o); err != nil {
+	if err := write(ctx, file, spillTo(filepath.Dir(file.Name())), from, o); err != nil {
 		return nil, err
 	}
 	return openFile(file)
@@ -155,7 +155,7 @@ func Build(ctx context.Context, catalog *bundles.Catalog) (*Index, error) {
 // CreateInMemory makes an index where there is no place for a file.
 func CreateInMemory(ctx context.Context, from Source, o Options) (*Index, error) {
 	var file memoryFile
-	if err := write(ctx, &file, from, o); err != nil {
+	if err := write(ctx, &file, nil, from, o); err != nil {
 		return nil, err
 	}
 	return newIndex(newMapping(slices.Clip(file.bytes)))
@@ -235,12 +235,14 @@ func (s *catalogSource) Size(string) int64 { return 0 }
 func (s *catalogSource) Problems() bundles.Problems { return nil }
 
 // write reads, encodes and writes a catalog. Packages are read and encoded in
-// parallel and written in their order.
-func write(ctx context.Context, out io.WriteSeeker, from Source, o Options) error {
-	w, err := newWriter(out)
+// parallel and written in their order. What does not fit into memory goes to
+// files that spill makes.
+func write(ctx context.Context, out io.WriteSeeker, spill func() (*os.File, error), from Source, o Options) (err error) {
+	w, err := newWriter(out, spill)
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, w.close()) }()
 	if err := encodePackages(ctx, w, from, o); err != nil {
 		return err
 	}

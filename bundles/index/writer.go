@@ -4,12 +4,13 @@ import (
 	"bufio"
 	"cmp"
 	"crypto/sha256"
-	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"maps"
 	"math"
+	"os"
 	"slices"
 
 	"github.com/chandlery/chandlery/bundles"
@@ -21,7 +22,7 @@ import (
 type writer struct {
 	data    *blockWriter
 	strings stringTable
-	tables  [sectionCount][]byte
+	tables  [sectionCount]rowBuffer
 	stats   Stats
 	digests []byte
 	// apis and replaced collect postings, by what they are searched for.
@@ -29,8 +30,9 @@ type writer struct {
 	replaced map[string][]uint32
 	// custom has the places of the objects of each schema and package.
 	custom map[customKey][]place
-	// listed is the order of ListBundles: rows of entries.
-	listed []listedEntry
+	// channels are what the order of ListBundles depends on: entries are written
+	// by package, channel and bundle.
+	channels []listedChannel
 }
 
 // customKey is what custom objects are asked for by.
@@ -45,17 +47,22 @@ type providers struct {
 	standard uint32
 }
 
-// listedEntry is what the order of ListBundles depends on.
-type listedEntry struct {
-	channel, pkg, bundle string
-	row                  uint32
+// listedChannel is a channel with its entries.
+type listedChannel struct {
+	name    string
+	entries rowRange
 }
 
-func newWriter(out io.WriteSeeker) (*writer, error) {
+// newWriter returns a writer that keeps what does not fit into memory in files
+// that spill makes; nil keeps everything in memory.
+func newWriter(out io.WriteSeeker, spill func() (*os.File, error)) (*writer, error) {
 	w := &writer{
 		data: &blockWriter{out: bufio.NewWriterSize(out, 256<<10), offset: headerSize}, strings: newStringTable(),
 		apis: make(map[bundles.GVK]*providers), replaced: make(map[string][]uint32),
 		custom: make(map[customKey][]place),
+	}
+	for id := range w.tables {
+		w.tables[id] = rowBuffer{width: widths[id], spill: spill}
 	}
 	// The header follows when everything else is known; until then the file is
 	// not an index.
@@ -67,13 +74,13 @@ func newWriter(out io.WriteSeeker) (*writer, error) {
 
 // rows returns how many rows a table has so far.
 func (w *writer) rows(id sectionID) uint32 {
-	return uint32(len(w.tables[id]) / widths[id]) //nolint:gosec // finish checks that rows can be counted
+	return uint32(w.tables[id].count()) //nolint:gosec // finish checks that rows can be counted
 }
 
 // row appends a row made of numbers of four bytes.
 func (w *writer) row(id sectionID, fields ...uint32) {
 	for _, f := range fields {
-		w.tables[id] = binary.LittleEndian.AppendUint32(w.tables[id], f)
+		w.tables[id].u32(f)
 	}
 }
 
@@ -224,11 +231,11 @@ func (w *writer) channel(p *encodedPackage, ch *encodedChannel, bundleRows map[*
 		w.row(sectionEntries, w.rows(sectionChannels), bundleRows[e.bundle])
 		w.row(sectionEntries, messages[i].fields()...)
 		w.row(sectionEntries, uint32(e.unary), edges.first, edges.count, inner.first, inner.count) //nolint:gosec // part of a message
-		w.listed = append(w.listed, listedEntry{channel: ch.name, pkg: p.name, bundle: e.bundle.name, row: row})
 		w.addReplaced(e, row)
 		w.addProvider(e.bundle.provided, row, i == ch.head, ch.name == p.defaultChannel)
 		w.stats.Entries++
 	}
+	w.channels = append(w.channels, listedChannel{name: ch.name, entries: rowRange{first: first, count: uint32(len(ch.entries))}}) //nolint:gosec // see rows
 	w.row(sectionChannels, w.strings.fields(ch.name)...)
 	w.row(sectionChannels, w.rows(sectionPackages), first+uint32(ch.head), first, uint32(len(ch.entries))) //nolint:gosec // see rows
 	return nil
@@ -297,7 +304,7 @@ func (w *writer) addSources(files []SourceFile) {
 	for i := range files {
 		w.row(sectionSources, w.strings.fields(files[i].Name)...)
 		for _, n := range []uint64{uint64(files[i].Size), uint64(files[i].ModTime), files[i].Sum} { //nolint:gosec // bits are kept as they are
-			w.tables[sectionSources] = binary.LittleEndian.AppendUint64(w.tables[sectionSources], n)
+			w.tables[sectionSources].u64(n)
 		}
 	}
 }
@@ -311,20 +318,22 @@ func (w *writer) finish(out io.WriteSeeker, source [32]byte) error {
 		dataEnd: w.data.offset, contentDigest: sha256.Sum256(w.digests), sourceDigest: source, stats: w.stats,
 	}
 	h.stats.Bytes = int64(w.data.offset - headerSize) //nolint:gosec // bytes that were written
-	w.tables[sectionStrings] = w.strings.text
+	w.tables[sectionStrings].pending = w.strings.text
 	for _, sum := range sums {
 		w.row(sectionBlocks, sum)
 	}
 	offset := w.data.offset
-	for id, rows := range w.tables {
-		if len(rows)/widths[id] > math.MaxUint32-1 {
+	for id := range w.tables {
+		rows := &w.tables[id]
+		if rows.count() > math.MaxUint32-1 {
 			return errTooManyRows
 		}
-		h.sections[id] = span{offset: offset, length: uint64(len(rows)), sum: crc32.Checksum(rows, castagnoli)}
-		offset += uint64(len(rows))
-		if _, err := w.data.out.Write(rows); err != nil {
-			return fmt.Errorf("writing index: %w", err)
+		sum := crc32.New(castagnoli)
+		if err := rows.writeTo(io.MultiWriter(w.data.out, sum)); err != nil {
+			return err
 		}
+		h.sections[id] = span{offset: offset, length: uint64(rows.size()), sum: sum.Sum32()} //nolint:gosec // a size is never negative
+		offset += h.sections[id].length
 	}
 	h.size = offset
 	if err := w.data.out.Flush(); err != nil {
@@ -339,14 +348,23 @@ func (w *writer) finish(out io.WriteSeeker, source [32]byte) error {
 	return nil
 }
 
+// close gives temporary files back.
+func (w *writer) close() error {
+	var errs []error
+	for id := range w.tables {
+		errs = append(errs, w.tables[id].close())
+	}
+	return errors.Join(errs...)
+}
+
 // searchTables fills the tables that are searched by something else than names
 // of packages, channels and bundles.
 func (w *writer) searchTables() {
-	slices.SortFunc(w.listed, func(a, b listedEntry) int {
-		return cmp.Or(cmp.Compare(a.channel, b.channel), cmp.Compare(a.pkg, b.pkg), cmp.Compare(a.bundle, b.bundle))
-	})
-	for i := range w.listed {
-		w.row(sectionListed, w.listed[i].row)
+	slices.SortStableFunc(w.channels, func(a, b listedChannel) int { return cmp.Compare(a.name, b.name) })
+	for _, ch := range w.channels {
+		for i := range ch.entries.count {
+			w.row(sectionListed, ch.entries.first+i)
+		}
 	}
 	for _, gvk := range slices.SortedFunc(maps.Keys(w.apis), compareAPIs) {
 		p := w.apis[gvk]

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"runtime"
@@ -125,24 +126,28 @@ func (o *serveOptions) run(ctx context.Context, argument string, logs io.Writer)
 }
 
 // The heap may grow by this much, in percent of what is in use, before garbage
-// is collected. Making an index uses much for a short time; serving one uses
-// next to nothing, and would spend its time collecting it.
+// is collected. Serving uses next to nothing, and would spend its time collecting
+// that. Making an index uses more, for a short time: it is kept, as far as it
+// can be, within what a small container allows.
 const (
-	loadingGCPercent = 75
-	servingGCPercent = 300
+	loadingGCPercent   = 100
+	loadingMemoryLimit = 40 << 20
+	servingGCPercent   = 300
 )
 
 // collectOften sets how often garbage is collected, unless the environment says
 // so, and afterwards gives back what loading took: left alone the runtime keeps
 // it for minutes.
 func collectOften(loading bool) {
-	_, decided := os.LookupEnv("GOGC")
-	percent := servingGCPercent
+	percent, limit := servingGCPercent, int64(math.MaxInt64)
 	if loading {
-		percent = loadingGCPercent
+		percent, limit = loadingGCPercent, loadingMemoryLimit
 	}
-	if !decided {
+	if _, decided := os.LookupEnv("GOGC"); !decided {
 		debug.SetGCPercent(percent)
+	}
+	if _, decided := os.LookupEnv("GOMEMLIMIT"); !decided {
+		debug.SetMemoryLimit(limit)
 	}
 	if loading {
 		return
