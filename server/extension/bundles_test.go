@@ -93,7 +93,7 @@ func TestListBundles(t *testing.T) {
 		},
 		"ProvidesOtherVersion": {
 			"another version is another API",
-			&registryv1.ListBundlesRequest{Provides: &registryv1.GroupVersionKind{Group: lamp.Group, Version: "v2", Kind: "Lamp"}}, nil,
+			&registryv1.ListBundlesRequest{Provides: &registryv1.GroupVersionKind{Group: lamp.GetGroup(), Version: "v2", Kind: "Lamp"}}, nil,
 		},
 		"Range": {
 			"versions compare by their rules, not as texts",
@@ -184,7 +184,7 @@ func TestListBundlesPages(t *testing.T) {
 					t.Fatal(err)
 				}
 				got = append(got, listed(page.GetBundles())...)
-				if r.PageToken = page.GetNextPageToken(); r.PageToken == "" {
+				if r.PageToken = page.GetNextPageToken(); r.GetPageToken() == "" {
 					if most := (len(want) + size - 1) / size; pages != most {
 						t.Errorf("%d bundles came on %d pages of %d, want %d", len(want), pages, size, most)
 					}
@@ -241,7 +241,7 @@ func TestListBundlesEndsPagesEarly(t *testing.T) {
 					t.Fatal(err)
 				}
 				got = append(got, len(page.GetBundles()))
-				if r.PageToken = page.GetNextPageToken(); r.PageToken == "" {
+				if r.PageToken = page.GetNextPageToken(); r.GetPageToken() == "" {
 					break
 				}
 			}

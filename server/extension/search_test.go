@@ -122,7 +122,7 @@ func TestSearchPackagesPages(t *testing.T) {
 		for _, m := range page.GetMatches() {
 			got = append(got, fmt.Sprintf("%s of %d", m.GetPackage().GetName(), page.GetTotalSize()))
 		}
-		if request.PageToken = page.GetNextPageToken(); request.PageToken == "" {
+		if request.PageToken = page.GetNextPageToken(); request.GetPageToken() == "" {
 			break
 		}
 	}

@@ -2,6 +2,7 @@ package extension
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -54,7 +55,7 @@ func TestBadRequests(t *testing.T) {
 	f := startServing(t, sample)
 	long, many := strings.Repeat("x", maxName+1), make([]string, maxListed+1)
 	for i := range many {
-		many[i] = fmt.Sprint(i)
+		many[i] = strconv.Itoa(i)
 	}
 	for name, tc := range map[string]struct {
 		request proto.Message
@@ -211,7 +212,7 @@ func TestListDeprecations(t *testing.T) {
 			if tc.size > 0 && len(page.GetDeprecations()) > int(tc.size) {
 				t.Errorf("%s: a page has %d", name, len(page.GetDeprecations()))
 			}
-			if r.PageToken = page.GetNextPageToken(); r.PageToken == "" {
+			if r.PageToken = page.GetNextPageToken(); r.GetPageToken() == "" {
 				break
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 )
 
 // watch returns the stream of a watch.
-func (f *fixture) watch(t *testing.T, ctx context.Context) grpc.ServerStreamingClient[registryv1.WatchResponse] { //nolint:revive // the test comes first
+func (f *fixture) watch(t *testing.T, ctx context.Context) grpc.ServerStreamingClient[registryv1.WatchResponse] {
 	t.Helper()
 	stream, err := f.Watch(ctx, &registryv1.WatchRequest{})
 	if err != nil {
@@ -86,7 +87,7 @@ func TestFailuresAreBounded(t *testing.T) {
 	t.Parallel()
 	problems := make(bundles.Problems, maxListed+1)
 	for i := range problems {
-		problems[i].Message = fmt.Sprint(i)
+		problems[i].Message = strconv.Itoa(i)
 	}
 	got := State{Failure: problems}.failure()
 	if len(got.GetProblems()) != maxListed || got.GetTotalProblems() != maxListed+1 {

@@ -11,8 +11,6 @@ import (
 	"github.com/chandlery/chandlery/proto/api"
 )
 
-func message(m index.Message) *index.Message { return &m }
-
 func TestCodec(t *testing.T) {
 	want := &api.Package{Name: "p", DefaultChannelName: "stable"}
 	encoded, err := proto.Marshal(want)
@@ -23,7 +21,7 @@ func TestCodec(t *testing.T) {
 		reason string
 		value  any
 	}{
-		"Message": {reason: "encoded messages pass in parts", value: message(index.NewMessage(encoded[:2], nil, encoded[2:]))},
+		"Message": {reason: "encoded messages pass in parts", value: new(index.NewMessage(encoded[:2], nil, encoded[2:]))},
 		"Proto":   {reason: "other services send protobuf messages", value: want},
 	}
 	for name, tc := range cases {
@@ -75,7 +73,7 @@ func TestMarshalKeepsMessagesWhole(t *testing.T) {
 		for _, second := range sizes {
 			for _, third := range sizes {
 				parts := [][]byte{bytes.Repeat([]byte("a"), first), bytes.Repeat([]byte("b"), second), bytes.Repeat([]byte("c"), third)}
-				data, err := Codec().Marshal(message(index.NewMessage(parts...)))
+				data, err := Codec().Marshal(new(index.NewMessage(parts...)))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -92,7 +90,7 @@ func TestMarshalKeepsMessagesWhole(t *testing.T) {
 // gRPC still has to send it.
 func TestMarshalUsesBuffersAgain(t *testing.T) {
 	marshal := func(text string) mem.BufferSlice {
-		data, err := Codec().Marshal(message(index.NewMessage([]byte(text))))
+		data, err := Codec().Marshal(new(index.NewMessage([]byte(text))))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,8 +119,8 @@ func TestMarshalAllocations(t *testing.T) {
 		message *index.Message
 		want    float64
 	}{
-		"Copied":   {message(index.NewMessage(large[:100], large[:900])), allocationsCopied},
-		"Borrowed": {message(index.NewMessage(large[:100], large[:900], large)), allocationsBorrowed},
+		"Copied":   {new(index.NewMessage(large[:100], large[:900])), allocationsCopied},
+		"Borrowed": {new(index.NewMessage(large[:100], large[:900], large)), allocationsBorrowed},
 	} {
 		got := testing.AllocsPerRun(200, func() {
 			data, err := Codec().Marshal(tc.message)

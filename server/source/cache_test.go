@@ -19,10 +19,10 @@ const cached = `{"schema":"olm.package","name":"p","defaultChannel":"c"}
 `
 
 // catalogDir writes a catalog whose files have a fixed time of change.
-func catalogDir(t *testing.T, content string) Dir {
+func catalogDir(t *testing.T) Dir {
 	t.Helper()
 	dir := t.TempDir()
-	writeAt(t, filepath.Join(dir, "p.json"), content, time.Unix(1000, 0))
+	writeAt(t, filepath.Join(dir, "p.json"), cached, time.Unix(1000, 0))
 	return Dir{Path: dir, Cache: Cache{Dir: filepath.Join(t.TempDir(), "cache")}}
 }
 
@@ -67,29 +67,40 @@ func TestCache(t *testing.T) {
 		"Unchanged": {reason: "the cache saves the work", change: func(*testing.T, *Dir) {}, want: "one", reused: true},
 		"Touched": {
 			reason: "the content counts, not when it was written",
-			change: func(t *testing.T, d *Dir) { writeAt(t, filepath.Join(d.Path, "p.json"), cached, time.Unix(2000, 0)) },
+			change: func(t *testing.T, d *Dir) {
+				t.Helper()
+				writeAt(t, filepath.Join(d.Path, "p.json"), cached, time.Unix(2000, 0))
+			},
 			want:   "one", reused: true,
 		},
 		"Changed": {
 			reason: "a content of the same size is another content",
-			change: func(t *testing.T, d *Dir) { writeAt(t, filepath.Join(d.Path, "p.json"), other, time.Unix(2000, 0)) },
+			change: func(t *testing.T, d *Dir) {
+				t.Helper()
+				writeAt(t, filepath.Join(d.Path, "p.json"), other, time.Unix(2000, 0))
+			},
 			want:   "two",
 		},
 		"Longer": {
 			reason: "so is one of another size",
 			change: func(t *testing.T, d *Dir) {
+				t.Helper()
 				writeAt(t, filepath.Join(d.Path, "p.json"), other+"\n", time.Unix(1000, 0))
 			},
 			want: "two",
 		},
 		"More": {
 			reason: "so is one of more files",
-			change: func(t *testing.T, d *Dir) { writeAt(t, filepath.Join(d.Path, "q.json"), "", time.Unix(1000, 0)) },
+			change: func(t *testing.T, d *Dir) {
+				t.Helper()
+				writeAt(t, filepath.Join(d.Path, "q.json"), "", time.Unix(1000, 0))
+			},
 			want:   "one",
 		},
 		"Disguised": {
 			reason: "who has reason to suspect the times can say so",
 			change: func(t *testing.T, d *Dir) {
+				t.Helper()
 				d.Cache.Suspicious = true
 				writeAt(t, filepath.Join(d.Path, "p.json"), other, time.Unix(1000, 0))
 			},
@@ -103,6 +114,7 @@ func TestCache(t *testing.T) {
 		"Damaged": {
 			reason: "a damaged index is as good as none",
 			change: func(t *testing.T, d *Dir) {
+				t.Helper()
 				if err := os.Truncate(d.Cache.file(), 1000); err != nil {
 					t.Fatal(err)
 				}
@@ -111,13 +123,16 @@ func TestCache(t *testing.T) {
 		},
 		"Foreign": {
 			reason: "so is another tool's file",
-			change: func(t *testing.T, d *Dir) { writeAt(t, d.Cache.file(), "PK\x03\x04", time.Unix(1000, 0)) },
+			change: func(t *testing.T, d *Dir) {
+				t.Helper()
+				writeAt(t, d.Cache.file(), "PK\x03\x04", time.Unix(1000, 0))
+			},
 			want:   "one",
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			d := catalogDir(t, cached)
+			d := catalogDir(t)
 			if got := imageOf(t, load(t, d)); got != "one" {
 				t.Fatalf("got the image %s", got)
 			}
@@ -157,7 +172,7 @@ func stat(t *testing.T, name string) os.FileInfo {
 // TestVerifyFindsDisguisedContent is the case of images whose files all have
 // one time: names, sizes and times are those of another content.
 func TestVerifyFindsDisguisedContent(t *testing.T) {
-	d := catalogDir(t, cached)
+	d := catalogDir(t)
 	x := load(t, d)
 	if same, err := d.Verify(t.Context(), x); !same || err != nil {
 		t.Errorf("the index is not that of its content: %v", err)
@@ -198,7 +213,7 @@ func TestPlaces(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			d := catalogDir(t, cached)
+			d := catalogDir(t)
 			d.Cache.Dir = tc.cache(t)
 			var logs bytes.Buffer
 			d.Cache.Logger = slog.New(slog.NewTextHandler(&logs, nil))
@@ -221,7 +236,7 @@ func TestPlaces(t *testing.T) {
 }
 
 func TestWriteIndex(t *testing.T) {
-	d := catalogDir(t, cached)
+	d := catalogDir(t)
 	info, err := d.WriteIndex(t.Context())
 	if err != nil || info.Packages != 1 || info.SourceDigest == strings.Repeat("0", 64) {
 		t.Errorf("got %+v, %v", info, err)

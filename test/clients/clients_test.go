@@ -168,7 +168,7 @@ func waitServing(t *testing.T, address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close() //nolint:errcheck // nothing is left to go wrong
+	defer conn.Close()
 	stream, err := healthpb.NewHealthClient(conn).Watch(ctx, &healthpb.HealthCheckRequest{}, grpc.WaitForReady(true))
 	for err == nil {
 		var state *healthpb.HealthCheckResponse
