@@ -82,14 +82,25 @@ type reference struct {
 // What refers to names, to the data, to a row and to several rows.
 var (
 	nameFields = []reference{
-		{sectionPackages, packageName}, {sectionChannels, channelName}, {sectionEntries, entryName},
-		{sectionBundles, bundleName}, {sectionAPIs, apiGroup}, {sectionAPIs, apiVersion}, {sectionAPIs, apiKind},
-		{sectionReplaced, replacedName}, {sectionCustom, customSchema}, {sectionCustom, customPackage},
+		{sectionPackages, packageName},
+		{sectionChannels, channelName},
+		{sectionEntries, entryName},
+		{sectionBundles, bundleName},
+		{sectionAPIs, apiGroup},
+		{sectionAPIs, apiVersion},
+		{sectionAPIs, apiKind},
+		{sectionReplaced, replacedName},
+		{sectionCustom, customSchema},
+		{sectionCustom, customPackage},
 		{sectionSources, sourceName},
 	}
 	dataFields = []reference{
-		{sectionPackages, packageListed}, {sectionPackages, packageReply}, {sectionPackages, packageSummary},
-		{sectionEntries, entryMessage}, {sectionBundles, bundleShared}, {sectionParts, 0},
+		{sectionPackages, packageListed},
+		{sectionPackages, packageReply},
+		{sectionPackages, packageSummary},
+		{sectionEntries, entryMessage},
+		{sectionBundles, bundleShared},
+		{sectionParts, 0},
 	}
 	rowFields = map[reference]sectionID{
 		{sectionChannels, channelPackage}: sectionPackages, {sectionChannels, channelHead}: sectionEntries,

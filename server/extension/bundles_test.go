@@ -53,11 +53,13 @@ func TestListBundles(t *testing.T) {
 	}{
 		"Everything": {
 			"without a filter there is everything, in byte order of package, channel and name",
-			&registryv1.ListBundlesRequest{}, []string{candidate2, candidate3, stable1, stable2, torch},
+			&registryv1.ListBundlesRequest{},
+			[]string{candidate2, candidate3, stable1, stable2, torch},
 		},
 		"Package": {
 			"a package that is named twice is listed once",
-			&registryv1.ListBundlesRequest{Packages: []string{"torch", "torch"}}, []string{torch},
+			&registryv1.ListBundlesRequest{Packages: []string{"torch", "torch"}},
+			[]string{torch},
 		},
 		"Packages": {
 			"the order of the names changes nothing",
@@ -66,7 +68,8 @@ func TestListBundles(t *testing.T) {
 		},
 		"Channels": {
 			"channels of several packages may be wanted",
-			&registryv1.ListBundlesRequest{Channels: []string{"main", "stable"}}, []string{stable1, stable2, torch},
+			&registryv1.ListBundlesRequest{Channels: []string{"main", "stable"}},
+			[]string{stable1, stable2, torch},
 		},
 		"NoSuchChannel": {
 			"a channel that no package has matches nothing",
@@ -74,11 +77,13 @@ func TestListBundles(t *testing.T) {
 		},
 		"Name": {
 			"a bundle is listed once for each of its channels",
-			&registryv1.ListBundlesRequest{Names: []string{"lamp.v2.0.0"}}, []string{candidate2, stable2},
+			&registryv1.ListBundlesRequest{Names: []string{"lamp.v2.0.0"}},
+			[]string{candidate2, stable2},
 		},
 		"Heads": {
 			"heads of all channels, not only of default channels",
-			&registryv1.ListBundlesRequest{ChannelHeadsOnly: true}, []string{candidate3, stable2, torch},
+			&registryv1.ListBundlesRequest{ChannelHeadsOnly: true},
+			[]string{candidate3, stable2, torch},
 		},
 		"DefaultHeads": {
 			"conditions add up", &registryv1.ListBundlesRequest{ChannelHeadsOnly: true, DefaultChannelsOnly: true},
@@ -86,7 +91,8 @@ func TestListBundles(t *testing.T) {
 		},
 		"NotDeprecated": {
 			"a deprecated bundle, channel or package leaves the bundle out",
-			&registryv1.ListBundlesRequest{ExcludeDeprecated: true}, []string{stable2},
+			&registryv1.ListBundlesRequest{ExcludeDeprecated: true},
+			[]string{stable2},
 		},
 		"Provides": {
 			"bundles that bring the API", &registryv1.ListBundlesRequest{Provides: lamp}, []string{candidate2, candidate3, stable2},
@@ -97,7 +103,8 @@ func TestListBundles(t *testing.T) {
 		},
 		"Range": {
 			"versions compare by their rules, not as texts",
-			&registryv1.ListBundlesRequest{VersionRange: ">=1.0.0 <3.0.0-rc1"}, []string{candidate2, stable1, stable2},
+			&registryv1.ListBundlesRequest{VersionRange: ">=1.0.0 <3.0.0-rc1"},
+			[]string{candidate2, stable1, stable2},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

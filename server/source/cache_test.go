@@ -71,7 +71,7 @@ func TestCache(t *testing.T) {
 				t.Helper()
 				writeAt(t, filepath.Join(d.Path, "p.json"), cached, time.Unix(2000, 0))
 			},
-			want:   "one", reused: true,
+			want: "one", reused: true,
 		},
 		"Changed": {
 			reason: "a content of the same size is another content",
@@ -79,7 +79,7 @@ func TestCache(t *testing.T) {
 				t.Helper()
 				writeAt(t, filepath.Join(d.Path, "p.json"), other, time.Unix(2000, 0))
 			},
-			want:   "two",
+			want: "two",
 		},
 		"Longer": {
 			reason: "so is one of another size",
@@ -95,7 +95,7 @@ func TestCache(t *testing.T) {
 				t.Helper()
 				writeAt(t, filepath.Join(d.Path, "q.json"), "", time.Unix(1000, 0))
 			},
-			want:   "one",
+			want: "one",
 		},
 		"Disguised": {
 			reason: "who has reason to suspect the times can say so",
@@ -127,7 +127,7 @@ func TestCache(t *testing.T) {
 				t.Helper()
 				writeAt(t, d.Cache.file(), "PK\x03\x04", time.Unix(1000, 0))
 			},
-			want:   "one",
+			want: "one",
 		},
 	}
 	for name, tc := range cases {

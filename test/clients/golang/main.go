@@ -11,12 +11,11 @@ import (
 	"strings"
 	"time"
 
+	"example.com/client/gen/api"
+	registryv1 "example.com/client/gen/chandlery/registry/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
-
-	"example.com/client/gen/api"
-	registryv1 "example.com/client/gen/chandlery/registry/v1"
 )
 
 func main() {
