@@ -22,7 +22,7 @@ import (
 )
 
 // Source is a catalog that can be read package by package.
-type Source interface {
+type Source interface { //nolint:interfacebloat // whoever makes an index asks all four, of the same catalog
 	// Packages returns the names of all packages, in byte order; an empty one
 	// stands for what belongs to none.
 	Packages() []string
@@ -113,7 +113,7 @@ func finishFile(ctx context.Context, file *os.File, name string, from Source, o 
 	if err == nil && o.Durable {
 		err = file.Sync()
 	}
-	if err = errors.Join(err, file.Close()); err != nil {
+	if err := errors.Join(err, file.Close()); err != nil {
 		return nil, err
 	}
 	if err := os.Rename(file.Name(), name); err != nil {
@@ -174,6 +174,7 @@ func (f *memoryFile) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// Seek goes to a place that has been written.
 func (f *memoryFile) Seek(offset int64, whence int) (int64, error) {
 	if whence != io.SeekStart || offset < 0 || offset > int64(len(f.bytes)) {
 		return 0, errSeek
@@ -224,14 +225,18 @@ func clonePackage(p *bundles.Package) *bundles.Package {
 	return &out
 }
 
+// Packages implements [Source].
 func (s *catalogSource) Packages() []string { return s.names }
 
+// Package implements [Source].
 func (s *catalogSource) Package(_ context.Context, name string) (*bundles.Catalog, error) {
 	return s.parts[name], nil
 }
 
+// Size implements [Source]: all packages are in memory anyway.
 func (s *catalogSource) Size(string) int64 { return 0 }
 
+// Problems implements [Source].
 func (s *catalogSource) Problems() bundles.Problems { return nil }
 
 // write reads, encodes and writes a catalog. Packages are read and encoded in

@@ -21,22 +21,14 @@ const (
 	csvAPIVersion = "operators.coreos.com/v1alpha1"
 )
 
-// csvIcon is the icon of a ClusterServiceVersion.
-type csvIcon struct {
-	Data      string `json:"base64data"`
-	MediaType string `json:"mediatype"`
-}
-
 // iconJSON returns the icon of a package as it stands in the
 // ClusterServiceVersion of each of its bundles, or nil.
 func iconJSON(p *bundles.Package) []byte {
 	if p.Icon == nil {
 		return nil
 	}
-	out, _ := json.Marshal(csvIcon{ // strings can always be encoded
-		Data: base64.StdEncoding.EncodeToString(p.Icon.Data), MediaType: p.Icon.MediaType,
-	})
-	return out
+	out := appendString([]byte(`{"base64data":`), base64.StdEncoding.EncodeToString(p.Icon.Data))
+	return append(appendString(append(out, `,"mediatype":`...), p.Icon.MediaType), '}')
 }
 
 // manifests returns a bundle's ClusterServiceVersion and all its manifests as
@@ -191,7 +183,7 @@ func (c *csvText) field(key string, value []byte) {
 func appendString(out []byte, text string) []byte {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c >= utf8.RuneSelf || strings.IndexByte(`"\<>&`, c) >= 0 {
-			encoded, _ := json.Marshal(text) // a string can always be encoded
+			encoded, _ := json.Marshal(text) //nolint:errchkjson // a string can always be encoded
 			return append(out, encoded...)
 		}
 	}

@@ -31,6 +31,11 @@ type csvMetadata struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
+type csvIcon struct {
+	Data      string `json:"base64data"`
+	MediaType string `json:"mediatype"`
+}
+
 type csvSpec struct {
 	Install                   csvInstall             `json:"install"`
 	Version                   string                 `json:"version"`
@@ -120,7 +125,7 @@ func checkManifests(t *testing.T, p *bundles.Package, b *bundles.Bundle, icon []
 	if diff := cmp.Diff(string(marshalled(t, p, b, facts)), string(got)); diff != "" {
 		t.Fatalf("bundle %q: -want +got:\n%s", b.Name, diff)
 	}
-	if icon != nil && &csv[1][0] != &icon[0] {
+	if len(icon) > 0 && &csv[1][0] != &icon[0] {
 		t.Errorf("bundle %q: the icon is not a part of its own", b.Name)
 	}
 	if len(objects) != 1 || len(objects[0]) != len(csv) || &objects[0][0][0] != &csv[0][0] {

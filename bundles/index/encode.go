@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"hash"
 	"slices"
-	"unsafe"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -201,7 +200,7 @@ func (e *encoder) payload(csv [][]byte, objects [][][]byte) payload {
 			length += len(part)
 		}
 		tag := protowire.AppendTag(nil, field, protowire.BytesType)
-		out = append(out, piece{bytes: protowire.AppendVarint(tag, uint64(length))}) //nolint:gosec // a length is never negative
+		out = append(out, piece{bytes: protowire.AppendVarint(tag, uint64(length))})
 		for _, part := range text {
 			out = append(out, e.pieces(part)...)
 		}
@@ -218,7 +217,7 @@ func (e *encoder) payload(csv [][]byte, objects [][][]byte) payload {
 // pieces cuts a part so that what other parts may hold as well stands by
 // itself: long strings, which mostly stay the same from version to version.
 func (e *encoder) pieces(part []byte) []piece {
-	identity := pieceIdentity{first: unsafe.SliceData(part), length: len(part)}
+	identity := pieceIdentity{first: firstByte(part), length: len(part)}
 	if known, ok := e.cut[identity]; ok {
 		return known
 	}
@@ -235,6 +234,14 @@ func (e *encoder) pieces(part []byte) []piece {
 	out = append(out, newPiece(part[begin:]))
 	e.cut[identity] = out
 	return out
+}
+
+// firstByte tells texts apart by where they are kept; nil for empty ones.
+func firstByte(text []byte) *byte {
+	if len(text) == 0 {
+		return nil
+	}
+	return &text[0]
 }
 
 // longString is the size from which on a string is worth a piece of its own.
@@ -320,7 +327,7 @@ func (e *encoder) entry(ch *bundles.Channel, in *bundles.Entry) (encodedEntry, e
 	if err != nil {
 		return out, err
 	}
-	out.message, out.unary = append(unary, graph...), len(unary)
+	out.message, out.unary = slices.Concat(unary, graph), len(unary)
 	return out, nil
 }
 

@@ -345,7 +345,7 @@ func TestOrderOfPackages(t *testing.T) {
 	if runtime.GOMAXPROCS(0) < 2 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	}
-	two := strings.Split(more, "{schema: example.notes")[0]
+	two, _, _ := strings.Cut(more, "{schema: example.notes")
 	root := fstest.MapFS{"p.yaml": {Data: []byte(sample)}, "a.yaml": {Data: []byte(strings.TrimSuffix(two, "---\n"))}}
 	var done []int
 	x, err := CreateInMemory(t.Context(), slowSource{open(t, root), make(chan struct{})}, Options{
@@ -387,7 +387,6 @@ func TestMappingEndsWithItsLastUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	owner, want := message.Owner(), string(message.Bytes())
-	x = nil
 	runtime.GC()
 	runtime.GC()
 	if !mapped(t, name) {
@@ -396,13 +395,11 @@ func TestMappingEndsWithItsLastUser(t *testing.T) {
 	if got := string(message.Bytes()); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	message = Message{}
 	runtime.GC()
 	if !mapped(t, name) {
 		t.Fatal("unmapped while the owner of a message is referred to")
 	}
 	runtime.KeepAlive(owner)
-	owner = nil
 	for deadline := time.Now().Add(10 * time.Second); mapped(t, name); runtime.GC() {
 		if time.Now().After(deadline) {
 			t.Fatal("still mapped though nobody refers to it")

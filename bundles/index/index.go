@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
-	"sort"
 	"unsafe"
 
 	"github.com/chandlery/chandlery/bundles"
@@ -155,7 +154,7 @@ func (x *Index) Bundle(pkg, channel, name string) (Message, error) {
 	if err != nil {
 		return Message{}, err
 	}
-	row, ok := x.search(sectionEntries, x.tables[sectionChannels].rowsOf(ch, channelEntries), entryName, name)
+	row, ok := x.search(sectionEntries, x.tables[sectionChannels].rowsOf(ch, channelEntries), name)
 	if !ok {
 		return Message{}, notFound("package %q, channel %q, bundle %q not found", pkg, channel, name)
 	}
@@ -350,18 +349,34 @@ func (x *Index) name(id sectionID, row uint32, field int) string {
 	if at.count == 0 {
 		return ""
 	}
+	//nolint:gosec // opening made sure that it lies inside, and nobody writes to an index
 	return unsafe.String(&x.tables[sectionStrings].rows[at.first], at.count)
 }
 
-// search finds a name among some rows, which are in byte order of it.
-func (x *Index) search(id sectionID, rows rowRange, field int, name string) (uint32, bool) {
-	return x.find(rows, func(row uint32) int { return cmp.Compare(name, x.name(id, row, field)) })
+// search finds a name among some rows, which are in byte order of it. The name
+// of a row is its first field.
+func (x *Index) search(id sectionID, rows rowRange, name string) (uint32, bool) {
+	return find(rows, func(row uint32) int { return cmp.Compare(name, x.name(id, row, 0)) })
 }
 
 // find returns the row among some for which compare returns 0.
-func (x *Index) find(rows rowRange, compare func(row uint32) int) (uint32, bool) {
-	i, ok := sort.Find(int(rows.count), func(i int) int { return compare(rows.first + uint32(i)) }) //nolint:gosec // see rowRange
-	return rows.first + uint32(i), ok                                                               //nolint:gosec // see rowRange
+func find(rows rowRange, compare func(row uint32) int) (uint32, bool) {
+	at := firstRow(rows, func(row uint32) bool { return compare(row) <= 0 })
+	return at, at < rows.first+rows.count && compare(at) == 0
+}
+
+// firstRow returns the first row among some for which something holds, which
+// then holds for all behind it, or the row behind the last.
+func firstRow(rows rowRange, holds func(row uint32) bool) uint32 {
+	low, high := rows.first, rows.first+rows.count
+	for low < high {
+		if middle := low + (high-low)/2; holds(middle) {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	return low
 }
 
 // all returns the rows of a table.
@@ -370,7 +385,7 @@ func (x *Index) all(id sectionID) rowRange {
 }
 
 func (x *Index) packageRow(name string) (uint32, bool) {
-	return x.search(sectionPackages, x.all(sectionPackages), packageName, name)
+	return x.search(sectionPackages, x.all(sectionPackages), name)
 }
 
 func (x *Index) channelRow(pkg, channel string) (uint32, error) {
@@ -378,7 +393,7 @@ func (x *Index) channelRow(pkg, channel string) (uint32, error) {
 	if !ok {
 		return 0, notFound("package %q not found", pkg)
 	}
-	ch, ok := x.search(sectionChannels, x.tables[sectionPackages].rowsOf(p, packageChannels), channelName, channel)
+	ch, ok := x.search(sectionChannels, x.tables[sectionPackages].rowsOf(p, packageChannels), channel)
 	if !ok {
 		return 0, notFound("package %q, channel %q not found", pkg, channel)
 	}
@@ -386,7 +401,7 @@ func (x *Index) channelRow(pkg, channel string) (uint32, error) {
 }
 
 func (x *Index) replacedBy(name string) rowRange {
-	row, ok := x.search(sectionReplaced, x.all(sectionReplaced), replacedName, name)
+	row, ok := x.search(sectionReplaced, x.all(sectionReplaced), name)
 	if !ok {
 		return rowRange{}
 	}
@@ -394,7 +409,7 @@ func (x *Index) replacedBy(name string) rowRange {
 }
 
 func (x *Index) apiRow(api bundles.GVK) (uint32, bool) {
-	return x.find(x.all(sectionAPIs), func(row uint32) int {
+	return find(x.all(sectionAPIs), func(row uint32) int {
 		return compareAPIs(api, bundles.GVK{
 			Group: x.name(sectionAPIs, row, apiGroup), Version: x.name(sectionAPIs, row, apiVersion),
 			Kind: x.name(sectionAPIs, row, apiKind),
@@ -403,7 +418,7 @@ func (x *Index) apiRow(api bundles.GVK) (uint32, bool) {
 }
 
 func (x *Index) customRow(schema, pkg string) (uint32, bool) {
-	return x.find(x.all(sectionCustom), func(row uint32) int {
+	return find(x.all(sectionCustom), func(row uint32) int {
 		return cmp.Or(
 			cmp.Compare(schema, x.name(sectionCustom, row, customSchema)),
 			cmp.Compare(pkg, x.name(sectionCustom, row, customPackage)))

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"sort"
 	"strings"
-	"unsafe"
 
 	"google.golang.org/protobuf/proto"
 
@@ -60,7 +58,7 @@ func (e *encoder) summary(p *encodedPackage) ([]byte, error) {
 func (e *encoder) withoutIcon(csv [][]byte) []byte {
 	parts := slices.Clone(csv)
 	for i, part := range parts {
-		if len(part) > 0 && unsafe.SliceData(part) == unsafe.SliceData(e.icon) {
+		if at := firstByte(part); at != nil && at == firstByte(e.icon) {
 			parts[i] = []byte("{}")
 		}
 	}
@@ -238,12 +236,12 @@ func (x *Index) decodeEntry(row uint32) (*api.Bundle, error) {
 // an empty one stands for the beginning.
 func (x *Index) BundlesFrom(after string, packages []string) iter.Seq2[string, Message] {
 	return func(yield func(string, Message) bool) {
-		count := x.tables[sectionEntries].len()
-		first := sort.Search(count, func(i int) bool {
-			_, key := x.entryKey(uint32(i)) //nolint:gosec // rows are counted in 32 bits
+		entries := x.all(sectionEntries)
+		first := firstRow(entries, func(row uint32) bool {
+			_, key := x.entryKey(row)
 			return key > after || after == ""
 		})
-		for row := uint32(first); int(row) < count; row++ { //nolint:gosec // rows are counted in 32 bits
+		for row := first; row < entries.count; row++ {
 			pkg, key := x.entryKey(row)
 			if len(packages) > 0 && !slices.Contains(packages, pkg) {
 				continue
