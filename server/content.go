@@ -116,7 +116,7 @@ func (c *content) verify(ctx context.Context) {
 // damaged is told of an index that turned out to be damaged.
 func (c *content) damaged(x *index.Index, err error) {
 	if c.current.Load() == x {
-		c.logger.Error("The index is damaged, making it anew", "error", err) //nolint:sloglint // no call waits for this
+		c.logger.Error("The index is damaged, making it anew", "error", err)
 		c.distrust()
 	}
 }
