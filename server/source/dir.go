@@ -57,8 +57,7 @@ func (d Dir) load(ctx context.Context, trusting bool) (*index.Index, error) {
 		}
 	}
 	x, err := d.build(ctx, root, files)
-	var problems bundles.Problems
-	if errors.As(err, &problems) {
+	if problems, ok := errors.AsType[bundles.Problems](err); ok {
 		d.locate(problems)
 	}
 	if err != nil {
@@ -233,20 +232,12 @@ func look(root fs.FS) (*sight, error) {
 		if err == nil && entry.IsDir() && name != "." {
 			return nil
 		}
-		var info fs.FileInfo
-		if err == nil {
-			// Follow symbolic links: mounted volumes are updated by changing them.
-			info, err = fs.Stat(root, name)
-		}
-		if err != nil {
-			// What cannot be read is part of the picture: it changes when it
-			// becomes readable.
-			seen.complete = false
-			record(digest, name, nil)
-			return nil
-		}
+		info := lookAt(root, name, err)
 		record(digest, name, info)
-		if !entry.IsDir() {
+		switch {
+		case info == nil:
+			seen.complete = false
+		case !entry.IsDir():
 			seen.files = append(seen.files, index.SourceFile{Name: name, Size: info.Size(), ModTime: info.ModTime().UnixNano()})
 		}
 		return nil
@@ -257,6 +248,20 @@ func look(root fs.FS) (*sight, error) {
 	slices.SortFunc(seen.files, func(a, b index.SourceFile) int { return cmp.Compare(a.Name, b.Name) })
 	seen.fingerprint = hex.EncodeToString(digest.Sum(nil))
 	return seen, nil
+}
+
+// lookAt returns what is known about a file, and nil for one that cannot be read:
+// it is part of the picture, which changes when it becomes readable.
+func lookAt(root fs.FS, name string, err error) fs.FileInfo {
+	if err != nil {
+		return nil
+	}
+	// Follow symbolic links: mounted volumes are updated by changing them.
+	info, err := fs.Stat(root, name)
+	if err != nil {
+		return nil
+	}
+	return info
 }
 
 // list returns the files below a root, if all can be looked at.
