@@ -55,6 +55,7 @@ func New(ctx context.Context, config Config) (*Server, error) {
 	}
 	s.grpc = s.newGRPC()
 	if err := s.listen(ctx); err != nil {
+		s.grpc.Stop()
 		return nil, err
 	}
 	return s, nil
