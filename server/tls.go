@@ -115,17 +115,11 @@ func (c *certificates) watch(ctx context.Context) {
 
 // load takes over the files unless they are the same as before.
 func (c *certificates) load() (changed bool, err error) {
-	var read [numTLSFiles][]byte
-	for i, name := range [...]string{c.files.Certificate, c.files.Key, c.files.ClientCA} {
-		if read[i], err = readPEM(name); err != nil {
-			return false, err
-		}
+	read, err := c.files.read()
+	if err != nil {
+		return false, err
 	}
-	same := true
-	for i := range read {
-		same = same && c.seen[i] != nil == (read[i] != nil) && bytes.Equal(read[i], c.seen[i])
-	}
-	if same {
+	if sameFiles(read, c.seen) {
 		return false, nil
 	}
 	// What cannot be used is not tried again before it changes.
@@ -139,6 +133,35 @@ func (c *certificates) load() (changed bool, err error) {
 	c.metrics.certificateLoads.WithLabelValues(resultSuccess).Inc()
 	c.metrics.certificateExpiry.Set(float64(expiry.Unix()))
 	return true, nil
+}
+
+// restlessReads is how often files are read that change all the time.
+const restlessReads = 5
+
+// read returns what is in the files once that is the same twice: they are read
+// one after the other, and may be replaced in between.
+func (t TLS) read() (read [numTLSFiles][]byte, err error) {
+	for range restlessReads {
+		before := read
+		for i, name := range [...]string{t.Certificate, t.Key, t.ClientCA} {
+			if read[i], err = readPEM(name); err != nil {
+				return read, err
+			}
+		}
+		if sameFiles(before, read) {
+			break
+		}
+	}
+	return read, nil
+}
+
+func sameFiles(a, b [numTLSFiles][]byte) bool {
+	for i := range a {
+		if (a[i] == nil) != (b[i] == nil) || !bytes.Equal(a[i], b[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // config makes a configuration of what is in the files.
