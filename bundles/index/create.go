@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -67,40 +67,50 @@ type SourceFile struct {
 const inFlightBytes = 6 << 20
 
 // Create writes the index of a catalog to a file, which appears under its name
-// when it is complete; a file of that name is replaced. The same content makes
-// the same file. The error is [bundles.Problems] when the catalog cannot be
-// served; then nothing is written.
-func Create(ctx context.Context, name string, from Source, o Options) (Info, error) {
+// when it is complete; a file of that name is replaced. It returns the index that
+// it has written, whatever has that name by then. The same content makes the same
+// file. The error is [bundles.Problems] when the catalog cannot be served; then
+// nothing is written.
+func Create(ctx context.Context, name string, from Source, o Options) (*Index, error) {
 	dir, base := filepath.Split(name)
-	pattern := "." + base + "-*"
-	removeLeftOver(filepath.Join(dir, pattern))
-	file, err := os.CreateTemp(cmp.Or(dir, "."), pattern)
+	dir = cmp.Or(dir, ".")
+	unfinished := "." + base + ".chandlery-tmp-"
+	removeLeftOver(dir, unfinished)
+	file, err := os.CreateTemp(dir, unfinished+"*")
 	if err != nil {
-		return Info{}, fmt.Errorf("creating index: %w", err)
+		return nil, fmt.Errorf("creating index: %w", err)
 	}
+	hold(file)
 	x, err := finishFile(ctx, file, name, from, o)
 	if err != nil {
 		// What stopped it is the news; that its rest stays is not.
 		_ = os.Remove(file.Name())
-		return Info{}, err
+		return nil, err
 	}
-	return x.Info(), nil
+	return x, nil
 }
 
-// leftOverAge is after which time nobody writes to a temporary file any more.
-const leftOverAge = time.Hour
-
-// removeLeftOver removes what a process left that was killed while it wrote.
-func removeLeftOver(pattern string) {
-	names, err := filepath.Glob(pattern)
+// removeLeftOver removes what processes left that were killed while they wrote:
+// files that nobody holds.
+func removeLeftOver(dir, prefix string) {
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return
 	}
-	for _, name := range names {
-		if info, err := os.Lstat(name); err == nil && time.Since(info.ModTime()) > leftOverAge {
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), prefix) || !entry.Type().IsRegular() {
+			continue
+		}
+		name := filepath.Join(dir, entry.Name())
+		file, err := os.Open(name) //nolint:gosec // its name is one that Create gives
+		if err != nil {
+			continue
+		}
+		if hold(file) {
 			// It may be gone already, and takes nothing but room.
 			_ = os.Remove(name)
 		}
+		_ = file.Close()
 	}
 }
 
@@ -324,16 +334,16 @@ func (c *encoding) work(ctx context.Context) error {
 func (c *encoding) begin() (turn int, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.begun > c.written && c.bytes >= inFlightBytes && !c.ended {
+	for !c.ended && c.begun < len(c.names) {
+		size := c.from.Size(c.names[c.begun])
+		if c.begun == c.written || c.bytes+size <= inFlightBytes {
+			c.begun++
+			c.bytes += size
+			return c.begun - 1, true
+		}
 		c.changed.Wait()
 	}
-	if c.ended || c.begun == len(c.names) {
-		return 0, false
-	}
-	turn = c.begun
-	c.begun++
-	c.bytes += c.from.Size(c.names[turn])
-	return turn, true
+	return 0, false
 }
 
 // wait returns when all packages before have been written; false when that is

@@ -304,24 +304,29 @@ func TestCreateWritesAllOrNothing(t *testing.T) {
 	if err != nil || len(entries) != 1 || !bytes.Equal(before, read(t, name)) {
 		t.Errorf("the old file is not all that is there: %v, %v", entries, err)
 	}
-	left := filepath.Join(filepath.Dir(name), ".c.index-123")
-	young := filepath.Join(filepath.Dir(name), ".c.index-456")
-	for _, file := range []string{left, young} {
+	left := filepath.Join(filepath.Dir(name), ".c.index.chandlery-tmp-123")
+	young := filepath.Join(filepath.Dir(name), ".c.index.chandlery-tmp-456")
+	foreign := filepath.Join(filepath.Dir(name), ".c.index-production")
+	for _, file := range []string{left, young, foreign} {
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Chtimes(left, time.Time{}, time.Now().Add(-2*leftOverAge)); err != nil {
-		t.Fatal(err)
+	written, err := os.Open(young)
+	if err != nil || !hold(written) {
+		t.Fatalf("cannot hold a file: %v", err)
 	}
+	defer written.Close()
 	if _, err := Create(t.Context(), name, open(t, fstest.MapFS{"p.yaml": {Data: []byte(sample)}}), Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("what a killed process left stays for ever: %v", err)
 	}
-	if _, err := os.Stat(young); err != nil {
-		t.Errorf("what another process may be writing is gone: %v", err)
+	for _, file := range []string{young, foreign} {
+		if _, err := os.Stat(file); err != nil {
+			t.Errorf("what another process is writing, or somebody else's, is gone: %v", err)
+		}
 	}
 }
 

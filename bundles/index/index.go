@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/chandlery/chandlery/bundles"
@@ -20,6 +21,8 @@ type Index struct {
 	stats        Stats
 	digest       string
 	sourceDigest string
+	// listsIntact is set once everything that lists are made of was found intact.
+	listsIntact atomic.Bool
 }
 
 // Stats says how much an index holds.
@@ -40,7 +43,8 @@ type Info struct {
 
 	// ContentDigest is the SHA-256, in hex, of everything the index answers.
 	ContentDigest string
-	// SourceDigest stands for what the index was made of, as its maker defined.
+	// SourceDigest stands for what the index was made of, as its maker defined;
+	// empty when it has not.
 	SourceDigest string
 	// Format is the version of the file's format.
 	Format int
@@ -105,11 +109,14 @@ func (x *Index) Bundles() iter.Seq[Message] {
 	}
 }
 
-// CheckLists makes sure that [Index.Packages] and [Index.Bundles] will return
-// everything; it returns [ErrDamaged] if not. It reads what they would.
+// CheckLists makes sure that [Index.Packages], [Index.Bundles] and
+// [Index.Summaries] will return everything; it returns [ErrDamaged] if not. It reads what they would.
 func (x *Index) CheckLists() error {
+	if x.listsIntact.Load() {
+		return nil
+	}
 	for _, f := range []reference{
-		{sectionPackages, packageListed}, {sectionEntries, entryMessage}, {sectionBundles, bundleShared},
+		{sectionPackages, packageListed}, {sectionPackages, packageSummary}, {sectionEntries, entryMessage}, {sectionBundles, bundleShared},
 	} {
 		t := x.tables[f.from]
 		for row := range uint32(t.len()) { //nolint:gosec // rows are counted in 32 bits
@@ -127,6 +134,7 @@ func (x *Index) CheckLists() error {
 			return err
 		}
 	}
+	x.listsIntact.Store(true)
 	return nil
 }
 

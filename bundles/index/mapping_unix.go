@@ -30,3 +30,9 @@ func willNeed(bytes []byte, from, to uint64) {
 	from -= from % page
 	_ = unix.Madvise(bytes[from:to], unix.MADV_WILLNEED) // an advice
 }
+
+// hold takes a lock on a file, which lasts until it is closed, however the
+// process ends; false when another holds it.
+func hold(file *os.File) bool {
+	return unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+}

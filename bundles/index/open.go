@@ -11,6 +11,10 @@ import (
 // newer index takes its place by renaming. The error wraps [ErrNotIndex] when
 // the file cannot be used, whatever it holds.
 func Open(name string) (*Index, error) {
+	// Opening a pipe would wait for somebody to write to it.
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("opening index %s: %w", name, unusable("it is not a regular file"))
+	}
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("opening index: %w", err)
@@ -40,7 +44,10 @@ func newIndex(m *mapping) (*Index, error) {
 	}
 	x := &Index{
 		mapping: m, dataEnd: h.dataEnd, size: int64(len(m.bytes)), stats: h.stats,
-		digest: digestText(h.contentDigest), sourceDigest: digestText(h.sourceDigest),
+		digest: digestText(h.contentDigest),
+	}
+	if h.sourceDigest != ([32]byte{}) {
+		x.sourceDigest = digestText(h.sourceDigest)
 	}
 	for id := range sectionCount {
 		if x.tables[id], err = section(m.bytes, h.sections[id], widths[id]); err != nil {

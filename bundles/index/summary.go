@@ -254,13 +254,19 @@ func (x *Index) BundlesFrom(after string, packages []string) iter.Seq2[string, M
 	}
 }
 
-// keySeparator cannot be part of a package's name and comes before everything
-// that can.
-const keySeparator = "\x00"
+// keySeparator comes before everything that names can go on with, once
+// [keyEscape] has seen to it that they do not hold it.
+const keySeparator = "\x00\x01"
+
+var keyEscape = strings.NewReplacer("\x00", "\x00\xff")
 
 // entryKey returns the package of an entry and a text that orders entries.
 func (x *Index) entryKey(row uint32) (pkg, key string) {
 	channel := x.tables[sectionEntries].u32(row, entryChannel)
 	pkg = x.name(sectionPackages, x.tables[sectionChannels].u32(channel, channelPackage), packageName)
-	return pkg, pkg + keySeparator + x.name(sectionChannels, channel, channelName) + keySeparator + x.name(sectionEntries, row, entryName)
+	names := []string{
+		keyEscape.Replace(pkg), keyEscape.Replace(x.name(sectionChannels, channel, channelName)),
+		keyEscape.Replace(x.name(sectionEntries, row, entryName)),
+	}
+	return pkg, strings.Join(names, keySeparator)
 }

@@ -25,6 +25,10 @@ func (s *Service) turnTo(r pageRequest, limits pageLimits) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
+	// What is damaged would be missing from the answer.
+	if err := x.CheckLists(); err != nil {
+		return nil, s.statusError(x, err)
+	}
 	digest := x.Info().ContentDigest
 	token, err := resume(r, digest)
 	if err != nil {

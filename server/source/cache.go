@@ -16,6 +16,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/bundles/fbc"
 	"github.com/chandlery/chandlery/bundles/index"
 )
@@ -48,6 +49,33 @@ func (c Cache) logger() *slog.Logger {
 
 func (c Cache) file() string { return filepath.Join(c.Dir, IndexFile) }
 
+// outside returns the cache unless it lies in the catalog, which it would be part
+// of then.
+func (c Cache) outside(ctx context.Context, catalog string) Cache {
+	if c.Dir == "" {
+		return c
+	}
+	below, err := filepath.Rel(resolved(catalog), resolved(c.Dir))
+	if err != nil || !filepath.IsLocal(below) {
+		return c
+	}
+	c.logger().WarnContext(ctx, "The cache directory lies in the catalog, serving without", "directory", c.Dir)
+	c.Dir = ""
+	return c
+}
+
+// resolved returns a path without symbolic links, as far as it exists.
+func resolved(path string) string {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	if real, err := filepath.EvalSymlinks(absolute); err == nil {
+		return real
+	}
+	return filepath.Join(resolved(filepath.Dir(absolute)), filepath.Base(absolute))
+}
+
 // cached returns the index in the cache if it is that of the directory, and nil
 // otherwise.
 func (d Dir) cached(ctx context.Context, root fs.FS, files []index.SourceFile) *index.Index {
@@ -65,6 +93,10 @@ func (d Dir) cached(ctx context.Context, root fs.FS, files []index.SourceFile) *
 		return nil
 	}
 	then := x.Sources()
+	if len(then) == 0 {
+		logger.WarnContext(ctx, "The cached index does not say what it was made of, making it anew")
+		return nil
+	}
 	if slices.Equal(withoutSums(then), files) && !d.Cache.Suspicious {
 		return x
 	}
@@ -92,21 +124,28 @@ func (d Dir) build(ctx context.Context, root fs.FS, files []index.SourceFile) (*
 		return nil, fmt.Errorf("reading catalog: %w", err)
 	}
 	defer reader.Close() //nolint:errcheck // nothing was written
-	if d.Cache.Dir != "" {
+	// Whatever keeps the index from a file keeps it from that file only.
+	if d.Cache.Dir != "" && len(files) > 0 {
 		x, err := d.fill(ctx, reader, root, files)
-		if pathError := (*fs.PathError)(nil); !errors.As(err, &pathError) {
+		if err == nil || final(ctx, err) {
 			return x, err
 		}
-		d.Cache.logger().WarnContext(ctx, "Cannot write to the cache directory, serving without", "error", err)
+		d.Cache.logger().WarnContext(ctx, "Cannot keep the index in the cache directory, serving without", "error", err)
 	}
 	o := index.Options{Progress: d.Progress}
 	x, err := index.CreateTemp(ctx, "", reader, o)
-	if pathError := (*fs.PathError)(nil); !errors.As(err, &pathError) {
+	if err == nil || final(ctx, err) {
 		return x, wrap("making index", err)
 	}
 	d.Cache.logger().InfoContext(ctx, "There is no room for temporary files, keeping the index in memory", "error", err)
 	x, err = index.CreateInMemory(ctx, reader, o)
 	return x, wrap("making index", err)
+}
+
+// final tells whether an error is about the catalog and not about the place for
+// its index.
+func final(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || errors.As(err, new(bundles.Problems))
 }
 
 // wrap says what was being done; it keeps nil.
@@ -127,11 +166,8 @@ func (d Dir) fill(ctx context.Context, from index.Source, root fs.FS, files []in
 		return nil, err
 	}
 	o := index.Options{Sources: files, Digest: digestOf(files), Progress: d.Progress}
-	if _, err := index.Create(ctx, d.Cache.file(), from, o); err != nil {
-		return nil, fmt.Errorf("making index: %w", err)
-	}
-	x, err := index.Open(d.Cache.file())
-	return x, wrap("using the new index", err)
+	x, err := index.Create(ctx, d.Cache.file(), from, o)
+	return x, wrap("making index", err)
 }
 
 // sumFiles returns the files with checksums of their content. The sums tell
@@ -142,12 +178,19 @@ func sumFiles(ctx context.Context, root fs.FS, files []index.SourceFile) ([]inde
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(sumConcurrency)
 	for i := range out {
+		if out[i].Size == noContent {
+			continue
+		}
 		group.Go(func() error {
 			if err := context.Cause(ctx); err != nil {
 				return fmt.Errorf("reading catalog: %w", err)
 			}
 			sum, err := sumFile(root, out[i].Name)
 			out[i].Sum = sum
+			if errors.Is(err, fs.ErrPermission) {
+				// Either the loader says so, or it is not part of the catalog.
+				return nil
+			}
 			return err
 		})
 	}

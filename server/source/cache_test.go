@@ -2,13 +2,19 @@ package source
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/chandlery/chandlery/bundles/fbc"
 	"github.com/chandlery/chandlery/bundles/index"
 )
 
@@ -228,7 +234,7 @@ func TestPlaces(t *testing.T) {
 			if _, err := d.WriteIndex(t.Context()); err == nil {
 				t.Errorf("%s: writing to the cache did not fail", tc.reason)
 			}
-			if want := d.Cache.Dir != ""; strings.Contains(logs.String(), "Cannot write to the cache directory") != want {
+			if want := d.Cache.Dir != ""; strings.Contains(logs.String(), "Cannot keep the index in the cache directory") != want {
 				t.Errorf("%s: the log says\n%s", tc.reason, logs.String())
 			}
 		})
@@ -244,5 +250,134 @@ func TestWriteIndex(t *testing.T) {
 	x, err := index.Open(d.Cache.file())
 	if err != nil || x.Digest() != info.ContentDigest {
 		t.Errorf("what was written is not there: %v", err)
+	}
+}
+
+// TestObstacles puts into the way of a cache what must not end or halt anything.
+func TestObstacles(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		put    func(t *testing.T, d *Dir) error
+		cached bool
+	}{
+		"Directory": {
+			reason: "a directory that is called like the index",
+			put:    func(_ *testing.T, d *Dir) error { return os.MkdirAll(filepath.Join(d.Cache.file(), "x"), 0o700) },
+		},
+		"Pipe": {
+			reason: "a pipe that nobody writes to",
+			put: func(_ *testing.T, d *Dir) error {
+				return errors.Join(os.MkdirAll(d.Cache.Dir, 0o700), syscall.Mkfifo(d.Cache.file(), 0o600))
+			},
+			cached: true,
+		},
+		"IgnoredPipe": {
+			reason: "a pipe in the catalog that is excluded",
+			put: func(_ *testing.T, d *Dir) error {
+				return errors.Join(os.WriteFile(filepath.Join(d.Path, ".indexignore"), []byte("pipe\n"), 0o600),
+					syscall.Mkfifo(filepath.Join(d.Path, "pipe"), 0o600))
+			},
+			cached: true,
+		},
+		"IgnoredLinks": {
+			reason: "links to a directory and to nothing that are excluded, as in mounted volumes",
+			put: func(_ *testing.T, d *Dir) error {
+				return errors.Join(os.WriteFile(filepath.Join(d.Path, ".indexignore"), []byte("..data\nnone\n"), 0o600),
+					os.Symlink("/", filepath.Join(d.Path, "..data")), os.Symlink("nowhere", filepath.Join(d.Path, "none")))
+			},
+			cached: true,
+		},
+		"Inside": {
+			reason: "the cache lies in the catalog",
+			put: func(_ *testing.T, d *Dir) error {
+				d.Cache.Dir = filepath.Join(d.Path, "cache")
+				return nil
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			d := catalogDir(t)
+			if err := tc.put(t, &d); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if got := imageOf(t, load(t, d)); got != "one" {
+					t.Errorf("%s: got the image %s", tc.reason, got)
+				}
+			}
+			if x, _ := d.Warm(t.Context()); (x != nil) != tc.cached {
+				t.Errorf("%s: the cache is used: %v", tc.reason, x != nil)
+			}
+		})
+	}
+}
+
+// TestIndexWithoutSources is one that says nothing about what it was made of.
+func TestIndexWithoutSources(t *testing.T) {
+	d := catalogDir(t)
+	load(t, d)
+	reader, err := fbc.Open(t.Context(), os.DirFS(d.Path), fbc.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := index.Create(t.Context(), d.Cache.file(), reader, index.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(reader.Close(), os.Remove(filepath.Join(d.Path, "p.json"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Load(t.Context()); err == nil {
+		t.Error("it passes for that of an empty directory")
+	}
+}
+
+// TestCacheOfTwo has two processes keep the indexes of two catalogs in one place.
+func TestCacheOfTwo(t *testing.T) {
+	one := catalogDir(t)
+	two := catalogDir(t)
+	writeAt(t, filepath.Join(two.Path, "p.json"), strings.ReplaceAll(cached, "p:one", "p:two"), time.Unix(1000, 0))
+	two.Cache = one.Cache
+	group, ctx := errgroup.WithContext(t.Context())
+	for want, d := range map[string]Dir{"one": one, "two": two} {
+		group.Go(func() error {
+			for range 100 {
+				x, err := d.LoadFresh(ctx)
+				if err != nil {
+					return err
+				}
+				message, err := x.Bundle("p", "c", "p.v1")
+				if err != nil || !bytes.Contains(message.Bytes(), []byte("example.org/p:"+want)) {
+					return fmt.Errorf("catalog %s has become another: %w", want, err)
+				}
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCreateOfChangingDirectory has files come while the index is made.
+func TestCreateOfChangingDirectory(t *testing.T) {
+	d, builds := catalogDir(t), 0
+	name := filepath.Join(t.TempDir(), "c.index")
+	other := strings.NewReplacer(`"p"`, `"q"`, "p.v1", "q.v1").Replace(cached)
+	d.Progress = func(int, int) {
+		if builds++; builds == 1 {
+			writeAt(t, filepath.Join(d.Path, "q.json"), other, time.Unix(1000, 0))
+		}
+	}
+	info, err := d.Create(t.Context(), name)
+	if err != nil || info.Packages != 2 {
+		t.Errorf("got %d packages, %v, want both that are there in the end", info.Packages, err)
+	}
+	d.Progress = func(int, int) {
+		builds++
+		writeAt(t, filepath.Join(d.Path, "q.json"), other, time.Unix(int64(2000+builds), 0))
+	}
+	if _, err := d.Create(t.Context(), name); !errors.Is(err, errChanging) {
+		t.Errorf("a directory that is never at rest: %v", err)
 	}
 }

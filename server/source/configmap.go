@@ -67,8 +67,11 @@ func (c ConfigMap) Create(ctx context.Context, name string) (index.Info, error) 
 	if err != nil {
 		return index.Info{}, err
 	}
-	info, err := index.Create(ctx, name, packages{catalog}, index.Options{Durable: true})
-	return info, wrap("making index", err)
+	x, err := index.Create(ctx, name, packages{catalog}, index.Options{Durable: true})
+	if err != nil {
+		return index.Info{}, wrap("making index", err)
+	}
+	return x.Info(), nil
 }
 
 // Catalog reads and validates the catalog.

@@ -11,27 +11,36 @@ import (
 	"github.com/chandlery/chandlery/bundles/index"
 )
 
+// maxBuilds is how often an index is made of a directory that changes meanwhile.
+const maxBuilds = 3
+
+var errChanging = errors.New("the directory changes while it is read: try again when it is at rest")
+
 // Create writes the index of the directory to a file. The same content makes
 // the same file; where it is put into a cache directory as [IndexFile], it is
 // that of every directory with this content. The error holds
 // [bundles.Problems] when the content cannot be served.
 func (d Dir) Create(ctx context.Context, name string) (index.Info, error) {
+	for range maxBuilds {
+		before, err := d.Fingerprint()
+		if err != nil {
+			return index.Info{}, err
+		}
+		info, err := d.create(ctx, name)
+		if after, again := d.Fingerprint(); again != nil || after == before {
+			return info, err
+		}
+	}
+	return index.Info{}, fmt.Errorf("making index of %q: %w", d.Path, errChanging)
+}
+
+func (d Dir) create(ctx context.Context, name string) (index.Info, error) {
 	if err := d.check(); err != nil {
 		return index.Info{}, err
 	}
 	root, err := d.root()
 	if err != nil {
 		return index.Info{}, err
-	}
-	reader, err := fbc.Open(ctx, root, d.Options)
-	if err != nil {
-		return index.Info{}, fmt.Errorf("reading catalog: %w", err)
-	}
-	defer reader.Close() //nolint:errcheck // nothing was written
-	if !slices.ContainsFunc(reader.Packages(), func(name string) bool { return name != "" }) && len(reader.Problems()) == 0 {
-		if err := d.checkEmpty(0); err != nil {
-			return index.Info{}, err
-		}
 	}
 	o := index.Options{Progress: d.Progress, Durable: true}
 	// What cannot be listed the reader reports.
@@ -44,9 +53,22 @@ func (d Dir) Create(ctx context.Context, name string) (index.Info, error) {
 		}
 		o.Sources, o.Digest = files, digestOf(files)
 	}
-	info, err := index.Create(ctx, name, reader, o)
+	reader, err := fbc.Open(ctx, root, d.Options)
+	if err != nil {
+		return index.Info{}, fmt.Errorf("reading catalog: %w", err)
+	}
+	defer reader.Close() //nolint:errcheck // nothing was written
+	if !slices.ContainsFunc(reader.Packages(), func(name string) bool { return name != "" }) && len(reader.Problems()) == 0 {
+		if err := d.checkEmpty(0); err != nil {
+			return index.Info{}, err
+		}
+	}
+	x, err := index.Create(ctx, name, reader, o)
 	if problems := bundles.Problems(nil); errors.As(err, &problems) {
 		d.locate(problems)
 	}
-	return info, wrap("making index", err)
+	if err != nil {
+		return index.Info{}, wrap("making index", err)
+	}
+	return x.Info(), nil
 }

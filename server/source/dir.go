@@ -45,12 +45,16 @@ func (d Dir) load(ctx context.Context, trusting bool) (*index.Index, error) {
 	if err := d.check(); err != nil {
 		return nil, err
 	}
+	d.Cache = d.Cache.outside(ctx, d.Path)
 	root, err := d.root()
 	if err != nil {
 		return nil, err
 	}
 	files, err := list(root)
-	// What cannot be listed the loader will report.
+	if err != nil {
+		// The loader will report it.
+		files = nil
+	}
 	if err == nil && trusting {
 		if x := d.cached(ctx, root, files); x != nil {
 			return x, d.checkEmpty(x.Stats().Packages)
@@ -199,6 +203,7 @@ func (d Dir) Fingerprint() (string, error) {
 // Warm returns the index that the cache holds of the directory as it is, and
 // the fingerprint of the directory, after one look at it; nil for none.
 func (d Dir) Warm(ctx context.Context) (x *index.Index, fingerprint string) {
+	d.Cache = d.Cache.outside(ctx, d.Path)
 	if d.Cache.Dir == "" || d.check() != nil {
 		return nil, ""
 	}
@@ -235,10 +240,10 @@ func look(root fs.FS) (*sight, error) {
 		info := lookAt(root, name, err)
 		record(digest, name, info)
 		switch {
-		case info == nil:
+		case err != nil:
 			seen.complete = false
-		case !entry.IsDir():
-			seen.files = append(seen.files, index.SourceFile{Name: name, Size: info.Size(), ModTime: info.ModTime().UnixNano()})
+		case name != ".":
+			seen.files = append(seen.files, sourceFile(name, info))
 		}
 		return nil
 	})
@@ -264,7 +269,19 @@ func lookAt(root fs.FS, name string, err error) fs.FileInfo {
 	return info
 }
 
-// list returns the files below a root, if all can be looked at.
+// noContent is the size of what is not a regular file: a link to a directory or
+// to nothing, a pipe. It is part of the picture, but there is nothing to read.
+const noContent = -1
+
+// sourceFile returns what an index records about a file.
+func sourceFile(name string, info fs.FileInfo) index.SourceFile {
+	if info == nil || !info.Mode().IsRegular() {
+		return index.SourceFile{Name: name, Size: noContent}
+	}
+	return index.SourceFile{Name: name, Size: info.Size(), ModTime: info.ModTime().UnixNano()}
+}
+
+// list returns the files below a root, if all directories can be looked at.
 func list(root fs.FS) ([]index.SourceFile, error) {
 	seen, err := look(root)
 	if err == nil && !seen.complete {
