@@ -2,11 +2,16 @@ package outline
 
 import (
 	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/bundles/fbc"
 	"github.com/chandlery/chandlery/bundles/index"
 	"github.com/chandlery/chandlery/proto/api"
 )
@@ -127,5 +132,38 @@ func TestCompareVersions(t *testing.T) {
 				t.Errorf("CompareVersions(%q, %q) = %d, want %d", inOrder[i], inOrder[j], got, want)
 			}
 		}
+	}
+}
+
+// TestDamaged makes sure that nothing is left out in silence.
+func TestDamaged(t *testing.T) {
+	text := `{"schema":"olm.package","name":"p","defaultChannel":"a"}
+{"schema":"olm.channel","package":"p","name":"a","entries":[{"name":"b"}]}
+{"schema":"olm.bundle","package":"p","name":"b","image":"i","properties":[{"type":"olm.package","value":{"packageName":"p","version":"1.0.0"}}]}`
+	reader, err := fbc.Open(t.Context(), fstest.MapFS{"c": {Data: []byte(text)}}, fbc.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	name := filepath.Join(t.TempDir(), "c.index")
+	if _, err := index.Create(t.Context(), name, reader, index.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	written, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const firstData = 512
+	written[firstData] ^= 1
+	damaged := filepath.Join(t.TempDir(), "c.index")
+	if err := os.WriteFile(damaged, written, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x, err := index.Open(damaged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := FromIndex(t.Context(), x, Options{}); !errors.Is(err, index.ErrDamaged) {
+		t.Errorf("got %v, %v", got, err)
 	}
 }

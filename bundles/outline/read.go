@@ -24,8 +24,12 @@ type Options struct {
 	Manifests bool
 }
 
-// FromIndex returns the outline of an index.
+// FromIndex returns the outline of an index. It returns [index.ErrDamaged] when
+// that is not intact: what cannot be read would be missing otherwise.
 func FromIndex(ctx context.Context, x *index.Index, options Options) (*Catalog, error) {
+	if err := x.Check(); err != nil {
+		return nil, fmt.Errorf("reading the index: %w", err)
+	}
 	var packages []*api.Package
 	for encoded := range x.Packages() {
 		name := &api.PackageName{}

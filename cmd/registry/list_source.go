@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/bundles/index"
 	"github.com/chandlery/chandlery/bundles/outline"
 	"github.com/chandlery/chandlery/cmd/internal/progress"
@@ -47,7 +48,37 @@ func (r *reading) index(ctx context.Context, terminal io.Writer, argument string
 	}
 	done := progress.Start(terminal, r.quiet, "Reading "+argument)
 	defer done()
-	return source.Load(ctx)
+	x, err := source.Load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if damage := x.Check(); damage != nil {
+		return r.repaired(ctx, argument, damage)
+	}
+	return x, nil
+}
+
+// repaired reads a catalog whose index is damaged again: one in a cache is made
+// anew when it is looked at closely. There is no other way for an index file.
+func (r *reading) repaired(ctx context.Context, argument string, damage error) (*index.Index, error) {
+	problem := bundles.Problem{File: argument, Message: damage.Error(), Remedy: "make it again with 'registry build'"}
+	if r.source.cacheDir == "" || r.source.cacheEnforceIntegrity {
+		return nil, bundles.Problems{problem}
+	}
+	closely := r.source
+	closely.cacheEnforceIntegrity = true
+	from, err := closely.open(argument, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	x, err := from.Load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if x.Check() != nil {
+		return nil, bundles.Problems{problem}
+	}
+	return x, nil
 }
 
 // outline reads a catalog without its manifests.

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/chandlery/chandlery/server/source"
 )
 
 // sampleCatalog has two packages, one of them deprecated with a channel and a
@@ -105,20 +107,81 @@ func TestExitCodes(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var out strings.Builder
-			cmd := newCommand()
-			cmd.SetOut(&out)
-			cmd.SetErr(&out)
-			cmd.SetArgs(tc.args)
-			err := cmd.ExecuteContext(t.Context())
-			code := 0
-			if err != nil {
-				printError(&out, err)
-				code = exitCode(err)
-			}
-			if code != tc.code || !strings.Contains(out.String(), tc.want) {
-				t.Errorf("%s: exit code %d, want %d; output:\n%s\nwant: %s", tc.reason, code, tc.code, out.String(), tc.want)
+			output, code := exitCodeOf(t, tc.args...)
+			if code != tc.code || !strings.Contains(output, tc.want) {
+				t.Errorf("%s: exit code %d, want %d; output:\n%s\nwant: %s", tc.reason, code, tc.code, output, tc.want)
 			}
 		})
+	}
+}
+
+// exitCodeOf runs the program and returns what it writes and how it ends.
+func exitCodeOf(t *testing.T, args ...string) (output string, code int) {
+	t.Helper()
+	var out strings.Builder
+	cmd := newCommand()
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SetArgs(args)
+	if err := cmd.ExecuteContext(t.Context()); err != nil {
+		printError(&out, err)
+		code = exitCode(err)
+	}
+	return out.String(), code
+}
+
+// damage changes the first byte of an index file's data.
+func damage(t *testing.T, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const header = 512
+	text[header] ^= 1
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDamagedIndex makes sure that no command takes a damaged file for a small
+// catalog.
+func TestDamagedIndex(t *testing.T) {
+	dir := writeCatalog(t, sampleCatalog)
+	file := filepath.Join(t.TempDir(), "catalog.index")
+	if output, code := exitCodeOf(t, "build", dir, "-o", file); code != 0 {
+		t.Fatal(output)
+	}
+	damage(t, file)
+	for name, tc := range map[string]struct {
+		args []string
+		code int
+	}{
+		"Validate": {[]string{"validate", file}, 1},
+		"Packages": {[]string{"list", "packages", file}, 1},
+		"Channels": {[]string{"list", "channels", file}, 1},
+		"Bundles":  {[]string{"list", "bundles", file}, 1},
+		"Graph":    {[]string{"graph", file, "lamp"}, 1},
+		"Diff":     {[]string{"diff", dir, file}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			output, code := exitCodeOf(t, tc.args...)
+			want := file + ": the index is damaged"
+			if code != tc.code || !strings.Contains(output, want) || !strings.Contains(output, "make it again with 'registry build'") {
+				t.Errorf("exit code %d, want %d; output:\n%s", code, tc.code, output)
+			}
+		})
+	}
+}
+
+// TestDamagedCache makes sure that what is damaged in a cache is made anew.
+func TestDamagedCache(t *testing.T) {
+	dir, cache := writeCatalog(t, sampleCatalog), t.TempDir()
+	for range 2 {
+		output, code := exitCodeOf(t, "list", "packages", dir, "--cache-dir", cache, "-o", "name")
+		if code != 0 || output != "lamp\n" {
+			t.Fatalf("exit code %d, output:\n%s", code, output)
+		}
+		damage(t, filepath.Join(cache, source.IndexFile))
 	}
 }
