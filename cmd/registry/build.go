@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -58,7 +59,9 @@ func newBuildCommand() *cobra.Command {
 
 var (
 	errNoOutput     = errors.New("name the file to write with --output")
+	errOutputStdout = errors.New("--output - would be standard output, but an index is put in place when it is complete; name a file to write")
 	errOutputDir    = errors.New("is a directory; name a file to write")
+	errOutputKind   = errors.New("which the index would take the place of; name a regular file, or one that does not exist yet")
 	errOutputInside = errors.New("lies in the catalog, where it would be read as a part of it; name a file elsewhere")
 	errIsIndex      = errors.New("is an index file already, or none of what an index can be made of")
 )
@@ -100,11 +103,16 @@ func (o *buildOptions) run(ctx context.Context, argument string, out, terminal i
 
 // checkOutput reports a file that cannot be written, or must not be.
 func (o *buildOptions) checkOutput(argument string) error {
-	if o.output == "" {
+	switch o.output {
+	case "":
 		return errNoOutput
+	case "-":
+		return errOutputStdout
 	}
-	if info, err := os.Stat(o.output); err == nil && info.IsDir() {
+	if info, err := os.Lstat(o.output); err == nil && info.IsDir() {
 		return fmt.Errorf("--output %s %w", o.output, errOutputDir)
+	} else if err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("--output %s is %s, %w", o.output, kindOf(info.Mode()), errOutputKind)
 	}
 	catalog, err := filepath.EvalSymlinks(strings.TrimPrefix(argument, configMapPrefix))
 	if err != nil {
@@ -118,6 +126,22 @@ func (o *buildOptions) checkOutput(argument string) error {
 		return fmt.Errorf("--output %s %w", o.output, errOutputInside)
 	}
 	return nil
+}
+
+// kindOf says what is not a regular file.
+func kindOf(mode fs.FileMode) string {
+	switch {
+	case mode&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	case mode&fs.ModeDevice != 0:
+		return "a device"
+	default:
+		return "no regular file"
+	}
 }
 
 // isBelow tells whether a directory is another or lies in it.

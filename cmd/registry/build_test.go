@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -59,5 +61,47 @@ func TestBuild(t *testing.T) {
 	entries, err := os.ReadDir(out)
 	if err != nil || len(entries) != 1 {
 		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+// TestBuildKeepsWhatIsNoFile makes sure that nothing but regular files is
+// replaced.
+func TestBuildKeepsWhatIsNoFile(t *testing.T) {
+	dir, out := writeCatalog(t, catalog), t.TempDir()
+	link, pipe, socket, target := filepath.Join(out, "link"), filepath.Join(out, "pipe"), filepath.Join(out, "socket"), filepath.Join(out, "target")
+	if err := os.WriteFile(target, []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(target, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	for name, tc := range map[string]struct{ output, want string }{
+		"Link":   {link, link + " is a symbolic link, which the index would take the place of; name a regular file"},
+		"Pipe":   {pipe, pipe + " is a named pipe"},
+		"Socket": {socket, socket + " is a socket"},
+		"Device": {os.DevNull, os.DevNull + " is a device"},
+		"Stdout": {"-", "--output - would be standard output"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// Where this fails it must not replace a device of this machine.
+			if o := (buildOptions{output: tc.output}); o.checkOutput(dir) == nil {
+				t.Fatal("it is written to")
+			}
+			output, failed := run(t.Context(), "build", dir, "-o", tc.output)
+			if !failed || !strings.Contains(output, tc.want) {
+				t.Errorf("failed is %v, output:\n%s", failed, output)
+			}
+		})
+	}
+	if text, err := os.ReadFile(link); err != nil || string(text) != "text" {
+		t.Errorf("the link leads to %q, %v", text, err)
 	}
 }
