@@ -109,7 +109,7 @@ func (o *serveOptions) run(ctx context.Context, argument string, logs io.Writer)
 		return err
 	}
 	if o.source.cacheOnly {
-		return fillCache(ctx, from, logger)
+		return o.source.fillCache(ctx, from, logger)
 	}
 	tracing, err := server.StartTracing(ctx, logger, version)
 	if err != nil {
@@ -174,17 +174,6 @@ func (o *serveOptions) serve(ctx context.Context, from server.Source, logger *sl
 		return fmt.Errorf("serving: %w", err)
 	}
 	logger.InfoContext(ctx, "Stopped")
-	return nil
-}
-
-// fillCache reads the content for what reading it leaves behind.
-func fillCache(ctx context.Context, from server.Source, logger *slog.Logger) error {
-	x, err := from.Load(ctx)
-	if err != nil {
-		return fmt.Errorf("filling the cache: %w", err)
-	}
-	stats := x.Stats()
-	logger.InfoContext(ctx, "Filled the cache", "packages", stats.Packages, "bundles", stats.Bundles)
 	return nil
 }
 

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -156,4 +158,49 @@ func (o *sourceFlags) openImage(reference string, logger *slog.Logger) (server.S
 		Reference: reference, Client: client, Poll: o.poll, CacheDir: o.cacheDir, Suspicious: o.cacheEnforceIntegrity,
 		AllowEmpty: o.allowEmpty, Logger: logger,
 	}, nil
+}
+
+// What keeps --cache-only from doing its work.
+var (
+	errNoCacheDir = errors.New("--cache-only fills a cache: name its directory with --cache-dir")
+	errNotCached  = errors.New("--cache-only: only a directory or an image has a cache; " +
+		"an index file needs none, and of a ConfigMap 'registry build' makes one")
+	errCacheNotFilled = errors.New("the index could not be kept in --cache-dir")
+	errSeeWarnings    = errors.New("the warnings say why")
+)
+
+// fillCache reads the content for what reading it leaves behind.
+func (o *sourceFlags) fillCache(ctx context.Context, from server.Source, logger *slog.Logger) error {
+	if o.cacheDir == "" {
+		return errNoCacheDir
+	}
+	switch from.(type) {
+	case source.Dir, *source.Image:
+	default:
+		return errNotCached
+	}
+	x, err := from.Load(ctx)
+	if err != nil {
+		return fmt.Errorf("filling the cache: %w", err)
+	}
+	stats := x.Stats()
+	// Only the index of a cache says what it was made of. Of nothing there is none.
+	if len(x.Sources()) == 0 && stats.Packages > 0 {
+		return fmt.Errorf("%w %s: %w", errCacheNotFilled, o.cacheDir, whyNotWritable(o.cacheDir))
+	}
+	logger.InfoContext(ctx, "Filled the cache", "packages", stats.Packages, "bundles", stats.Bundles)
+	return nil
+}
+
+// whyNotWritable tries to write to a directory, or where it would be made, and
+// returns what keeps it from that.
+func whyNotWritable(dir string) error {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && filepath.Dir(dir) != dir {
+		return whyNotWritable(filepath.Dir(dir))
+	}
+	file, err := os.CreateTemp(dir, ".chandlery-tmp-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(errSeeWarnings, file.Close(), os.Remove(file.Name()))
 }

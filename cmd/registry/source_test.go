@@ -85,6 +85,42 @@ func TestOpenFlags(t *testing.T) {
 	}
 }
 
+func TestCacheOnly(t *testing.T) {
+	dir, out := writeCatalog(t, catalog), t.TempDir()
+	file, indexFile, cache := filepath.Join(out, "file"), filepath.Join(out, "c.index"), filepath.Join(out, "cache")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if output, failed := run(t.Context(), "build", dir, "-o", indexFile); failed {
+		t.Fatal(output)
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		args   []string
+		failed bool
+		want   string
+	}{
+		"NoDirectory": {"there is nothing to fill", []string{dir}, true, "name its directory with --cache-dir"},
+		"IndexFile":   {"it is an index already", []string{indexFile, "--cache-dir", cache}, true, "an index file needs none"},
+		"ConfigMap":   {"none is kept", []string{configMapPrefix + dir, "--cache-dir", cache}, true, "only a directory or an image has a cache"},
+		"Unwritable":  {"the reason is named", []string{dir, "--cache-dir", filepath.Join(file, "cache")}, true, "could not be kept in --cache-dir " + filepath.Join(file, "cache") + ": open "},
+		"Inside":      {"a cache is no part of the catalog", []string{dir, "--cache-dir", filepath.Join(dir, "cache")}, true, "the warnings say why"},
+		"Filled":      {"that is what it is for", []string{dir, "--cache-dir", cache}, false, "Filled the cache"},
+		"Again":       {"or is already", []string{dir, "--cache-dir", cache}, false, "Filled the cache"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := append([]string{"serve", "--cache-only", "--pprof-addr=0", "--termination-log="}, tc.args...)
+			output, failed := run(t.Context(), args...)
+			if failed != tc.failed || !strings.Contains(output, tc.want) {
+				t.Errorf("%s: failed is %v, output:\n%s", tc.reason, failed, output)
+			}
+		})
+	}
+	if _, err := os.Stat(filepath.Join(cache, source.IndexFile)); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestByteSize(t *testing.T) {
 	for text, want := range map[string]int64{"1": 1, "1024": 1024, "512Mi": 512 << 20, "4Gi": 4 << 30, "3Ki": 3 << 10} {
 		var size byteSize
