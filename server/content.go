@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,9 +26,14 @@ type content struct {
 	current  atomic.Pointer[index.Index]
 	// announcer tells clients what is served and what is wrong.
 	announcer extension.Announcer
-	// suspect is set when the content has to be made anew although the source
-	// has not changed.
+	// doubted is what was found wrong with the index that is served; nil for
+	// nothing.
+	doubted atomic.Pointer[doubt]
+	// suspect is set when there is something new in doubted.
 	suspect chan struct{}
+	// renewAfter is the time between two attempts to make the index anew where
+	// there is no interval; defaultRenewPause by default.
+	renewAfter time.Duration
 	// verifyAfter is when to compare what is served with what it was made of.
 	verifyAfter time.Duration
 	// onLoaded is called once, when there is something to serve.
@@ -49,6 +55,9 @@ const (
 	// maxBackoff is the largest number of intervals between two attempts to
 	// read what could not be read.
 	maxBackoff = 64
+	// defaultRenewPause is between two attempts to make anew an index of a
+	// source that is not followed.
+	defaultRenewPause = 5 * time.Second
 )
 
 // errRestless is returned for a load during which the source changed: what was
@@ -84,48 +93,67 @@ type verifier interface {
 	LoadFresh(ctx context.Context) (*index.Index, error)
 }
 
+// readyMade is a source of an index that somebody else has made: here it cannot
+// be made anew.
+type readyMade interface {
+	// Damaged says where the index is that is damaged, and what to do about it.
+	Damaged(err error) error
+}
+
 // verifyPause is how long a server serves before it looks closely at whether
 // what was kept of the content is still the content: at the start there is
 // something more urgent to do.
 const verifyPause = 10 * time.Second
 
-// verify compares once what is served with what it was made of.
+// verify compares once what is served with what it was made of. Where that
+// cannot be read it tries again, ever more rarely.
 func (c *content) verify(ctx context.Context) {
 	source, ok := c.source.(verifier)
 	if !ok {
 		return
 	}
-	timer := time.NewTimer(c.verifyAfter)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return
-	case <-timer.C:
-	}
-	same, err := source.Verify(ctx, c.current.Load())
-	switch {
-	case ctx.Err() != nil:
-	case err != nil:
-		c.logger.WarnContext(ctx, "Cannot compare the index with the content", "error", err)
-	case !same:
-		c.logger.WarnContext(ctx, "The index is not that of the content, making it anew")
-		c.distrust()
+	logged := ""
+	for pause := c.verifyAfter; ; pause = min(2*pause, maxBackoff*c.verifyAfter) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		x := c.current.Load()
+		same, err := source.Verify(ctx, x)
+		if err == nil && !same {
+			c.damaged(x, errOtherContent)
+		}
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if text := err.Error(); text != logged {
+			logged = text
+			c.logger.WarnContext(ctx, "Cannot compare the index with the content, trying again later", "error", err)
+		}
 	}
 }
 
-// damaged is told of an index that turned out to be damaged.
+// errOtherContent is what is wrong with an index that was verified in vain.
+var errOtherContent = errors.New("the index is not what was made of the content")
+
+// doubt is why an index cannot be trusted.
+type doubt struct {
+	index *index.Index
+	err   error
+}
+
+// damaged is told of an index that turned out to be damaged. Any number of calls
+// may find that: the first of an index counts.
 func (c *content) damaged(x *index.Index, err error) {
-	if c.current.Load() == x {
-		c.logger.Error("The index is damaged, making it anew", "error", err)
-		c.distrust()
+	before := c.doubted.Load()
+	known := before != nil && before.index == x
+	if known || c.current.Load() != x || !c.doubted.CompareAndSwap(before, &doubt{x, err}) {
+		return
 	}
-}
-
-// distrust has the content made anew.
-func (c *content) distrust() {
 	select {
 	case c.suspect <- struct{}{}:
-	default: // it is going to be
+	default: // it is going to be looked at
 	}
 }
 
@@ -156,81 +184,127 @@ func (c *content) first(ctx context.Context) (string, error) {
 // follow looks at the source in regular intervals and loads it once it has
 // changed and is at rest again: a source that still differs from the look
 // before is being written. Content that cannot be served is reported once and
-// not looked at again before it changes, unless it could not be read: that is
-// tried again, ever more rarely.
+// not looked at again before it changes, unless it could not be read or what is
+// served cannot be trusted: that is tried again, ever more rarely.
 func (c *content) follow(ctx context.Context, loaded string) {
-	ticks, stop := c.ticks()
-	defer stop()
-	last, restless := loaded, 0
-	var retry backoff
+	ticks := time.NewTicker(cmp.Or(c.interval, c.renewAfter, defaultRenewPause))
+	defer ticks.Stop()
+	f := &following{content: c, loaded: loaded, last: loaded}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-c.suspect:
-			c.report(ctx, c.load(ctx, c.fingerprint(ctx), true))
-			continue
-		case <-ticks:
+			f.suspicion(ctx)
+		case <-ticks.C:
+			f.look(ctx)
 		}
-		now := c.fingerprint(ctx)
-		atRest := now == last
-		last = now
-		if !atRest || now == loaded && !retry.due() {
-			continue
-		}
-		if now != loaded {
-			retry, c.reported = backoff{}, ""
-		}
-		err := c.load(ctx, now, false)
-		if ctx.Err() != nil {
+	}
+}
+
+// following is how far following a source has come.
+type following struct {
+	*content
+
+	// loaded is the fingerprint of what was loaded last, and last that of the
+	// look before.
+	loaded, last string
+	// restless is how many loads in a row have found the source changed.
+	restless int
+	// distrusted tells that what was kept of the content must not be used any
+	// more; it is so until the content has been loaded without.
+	distrusted bool
+	// again tells that the last load failed and that another may succeed.
+	again bool
+	// pause is before the next load of a source that has not changed.
+	pause backoff
+}
+
+// suspicion has an index made anew that cannot be trusted: at once, or when the
+// pause is over that follows the last time. One that cannot be made anew is
+// reported.
+func (f *following) suspicion(ctx context.Context) {
+	found := f.doubted.Load()
+	if found == nil || found.index != f.current.Load() {
+		return // it is not served any more
+	}
+	if source, ok := f.source.(readyMade); ok {
+		f.reportDamage(ctx, source.Damaged(found.err))
+		return
+	}
+	f.logger.ErrorContext(ctx, "The index cannot be trusted, making it anew", "error", found.err)
+	f.distrusted = true
+	if now := f.fingerprint(ctx); now == f.last && f.pause.left == 0 {
+		f.attempt(ctx, now)
+	}
+}
+
+// look loads the content if there is a reason to. A source without an interval
+// is looked at only as long as what is served cannot be trusted.
+func (f *following) look(ctx context.Context) {
+	over := f.pause.over()
+	if f.interval == 0 && !f.distrusted {
+		return
+	}
+	now := f.fingerprint(ctx)
+	atRest := now == f.last
+	f.last = now
+	if atRest && (now != f.loaded || over && (f.again || f.distrusted)) {
+		f.attempt(ctx, now)
+	}
+}
+
+// attempt loads the content that has a fingerprint, and notes how that ended.
+func (f *following) attempt(ctx context.Context, now string) {
+	if now != f.loaded {
+		f.pause, f.reported = backoff{}, ""
+	}
+	fresh := f.distrusted
+	err := f.load(ctx, now, fresh)
+	if ctx.Err() != nil {
+		return
+	}
+	f.distrusted = fresh && err != nil
+	f.again = mayPass(err)
+	if errors.Is(err, errRestless) {
+		f.restless++
+		if f.restless%maxRestless != 0 {
+			f.pause.left = 1
 			return
 		}
-		if errors.Is(err, errRestless) {
-			restless++
-			if restless%maxRestless != 0 {
-				retry.left = 1
-				continue
-			}
-		}
-		loaded, restless = now, 0
-		retry.after(err)
-		c.report(ctx, err)
 	}
+	f.loaded, f.restless = now, 0
+	if fresh || f.again {
+		f.pause.lengthen()
+	} else {
+		f.pause = backoff{}
+	}
+	f.report(ctx, err, f.again || f.distrusted)
 }
 
-// ticks says when to look at the source; never without an interval.
-func (c *content) ticks() (ticks <-chan time.Time, stop func()) {
-	if c.interval == 0 {
-		return nil, func() {}
-	}
-	ticker := time.NewTicker(c.interval)
-	return ticker.C, ticker.Stop
+// mayPass tells whether another attempt may succeed although the source has not
+// changed.
+func mayPass(err error) bool {
+	return errors.Is(err, errRestless) ||
+		slices.ContainsFunc(bundles.AsProblems(err), func(p bundles.Problem) bool { return p.Unreadable })
 }
 
-// backoff says when to try again what could not be read, in intervals. The
-// zero value never does.
+// backoff counts intervals until the next attempt. The zero value has none to
+// wait for.
 type backoff struct {
 	pause, left int
 }
 
-// after notes how an attempt ended.
-func (b *backoff) after(err error) {
-	retry := errors.Is(err, errRestless) || slices.ContainsFunc(bundles.AsProblems(err), func(p bundles.Problem) bool { return p.Unreadable })
-	if !retry {
-		*b = backoff{}
-		return
-	}
+// lengthen begins a pause, longer than the one before.
+func (b *backoff) lengthen() {
 	b.pause = min(max(1, 2*b.pause), maxBackoff)
 	b.left = b.pause
 }
 
-// due counts an interval and tells whether to try again.
-func (b *backoff) due() bool {
-	if b.left > 0 {
-		b.left--
-		return b.left == 0
-	}
-	return false
+// over counts an interval and tells whether it was the last.
+func (b *backoff) over() bool {
+	b.left = max(0, b.left-1)
+	return b.left == 0
 }
 
 func (c *content) fingerprint(ctx context.Context) string {
@@ -273,6 +347,7 @@ func (c *content) load(ctx context.Context, before string, fresh bool) error {
 // serve answers from now on from what has been loaded since some time.
 func (c *content) serve(ctx context.Context, loaded *index.Index, start time.Time) {
 	c.current.Store(loaded)
+	c.doubted.Store(nil)
 	took, stats := time.Since(start), loaded.Stats()
 	c.metrics.loaded(stats, took, time.Now())
 	c.announcer.Loaded(loaded.Info(), time.Now())
@@ -283,9 +358,17 @@ func (c *content) serve(ctx context.Context, loaded *index.Index, start time.Tim
 	}
 }
 
+// reportDamage tells of an index that stays damaged. What is intact of it is
+// served still.
+func (c *content) reportDamage(ctx context.Context, err error) {
+	c.metrics.problems.Set(float64(len(bundles.AsProblems(err))))
+	c.announcer.Failed(err, time.Now())
+	c.logProblems(ctx, err)
+}
+
 // report logs one line for each problem of a content that is not served. What
 // it has just logged it does not log again.
-func (c *content) report(ctx context.Context, err error) {
+func (c *content) report(ctx context.Context, err error, again bool) {
 	if err == nil {
 		c.reported = ""
 		return
@@ -294,9 +377,17 @@ func (c *content) report(ctx context.Context, err error) {
 		return
 	}
 	c.reported = err.Error()
+	c.logProblems(ctx, err)
+	next := "Keeping the old content until the files change again"
+	if again {
+		next = "Keeping the old content, trying again later"
+	}
+	c.logger.ErrorContext(ctx, next, "problems", len(bundles.AsProblems(err)))
+}
+
+func (c *content) logProblems(ctx context.Context, err error) {
 	problems := bundles.AsProblems(err)
 	for i := range problems {
 		c.logger.ErrorContext(ctx, "Catalog problem", "problem", problems[i].String())
 	}
-	c.logger.ErrorContext(ctx, "Keeping the old content until the files change again", "problems", len(problems))
 }

@@ -1,17 +1,23 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io/fs"
 	"log/slog"
+	"math/bits"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/bundles/index"
+	"github.com/chandlery/chandlery/server/source"
 )
 
 // scriptedSource answers looks and loads from lists, the last element for ever.
@@ -162,13 +168,96 @@ type cachedSource struct {
 
 	same  bool
 	fresh *index.Index
+	// unverified and failures are what Verify and LoadFresh fail with before
+	// they succeed.
+	unverified []error
+	failures   []error
+	// freshLoads counts the calls of LoadFresh.
+	freshLoads int
+	// change tells at which look after the first fresh load the source has
+	// changed: 1 is during that load, 0 for never.
+	change int
+}
+
+func (s *cachedSource) Fingerprint() (string, error) {
+	s.mu.Lock()
+	if s.freshLoads > 0 && s.change > 0 {
+		if s.change--; s.change == 0 {
+			s.fingerprints = []string{"changed"}
+		}
+	}
+	s.mu.Unlock()
+	return s.scriptedSource.Fingerprint()
 }
 
 func (s *cachedSource) Verify(_ context.Context, x *index.Index) (bool, error) {
-	return s.same || x == s.fresh, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.same || x == s.fresh, next(&s.unverified)
 }
 
-func (s *cachedSource) LoadFresh(context.Context) (*index.Index, error) { return s.fresh, nil }
+// LoadFresh returns the fresh index, or another one each time where there is none.
+func (s *cachedSource) LoadFresh(ctx context.Context) (*index.Index, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.freshLoads++
+	if err := next(&s.failures); err != nil {
+		return nil, err
+	}
+	if s.fresh == nil {
+		return index.Build(ctx, &bundles.Catalog{})
+	}
+	return s.fresh, nil
+}
+
+// next takes the first of a list of errors, nil when there is none left.
+func next(errs *[]error) error {
+	if len(*errs) == 0 {
+		return nil
+	}
+	err := (*errs)[0]
+	*errs = (*errs)[1:]
+	return err
+}
+
+// What sources offer to the content is found out while it runs.
+var (
+	_ warmer    = source.Dir{}
+	_ verifier  = source.Dir{}
+	_ verifier  = (*source.Image)(nil)
+	_ readyMade = source.File{}
+)
+
+// serving runs a content of a source until the test ends or stop is called, and
+// returns it when there is something to serve.
+func serving(t *testing.T, s Source, change func(*content)) (c *content, logs *logBuffer, stop func()) {
+	t.Helper()
+	logs = &logBuffer{}
+	loaded, done := make(chan struct{}, 1), make(chan error, 1)
+	c = &content{
+		source: s, interval: time.Millisecond, logger: slog.New(slog.NewTextHandler(logs, nil)), metrics: newMetrics("", ""),
+		onLoaded: func() { loaded <- struct{}{} }, suspect: make(chan struct{}, 1), verifyAfter: time.Millisecond,
+	}
+	if change != nil {
+		change(c)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { done <- c.run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("run: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	select {
+	case <-loaded:
+	case err := <-done:
+		done <- err
+		t.Fatalf("nothing is served: %v", err)
+	}
+	return c, logs, stop
+}
 
 func TestContentDistrust(t *testing.T) {
 	cases := map[string]struct {
@@ -188,15 +277,7 @@ func TestContentDistrust(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := &cachedSource{scriptedSource: scriptedSource{fingerprints: []string{"a"}}, same: tc.same, fresh: fresh}
-			loaded := make(chan struct{}, 1)
-			c := &content{
-				source: s, interval: time.Millisecond, logger: slog.New(slog.DiscardHandler), metrics: newMetrics("", ""),
-				onLoaded: func() { loaded <- struct{}{} }, suspect: make(chan struct{}, 1), verifyAfter: time.Millisecond,
-			}
-			ctx, cancel := context.WithCancel(t.Context())
-			done := make(chan error, 1)
-			go func() { done <- c.run(ctx) }()
-			<-loaded
+			c, _, stop := serving(t, s, nil)
 			if tc.damage {
 				c.damaged(fresh, index.ErrDamaged) // one that is not served any more
 				c.damaged(c.current.Load(), index.ErrDamaged)
@@ -207,12 +288,197 @@ func TestContentDistrust(t *testing.T) {
 				looks, _ := s.seen()
 				wait(t, "more looks", func() bool { now, _ := s.seen(); return now > looks+20 })
 			}
-			cancel()
-			if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
-				t.Errorf("run: %v", err)
-			}
+			stop()
 			if got := c.current.Load() == fresh; got != tc.fresh {
 				t.Errorf("%s: the fresh index is served: %v", tc.reason, got)
+			}
+		})
+	}
+}
+
+// TestContentDistrustLasts wants an index that cannot be trusted to be made anew
+// although that fails at first.
+func TestContentDistrustLasts(t *testing.T) {
+	unreadable := bundles.Problems{{File: "f", Message: "cannot be read", Unreadable: true}}
+	cases := map[string]struct {
+		reason   string
+		interval time.Duration
+		source   *cachedSource
+	}{
+		"Unreadable": {
+			reason: "another attempt may read it", interval: time.Millisecond,
+			source: &cachedSource{failures: []error{unreadable, unreadable, unreadable}},
+		},
+		"NoSpace": {
+			reason: "another attempt may find room", interval: time.Millisecond,
+			source: &cachedSource{failures: []error{syscall.ENOSPC, syscall.ENOSPC}},
+		},
+		"Restless": {
+			reason: "it comes to rest", interval: time.Millisecond,
+			source: &cachedSource{change: 1},
+		},
+		"Changed": {
+			reason: "other content is no reason to trust the cache again", interval: time.Millisecond,
+			source: &cachedSource{change: 2, failures: []error{unreadable, unreadable}},
+		},
+		"NotFollowed": {reason: "a source that is not followed is asked as well", source: &cachedSource{failures: []error{unreadable, unreadable}}},
+		"Unverified": {
+			reason: "what could not be compared is compared again", interval: time.Millisecond,
+			source: &cachedSource{unverified: []error{syscall.EIO, syscall.EIO, syscall.EIO}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := tc.source
+			states := 1 + min(s.change, 1)
+			s.fingerprints = []string{"a"}
+			var err error
+			if s.fresh, err = index.Build(t.Context(), &bundles.Catalog{}); err != nil {
+				t.Fatal(err)
+			}
+			c, logs, stop := serving(t, s, func(c *content) { c.interval, c.renewAfter = tc.interval, time.Millisecond })
+			wait(t, tc.reason, func() bool { return c.current.Load() == s.fresh })
+			stop()
+			if s.loads != 1 || len(s.failures) != 0 || len(s.unverified) != 0 {
+				t.Errorf("%s: trusted %d times what was kept:\n%s", tc.reason, s.loads, logs)
+			}
+			// Each state of the content has its problems.
+			for line, most := range map[string]int{"Cannot compare": 1, "making it anew": 1, "Catalog problem": states} {
+				if count := strings.Count(logs.String(), line); count > most {
+					t.Errorf("%s: the log says %d times %q:\n%s", tc.reason, count, line, logs)
+				}
+			}
+			if failure := c.announcer.State().Failure; failure != nil {
+				t.Errorf("%s: the failure is announced still: %v", tc.reason, failure)
+			}
+		})
+	}
+}
+
+// TestContentDamagedAgain has calls find damage all the time, whatever is loaded.
+func TestContentDamagedAgain(t *testing.T) {
+	for name, interval := range map[string]time.Duration{"Followed": time.Millisecond, "NotFollowed": 0} {
+		t.Run(name, func(t *testing.T) {
+			s := &cachedSource{scriptedSource: scriptedSource{fingerprints: []string{"a"}}, same: true}
+			c, logs, stop := serving(t, s, func(c *content) { c.interval, c.renewAfter = interval, time.Millisecond })
+			start := time.Now()
+			wait(t, "four fresh loads", func() bool {
+				for range 1000 {
+					c.damaged(c.current.Load(), index.ErrDamaged)
+				}
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				return s.freshLoads >= 4
+			})
+			stop()
+			ticks := int(time.Since(start) / time.Millisecond)
+			// The pauses between n loads are 1, 2, 4, ... intervals.
+			if most := bits.Len(uint(ticks)) + 2; s.freshLoads > most {
+				t.Errorf("loaded %d times in %d intervals, want %d at most", s.freshLoads, ticks, most)
+			}
+			if lines := strings.Count(logs.String(), "making it anew"); lines > s.freshLoads+1 {
+				t.Errorf("%d lines for %d loads:\n%s", lines, s.freshLoads, logs)
+			}
+		})
+	}
+}
+
+// damagedFile makes an index file of a catalog and damages a bundle in it.
+func damagedFile(t *testing.T, dir source.Dir, name string) {
+	t.Helper()
+	if _, err := dir.Create(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(text, []byte("example.org/p:one"))
+	if at < 0 {
+		t.Fatal("the image is not in the index")
+	}
+	text[at] = 'X'
+	if err := os.WriteFile(name, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func smallDir(t *testing.T) source.Dir {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "c.json"), []byte(`{"schema":"olm.package","name":"p","defaultChannel":"c"}
+{"schema":"olm.channel","package":"p","name":"c","entries":[{"name":"p.v1"}]}
+{"schema":"olm.bundle","package":"p","name":"p.v1","image":"example.org/p:one","properties":[
+  {"type":"olm.package","value":{"packageName":"p","version":"1.0.0"}}]}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return source.Dir{Path: dir}
+}
+
+// ask asks for the bundle that is damaged, as a call does.
+func (c *content) ask() error {
+	x := c.current.Load()
+	_, err := x.Bundle("p", "c", "p.v1")
+	if errors.Is(err, index.ErrDamaged) {
+		c.damaged(x, err)
+	}
+	return err
+}
+
+// TestContentDamagedFile serves an index that cannot be made anew until somebody
+// replaces it.
+func TestContentDamagedFile(t *testing.T) {
+	dir, file := smallDir(t), filepath.Join(t.TempDir(), "index")
+	damagedFile(t, dir, file)
+	c, logs, _ := serving(t, source.File{Path: file}, nil)
+	wait(t, "the announcement", func() bool {
+		if err := c.ask(); !errors.Is(err, index.ErrDamaged) {
+			t.Fatalf("asking for the damaged bundle: %v", err)
+		}
+		return c.announcer.State().Failure != nil
+	})
+	for range 1000 {
+		_ = c.ask()
+	}
+	problems := bundles.AsProblems(c.announcer.State().Failure)
+	if len(problems) != 1 || problems[0].File != file || !strings.Contains(problems[0].Remedy, "replace the file") {
+		t.Errorf("announced %v", problems)
+	}
+	if got := c.metrics.gathered(t, "chandlery_registry_catalog_problems"); got != 1 {
+		t.Errorf("the gauge of problems is %v", got)
+	}
+	if got := logs.String(); strings.Count(got, "\n") != 2 || strings.Count(got, "Loaded catalog") != 1 || !strings.Contains(got, "replace the file") {
+		t.Errorf("want one line about the load and one about the damage:\n%s", got)
+	}
+	if _, err := dir.Create(t.Context(), file); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, "the file that was replaced", func() bool { return c.ask() == nil })
+	if failure := c.announcer.State().Failure; failure != nil || c.metrics.gathered(t, "chandlery_registry_catalog_problems") != 0 {
+		t.Errorf("the damage is announced still: %v", failure)
+	}
+}
+
+// TestContentDamagedCache starts on a cached index that is damaged.
+func TestContentDamagedCache(t *testing.T) {
+	for name, verifyAfter := range map[string]time.Duration{"Verified": time.Millisecond, "Asked": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			dir := smallDir(t)
+			dir.Cache.Dir = t.TempDir()
+			damagedFile(t, dir, filepath.Join(dir.Cache.Dir, source.IndexFile))
+			c, logs, _ := serving(t, dir, func(c *content) { c.verifyAfter = verifyAfter })
+			damaged := c.current.Load()
+			if verifyAfter == time.Hour {
+				_ = c.ask()
+			}
+			wait(t, "an index that was made anew", func() bool { return c.current.Load() != damaged })
+			if err := c.ask(); err != nil {
+				t.Errorf("%v; the log:\n%s", err, logs)
+			}
+			again, err := dir.Load(t.Context())
+			if err != nil || again.Check() != nil {
+				t.Errorf("the cache holds the damage still: %v", err)
 			}
 		})
 	}
@@ -242,21 +508,10 @@ func TestContentWarm(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &warmSource{scriptedSource: scriptedSource{fingerprints: []string{"a"}}, known: tc.known}
-			loaded := make(chan struct{}, 1)
-			c := &content{
-				source: s, interval: time.Millisecond, logger: slog.New(slog.DiscardHandler), metrics: newMetrics("", ""),
-				onLoaded: func() { loaded <- struct{}{} },
-			}
-			ctx, cancel := context.WithCancel(t.Context())
-			done := make(chan error, 1)
-			go func() { done <- c.run(ctx) }()
-			<-loaded
+			c, _, stop := serving(t, s, nil)
 			before, _ := s.seen()
 			wait(t, "more looks", func() bool { now, _ := s.seen(); return now > before+5 })
-			cancel()
-			if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
-				t.Errorf("run: %v", err)
-			}
+			stop()
 			if _, loads := s.seen(); loads != tc.loads || tc.known != nil && c.current.Load() != tc.known {
 				t.Errorf("%s: read %d times", tc.reason, loads)
 			}

@@ -49,6 +49,14 @@ func (f File) Load(context.Context) (*index.Index, error) {
 	return x, nil
 }
 
+// Damaged words that the index turned out to be damaged while it is served, as
+// [bundles.Problems].
+func (f File) Damaged(err error) error {
+	return bundles.Problems{{
+		File: f.Path, Message: err.Error(), Remedy: "replace the file by one made anew with 'registry build'",
+	}}
+}
+
 // cause returns what an error says without what was being done.
 func cause(err error) string {
 	if inner := errors.Unwrap(err); inner != nil {

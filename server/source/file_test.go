@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/bundles/index"
 )
 
 // made makes an index file of a catalog.
@@ -80,6 +81,15 @@ func TestBadFile(t *testing.T) {
 	}
 	if _, err := (File{Path: filepath.Join(dir, "none")}).Fingerprint(); err == nil {
 		t.Error("a missing file has a fingerprint")
+	}
+}
+
+// TestDamagedFile names the file and what to do.
+func TestDamagedFile(t *testing.T) {
+	f := File{Path: "x.index"}
+	const want = "x.index: the index is damaged; replace the file by one made anew with 'registry build'"
+	if got := bundles.AsProblems(f.Damaged(index.ErrDamaged)); len(got) != 1 || got[0].String() != want {
+		t.Errorf("got %v", got)
 	}
 }
 

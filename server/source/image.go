@@ -60,17 +60,39 @@ const defaultPollTimeout = 5 * time.Second
 
 // Load returns the index of the image that the last look has found. The error
 // holds [bundles.Problems].
-func (i *Image) Load(ctx context.Context) (*index.Index, error) {
+func (i *Image) Load(ctx context.Context) (*index.Index, error) { return i.load(ctx, Dir.Load) }
+
+// LoadFresh does what [Image.Load] does without trusting the cached index.
+func (i *Image) LoadFresh(ctx context.Context) (*index.Index, error) {
+	return i.load(ctx, Dir.LoadFresh)
+}
+
+func (i *Image) load(ctx context.Context, read func(Dir, context.Context) (*index.Index, error)) (*index.Index, error) {
 	var x *index.Index
 	err := i.with(ctx, func(dir Dir) error {
 		var err error
-		x, err = dir.Load(ctx)
+		x, err = read(dir, ctx)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return x, nil
+}
+
+// Verify tells whether an index is that of the image, as [Dir.Verify] does. An
+// index that is in no cache is not worth bringing the image here again.
+func (i *Image) Verify(ctx context.Context, x *index.Index) (bool, error) {
+	if len(x.Sources()) == 0 {
+		return true, nil
+	}
+	var same bool
+	err := i.with(ctx, func(dir Dir) error {
+		var err error
+		same, err = dir.Verify(ctx, x)
+		return err
+	})
+	return same, err
 }
 
 // Create writes the index of the image to a file.

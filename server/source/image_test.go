@@ -263,6 +263,76 @@ func TestImageCache(t *testing.T) {
 	}
 }
 
+// TestImageDamagedCache starts on a cached index that is damaged.
+func TestImageDamagedCache(t *testing.T) {
+	r := newImageRegistry(t)
+	r.tag(cached)
+	r.CacheDir = filepath.Join(t.TempDir(), "cache")
+	if _, err := r.Image.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(r.CacheDir, "*", "index", IndexFile))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("the cache holds the indexes %q, %v", files, err)
+	}
+	damage(t, files[0], "example.org/p:one")
+
+	restarted := r.source()
+	restarted.CacheDir = r.CacheDir
+	x, err := restarted.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if same, err := restarted.Verify(t.Context(), x); same || err != nil {
+		t.Errorf("the damage is not noticed: %v", err)
+	}
+	fresh, err := restarted.LoadFresh(t.Context())
+	if err != nil || imageOf(t, fresh) != "one" {
+		t.Fatalf("the index is not made anew: %v", err)
+	}
+	if same, err := restarted.Verify(t.Context(), fresh); !same || err != nil {
+		t.Errorf("the new index is not that of the image: %v", err)
+	}
+	again, err := r.Image.Load(t.Context())
+	if err != nil || imageOf(t, again) != "one" {
+		t.Errorf("the cache holds the damage still: %v", err)
+	}
+}
+
+// damage changes a byte of a file in place: the first of a text in it.
+func damage(t *testing.T, name, text string) {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(content, []byte(text))
+	file, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil || at < 0 {
+		t.Fatalf("%q at %d: %v", text, at, err)
+	}
+	if _, err := file.WriteAt([]byte{^text[0]}, int64(at)); err != nil {
+		t.Error(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestImageVerifyElsewhere does not bring an image again that is in no cache.
+func TestImageVerifyElsewhere(t *testing.T) {
+	r := newImageRegistry(t)
+	r.tag(cached)
+	x, err := r.Image.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.requests.Store(0)
+	if same, err := r.Verify(t.Context(), x); !same || err != nil || r.requests.Load() != 0 {
+		t.Errorf("got %v, %v after %d requests", same, err, r.requests.Load())
+	}
+}
+
 // TestImageReadOnlyCache has a cache directory that nothing can be written to.
 func TestImageReadOnlyCache(t *testing.T) {
 	r := newImageRegistry(t)
