@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -191,4 +192,51 @@ func TestTerminationMessage(t *testing.T) {
 	if left, err := os.ReadFile(file); err != nil || !strings.Contains(string(left), "holds no package") {
 		t.Errorf("left %q, %v", left, err)
 	}
+}
+
+func TestMetricsPort(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for name, tc := range map[string]struct {
+		reason  string
+		address string
+		given   bool
+		want    string
+		err     string
+		log     string
+	}{
+		"Default":      {reason: "nobody has asked for it", address: taken.Addr().String(), log: "Not serving metrics: the port cannot be opened; set --metrics-address"},
+		"Given":        {reason: "somebody counts on it", address: taken.Addr().String(), given: true, err: "--metrics-address: listen tcp " + taken.Addr().String()},
+		"Free":         {reason: "all is well", address: "127.0.0.1:0", given: true, want: "127.0.0.1:0"},
+		"None":         {reason: "none is wanted", address: "", given: true},
+		"NoneAsNumber": {reason: "none is wanted", address: "0", given: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			o := serveOptions{metricsAddress: tc.address, metricsGiven: tc.given}
+			got, err := o.freeMetricsAddress(t.Context(), slog.New(slog.NewTextHandler(&log, nil)))
+			if got != tc.want || (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("%s: got %q, %v", tc.reason, got, err)
+			}
+			if !strings.Contains(log.String(), tc.log) || tc.log == "" && log.Len() > 0 {
+				t.Errorf("%s: log: %s", tc.reason, log.String())
+			}
+		})
+	}
+	t.Run("Flag", func(t *testing.T) {
+		output, failed := run(t.Context(), "serve", t.TempDir(), "--port=0", "--host=127.0.0.1", "--pprof-addr=0", "--termination-log=", "--metrics-address="+taken.Addr().String())
+		if !failed || !strings.Contains(output, "--metrics-address: listen") {
+			t.Errorf("failed is %v, output:\n%s", failed, output)
+		}
+	})
+	t.Run("Variable", func(t *testing.T) {
+		t.Setenv("REGISTRY_METRICS_ADDRESS", taken.Addr().String())
+		output, failed := run(t.Context(), "serve", t.TempDir(), "--port=0", "--host=127.0.0.1", "--pprof-addr=0", "--termination-log=")
+		if !failed || !strings.Contains(output, "--metrics-address: listen") {
+			t.Errorf("failed is %v, output:\n%s", failed, output)
+		}
+	})
 }

@@ -25,9 +25,11 @@ import (
 
 // serveOptions are the flags of "registry serve".
 type serveOptions struct {
-	host            string
-	port            string
-	metricsAddress  string
+	host           string
+	port           string
+	metricsAddress string
+	// metricsGiven tells that somebody has asked for that address.
+	metricsGiven    bool
 	terminationLog  string
 	shutdownTimeout time.Duration
 	reloadInterval  time.Duration
@@ -38,6 +40,8 @@ type serveOptions struct {
 	profiling       profiling.Flags
 	logging         program.Logging
 }
+
+const flagMetricsAddress = "metrics-address"
 
 func newServeCommand() *cobra.Command {
 	var o serveOptions
@@ -53,6 +57,7 @@ func newServeCommand() *cobra.Command {
 			"  grpcurl -plaintext localhost:50051 api.Registry/ListPackages",
 		Args: oneSource,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			o.metricsGiven = cmd.Flags().Changed(flagMetricsAddress)
 			err := o.run(cmd.Context(), args[0], cmd.ErrOrStderr())
 			o.leaveTerminationMessage(err)
 			return err
@@ -73,8 +78,9 @@ func newServeCommand() *cobra.Command {
 func (o *serveOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.host, "host", "", "host name or IP address to serve on; empty for all of this machine")
 	flags.StringVarP(&o.port, "port", "p", "50051", "port to serve gRPC on; 0 for any free one")
-	flags.StringVar(&o.metricsAddress, "metrics-address", ":9090",
-		"host:port to serve /metrics, /healthz and /readyz on; \"\" or 0 for none")
+	flags.StringVar(&o.metricsAddress, flagMetricsAddress, ":9090",
+		"host:port to serve /metrics, /healthz and /readyz on; \"\" or 0 for none; "+
+			"unless it is set, a port that is taken is no reason to stop")
 	flags.StringVarP(&o.terminationLog, "termination-log", "t", "/dev/termination-log",
 		"file to leave the reason in when serving fails; \"\" for none")
 	flags.DurationVar(&o.shutdownTimeout, "shutdown-timeout", server.DefaultShutdownTimeout,
@@ -161,10 +167,13 @@ func collectOften(loading bool) {
 func (o *serveOptions) serve(ctx context.Context, from server.Source, logger *slog.Logger, config server.Config) error {
 	config.Source = from
 	config.Address = net.JoinHostPort(o.host, o.port)
-	config.MetricsAddress = off(o.metricsAddress)
 	config.ReloadInterval, config.ShutdownTimeout = o.reloadInterval, o.shutdownTimeout
 	config.Limits, config.TLS, config.AccessLogSample = o.limits.limits(), o.tls, o.accessLogSample
 	config.Logger, config.Version, config.Commit = logger, version, commit
+	var err error
+	if config.MetricsAddress, err = o.freeMetricsAddress(ctx, logger); err != nil {
+		return fmt.Errorf("starting: %w", err)
+	}
 	s, err := server.New(ctx, config)
 	if err != nil {
 		return fmt.Errorf("starting: %w", err)
@@ -225,6 +234,30 @@ func off(address string) string {
 		return ""
 	}
 	return address
+}
+
+// freeMetricsAddress returns where metrics are served; empty for nowhere. Where
+// "opm serve" runs no such port need be free, so one that is taken is an error
+// only when somebody has asked for it.
+func (o *serveOptions) freeMetricsAddress(ctx context.Context, logger *slog.Logger) (string, error) {
+	address := off(o.metricsAddress)
+	if address == "" {
+		return "", nil
+	}
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", address)
+	switch {
+	case err == nil:
+		// The server opens it again.
+		if err := listener.Close(); err != nil {
+			return "", fmt.Errorf("trying the metrics port: %w", err)
+		}
+		return address, nil
+	case o.metricsGiven:
+		return "", fmt.Errorf("--%s: %w; name another address, or 0 for none", flagMetricsAddress, err)
+	}
+	logger.WarnContext(ctx, "Not serving metrics: the port cannot be opened; set --"+flagMetricsAddress+" to another or to 0", "error", err)
+	return "", nil
 }
 
 // leaveTerminationMessage leaves the reason of a failure where Kubernetes
