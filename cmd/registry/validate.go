@@ -1,12 +1,12 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,7 +28,8 @@ func newValidateCommand() *cobra.Command {
 		Short: "Check catalogs and name everything that is wrong with them",
 		Long: "Check catalogs and name everything that is wrong with them: each problem on a line with file and line,\n" +
 			"what is wrong and what to do about it.\n\n" + sourceHelp + "\n\n" +
-			"The exit code is 0 when no catalog has a problem, 1 when one has, and 2 when a catalog could not be judged.",
+			"The exit code is 0 when no catalog has a problem, 1 when one has, and 2 when a catalog could not\n" +
+			"be judged because it cannot be read; the others are judged all the same.",
 		Example: "  registry validate ./catalog\n" +
 			"  registry validate ./catalogs/* -o json",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -45,12 +46,14 @@ func newValidateCommand() *cobra.Command {
 
 // judged is the verdict on one catalog.
 type judged struct {
-	Source   string    `json:"source"`
-	Valid    bool      `json:"valid"`
-	Packages int       `json:"packages"`
-	Channels int       `json:"channels"`
-	Bundles  int       `json:"bundles"`
-	Problems []problem `json:"problems"`
+	Source string `json:"source"`
+	Valid  bool   `json:"valid"`
+	// Unreadable says that the catalog could not be judged; the problems say why.
+	Unreadable bool      `json:"unreadable,omitempty"`
+	Packages   int       `json:"packages"`
+	Channels   int       `json:"channels"`
+	Bundles    int       `json:"bundles"`
+	Problems   []problem `json:"problems"`
 }
 
 // problem is a problem as programs read it.
@@ -70,47 +73,67 @@ func (o *validateOptions) run(cmd *cobra.Command, args []string) error {
 	if err := checkOutput(cmd, o.output); err != nil {
 		return trouble(err)
 	}
-	verdicts, found := []judged{}, false
-	for _, argument := range args {
-		v, err := o.judge(cmd.Context(), cmd.ErrOrStderr(), argument)
-		if err != nil {
-			return trouble(fmt.Errorf("validating %s: %w", argument, err))
-		}
-		found = found || !v.Valid
-		verdicts = append(verdicts, v)
+	verdicts := o.judgeAll(cmd, args)
+	if err := cmd.Context().Err(); err != nil {
+		return trouble(fmt.Errorf("validating: %w", err))
 	}
-	var err error
 	if o.output == "text" {
 		printVerdicts(cmd.OutOrStdout(), verdicts)
-	} else {
-		err = printValue(cmd.OutOrStdout(), o.output, verdicts)
+	} else if err := printValue(cmd.OutOrStdout(), o.output, verdicts); err != nil {
+		return trouble(err)
 	}
-	if err == nil && found {
+	switch {
+	case slices.ContainsFunc(verdicts, func(v judged) bool { return v.Unreadable }):
+		return &exitError{code: exitTrouble}
+	case slices.ContainsFunc(verdicts, func(v judged) bool { return !v.Valid }):
 		return errFound()
 	}
-	return trouble(err)
+	return nil
 }
 
-// judge reads one catalog. The error is about what is no matter of its content.
-func (o *validateOptions) judge(ctx context.Context, progress io.Writer, argument string) (judged, error) {
-	if _, err := os.Stat(argument); err != nil && !strings.Contains(argument, ":") {
-		return judged{}, fmt.Errorf("reading it: %w", err)
+// judgeAll reads one catalog after the other. What keeps one from being judged is
+// printed at once.
+func (o *validateOptions) judgeAll(cmd *cobra.Command, args []string) []judged {
+	verdicts := []judged{}
+	for _, argument := range args {
+		v := judged{Source: argument, Problems: []problem{}}
+		x, err := o.reading.index(cmd.Context(), cmd.ErrOrStderr(), argument)
+		if cmd.Context().Err() != nil {
+			break
+		}
+		if err == nil {
+			stats := x.Stats()
+			v.Valid, v.Packages, v.Channels, v.Bundles = true, stats.Packages, stats.Channels, stats.Bundles
+			verdicts = append(verdicts, v)
+			continue
+		}
+		for _, p := range bundles.AsProblems(err) {
+			v.Problems = append(v.Problems, newProblem(argument, p))
+		}
+		if v.Unreadable = unreadable(argument, err); v.Unreadable {
+			printError(cmd.ErrOrStderr(), fmt.Errorf("validating %s: %w", argument, err))
+		}
+		verdicts = append(verdicts, v)
 	}
-	x, err := o.reading.index(ctx, progress, argument)
-	v := judged{Source: argument, Valid: err == nil, Problems: []problem{}}
+	return verdicts
+}
+
+// unreadable tells whether an error is about the way to a catalog and not about
+// its content: there is nothing, or nothing can be read of it.
+func unreadable(argument string, err error) bool {
 	var problems bundles.Problems
-	switch {
-	case err == nil:
-		stats := x.Stats()
-		v.Packages, v.Channels, v.Bundles = stats.Packages, stats.Channels, stats.Bundles
-		return v, nil
-	case ctx.Err() != nil || !errors.As(err, &problems):
-		return judged{}, err
+	if !errors.As(err, &problems) {
+		return true
 	}
-	for _, p := range problems {
-		v.Problems = append(v.Problems, newProblem(argument, p))
+	if !slices.ContainsFunc(problems, func(p bundles.Problem) bool { return !p.Unreadable }) {
+		return true
 	}
-	return v, nil
+	if reference, ok := strings.CutPrefix(argument, imagePrefix); ok {
+		// What is wrong with the content has the name of a file.
+		return slices.ContainsFunc(problems, func(p bundles.Problem) bool { return p.File == reference })
+	}
+	_, err = os.Stat(strings.TrimPrefix(argument, configMapPrefix))
+	return err != nil
 }
 
 // newProblem names the file of a problem as it is seen from where the program
@@ -132,23 +155,33 @@ func newProblem(argument string, p bundles.Problem) problem {
 	return out
 }
 
+// printVerdicts prints all that is not about catalogs that could not be read,
+// of which it only says how many there are.
 func printVerdicts(out io.Writer, verdicts []judged) {
-	problems, invalid := 0, 0
+	problems, invalid, unread := 0, 0, 0
 	for _, v := range verdicts {
-		for _, p := range v.Problems {
-			fmt.Fprintln(out, p.text)
-		}
-		problems += len(v.Problems)
-		if !v.Valid {
+		switch {
+		case v.Unreadable:
+			unread++
+		case v.Valid:
+			fmt.Fprintf(out, "%s: %d packages, %d channels, %d bundles, no problems\n", v.Source, v.Packages, v.Channels, v.Bundles)
+		default:
 			invalid++
+			problems += len(v.Problems)
+			for _, p := range v.Problems {
+				fmt.Fprintln(out, p.text)
+			}
 			fmt.Fprintf(out, "%s: %s\n", v.Source, count(len(v.Problems), "problem"))
-			continue
 		}
-		fmt.Fprintf(out, "%s: %d packages, %d channels, %d bundles, no problems\n", v.Source, v.Packages, v.Channels, v.Bundles)
 	}
-	if len(verdicts) > 1 {
-		fmt.Fprintf(out, "%s in %d of %d catalogs\n", count(problems, "problem"), invalid, len(verdicts))
+	if len(verdicts) == 1 {
+		return
 	}
+	fmt.Fprintf(out, "%s in %d of %s", count(problems, "problem"), invalid, count(len(verdicts), "catalog"))
+	if unread > 0 {
+		fmt.Fprintf(out, ", %d could not be read", unread)
+	}
+	fmt.Fprintln(out)
 }
 
 // count returns a number and what it counts.
