@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -175,23 +173,32 @@ func TestServe(t *testing.T) {
 
 func TestTerminationMessage(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "log")
-	serve := func() {
-		_, failed := run(t.Context(), "serve", t.TempDir(), "--port=0", "--host=127.0.0.1", "--pprof-addr=0", "--metrics-address=0", "--termination-log="+file)
+	serve := func(file string) (output string) {
+		output, failed := run(t.Context(), "serve", t.TempDir(), "--port=0", "--host=127.0.0.1", "--pprof-addr=0", "--metrics-address=0", "--termination-log="+file)
 		if !failed {
 			t.Error("an empty directory is served")
 		}
+		return output
 	}
-	serve()
-	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("where there is no file one is made: %v", err)
+	for _, reason := range []string{"a new file", "one that is there"} {
+		serve(file)
+		left, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(string(left), "holds no package") || strings.Count(string(left), "\n") != 1 {
+			t.Errorf("%s: left %q, %v", reason, left, err)
+		}
 	}
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
+	nowhere := filepath.Join(t.TempDir(), "none", "log")
+	if output := serve(nowhere); !strings.Contains(output, "registry: leaving the reason in --termination-log: open "+nowhere) {
+		t.Errorf("a file that cannot be made: %s", output)
 	}
-	serve()
-	if left, err := os.ReadFile(file); err != nil || !strings.Contains(string(left), "holds no package") {
-		t.Errorf("left %q, %v", left, err)
+}
+
+// TestMain keeps programs that fail from leaving the reason on this machine.
+func TestMain(m *testing.M) {
+	if err := os.Setenv("REGISTRY_TERMINATION_LOG", os.DevNull); err != nil {
+		panic(err)
 	}
+	os.Exit(m.Run())
 }
 
 func TestMetricsPort(t *testing.T) {

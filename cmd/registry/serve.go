@@ -59,7 +59,7 @@ func newServeCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.metricsGiven = cmd.Flags().Changed(flagMetricsAddress)
 			err := o.run(cmd.Context(), args[0], cmd.ErrOrStderr())
-			o.leaveTerminationMessage(err)
+			o.leaveTerminationMessage(cmd.ErrOrStderr(), err)
 			return err
 		},
 	}
@@ -81,7 +81,7 @@ func (o *serveOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.metricsAddress, flagMetricsAddress, ":9090",
 		"host:port to serve /metrics, /healthz and /readyz on; \"\" or 0 for none; "+
 			"unless it is set, a port that is taken is no reason to stop")
-	flags.StringVarP(&o.terminationLog, "termination-log", "t", "/dev/termination-log",
+	flags.StringVarP(&o.terminationLog, "termination-log", "t", defaultTerminationLog,
 		"file to leave the reason in when serving fails; \"\" for none")
 	flags.DurationVar(&o.shutdownTimeout, "shutdown-timeout", server.DefaultShutdownTimeout,
 		"time that calls under way get to finish when stopping")
@@ -260,18 +260,23 @@ func (o *serveOptions) freeMetricsAddress(ctx context.Context, logger *slog.Logg
 	return "", nil
 }
 
-// leaveTerminationMessage leaves the reason of a failure where Kubernetes
-// looks for it. Outside of a container there is no such file to write, which
-// is no reason to complain.
-func (o *serveOptions) leaveTerminationMessage(failure error) {
+// defaultTerminationLog is where Kubernetes looks for the reason of a failure.
+const defaultTerminationLog = "/dev/termination-log"
+
+// leaveTerminationMessage leaves the reason of a failure where Kubernetes, or
+// whoever named the file, looks for it. That the usual place cannot be written to
+// is no reason to complain: outside of a container nobody looks there.
+func (o *serveOptions) leaveTerminationMessage(logs io.Writer, failure error) {
 	if failure == nil || o.terminationLog == "" {
 		return
 	}
-	file, err := os.OpenFile(o.terminationLog, os.O_WRONLY|os.O_TRUNC, 0)
-	if err != nil {
-		return
+	//nolint:gosec // whoever looks for the reason may be another user
+	file, err := os.OpenFile(o.terminationLog, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err == nil {
+		printError(file, failure)
+		err = file.Close()
 	}
-	printError(file, failure)
-	// There is nobody left to tell that the reason could not be written.
-	_ = file.Close()
+	if err != nil && o.terminationLog != defaultTerminationLog {
+		printError(logs, fmt.Errorf("leaving the reason in --termination-log: %w", err))
+	}
 }
