@@ -34,7 +34,7 @@ type Limits struct {
 	// never.
 	IdleTimeout time.Duration
 	// StallTimeout ends the connection of a client that leaves a message of a
-	// stream unread for this long; 0 for never.
+	// stream, or the rest of an answer, unread for this long; 0 for never.
 	StallTimeout time.Duration
 	// KeepaliveInterval is how long nothing may be heard of a client before it
 	// is asked whether it is there, and KeepaliveTimeout how long the answer

@@ -35,6 +35,8 @@ type connections struct {
 	metrics *metrics
 	logger  *slog.Logger
 	epoch   time.Time
+	// encrypted is set when what is read and written is not HTTP/2 yet.
+	encrypted bool
 
 	mu      sync.Mutex
 	open    map[*connection]struct{}
@@ -219,6 +221,10 @@ type connection struct {
 	greeted bool
 	held    []byte
 	writes  progress
+	answers answers
+	// unread is set when there were answers that nobody took at the look before;
+	// for the goroutine that looks.
+	unread bool
 
 	mu      sync.Mutex
 	streams map[*serverStream]struct{}
@@ -236,6 +242,9 @@ func (c *connection) before(other *connection) bool {
 func (c *connection) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.heard.Store(int64(c.set.now()))
+	if !c.set.encrypted {
+		c.received(p[:n])
+	}
 	if c.greeted || n == 0 {
 		return n, err
 	}
@@ -264,7 +273,25 @@ func (c *connection) Write(p []byte) (int, error) {
 	}
 	c.writes.begin()
 	defer c.writes.end()
-	return c.Conn.Write(p)
+	n, err := c.Conn.Write(p)
+	if !c.set.encrypted {
+		c.sent(p[:n])
+	}
+	return n, err
+}
+
+// received follows the client's side of HTTP/2.
+func (c *connection) received(p []byte) {
+	if c.set.limits.StallTimeout > 0 {
+		c.answers.received(p)
+	}
+}
+
+// sent follows the server's side of HTTP/2.
+func (c *connection) sent(p []byte) {
+	if c.set.limits.StallTimeout > 0 {
+		c.answers.sent(p, c.set.now())
+	}
 }
 
 // Close implements [net.Conn].
@@ -300,16 +327,28 @@ func (c *connection) answerHTTP1(first []byte) bool {
 	}
 }
 
-// stalled tells whether a message, or the connection itself, has been waiting
-// for the client for the timeout.
+// stalled tells whether a message, an answer or the connection itself has been
+// waiting for the client for the timeout.
+//
+// An answer that does not get on may also wait for a handler that has nothing
+// to say yet. Which answer is whose is not known, but there are no more of that
+// kind than there are handlers. Nothing but streams has such: all else is
+// answered at once. What has just ended is not taken for waiting, as it is not
+// there any more at the next look.
 func (c *connection) stalled(now, timeout time.Duration) bool {
 	found := c.writes.stalled(now, timeout)
+	waiting := c.answers.waiting(now, timeout)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for s := range c.streams {
 		found = s.sends.stalled(now, timeout) || found
+		if s.sends.steps.Load() > 0 {
+			waiting--
+		}
 	}
-	return found
+	before := c.unread
+	c.unread = waiting > 0
+	return found || before && c.unread
 }
 
 func (c *connection) add(s *serverStream) {

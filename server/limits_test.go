@@ -314,23 +314,9 @@ func askDeaf(t *testing.T, conn net.Conn, calls int) {
 		t.Fatal(err)
 	}
 	for i := range calls {
-		var block bytes.Buffer
-		encoder := hpack.NewEncoder(&block)
-		for _, field := range []hpack.HeaderField{
-			{Name: ":method", Value: "POST"},
-			{Name: ":scheme", Value: "http"},
-			{Name: ":path", Value: "/api.Registry/ListBundles"},
-			{Name: ":authority", Value: "x"},
-			{Name: "content-type", Value: "application/grpc"},
-			{Name: "te", Value: "trailers"},
-		} {
-			if err := encoder.WriteField(field); err != nil {
-				t.Fatal(err)
-			}
-		}
 		id := uint32(2*i + 1)
 		if err := errors.Join(
-			framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndHeaders: true}),
+			writeCall(framer, id, api.Registry_ListBundles_FullMethodName),
 			framer.WriteData(id, true, make([]byte, 5))); err != nil {
 			t.Fatal(err)
 		}

@@ -68,7 +68,7 @@ func (s *Server) newGRPC() *grpc.Server {
 		grpc.ForceServerCodecV2(registry.Codec()),
 	)
 	if s.certificates != nil {
-		options = append(options, grpc.Creds(s.certificates.credentials()))
+		options = append(options, grpc.Creds(observed{s.certificates.credentials()}))
 	}
 	if s.config.Tracing != nil {
 		options = append(options, grpc.StatsHandler(s.config.Tracing.handler))
@@ -92,6 +92,7 @@ func (s *Server) listen(ctx context.Context) error {
 		}
 	}
 	s.listener = newConnections(listener, s.config.Limits, s.metrics, s.config.Logger)
+	s.listener.encrypted = s.certificates != nil
 	if s.config.MetricsAddress == "" {
 		return nil
 	}
