@@ -1,0 +1,39 @@
+package bundles
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+)
+
+// TestZeroJSON compares what stands for values that are not there with what
+// encoding/json writes, for every type that metadata consists of.
+func TestZeroJSON(t *testing.T) {
+	seen := map[reflect.Type]bool{}
+	var visit func(reflect.Type)
+	visit = func(of reflect.Type) {
+		if seen[of] {
+			return
+		}
+		seen[of] = true
+		want, err := json.Marshal(reflect.Zero(of).Interface())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := shapeOf(of).zeroJSON(); got != string(want) {
+			t.Errorf("%s: got %s, want %s", of, got, want)
+		}
+		switch of.Kind() {
+		case reflect.Slice:
+			visit(of.Elem())
+		case reflect.Struct:
+			for field := range of.Fields() {
+				visit(field.Type)
+			}
+		}
+	}
+	visit(reflect.TypeFor[CSVMetadata]())
+	if len(seen) < 10 {
+		t.Errorf("looked at %d types only", len(seen))
+	}
+}
