@@ -46,7 +46,31 @@ func (p Program) Command(commands ...*cobra.Command) *cobra.Command {
 	})
 	root.AddCommand(commands...)
 	root.AddCommand(p.version())
+	strictCompletion(root)
 	return root
+}
+
+// strictCompletion lets the command for completion report a shell that it does
+// not know. Left alone it shows its help and takes that for success.
+func strictCompletion(root *cobra.Command) {
+	// It keeps where the root writes when it is made.
+	root.SetOut(lateOutput{root})
+	root.InitDefaultCompletionCmd()
+	root.SetOut(nil)
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			cmd.Args = cobra.NoArgs
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
+}
+
+// lateOutput writes to where a command writes by then.
+type lateOutput struct{ cmd *cobra.Command }
+
+// Write passes on.
+func (l lateOutput) Write(p []byte) (int, error) {
+	return l.cmd.OutOrStdout().Write(p) //nolint:wrapcheck // it stands for the other
 }
 
 // about says in a line what runs. What the linker was not told may be in the

@@ -26,6 +26,9 @@ func TestCommand(t *testing.T) {
 		"flag":         {reason: "so it does as a flag", args: []string{"--version"}, out: "lamp v1 (commit abc, go"},
 		"completion":   {reason: "shells complete values", args: []string{"__complete", "serve", "--log-level", ""}, out: "debug\ninfo\nwarn\nerror\n"},
 		"help":         {reason: "without a command there is help", out: "Light the way."},
+		"shell":        {reason: "shells can complete", args: []string{"completion", "bash"}, out: "bash completion"},
+		"shells":       {reason: "there is help to choose one", args: []string{"completion"}, out: "completion [command]"},
+		"no shell":     {reason: "one that is not known is an error", args: []string{"completion", "zzz"}, err: `unknown command "zzz" for "lamp completion"`},
 		"unknown flag": {reason: "a mistake points to the help", args: []string{"serve", "--prot=2"}, err: "see 'lamp serve --help'"},
 		"environment":  {reason: "a variable sets a flag", args: []string{"serve"}},
 	} {
