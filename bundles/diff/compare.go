@@ -51,7 +51,7 @@ func Breaking(changes []Change) int {
 
 // extent says how much a package is.
 func extent(p *outline.Package) string {
-	text := fmt.Sprintf("%d channels, %d bundles", len(p.Channels), len(p.Bundles()))
+	text := count(len(p.Channels), "channel") + ", " + count(len(p.Bundles()), "bundle")
 	if ch := p.Channel(p.DefaultChannel); ch != nil {
 		text += ", head " + ch.Head
 	}

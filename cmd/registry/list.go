@@ -79,7 +79,7 @@ func newListOf(what, short string, tabulate func(*outline.Catalog) *table) *cobr
 // Nothing of that name is in the catalog.
 var (
 	errNoPackage = errors.New("the catalog has no such package")
-	errNoChannel = errors.New("no package here has such a channel")
+	errNoChannel = errors.New("no such channel")
 )
 
 // narrow leaves out of a catalog what was not asked for; empty names ask for
@@ -105,11 +105,26 @@ func narrow(catalog *outline.Catalog, pkg, channel string) (*outline.Catalog, er
 		reduced.Channels = []*outline.Channel{ch}
 		out.Packages = append(out.Packages, &reduced)
 	}
-	if len(out.Packages) == 0 {
-		return nil, fmt.Errorf("%w: %q", errNoChannel, channel)
+	switch {
+	case len(out.Packages) > 0:
+		return out, nil
+	case pkg == "":
+		return nil, fmt.Errorf("no package of the catalog has it: %w: %q", errNoChannel, channel)
 	}
-	return out, nil
+	return nil, fmt.Errorf("package %q has %w: %q; there is %s", pkg, errNoChannel, channel, channelNames(catalog.Packages[0]))
 }
+
+// channelNames names some channels of a package.
+func channelNames(p *outline.Package) string {
+	var names []string
+	for _, ch := range p.Channels[:min(len(p.Channels), maxSimilar)] {
+		names = append(names, ch.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// maxSimilar is how many names are offered for one that is not there.
+const maxSimilar = 5
 
 // similar names packages whose names contain what was asked for, or the other
 // way round.
@@ -123,7 +138,7 @@ func similar(catalog *outline.Catalog, name string) string {
 	if len(found) == 0 || name == "" {
 		return ""
 	}
-	return "; there is " + strings.Join(found[:min(len(found), 5)], ", ")
+	return "; there is " + strings.Join(found[:min(len(found), maxSimilar)], ", ")
 }
 
 // packageRow is a package as programs read it.

@@ -112,7 +112,8 @@ func (o *queryOptions) explain(address, what string, err error) error {
 	case codes.Unimplemented:
 		hint = "; this server does not have what it takes: it is not ours, or an older one"
 	case codes.ResourceExhausted:
-		hint = "; try again later, or raise --max-message-size if a message is too large"
+		hint = "; ask less often if the rate limit of the server (its --max-call-rate) is reached, " +
+			"or raise --max-message-size if a message is too large"
 	case codes.Unauthenticated, codes.PermissionDenied:
 		hint = "; show a certificate that the server accepts (--cert, --key)"
 	case codes.NotFound, codes.Unknown, codes.InvalidArgument:

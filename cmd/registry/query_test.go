@@ -104,7 +104,7 @@ func TestQuery(t *testing.T) {
 		"Deprecations":  {reason: "with their messages", args: []string{"deprecations", "lamp"}, want: "lamp      bundle    lamp.v1   too dim\n"},
 		"NoSuchPackage": {reason: "the server says so", args: []string{"package", "nope"}, failed: true, want: `package "nope" not found (NotFound)`},
 		"NoSuchRow":     {reason: "packages are helped with here", args: []string{"bundles", "lam"}, failed: true, want: "there is lamp"},
-		"TooLarge":      {reason: "the flag is named", args: []string{"packages", "--max-message-size=3"}, failed: true, want: "--max-message-size"},
+		"TooLarge":      {reason: "the flag is named, and the other cause of that code", args: []string{"packages", "--max-message-size=3"}, failed: true, want: "the rate limit of the server (its --max-call-rate) is reached, or raise --max-message-size"},
 		"TooSlow":       {reason: "the flag is named", args: []string{"bundles", "--timeout=1ns"}, failed: true, want: "raise --timeout"},
 		"WrongForm":     {reason: "a table is no picture", args: []string{"packages", "-o", "svg"}, failed: true, want: "only graph can be had as svg"},
 		"TooFew":        {reason: "the usage is shown", args: []string{"package"}, failed: true, want: "registry query ADDRESS package PACKAGE"},
