@@ -9,6 +9,7 @@ import (
 	"math/bits"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -361,20 +362,26 @@ func TestContentDamagedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &cachedSource{scriptedSource: scriptedSource{fingerprints: []string{"a"}}, same: true}
 			c, logs, stop := serving(t, s, func(c *content) { c.interval, c.renewAfter = interval, time.Millisecond })
-			start := time.Now()
-			wait(t, "four fresh loads", func() bool {
-				for range 1000 {
-					c.damaged(c.current.Load(), index.ErrDamaged)
+			calls, ended := make(chan struct{}), make(chan struct{})
+			go func() {
+				defer close(ended)
+				for {
+					select {
+					case <-calls:
+						return
+					default:
+						c.damaged(c.current.Load(), index.ErrDamaged)
+						runtime.Gosched()
+					}
 				}
-				s.mu.Lock()
-				defer s.mu.Unlock()
-				return s.freshLoads >= 4
-			})
+			}()
+			wait(t, "looks at the source", func() bool { looks, _ := s.seen(); return looks >= 100 })
+			close(calls)
+			<-ended
 			stop()
-			ticks := int(time.Since(start) / time.Millisecond)
-			// The pauses between n loads are 1, 2, 4, ... intervals.
-			if most := bits.Len(uint(ticks)) + 2; s.freshLoads > most {
-				t.Errorf("loaded %d times in %d intervals, want %d at most", s.freshLoads, ticks, most)
+			// The pauses between the loads are 1, 2, 4, ... looks.
+			if most := bits.Len(uint(s.looks)) + 2; s.freshLoads < 2 || s.freshLoads > most {
+				t.Errorf("loaded %d times in %d looks, want %d at most", s.freshLoads, s.looks, most)
 			}
 			if lines := strings.Count(logs.String(), "making it anew"); lines > s.freshLoads+1 {
 				t.Errorf("%d lines for %d loads:\n%s", lines, s.freshLoads, logs)
