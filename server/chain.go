@@ -59,6 +59,9 @@ func (c *calls) unary(ctx context.Context, request any, info *grpc.UnaryServerIn
 	start := time.Now()
 	m.begin(conn)
 	response, err := any(nil), c.allow(conn)
+	if conn != nil {
+		conn.set.compress(ctx)
+	}
 	if err == nil {
 		response, err = c.recoverUnary(ctx, request, info, handler)
 	} else {
@@ -81,6 +84,7 @@ func (c *calls) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServe
 	m.begin(conn)
 	s := &serverStream{ServerStream: stream, method: m}
 	if conn != nil {
+		conn.set.compress(ctx)
 		conn.add(s)
 		defer conn.remove(s)
 	}

@@ -1,15 +1,19 @@
 package server
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/http2"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/encoding"
 )
 
 const (
@@ -19,6 +23,10 @@ const (
 	// maxTracked is how many streams of a connection are kept track of: more
 	// than gRPC lets a client have, with those that it is still refusing.
 	maxTracked = 4096
+	// maxCompressed is how many streams the server may have for one more to get
+	// its answer compressed. A compressed answer is memory of its own as long as
+	// it waits for the client; others are mostly the index.
+	maxCompressed = 128
 )
 
 // answers follows the answers on a connection until their last frame is out.
@@ -31,6 +39,10 @@ type answers struct {
 	greeted bool
 	in, out frames
 	streams map[uint32]outgoing
+	// all is how many streams all connections have; done is set when this one
+	// has no more of them.
+	all  *atomic.Int64
+	done bool
 }
 
 // outgoing is what one stream got.
@@ -59,7 +71,7 @@ func (a *answers) received(p []byte) {
 		case http2.FrameHeaders:
 			a.open(head.stream)
 		case http2.FrameRSTStream:
-			delete(a.streams, head.stream)
+			a.close(head.stream)
 		default:
 		}
 	}
@@ -67,13 +79,30 @@ func (a *answers) received(p []byte) {
 
 // open begins with a stream.
 func (a *answers) open(stream uint32) {
-	if _, ok := a.streams[stream]; ok || len(a.streams) >= maxTracked {
+	if _, ok := a.streams[stream]; ok || a.done || len(a.streams) >= maxTracked {
 		return
 	}
+	a.all.Add(1)
 	if a.streams == nil {
 		a.streams = map[uint32]outgoing{}
 	}
 	a.streams[stream] = outgoing{}
+}
+
+// close ends a stream, if it is there.
+func (a *answers) close(stream uint32) {
+	if _, ok := a.streams[stream]; ok {
+		delete(a.streams, stream)
+		a.all.Add(-1)
+	}
+}
+
+// end ends all streams: the connection does.
+func (a *answers) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all.Add(-int64(len(a.streams)))
+	a.streams, a.done = nil, true
 }
 
 // sent looks at what the client got.
@@ -104,7 +133,7 @@ func (a *answers) sent(p []byte, now time.Duration) {
 		default:
 		}
 		if head.last() {
-			delete(a.streams, head.stream)
+			a.close(head.stream)
 		}
 	}
 }
@@ -136,6 +165,15 @@ func (a *answers) waiting(now, timeout time.Duration) int {
 		}
 	}
 	return n
+}
+
+// compress keeps the answer to a call from being compressed when there are many
+// others.
+func (s *connections) compress(ctx context.Context) {
+	if s.streams.Load() > maxCompressed {
+		// It fails only for what is no call.
+		_ = grpc.SetSendCompressor(ctx, encoding.Identity)
+	}
 }
 
 // frameHeadSize is the size of what each frame of HTTP/2 begins with.
@@ -228,13 +266,13 @@ type observedConn struct {
 // Read implements [net.Conn].
 func (c *observedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	c.connection.received(p[:n])
+	c.connection.answers.received(p[:n])
 	return n, err
 }
 
 // Write implements [net.Conn].
 func (c *observedConn) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
-	c.connection.sent(p[:n])
+	c.connection.answers.sent(p[:n], c.connection.set.now())
 	return n, err
 }

@@ -11,6 +11,7 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -314,6 +315,45 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
+// TestCompressedAnswers has more calls under way than may have compressed
+// answers.
+func TestCompressedAnswers(t *testing.T) {
+	limits := DefaultLimits()
+	limits.ConnectionStreams = 2 * maxCompressed
+	f, address := startSmall(t, limits, strings.Repeat("x", 100<<10))
+	f.waitLoaded(t)
+	asked := func(c *rawClient) int {
+		stream := c.call(api.Registry_GetBundle_FullMethodName, askBundle, askGzip)
+		got := 0
+		for {
+			head := c.until(http2.FrameData, 0)
+			if got += int(head.Length); head.StreamID == stream {
+				return got
+			}
+		}
+	}
+	many := greet(t, connect(t, address), 1<<16)
+	if got := asked(many); got > 2<<10 {
+		t.Errorf("the answer to one call has %d bytes or more, it is not compressed", got)
+	}
+	for range maxCompressed {
+		many.call(api.Registry_ListPackages_FullMethodName, nil)
+	}
+	if got := asked(many); got < 16<<10 {
+		t.Errorf("an answer among many has %d bytes, it is compressed", got)
+	}
+	other := greet(t, connect(t, address), 1<<16)
+	if got := asked(other); got < 16<<10 {
+		t.Errorf("somebody else's answer has %d bytes, it is compressed", got)
+	}
+	many.must(many.conn.Close())
+	wait(t, "the calls to be gone", func() bool { return f.listener.streams.Load() <= 1 })
+	again := greet(t, connect(t, address), 1<<16)
+	if got := asked(again); got > 2<<10 {
+		t.Errorf("the answer has %d bytes or more when the others are gone, it is not compressed", got)
+	}
+}
+
 // TestFrames cuts frames into pieces at all places.
 func TestFrames(t *testing.T) {
 	var out bytes.Buffer
@@ -347,7 +387,7 @@ func TestFrames(t *testing.T) {
 // TestTrackedStreams makes sure that a client cannot have more streams
 // remembered than there is a use for.
 func TestTrackedStreams(t *testing.T) {
-	var a answers
+	a := answers{all: new(atomic.Int64)}
 	a.received([]byte(http2.ClientPreface))
 	var out bytes.Buffer
 	framer := http2.NewFramer(&out, nil)
@@ -357,7 +397,12 @@ func TestTrackedStreams(t *testing.T) {
 		}
 	}
 	a.received(out.Bytes())
-	if got := len(a.streams); got != maxTracked {
-		t.Errorf("%d streams are tracked, want %d", got, maxTracked)
+	if got := a.all.Load(); got != maxTracked || len(a.streams) != maxTracked {
+		t.Errorf("%d streams are tracked and %d counted, want %d", len(a.streams), got, maxTracked)
+	}
+	a.end()
+	a.received(out.Bytes())
+	if got := a.all.Load(); got != 0 {
+		t.Errorf("a connection that has ended counts for %d streams", got)
 	}
 }

@@ -37,6 +37,8 @@ type connections struct {
 	epoch   time.Time
 	// encrypted is set when what is read and written is not HTTP/2 yet.
 	encrypted bool
+	// streams of all connections.
+	streams atomic.Int64
 
 	mu      sync.Mutex
 	open    map[*connection]struct{}
@@ -100,7 +102,7 @@ func (s *connections) admit(conn net.Conn) *connection {
 		// Its transport notices.
 		_ = victim.Conn.Close()
 	}
-	c := &connection{Conn: conn, set: s, client: owner}
+	c := &connection{Conn: conn, set: s, client: owner, answers: answers{all: &s.streams}}
 	c.remote = remoteAddr{Addr: conn.RemoteAddr(), connection: c}
 	c.heard.Store(int64(s.now()))
 	s.open[c] = struct{}{}
@@ -243,7 +245,7 @@ func (c *connection) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.heard.Store(int64(c.set.now()))
 	if !c.set.encrypted {
-		c.received(p[:n])
+		c.answers.received(p[:n])
 	}
 	if c.greeted || n == 0 {
 		return n, err
@@ -275,23 +277,9 @@ func (c *connection) Write(p []byte) (int, error) {
 	defer c.writes.end()
 	n, err := c.Conn.Write(p)
 	if !c.set.encrypted {
-		c.sent(p[:n])
+		c.answers.sent(p[:n], c.set.now())
 	}
 	return n, err
-}
-
-// received follows the client's side of HTTP/2.
-func (c *connection) received(p []byte) {
-	if c.set.limits.StallTimeout > 0 {
-		c.answers.received(p)
-	}
-}
-
-// sent follows the server's side of HTTP/2.
-func (c *connection) sent(p []byte) {
-	if c.set.limits.StallTimeout > 0 {
-		c.answers.sent(p, c.set.now())
-	}
 }
 
 // Close implements [net.Conn].
@@ -299,6 +287,7 @@ func (c *connection) Close() error {
 	c.set.mu.Lock()
 	c.set.forget(c)
 	c.set.mu.Unlock()
+	c.answers.end()
 	return c.Conn.Close()
 }
 
