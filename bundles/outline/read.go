@@ -30,21 +30,9 @@ func FromIndex(ctx context.Context, x *index.Index, options Options) (*Catalog, 
 	if err := x.Check(); err != nil {
 		return nil, fmt.Errorf("reading the index: %w", err)
 	}
-	var packages []*api.Package
-	for encoded := range x.Packages() {
-		name := &api.PackageName{}
-		if err := proto.Unmarshal(encoded.Bytes(), name); err != nil {
-			return nil, fmt.Errorf("reading the name of a package: %w", err)
-		}
-		reply, err := x.Package(name.GetName())
-		if err != nil {
-			return nil, fmt.Errorf("reading package %q: %w", name.GetName(), err)
-		}
-		p := &api.Package{}
-		if err := proto.Unmarshal(reply.Bytes(), p); err != nil {
-			return nil, fmt.Errorf("reading package %q: %w", name.GetName(), err)
-		}
-		packages = append(packages, p)
+	packages, err := packagesOf(x)
+	if err != nil {
+		return nil, err
 	}
 	b := NewBuilder(packages)
 	for encoded := range x.Bundles() {
@@ -69,6 +57,27 @@ func FromIndex(ctx context.Context, x *index.Index, options Options) (*Catalog, 
 		}
 	}
 	return catalog, nil
+}
+
+// packagesOf returns all packages as GetPackage does.
+func packagesOf(x *index.Index) ([]*api.Package, error) {
+	var packages []*api.Package
+	for encoded := range x.Packages() {
+		name := &api.PackageName{}
+		if err := proto.Unmarshal(encoded.Bytes(), name); err != nil {
+			return nil, fmt.Errorf("reading the name of a package: %w", err)
+		}
+		reply, err := x.Package(name.GetName())
+		if err != nil {
+			return nil, fmt.Errorf("reading package %q: %w", name.GetName(), err)
+		}
+		p := &api.Package{}
+		if err := proto.Unmarshal(reply.Bytes(), p); err != nil {
+			return nil, fmt.Errorf("reading package %q: %w", name.GetName(), err)
+		}
+		packages = append(packages, p)
+	}
+	return packages, nil
 }
 
 // Builder makes an outline of the messages of the api.Registry contract.
