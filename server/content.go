@@ -378,11 +378,12 @@ func (c *content) report(ctx context.Context, err error, again bool) {
 	}
 	c.reported = err.Error()
 	c.logProblems(ctx, err)
-	next := "Keeping the old content until the files change again"
+	problems := len(bundles.AsProblems(err))
 	if again {
-		next = "Keeping the old content, trying again later"
+		c.logger.ErrorContext(ctx, "Keeping the old content, trying again later", "problems", problems)
+		return
 	}
-	c.logger.ErrorContext(ctx, next, "problems", len(bundles.AsProblems(err)))
+	c.logger.ErrorContext(ctx, "Keeping the old content until the files change again", "problems", problems)
 }
 
 func (c *content) logProblems(ctx context.Context, err error) {

@@ -183,7 +183,8 @@ type cachedSource struct {
 func (s *cachedSource) Fingerprint() (string, error) {
 	s.mu.Lock()
 	if s.freshLoads > 0 && s.change > 0 {
-		if s.change--; s.change == 0 {
+		s.change--
+		if s.change == 0 {
 			s.fingerprints = []string{"changed"}
 		}
 	}

@@ -268,7 +268,7 @@ func TestImageDamagedCache(t *testing.T) {
 	r := newImageRegistry(t)
 	r.tag(cached)
 	r.CacheDir = filepath.Join(t.TempDir(), "cache")
-	if _, err := r.Image.Load(t.Context()); err != nil {
+	if _, err := r.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob(filepath.Join(r.CacheDir, "*", "index", IndexFile))
@@ -293,28 +293,28 @@ func TestImageDamagedCache(t *testing.T) {
 	if same, err := restarted.Verify(t.Context(), fresh); !same || err != nil {
 		t.Errorf("the new index is not that of the image: %v", err)
 	}
-	again, err := r.Image.Load(t.Context())
+	again, err := r.Load(t.Context())
 	if err != nil || imageOf(t, again) != "one" {
 		t.Errorf("the cache holds the damage still: %v", err)
 	}
 }
 
 // damage changes a byte of a file in place: the first of a text in it.
-func damage(t *testing.T, name, text string) {
+func damage(t *testing.T, file, text string) {
 	t.Helper()
-	content, err := os.ReadFile(name)
+	content, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := bytes.Index(content, []byte(text))
-	file, err := os.OpenFile(name, os.O_WRONLY, 0)
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
 	if err != nil || at < 0 {
 		t.Fatalf("%q at %d: %v", text, at, err)
 	}
-	if _, err := file.WriteAt([]byte{^text[0]}, int64(at)); err != nil {
+	if _, err := f.WriteAt([]byte{^text[0]}, int64(at)); err != nil {
 		t.Error(err)
 	}
-	if err := file.Close(); err != nil {
+	if err := f.Close(); err != nil {
 		t.Error(err)
 	}
 }
@@ -323,7 +323,7 @@ func damage(t *testing.T, name, text string) {
 func TestImageVerifyElsewhere(t *testing.T) {
 	r := newImageRegistry(t)
 	r.tag(cached)
-	x, err := r.Image.Load(t.Context())
+	x, err := r.Load(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
