@@ -70,8 +70,8 @@ func resolved(path string) string {
 	if err != nil {
 		return path
 	}
-	if real, err := filepath.EvalSymlinks(absolute); err == nil {
-		return real
+	if target, err := filepath.EvalSymlinks(absolute); err == nil {
+		return target
 	}
 	return filepath.Join(resolved(filepath.Dir(absolute)), filepath.Base(absolute))
 }
@@ -135,11 +135,11 @@ func (d Dir) build(ctx context.Context, root fs.FS, files []index.SourceFile) (*
 	o := index.Options{Progress: d.Progress}
 	x, err := index.CreateTemp(ctx, "", reader, o)
 	if err == nil || final(ctx, err) {
-		return x, wrap("making index", err)
+		return x, making(err)
 	}
 	d.Cache.logger().InfoContext(ctx, "There is no room for temporary files, keeping the index in memory", "error", err)
 	x, err = index.CreateInMemory(ctx, reader, o)
-	return x, wrap("making index", err)
+	return x, making(err)
 }
 
 // final tells whether an error is about the catalog and not about the place for
@@ -148,12 +148,12 @@ func final(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.As(err, new(bundles.Problems))
 }
 
-// wrap says what was being done; it keeps nil.
-func wrap(doing string, err error) error {
+// making says what was being done; it keeps nil.
+func making(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", doing, err)
+	return fmt.Errorf("making index: %w", err)
 }
 
 // fill makes the index in the cache and opens it there.
@@ -167,7 +167,7 @@ func (d Dir) fill(ctx context.Context, from index.Source, root fs.FS, files []in
 	}
 	o := index.Options{Sources: files, Digest: digestOf(files), Progress: d.Progress}
 	x, err := index.Create(ctx, d.Cache.file(), from, o)
-	return x, wrap("making index", err)
+	return x, making(err)
 }
 
 // sumFiles returns the files with checksums of their content. The sums tell

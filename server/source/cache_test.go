@@ -365,7 +365,8 @@ func TestCreateOfChangingDirectory(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "c.index")
 	other := strings.NewReplacer(`"p"`, `"q"`, "p.v1", "q.v1").Replace(cached)
 	d.Progress = func(int, int) {
-		if builds++; builds == 1 {
+		builds++
+		if builds == 1 {
 			writeAt(t, filepath.Join(d.Path, "q.json"), other, time.Unix(1000, 0))
 		}
 	}

@@ -58,7 +58,7 @@ func (c ConfigMap) Load(ctx context.Context) (*index.Index, error) {
 		return nil, err
 	}
 	x, err := index.Build(ctx, catalog)
-	return x, wrap("making index", err)
+	return x, making(err)
 }
 
 // Create writes the index of the ConfigMap to a file.
@@ -69,7 +69,7 @@ func (c ConfigMap) Create(ctx context.Context, name string) (index.Info, error) 
 	}
 	x, err := index.Create(ctx, name, packages{catalog}, index.Options{Durable: true})
 	if err != nil {
-		return index.Info{}, wrap("making index", err)
+		return index.Info{}, making(err)
 	}
 	return x.Info(), nil
 }

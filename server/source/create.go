@@ -68,7 +68,7 @@ func (d Dir) create(ctx context.Context, name string) (index.Info, error) {
 		d.locate(problems)
 	}
 	if err != nil {
-		return index.Info{}, wrap("making index", err)
+		return index.Info{}, making(err)
 	}
 	return x.Info(), nil
 }
