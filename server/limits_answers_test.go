@@ -322,9 +322,8 @@ func TestCompressedAnswers(t *testing.T) {
 	limits.ConnectionStreams = 2 * maxCompressed
 	f, address := startSmall(t, limits, strings.Repeat("x", 100<<10))
 	f.waitLoaded(t)
-	asked := func(c *rawClient) int {
-		stream := c.call(api.Registry_GetBundle_FullMethodName, askBundle, askGzip)
-		got := 0
+	askedFor := func(c *rawClient, path string, request proto.Message) int {
+		stream, got := c.call(path, request, askGzip), 0
 		for {
 			head := c.until(http2.FrameData, 0)
 			if got += int(head.Length); head.StreamID == stream {
@@ -332,6 +331,7 @@ func TestCompressedAnswers(t *testing.T) {
 			}
 		}
 	}
+	asked := func(c *rawClient) int { return askedFor(c, api.Registry_GetBundle_FullMethodName, askBundle) }
 	many := greet(t, connect(t, address), 1<<16)
 	if got := asked(many); got > 2<<10 {
 		t.Errorf("the answer to one call has %d bytes or more, it is not compressed", got)
@@ -346,7 +346,12 @@ func TestCompressedAnswers(t *testing.T) {
 	if got := asked(other); got < 16<<10 {
 		t.Errorf("somebody else's answer has %d bytes, it is compressed", got)
 	}
+	third := greet(t, connect(t, address), 1<<16)
+	if got := askedFor(third, api.Registry_ListBundles_FullMethodName, &api.ListBundlesRequest{}); got < 16<<10 {
+		t.Errorf("a list has %d bytes, it is compressed", got)
+	}
 	many.must(many.conn.Close())
+	third.must(third.conn.Close())
 	wait(t, "the calls to be gone", func() bool { return f.listener.streams.Load() <= 1 })
 	again := greet(t, connect(t, address), 1<<16)
 	if got := asked(again); got > 2<<10 {
