@@ -102,7 +102,7 @@ func removeLeftOver(dir, prefix string) {
 			continue
 		}
 		name := filepath.Join(dir, entry.Name())
-		file, err := os.Open(name) //nolint:gosec // its name is one that Create gives
+		file, err := os.Open(name)
 		if err != nil {
 			continue
 		}
