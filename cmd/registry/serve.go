@@ -134,11 +134,13 @@ func (o *serveOptions) run(ctx context.Context, argument string, logs io.Writer)
 // The heap may grow by this much, in percent of what is in use, before garbage
 // is collected. Serving uses next to nothing, and would spend its time collecting
 // that. Making an index uses more, for a short time: it is kept, as far as it
-// can be, within what a small container allows.
+// can be, within what a small container allows. So is what many calls at once
+// leave behind, which has that much room besides what is in use at rest.
 const (
 	loadingGCPercent   = 100
 	loadingMemoryLimit = 40 << 20
 	servingGCPercent   = 300
+	servingRoom        = 20 << 20
 )
 
 // collectOften sets how often garbage is collected, unless the environment says
@@ -149,18 +151,26 @@ func collectOften(loading bool) {
 	if loading {
 		percent, limit = loadingGCPercent, loadingMemoryLimit
 	}
-	if _, decided := os.LookupEnv("GOGC"); !decided {
-		debug.SetGCPercent(percent)
-	}
-	if _, decided := os.LookupEnv("GOMEMLIMIT"); !decided {
-		debug.SetMemoryLimit(limit)
-	}
+	setGC(percent, limit)
 	if loading {
 		return
 	}
 	// What pools hold is dropped in the second round.
 	runtime.GC()
 	debug.FreeOSMemory()
+	var atRest runtime.MemStats
+	runtime.ReadMemStats(&atRest)
+	setGC(percent, int64(atRest.HeapAlloc)+servingRoom) //nolint:gosec // less than there is memory
+}
+
+// setGC sets what the environment does not.
+func setGC(percent int, limit int64) {
+	if _, decided := os.LookupEnv("GOGC"); !decided {
+		debug.SetGCPercent(percent)
+	}
+	if _, decided := os.LookupEnv("GOMEMLIMIT"); !decided {
+		debug.SetMemoryLimit(limit)
+	}
 }
 
 // serve completes the configuration and runs the server.
