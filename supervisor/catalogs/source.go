@@ -140,12 +140,12 @@ func (s *source) keep(next *Snapshot, err error) (changed, reworded bool) {
 	defer s.mu.Unlock()
 	old := s.state.Snapshot
 	reworded = !sameFailure(err, s.state.Err)
-	changed = reworded || (err == nil && (old == nil || old.Digest != next.Digest))
+	changed = reworded || (err == nil && (old == nil || s.state.inherited || old.Digest != next.Digest))
 	if reworded {
 		s.state.Err = err
 	}
 	if err == nil && changed {
-		s.state.Snapshot = next
+		s.state.Snapshot, s.state.inherited = next, false
 	}
 	return changed, reworded
 }

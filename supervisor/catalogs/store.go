@@ -35,11 +35,14 @@ type State struct {
 	// Err is why there is no connection or reading the content failed last; nil
 	// once it has been read again.
 	Err error
+	// inherited tells that the snapshot is from another address.
+	inherited bool
 }
 
-// Ready says whether a catalog serves now and its content has been read.
+// Ready says whether a catalog serves now and its content has been read, at the
+// address that it has now.
 func (s State) Ready() bool {
-	return s.Connectivity == connectivityReady && s.Err == nil && s.Snapshot != nil
+	return s.Connectivity == connectivityReady && s.Err == nil && s.Snapshot != nil && !s.inherited
 }
 
 // Store follows catalogs. Its methods may be called from any goroutine.
@@ -120,6 +123,7 @@ func (s *Store) replace(key types.NamespacedName, address string) bool {
 	if old != nil {
 		old.cancel()
 		next.state.Snapshot = old.current().Snapshot
+		next.state.inherited = next.state.Snapshot != nil
 	}
 	s.sources[key] = next
 	conn, err := dial(address)
