@@ -51,8 +51,9 @@ func TestFrozenLeader(t *testing.T) {
 	if err := old.Freeze(); err != nil {
 		t.Fatal(err)
 	}
-	for namespace := range recorders {
+	for namespace, r := range recorders {
 		awaitInstalled(t, c, namespace)
+		r.awaitPlans(t)
 	}
 	settled := map[string]map[string][]string{}
 	for namespace, r := range recorders {

@@ -19,6 +19,7 @@ const (
 	samplePackage = "lantern"
 	firstCSV      = "lantern.v1.0.0"
 	lastCSV       = "lantern.v1.2.0"
+	versions      = 3
 )
 
 // kills is the number of moments, spread evenly over the changes of an
@@ -43,6 +44,7 @@ func TestKilledLeader(t *testing.T) {
 	}
 	undisturbed := install(t, c, "undisturbed")
 	awaitInstalled(t, c, "undisturbed")
+	undisturbed.awaitPlans(t)
 	want := undisturbed.history("undisturbed")
 	wantPhases := undisturbed.phasesOf("InstallPlan")
 	t.Logf("an undisturbed run makes %d changes", undisturbed.count())
@@ -63,6 +65,7 @@ func TestKilledLeader(t *testing.T) {
 			}
 			delete(crew, killed)
 			awaitInstalled(t, c, namespace)
+			got.awaitPlans(t)
 			if diff := cmp.Diff(want, got.history(namespace)); diff != "" {
 				t.Errorf("contents that objects have had (-undisturbed +killed):\n%s", diff)
 			}
@@ -77,6 +80,23 @@ func TestKilledLeader(t *testing.T) {
 		next := fmt.Sprintf("after-%d", moment)
 		crew[next] = startSupervisor(t, next)
 	}
+}
+
+// awaitPlans waits until the last thing that has been seen of every plan is that
+// it is complete: a version can be well before a successor has gone through the
+// steps that were done already.
+func (r *recorder) awaitPlans(t *testing.T) {
+	t.Helper()
+	eventually(t, "all plans to be complete", func(context.Context) (bool, string) {
+		plans := r.phasesOf("InstallPlan")
+		complete := 0
+		for _, phases := range plans {
+			if len(phases) > 0 && phases[len(phases)-1] == string(operatorsv1alpha1.InstallPlanPhaseComplete) {
+				complete++
+			}
+		}
+		return complete == versions && complete == len(plans), fmt.Sprint(plans)
+	})
 }
 
 // install subscribes to the sample package in a namespace of its own.
@@ -96,7 +116,7 @@ func checkPlans(t *testing.T, c client.Client, namespace string) {
 	if err := c.List(t.Context(), plans, client.InNamespace(namespace)); err != nil {
 		t.Fatal(err)
 	}
-	if len(plans.Items) != 3 {
+	if len(plans.Items) != versions {
 		t.Errorf("%d InstallPlans, want one for each of the three versions", len(plans.Items))
 	}
 	for _, p := range plans.Items {
