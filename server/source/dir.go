@@ -95,18 +95,6 @@ func (d Dir) Verify(ctx context.Context, x *index.Index) (bool, error) {
 	return err == nil && slices.EqualFunc(then, now, sameContent), err
 }
 
-// WriteIndex makes the index of the directory and writes it to the cache.
-func (d Dir) WriteIndex(ctx context.Context) (index.Info, error) {
-	if x, err := d.Load(ctx); err != nil {
-		return index.Info{}, err
-	} else if len(x.Sources()) > 0 {
-		return x.Info(), nil
-	}
-	return index.Info{}, fmt.Errorf("%w: %s", errNotWritten, d.Cache.Dir)
-}
-
-var errNotWritten = errors.New("cannot write to the cache directory")
-
 // checkEmpty reports a catalog without any package.
 func (d Dir) checkEmpty(packages int) error {
 	if packages > 0 || d.AllowEmpty {
