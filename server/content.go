@@ -160,7 +160,8 @@ func (c *content) damaged(x *index.Index, err error) {
 // first loads the first content and returns its fingerprint. It tries again
 // while the source changes.
 func (c *content) first(ctx context.Context) (string, error) {
-	if source, ok := c.source.(warmer); ok {
+	source, looked := c.source.(warmer)
+	if looked {
 		start := time.Now()
 		if x, seen := source.Warm(ctx); x != nil {
 			c.serve(ctx, x, start)
@@ -169,7 +170,8 @@ func (c *content) first(ctx context.Context) (string, error) {
 	}
 	for attempt := 1; ; attempt++ {
 		seen := c.fingerprint(ctx)
-		err := c.load(ctx, seen, false)
+		// What was kept has been looked at already, and is of no use.
+		err := c.load(ctx, seen, looked)
 		if !errors.Is(err, errRestless) || attempt == maxRestless {
 			return seen, err
 		}
