@@ -19,6 +19,10 @@ const LeaseName = "chandlery-supervisor"
 // namespaceFile tells a process in a pod which namespace it runs in.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
+// fenceMargin is the least time between the last write of a leader that cannot
+// renew its Lease and the moment when a standby takes over.
+const fenceMargin = time.Second
+
 // defaultNamespace holds the Lease of supervisors that run outside a cluster.
 const defaultNamespace = "default"
 
@@ -55,9 +59,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "path of a kubeconfig file; empty: $KUBECONFIG, then the pod's own account, then ~/.kube/config")
 	fs.StringVar(&o.Identity, "identity", defaultIdentity(), "name of this process in leader election; a random suffix makes it unique")
 	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", ownNamespace(), "namespace of the Lease "+LeaseName+"; default: the pod's own")
-	fs.DurationVar(&o.LeaseDuration, "lease-duration", 15*time.Second, "how long a standby waits after the leader's last sign of life before it takes over")
-	fs.DurationVar(&o.RenewDeadline, "renew-deadline", 10*time.Second, "how long the leader tries to renew the Lease before it gives up; less than --lease-duration")
-	fs.DurationVar(&o.RetryPeriod, "retry-period", 2*time.Second, "pause between tries to take or renew the Lease; less than --renew-deadline")
+	fs.DurationVar(&o.LeaseDuration, "lease-duration", 15*time.Second, "how long a standby waits after the leader's last sign of life before it takes over; whole seconds")
+	fs.DurationVar(&o.RenewDeadline, "renew-deadline", 10*time.Second, "how long the leader tries to renew the Lease before it gives up; at least 1s less than --lease-duration")
+	fs.DurationVar(&o.RetryPeriod, "retry-period", 500*time.Millisecond, "pause between tries to take or renew the Lease, which a takeover may come late by twice; less than --renew-deadline")
 	fs.StringVar(&o.MetricsAddress, "metrics-address", ":8080", `address that serves /metrics; "0" for none`)
 	fs.StringVar(&o.HealthAddress, "health-address", ":8081", `address that serves /healthz and /readyz; "0" for none`)
 	fs.StringVar(&o.GlobalCatalogNamespace, "global-catalog-namespace", "olm", "namespace whose CatalogSources serve the Subscriptions of every namespace")
@@ -91,8 +95,12 @@ func (o *Options) Validate() error {
 	require(o.RetryPeriod > 0, "--retry-period is %s; it has to be above 0", o.RetryPeriod)
 	// client-go jitters the retry period by up to a fifth more.
 	require(o.RenewDeadline > o.RetryPeriod*6/5, "--renew-deadline is %s; it has to be more than 1.2 times --retry-period (%s)", o.RenewDeadline, o.RetryPeriod)
-	require(o.LeaseDuration > o.RenewDeadline, "--lease-duration is %s; it has to be more than --renew-deadline (%s)", o.LeaseDuration, o.RenewDeadline)
-	require(o.LeaseDuration >= time.Second, "--lease-duration is %s; it has to be at least 1s, since a Lease counts whole seconds", o.LeaseDuration)
+	// What a leader sent just before its renew deadline has to arrive before
+	// somebody else leads.
+	require(o.LeaseDuration-o.RenewDeadline >= fenceMargin, "--lease-duration is %s; it has to be at least %s more than --renew-deadline (%s)", o.LeaseDuration, fenceMargin, o.RenewDeadline)
+	// A fraction is cut off where the Lease is written, and a standby goes by what
+	// is written there: it would take over before the leader gave up.
+	require(o.LeaseDuration%time.Second == 0, "--lease-duration is %s; it has to be whole seconds, as a Lease counts them", o.LeaseDuration)
 	require(o.CatalogRefreshInterval >= time.Second, "--catalog-refresh-interval is %s; it has to be at least 1s", o.CatalogRefreshInterval)
 	require(o.InstallPlanRetryTimeout >= 0, "--install-plan-retry-timeout is %s; it cannot be negative", o.InstallPlanRetryTimeout)
 	require(o.Concurrency > 0, "--concurrency is %d; it has to be at least 1", o.Concurrency)

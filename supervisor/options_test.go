@@ -58,15 +58,10 @@ func TestValidate(t *testing.T) {
 		{reason: "namespace of the Lease", change: func(o *Options) { o.LeaderElectionNamespace = "" }, want: []string{"--leader-election-namespace is empty; name"}},
 		{reason: "global namespace", change: func(o *Options) { o.GlobalCatalogNamespace = "" }, want: []string{"--global-catalog-namespace is empty; name"}},
 		{reason: "retry period", change: func(o *Options) { o.RetryPeriod = 0 }, want: []string{"--retry-period is 0s; it has to be above 0"}},
-		{reason: "renew deadline", change: func(o *Options) { o.RenewDeadline = o.RetryPeriod * 6 / 5 }, want: []string{"--renew-deadline is 2.4s; it has to be more than 1.2 times --retry-period (2s)"}},
-		{reason: "lease duration", change: func(o *Options) { o.LeaseDuration = o.RenewDeadline }, want: []string{"--lease-duration is 10s; it has to be more than --renew-deadline (10s)"}},
-		{
-			reason: "times below a second",
-			change: func(o *Options) {
-				o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = 900*time.Millisecond, 800*time.Millisecond, 100*time.Millisecond
-			},
-			want: []string{"--lease-duration is 900ms; it has to be at least 1s"},
-		},
+		{reason: "renew deadline", change: func(o *Options) { o.RenewDeadline = o.RetryPeriod * 6 / 5 }, want: []string{"--renew-deadline is 600ms; it has to be more than 1.2 times --retry-period (500ms)"}},
+		{reason: "lease duration", change: func(o *Options) { o.LeaseDuration = o.RenewDeadline }, want: []string{"--lease-duration is 10s; it has to be at least 1s more than --renew-deadline (10s)"}},
+		{reason: "too little between leaders", change: func(o *Options) { o.LeaseDuration = o.RenewDeadline + time.Second - 1 }, want: []string{"at least 1s more", "whole seconds"}},
+		{reason: "part of a second", change: func(o *Options) { o.LeaseDuration += time.Millisecond }, want: []string{"--lease-duration is 15.001s; it has to be whole seconds"}},
 		{reason: "refresh", change: func(o *Options) { o.CatalogRefreshInterval = 0 }, want: []string{"--catalog-refresh-interval is 0s; it has to be at least 1s"}},
 		{reason: "retry timeout", change: func(o *Options) { o.InstallPlanRetryTimeout = -1 }, want: []string{"--install-plan-retry-timeout is -1ns; it cannot be negative"}},
 		{reason: "concurrency", change: func(o *Options) { o.Concurrency = 0 }, want: []string{"--concurrency is 0; it has to be at least 1"}},
