@@ -1,0 +1,110 @@
+package caller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+
+	"github.com/chandlery/chandlery/proto/api"
+)
+
+// Pace is how a client calls.
+type Pace struct {
+	// Every is the time between the beginnings of two calls of a style.
+	Every time.Duration
+	// Timeout is the deadline of each call.
+	Timeout time.Duration
+}
+
+// DefaultPace calls twenty times a second and gives up after a second.
+var DefaultPace = Pace{Every: 50 * time.Millisecond, Timeout: time.Second}
+
+// Keepalive of the long-lived connection: what a registry allows by default, and
+// the time without an answer after which the connection is given up.
+const (
+	keepaliveInterval = 10 * time.Second // the least that gRPC lets a client have
+	// keepaliveTimeout is TCP's user timeout, too: grpc-go sets it with keepalive.
+	keepaliveTimeout = 2 * time.Second
+)
+
+// Run calls address in every style until ctx ends and hands over each call that
+// ended, one at a time. It returns when the last call has.
+func Run(ctx context.Context, address string, pace Pace, report func(Call)) (err error) {
+	long, err := grpc.NewClient(address,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveInterval, Timeout: keepaliveTimeout, PermitWithoutStream: true}))
+	if err != nil {
+		return fmt.Errorf("preparing a connection to %s: %w", address, err)
+	}
+	defer func() { err = errors.Join(err, long.Close()) }()
+
+	var (
+		styles sync.WaitGroup
+		mu     sync.Mutex
+	)
+	tell := func(c Call) {
+		mu.Lock()
+		defer mu.Unlock()
+		report(c)
+	}
+	styles.Go(func() {
+		steadily(ctx, NewConnection, pace, tell, func(ctx context.Context) error { return askAnew(ctx, address) })
+	})
+	styles.Go(func() {
+		steadily(ctx, LongLived, pace, tell, func(ctx context.Context) error { return ask(ctx, long) })
+	})
+	styles.Wait()
+	return nil
+}
+
+// steadily begins a call at each tick, whether or not earlier ones have ended.
+func steadily(ctx context.Context, style Style, pace Pace, report func(Call), ask func(context.Context) error) {
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	ticker := time.NewTicker(pace.Every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		calls.Go(func() {
+			// A call that is under way when it all ends may still end well.
+			limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), pace.Timeout)
+			defer cancel()
+			c := Call{Style: style, Begun: time.Now()}
+			if err := ask(limited); err != nil {
+				c.Err = status.Code(err).String()
+			}
+			c.Ended = time.Now()
+			report(c)
+		})
+	}
+}
+
+func askAnew(ctx context.Context, address string) (err error) {
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return fmt.Errorf("preparing a connection to %s: %w", address, err)
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	return ask(ctx, conn)
+}
+
+// ask lists the packages, which every catalog answers at once.
+func ask(ctx context.Context, conn *grpc.ClientConn) error {
+	stream, err := api.NewRegistryClient(conn).ListPackages(ctx, &api.ListPackageRequest{})
+	if err != nil {
+		return err
+	}
+	_, err = stream.Recv()
+	return err
+}
