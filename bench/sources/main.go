@@ -1,0 +1,110 @@
+// Command sources measures what many CatalogSources cost a supervisor: memory for
+// each, and writes to the API server while nothing happens.
+//
+//	go run ./bench/sources [--sources 200] [--span 1m]
+//
+// The control plane is real; its nodes and pods are kwok's, and the addresses of
+// the pods lead to one registry, so that every replica answers and every catalog
+// is read. All of it runs in a network namespace of its own, for which it needs
+// root and Linux.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/chandlery/chandlery/test/buildcache"
+	"github.com/chandlery/chandlery/test/controlplane"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := start(ctx, os.Args[1:])
+	stop()
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// options are what the flags say.
+type options struct {
+	// sources is how many are added to the first ones.
+	sources int
+	// first is how many there are when memory is looked at for the first time.
+	first int
+	// span is how long nothing happens, settle how long a process gets to rest.
+	span, settle time.Duration
+	// bin has the programs; set for the process inside the namespace.
+	bin string
+}
+
+func parse(args []string, output io.Writer) (options, error) {
+	o := options{}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(output)
+	flags.IntVar(&o.sources, "sources", 200, "number of CatalogSources to add")
+	flags.IntVar(&o.first, "first", 20, "number of CatalogSources there are before")
+	flags.DurationVar(&o.span, "span", time.Minute, "time in which nothing happens")
+	flags.DurationVar(&o.settle, "settle", 10*time.Second, "time to rest before memory is looked at")
+	flags.StringVar(&o.bin, "bin", "", "folder with the programs; empty to build them and to enter a network namespace")
+	return o, flags.Parse(args)
+}
+
+func start(ctx context.Context, args []string) error {
+	o, err := parse(args, os.Stderr)
+	if err != nil {
+		return err
+	}
+	if o.bin != "" {
+		return inside(ctx, o)
+	}
+	dir, err := os.MkdirTemp("", "chandlery-bench-")
+	if err != nil {
+		return fmt.Errorf("making a folder for the programs: %w", err)
+	}
+	err = outside(ctx, dir, args)
+	return errors.Join(err, os.RemoveAll(dir))
+}
+
+// outside builds what is needed, for which the network is needed, and goes on in
+// a process that has a network of its own.
+func outside(ctx context.Context, dir string, args []string) error {
+	root, err := buildcache.SourceDir(".")
+	if err != nil {
+		return err
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-o", dir+string(filepath.Separator), "./cmd/registry", "./cmd/supervisor")
+	build.Dir = root
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the programs: %w\n%s", err, out)
+	}
+	if _, err := controlplane.Build(ctx, os.Stderr); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding this program: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, self, append(args, "--bin", dir)...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("measuring in a network namespace (which needs root): %w", err)
+	}
+	return nil
+}
