@@ -1,0 +1,91 @@
+package images
+
+import (
+	"bytes"
+	"context"
+	"debug/buildinfo"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+const modulePath = "github.com/chandlery/chandlery"
+
+// program is what an image is made for.
+type program struct {
+	// name is that of the program, of the image, and of the folder in cmd/.
+	name, title, description string
+	// command are the arguments where a container gives none.
+	command []string
+	// ports are where it listens unless flags say otherwise.
+	ports []string
+	// links are other names that it is known by.
+	links []string
+}
+
+// programs are those that have an image, in the order in which they are shown.
+func programs() []program {
+	return []program{
+		{
+			name: "registry", title: "Chandlery registry",
+			description: "Serves a catalog of operators over gRPC",
+			command:     []string{"serve", "/configs"},
+			ports:       []string{"50051/tcp", "9090/tcp"},
+			// Catalog images that were written for opm call it by this name.
+			links: []string{"bin/opm"},
+		},
+		{
+			name: "supervisor", title: "Chandlery supervisor",
+			description: "Keeps the operators of a cluster installed and up to date",
+			command:     []string{"run"},
+			ports:       []string{"8080/tcp", "8081/tcp"},
+		},
+	}
+}
+
+// binary is a program that has been compiled.
+type binary struct {
+	body []byte
+	info *debug.BuildInfo
+}
+
+// compile builds a program for a platform.
+func (o Options) compile(ctx context.Context, name string, platform v1.Platform) (binary, error) {
+	dir, err := os.MkdirTemp("", "chandlery-image-")
+	if err != nil {
+		return binary{}, fmt.Errorf("making a folder to build in: %w", err)
+	}
+	compiled, err := o.compileIn(ctx, dir, name, platform)
+	return compiled, errors.Join(err, os.RemoveAll(dir))
+}
+
+func (o Options) compileIn(ctx context.Context, dir, name string, platform v1.Platform) (binary, error) {
+	file := filepath.Join(dir, name)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
+		"-ldflags", fmt.Sprintf("-s -w -X main.version=%s -X main.commit=%s", o.Version, o.Commit),
+		"-o", file, modulePath+"/cmd/"+name)
+	cmd.Dir = o.Dir
+	// What a user has set for other builds must not show in the result.
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOEXPERIMENT=", "GOFIPS140=off", "GOWORK=off",
+		"GOOS="+platform.OS, "GOARCH="+platform.Architecture, "GOAMD64=v1", "GOARM64=v8.0")
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Run(); err != nil {
+		return binary{}, fmt.Errorf("building %s for %s: %w\n%s", name, platform, err, strings.TrimSpace(output.String()))
+	}
+	body, err := os.ReadFile(file)
+	if err != nil {
+		return binary{}, fmt.Errorf("reading what was built: %w", err)
+	}
+	info, err := buildinfo.Read(bytes.NewReader(body))
+	if err != nil {
+		return binary{}, fmt.Errorf("reading which modules %s was built from: %w", name, err)
+	}
+	return binary{body: body, info: info}, nil
+}

@@ -1,0 +1,195 @@
+package images
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+	"github.com/spdx/tools-golang/spdx/v2/common"
+	spdx "github.com/spdx/tools-golang/spdx/v2/v2_3"
+	"golang.org/x/mod/module"
+)
+
+// SPDX is the media type of the list of what an image is made of.
+const SPDX types.MediaType = "application/spdx+json"
+
+// emptyConfig stands where a manifest that is not an image needs a configuration.
+const emptyConfig types.MediaType = "application/vnd.oci.empty.v1+json"
+
+// sbom makes the list of what an image is made of, as an artifact that refers to
+// the image.
+func (o Options) sbom(p program, platform v1.Platform, image v1.Image, compiled binary) (v1.Image, error) {
+	text, err := json.MarshalIndent(o.document(p, platform, compiled), "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("listing what the image is made of: %w", err)
+	}
+	subject, err := partial.Descriptor(image)
+	if err != nil {
+		return nil, fmt.Errorf("describing the image: %w", err)
+	}
+	refers := *subject
+	refers.Platform = nil
+	return newArtifact(SPDX, static.NewLayer(append(text, '\n'), SPDX), refers, o.Created)
+}
+
+// document lists the program, the modules that it was built from, Go's own
+// library, and the certificates.
+func (o Options) document(p program, platform v1.Platform, compiled binary) *spdx.Document {
+	sum := sha256.Sum256(compiled.body)
+	digest := hex.EncodeToString(sum[:])
+	main := modulePackage(debug.Module{Path: compiled.info.Main.Path, Version: o.Version})
+	main.PackageName, main.PackageSPDXIdentifier = p.name, "Program"
+	main.PackageFileName = "/" + p.name
+	main.PackageChecksums = []common.Checksum{{Algorithm: common.SHA256, Value: digest}}
+	main.PackageLicenseDeclared, main.PackageLicenseConcluded = "Apache-2.0", "Apache-2.0"
+	main.PrimaryPackagePurpose = "APPLICATION"
+	main.PackageDownloadLocation = "git+https://" + compiled.info.Main.Path + "@" + o.Commit
+
+	name := fmt.Sprintf("%s%s-%s-%s-%s", Prefix, p.name, o.Version, platform.OS, platform.Architecture)
+	doc := &spdx.Document{
+		SPDXVersion: spdx.Version, DataLicense: spdx.DataLicense, SPDXIdentifier: "DOCUMENT", DocumentName: name,
+		DocumentNamespace: "https://" + compiled.info.Main.Path + "/spdx/" + url.PathEscape(name) + "-" + digest,
+		CreationInfo: &spdx.CreationInfo{
+			Creators: []common.Creator{{CreatorType: "Tool", Creator: "chandlery-images"}},
+			Created:  o.Created.UTC().Format(time.RFC3339),
+		},
+		Packages:      []*spdx.Package{main},
+		Relationships: []*spdx.Relationship{relationship("DOCUMENT", common.TypeRelationshipDescribe, "Program")},
+	}
+	for _, m := range append(modules(compiled.info), o.roots) {
+		pkg := modulePackage(m)
+		doc.Packages = append(doc.Packages, pkg)
+		doc.Relationships = append(doc.Relationships,
+			relationship("Program", common.TypeRelationshipDependsOn, pkg.PackageSPDXIdentifier))
+	}
+	return doc
+}
+
+// modules returns what a program was built from.
+func modules(info *debug.BuildInfo) []debug.Module {
+	all := []debug.Module{{Path: "stdlib", Version: strings.TrimPrefix(info.GoVersion, "go")}}
+	for _, dep := range info.Deps {
+		if dep.Replace != nil {
+			dep = dep.Replace
+		}
+		all = append(all, *dep)
+	}
+	return all
+}
+
+func modulePackage(m debug.Module) *spdx.Package {
+	pkg := &spdx.Package{
+		PackageName: m.Path, PackageVersion: m.Version,
+		PackageSPDXIdentifier:   common.ElementID("Module-" + identifier(m.Path)),
+		PackageDownloadLocation: "NOASSERTION", PackageLicenseConcluded: "NOASSERTION",
+		PackageLicenseDeclared: "NOASSERTION", PackageCopyrightText: "NOASSERTION",
+		PrimaryPackagePurpose: "LIBRARY",
+		// The files are inside the program, where nobody can tell them apart.
+		FilesAnalyzed: false, IsFilesAnalyzedTagPresent: true,
+		PackageExternalReferences: []*spdx.PackageExternalReference{{
+			Category: common.CategoryPackageManager, RefType: common.TypePackageManagerPURL,
+			Locator: "pkg:golang/" + m.Path + "@" + url.PathEscape(m.Version),
+		}},
+	}
+	if m.Sum != "" {
+		pkg.PackageSourceInfo = "go.sum: " + m.Sum
+	}
+	path, pathErr := module.EscapePath(m.Path)
+	version, versionErr := module.EscapeVersion(m.Version)
+	if m.Sum != "" && pathErr == nil && versionErr == nil {
+		pkg.PackageDownloadLocation = "https://proxy.golang.org/" + path + "/@v/" + version + ".zip"
+	}
+	return pkg
+}
+
+// identifier replaces what identifiers of SPDX cannot hold.
+func identifier(path string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '.' || r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
+			return r
+		}
+		return '-'
+	}, path)
+}
+
+func relationship(from common.ElementID, kind string, to common.ElementID) *spdx.Relationship {
+	return &spdx.Relationship{RefA: common.MakeDocElementID("", string(from)), Relationship: kind, RefB: common.MakeDocElementID("", string(to))}
+}
+
+// artifact is something in a registry that is no image but refers to one.
+type artifact struct {
+	manifest []byte
+	layer    v1.Layer
+}
+
+func newArtifact(kind types.MediaType, content v1.Layer, subject v1.Descriptor, created time.Time) (v1.Image, error) {
+	descriptor, err := partial.Descriptor(content)
+	if err != nil {
+		return nil, fmt.Errorf("describing the list: %w", err)
+	}
+	config := []byte("{}")
+	hash, size, err := v1.SHA256(bytes.NewReader(config))
+	if err != nil {
+		return nil, fmt.Errorf("describing the configuration: %w", err)
+	}
+	manifest, err := json.Marshal(v1.Manifest{
+		SchemaVersion: 2, MediaType: types.OCIManifestSchema1, ArtifactType: string(kind),
+		Config:      v1.Descriptor{MediaType: emptyConfig, Size: size, Digest: hash},
+		Layers:      []v1.Descriptor{*descriptor},
+		Subject:     &subject,
+		Annotations: map[string]string{"org.opencontainers.image.created": created.UTC().Format(time.RFC3339)},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("writing the manifest of the list: %w", err)
+	}
+	image, err := partial.CompressedToImage(artifact{manifest: manifest, layer: content})
+	if err != nil {
+		return nil, fmt.Errorf("making the list an artifact: %w", err)
+	}
+	return image, nil
+}
+
+// RawConfigFile is empty, as nothing runs an artifact.
+func (artifact) RawConfigFile() ([]byte, error) { return []byte("{}"), nil }
+
+// MediaType is that of an image: registries know no other for artifacts.
+func (artifact) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
+
+// RawManifest is what refers to the image.
+func (a artifact) RawManifest() ([]byte, error) { return a.manifest, nil }
+
+// LayerByDigest returns the content.
+func (a artifact) LayerByDigest(wanted v1.Hash) (partial.CompressedLayer, error) {
+	hash, err := a.layer.Digest()
+	if err != nil {
+		return nil, fmt.Errorf("reading the digest of the list: %w", err)
+	}
+	if hash != wanted {
+		return nil, fmt.Errorf("%w: %s", errNoBlob, wanted)
+	}
+	return a.layer, nil
+}
+
+// SBOMText returns the list of what an image is made of, SPDX 2.3 as JSON.
+func (p PlatformImage) SBOMText() ([]byte, error) {
+	layers, err := p.SBOM.Layers()
+	if err != nil {
+		return nil, fmt.Errorf("reading the list of what the image is made of: %w", err)
+	}
+	content, err := layers[0].Compressed()
+	if err != nil {
+		return nil, fmt.Errorf("reading the list of what the image is made of: %w", err)
+	}
+	return io.ReadAll(content)
+}

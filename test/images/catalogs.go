@@ -1,0 +1,26 @@
+package images
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"strings"
+	"testing/fstest"
+)
+
+// FillCache lets opm make the cache of a catalog that [Opm] puts into an image.
+func FillCache(ctx context.Context, opm, catalog, cache string) error {
+	out, err := exec.CommandContext(ctx, opm, "serve", catalog, "--cache-dir", cache, "--cache-only",
+		"--termination-log=", "--pprof-addr=").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("making opm's cache of %s: %w\n%s", catalog, err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// brokenCatalog names a package that is not there.
+func brokenCatalog() fs.FS {
+	const text = "schema: olm.channel\nname: stable\npackage: nowhere\nentries:\n- name: nowhere.v1.0.0\n"
+	return fstest.MapFS{"nowhere/catalog.yaml": &fstest.MapFile{Data: []byte(text)}}
+}

@@ -1,0 +1,167 @@
+// Package images makes the catalog images that tests serve: as opm makes them, on
+// our registry, with nothing but content, and damaged ones. Nothing is pulled.
+package images
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/chandlery/chandlery/deploy/images"
+	"github.com/chandlery/chandlery/deploy/images/layer"
+)
+
+// ContentLabel says in which folder of a catalog image the catalog is.
+const ContentLabel = "operators.operatorframework.io.index.configs.v1"
+
+// Folder is where the catalog is in the images of this package.
+const Folder = "configs"
+
+// cacheFolder is where opm keeps what it has read from the catalog.
+const cacheFolder = "tmp/cache"
+
+// opmUser is the user that opm's own images run as.
+const opmUser = 1001
+
+// epoch is the time that all files carry, so that the same content is the same
+// image.
+func epoch() time.Time { return time.Unix(0, 0).UTC() }
+
+// Program makes an image of a static program, which lies at /AT in it, and starts it
+// with the arguments.
+func Program(binary, at string, args ...string) (v1.Image, error) {
+	body, err := os.ReadFile(binary)
+	if err != nil {
+		return nil, fmt.Errorf("reading the program of an image: %w", err)
+	}
+	return assemble(v1.Config{Entrypoint: []string{"/" + at}, Cmd: args, User: user()},
+		[]layer.Entry{layer.Temporary("tmp"), layer.Program(at, body)})
+}
+
+// Opm makes a catalog image as "opm generate dockerfile" would: the program opm,
+// the catalog, and the cache that opm has made of it. [FillCache] makes that.
+func Opm(opm string, catalog, cache fs.FS) (v1.Image, error) {
+	body, err := os.ReadFile(opm)
+	if err != nil {
+		return nil, fmt.Errorf("reading opm: %w", err)
+	}
+	content, err := layer.Tree(catalog, Folder)
+	if err != nil {
+		return nil, err
+	}
+	cached, err := layer.Tree(cache, cacheFolder)
+	if err != nil {
+		return nil, err
+	}
+	// opm writes into its cache even where it only reads; a user without an entry
+	// in /etc/passwd, as clusters give it, is in root's group.
+	for i := range cached {
+		cached[i].Owner, cached[i].Mode = opmUser, cached[i].Mode|0o660
+		if cached[i].Mode.IsDir() {
+			cached[i].Mode |= 0o110
+		}
+	}
+	return assemble(v1.Config{
+		Entrypoint: []string{"/bin/opm"}, Cmd: []string{"serve", "/" + Folder, "--cache-dir=/" + cacheFolder},
+		Labels: labels(), ExposedPorts: map[string]struct{}{"50051/tcp": {}}, User: strconv.Itoa(opmUser),
+	}, []layer.Entry{layer.Temporary("tmp"), layer.Program("bin/opm", body)}, content, cached)
+}
+
+// Registry makes a catalog image of our registry's image: the catalog is added,
+// and nothing else changes.
+func Registry(registry v1.Image, catalog fs.FS) (v1.Image, error) {
+	config, err := registry.ConfigFile()
+	if err != nil {
+		return nil, fmt.Errorf("reading the configuration of the registry's image: %w", err)
+	}
+	labelled := config.DeepCopy()
+	if labelled.Config.Labels == nil {
+		labelled.Config.Labels = map[string]string{}
+	}
+	labelled.Config.Labels[ContentLabel] = "/" + Folder
+	image, err := mutate.ConfigFile(registry, labelled)
+	if err != nil {
+		return nil, fmt.Errorf("labelling the image: %w", err)
+	}
+	entries, err := layer.Tree(catalog, Folder)
+	if err != nil {
+		return nil, err
+	}
+	content, err := layer.New(entries, epoch())
+	if err != nil {
+		return nil, fmt.Errorf("adding the catalog: %w", err)
+	}
+	return mutate.AppendLayers(image, content)
+}
+
+// Content makes an image that holds a catalog and no program.
+func Content(catalog fs.FS) (v1.Image, error) {
+	entries, err := layer.Tree(catalog, Folder)
+	if err != nil {
+		return nil, err
+	}
+	return assemble(v1.Config{Labels: labels()}, entries)
+}
+
+// Broken makes the image on our registry of a catalog that cannot be served: a
+// channel without its package.
+func Broken(registry v1.Image) (v1.Image, error) { return Registry(registry, brokenCatalog()) }
+
+// WithoutCatalog makes an image that says where its catalog is and does not hold
+// it.
+func WithoutCatalog() (v1.Image, error) {
+	return assemble(v1.Config{Labels: labels()}, []layer.Entry{layer.File("etc/motd", []byte("no catalog here\n"))})
+}
+
+// Local makes the image of one of our programs, chandlery/registry or
+// chandlery/supervisor, for containers on this machine.
+func Local(ctx context.Context, wanted string) (v1.Image, error) {
+	all, err := images.Build(ctx, images.Options{
+		Version: "test", Commit: "test", Created: epoch(), Platforms: []v1.Platform{images.Local()},
+		Images: []string{wanted},
+	})
+	if err != nil {
+		return nil, err //nolint:wrapcheck // names the image
+	}
+	return all[0].Platforms[0].Image, nil
+}
+
+// Push writes an image to a registry that speaks plain HTTP, at HOST:PORT/NAME:TAG.
+func Push(ctx context.Context, reference string, image v1.Image) (v1.Hash, error) {
+	tag, err := name.NewTag(reference, name.Insecure)
+	if err != nil {
+		return v1.Hash{}, fmt.Errorf("naming an image: %w", err)
+	}
+	if err := remote.Write(tag, image, remote.WithContext(ctx)); err != nil {
+		return v1.Hash{}, fmt.Errorf("pushing %s: %w", reference, err)
+	}
+	return image.Digest() //nolint:wrapcheck // the image is in memory
+}
+
+func labels() map[string]string { return map[string]string{ContentLabel: "/" + Folder} }
+
+func user() string { return fmt.Sprintf("%d:%d", images.User, images.User) }
+
+// assemble makes an image for this machine, one layer for each group of entries.
+func assemble(config v1.Config, groups ...[]layer.Entry) (v1.Image, error) {
+	platform := images.Local()
+	layers := make([]v1.Layer, 0, len(groups))
+	for _, entries := range groups {
+		l, err := layer.New(entries, epoch())
+		if err != nil {
+			return nil, err //nolint:wrapcheck // names the file
+		}
+		layers = append(layers, l)
+	}
+	return images.Assemble(&v1.ConfigFile{
+		OS: platform.OS, Architecture: platform.Architecture, Created: v1.Time{Time: epoch()}, Config: config,
+	}, layers...)
+}
