@@ -11,8 +11,10 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -88,9 +90,8 @@ func newManager(cfg *rest.Config, o Options, f *fence) (ctrl.Manager, error) {
 	guarded := rest.CopyConfig(cfg)
 	guarded.Wrap(f.guard)
 	mgr, err := ctrl.NewManager(guarded, ctrl.Options{
-		Scheme: scheme,
-		// Managed fields are as large as the objects and nothing here reads them.
-		Cache:                               cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Scheme:                              scheme,
+		Cache:                               cacheOptions(),
 		Metrics:                             metricsserver.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress:              o.HealthAddress,
 		GracefulShutdownTimeout:             new(shutdownTimeout),
@@ -111,6 +112,28 @@ func newManager(cfg *rest.Config, o Options, f *fence) (ctrl.Manager, error) {
 		return nil, fmt.Errorf("adding the readiness check: %w", err)
 	}
 	return mgr, nil
+}
+
+// cacheOptions says what is kept in memory of what is watched. Managed fields are
+// as large as the objects and nothing here reads them. Pods and EndpointSlices are
+// those of catalogs only, and of Nodes it is left out what kubelets tell of
+// themselves besides their conditions.
+func cacheOptions() cache.Options {
+	strip := cache.TransformStripManagedFields()
+	ofCatalogs := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{catalogs.LabelManaged: catalogs.LabelManagedValue})}
+	return cache.Options{
+		DefaultTransform: strip,
+		ByObject: map[client.Object]cache.ByObject{
+			&discoveryv1.EndpointSlice{}: ofCatalogs,
+			&corev1.Pod{}:                ofCatalogs,
+			&corev1.Node{}: {Transform: func(o any) (any, error) {
+				if node, ok := o.(*corev1.Node); ok {
+					node.Status = corev1.NodeStatus{Conditions: node.Status.Conditions}
+				}
+				return strip(o)
+			}},
+		},
+	}
 }
 
 // errCachesCold says that the process has not yet read what it works on.

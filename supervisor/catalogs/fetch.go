@@ -9,10 +9,6 @@ import (
 	"time"
 	"unicode"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/connectivity"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -21,10 +17,6 @@ import (
 )
 
 const (
-	// maxMessage bounds, in bytes, one message from a catalog. gRPC's default of
-	// 4 MiB is less than real bundles have; without any bound a catalog could
-	// exhaust the supervisor's memory.
-	maxMessage = 64 << 20
 	// maxEntries bounds the channel entries of one catalog. The largest ones in
 	// use have some ten thousand.
 	maxEntries = 1_000_000
@@ -35,30 +27,10 @@ const (
 	// probeTimeout bounds the question which content a catalog serves, so that
 	// one whose process hangs is noticed soon.
 	probeTimeout = 5 * time.Second
-	// connectionErrorTimeout bounds the question why there is no connection.
-	connectionErrorTimeout = time.Second
-	// maxBackoff is the longest pause between two tries to connect, so that a
-	// catalog that comes back is noticed soon.
-	maxBackoff = 10 * time.Second
 )
 
 // errTooLarge says that a catalog has more entries than any catalog should.
 var errTooLarge = fmt.Errorf("the catalog has more than %d channel entries", maxEntries)
-
-// dial prepares a connection. Catalogs are served in plain text: the API has no
-// field for certificates.
-func dial(address string) (*grpc.ClientConn, error) {
-	retry := backoff.DefaultConfig
-	retry.MaxDelay = maxBackoff
-	conn, err := grpc.NewClient(address,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: retry, MinConnectTimeout: maxBackoff}))
-	if err != nil {
-		return nil, fmt.Errorf("preparing a connection to %s: %w", address, err)
-	}
-	return conn, nil
-}
 
 // announcedDigest asks a catalog which content it serves, and that it answers
 // within a time. Servers other than our own do not say; the answer is empty then.
@@ -81,21 +53,6 @@ func announcedDigest(ctx context.Context, client api.RegistryClient, timeout tim
 		}
 	}
 	return digestOf(header), nil
-}
-
-// connectionError asks why there is no connection: a call that does not wait for
-// one fails with the error of the last try. Nil when there is one by now.
-func connectionError(ctx context.Context, conn *grpc.ClientConn) error {
-	ctx, cancel := context.WithTimeout(ctx, connectionErrorTimeout)
-	defer cancel()
-	stream, err := api.NewRegistryClient(conn).ListPackages(ctx, &api.ListPackageRequest{})
-	if err == nil {
-		_, err = stream.Recv()
-	}
-	if err == nil || errors.Is(err, io.EOF) || conn.GetState() != connectivity.TransientFailure {
-		return nil
-	}
-	return fmt.Errorf("%w: nothing answers at %s: %w", ErrNotConnected, conn.Target(), err)
 }
 
 // sameFailure says whether two errors say the same but for numbers: the port of

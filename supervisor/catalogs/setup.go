@@ -4,16 +4,22 @@ import (
 	"context"
 	"fmt"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // Setup adds the store and a controller to a manager that makes it follow every
-// CatalogSource with an address. Both run on standbys too.
+// CatalogSource: at its address, or at the replicas that EndpointSlices name. Both
+// run on standbys too.
 func Setup(mgr ctrl.Manager, store *Store) error {
 	if err := mgr.Add(store); err != nil {
 		return fmt.Errorf("adding the catalog store: %w", err)
@@ -21,12 +27,23 @@ func Setup(mgr ctrl.Manager, store *Store) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("catalogs").
 		For(NewObject(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(served)).
 		WithOptions(controller.Options{NeedLeaderElection: new(false)}).
 		Complete(&follower{reader: mgr.GetCache(), store: store})
 	if err != nil {
 		return fmt.Errorf("setting up the catalogs controller: %w", err)
 	}
 	return nil
+}
+
+// served names the catalog whose replicas an EndpointSlice holds: the labels of
+// its Service are its own too.
+func served(_ context.Context, o client.Object) []reconcile.Request {
+	name := o.GetLabels()[LabelCatalogSource]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
 }
 
 // follower makes the store follow what the CatalogSources say.
@@ -54,5 +71,19 @@ func (f *follower) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		f.store.Remove(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{}, f.store.Follow(req.NamespacedName, source.Spec.Address) //nolint:contextcheck // the connection outlives the call
+	if !Hosted(source) {
+		return ctrl.Result{}, f.store.Follow(req.NamespacedName, Address(source)) //nolint:contextcheck // the connection outlives the call
+	}
+	return ctrl.Result{}, f.followReplicas(ctx, source)
+}
+
+// followReplicas follows the replicas that the Service of a catalog has.
+func (f *follower) followReplicas(ctx context.Context, source *operatorsv1alpha1.CatalogSource) error {
+	var found discoveryv1.EndpointSliceList
+	ofService := client.MatchingLabels{discoveryv1.LabelServiceName: ServiceName(source)}
+	if err := f.reader.List(ctx, &found, client.InNamespace(source.Namespace), ofService); err != nil {
+		return fmt.Errorf("listing the EndpointSlices of Service %s/%s: %w", source.Namespace, ServiceName(source), err)
+	}
+	endpoints := Endpoints(found.Items)
+	return f.store.FollowReplicas(client.ObjectKeyFromObject(source), Address(source), endpoints) //nolint:contextcheck // connections outlive the call
 }

@@ -2,6 +2,7 @@ package catalogs
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/proto/api"
+	"github.com/chandlery/chandlery/supervisor/replicas"
 )
 
 // retryContent is how soon content is read again that could not be read: a
@@ -23,7 +25,9 @@ var connectivityReady = connectivity.Ready.String()
 type source struct {
 	key     types.NamespacedName
 	address string
-	conn    *grpc.ClientConn // nil when the address cannot be dialled
+	hosted  bool
+	set     *replicas.Set
+	ctx     context.Context //nolint:containedctx // the lifetime of the source
 	cancel  context.CancelFunc
 	store   *Store
 
@@ -37,79 +41,113 @@ func (s *source) current() State {
 	return s.state
 }
 
-// follow watches the connection and reads the content when there is one to be
-// read. It returns when ctx ends.
+// follow watches the replicas and reads the content when there is one to be read:
+// when another replica serves, and every now and then. It returns when ctx ends.
 func (s *source) follow(ctx context.Context) {
 	logger := log.FromContext(ctx).WithName("catalogs").WithValues("catalogSource", s.key.String(), "address", s.address)
 	ctx = log.IntoContext(ctx, logger)
-	defer func() {
-		if err := s.conn.Close(); err != nil {
-			logger.V(1).Info("Closing connection", "error", err.Error())
-		}
-	}()
+	defer s.end()
+	var read reading
+	defer read.stop()
+	news := s.hosted
 	for {
-		observed := s.conn.GetState()
-		if observed == connectivity.Idle {
-			// A connection that nothing is asked of falls asleep.
-			s.conn.Connect()
+		summary := s.set.Summary()
+		s.observe(ctx, summary, news)
+		if summary.Connectivity == connectivity.Ready && read.due(summary.Joined) {
+			wait := s.store.refresh
+			if !s.read(ctx) {
+				wait = retryContent
+			}
+			read.done(summary.Joined, wait)
 		}
-		var failure error
-		if observed == connectivity.TransientFailure {
-			failure = connectionError(ctx, s.conn)
-		}
-		s.observe(ctx, observed, failure)
-		wait := s.store.refresh
-		if observed == connectivity.Ready && !s.read(ctx) {
-			wait = retryContent
-		}
-		if !s.sleep(ctx, observed, wait) {
+		select {
+		case <-ctx.Done():
 			return
+		case <-s.set.Changes():
+			news = s.hosted
+		case <-read.again():
+			news, read.overdue = false, true
 		}
 	}
 }
 
-// sleep waits until the connection has left a state or the time is over. False
-// when ctx has ended.
-func (s *source) sleep(ctx context.Context, observed connectivity.State, wait time.Duration) bool {
-	if observed == connectivity.TransientFailure {
-		// Why there is no connection may change while there is none.
-		wait = maxBackoff
+// end closes the connections.
+func (s *source) end() {
+	s.set.Close()
+	if s.store.find(s.key) == nil {
+		ungauge(s.key)
 	}
-	if observed == connectivity.Ready || observed == connectivity.TransientFailure {
-		timed, cancel := context.WithTimeout(ctx, wait)
-		defer cancel()
-		s.conn.WaitForStateChange(timed, observed)
-		return ctx.Err() == nil
-	}
-	return s.conn.WaitForStateChange(ctx, observed)
 }
 
-// observe records the state of the connection and why there is none, if that is
-// known. The failure is kept until the content has been read again.
-func (s *source) observe(ctx context.Context, observed connectivity.State, failure error) {
+// reading knows when content is read: when another replica serves than when it
+// was read last, and after some time.
+type reading struct {
+	timer   *time.Timer
+	joined  int
+	overdue bool
+}
+
+func (r *reading) due(joined int) bool { return r.timer == nil || r.overdue || r.joined != joined }
+
+// done notes that the content was read, and when to do so again.
+func (r *reading) done(joined int, wait time.Duration) {
+	r.stop()
+	r.timer, r.joined, r.overdue = time.NewTimer(wait), joined, false
+}
+
+func (r *reading) again() <-chan time.Time {
+	if r.timer == nil {
+		return nil
+	}
+	return r.timer.C
+}
+
+func (r *reading) stop() {
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+}
+
+// observe tells whoever listens what is known of the replicas, when that is news:
+// in any case when something about one of them is.
+func (s *source) observe(ctx context.Context, summary replicas.Summary, news bool) {
 	if ctx.Err() != nil {
 		return
 	}
+	changed, failure := s.take(summary)
+	gauge(s.key, s.set.States())
+	if changed || failure != nil {
+		logger := log.FromContext(ctx).WithValues("state", summary.Connectivity.String())
+		if failure != nil {
+			logger = logger.WithValues("error", failure.Error())
+		}
+		logger.Info("Connection changed state")
+	}
+	if changed || failure != nil || news {
+		s.store.publish(ctx, s.key)
+	}
+}
+
+// take records what is known of the replicas, and why none serves, if that is
+// known and news. The failure is kept until the content has been read again.
+func (s *source) take(summary replicas.Summary) (changed bool, failure error) {
 	s.mu.Lock()
-	changed := s.state.Connectivity != observed.String()
-	s.state.Connectivity = observed.String()
-	if observed == connectivity.Ready && (changed || s.state.LastConnect.IsZero()) {
+	defer s.mu.Unlock()
+	observed := summary.Connectivity.String()
+	changed = s.state.Connectivity != observed
+	s.state.Connectivity = observed
+	if observed == connectivityReady && (changed || s.state.LastConnect.IsZero()) {
 		s.state.LastConnect = s.store.clock.Now()
 	}
-	news := failure != nil && !sameFailure(failure, s.state.Err)
-	if news {
-		s.state.Err = failure
+	if summary.Err == nil {
+		return changed, nil
 	}
-	s.mu.Unlock()
-	if !changed && !news {
-		return
+	failure = fmt.Errorf("%w: nothing answers at %s: %w", ErrNotConnected, s.address, summary.Err)
+	if sameFailure(failure, s.state.Err) {
+		return changed, nil
 	}
-	logger := log.FromContext(ctx).WithValues("state", observed.String())
-	if news {
-		logger = logger.WithValues("error", failure.Error())
-	}
-	logger.Info("Connection changed state")
-	s.store.publish(ctx, s.key)
+	s.state.Err = failure
+	return changed, failure
 }
 
 // read takes a new snapshot. False when that failed.
@@ -151,19 +189,26 @@ func (s *source) keep(next *Snapshot, err error) (changed, reworded bool) {
 }
 
 // fetch gives the catalog's content: the snapshot that is held when the server
-// says that nothing else is served, a new one otherwise.
+// says that nothing else is served, a new one otherwise. All of it is read from
+// one replica.
 func (s *source) fetch(ctx context.Context) (*Snapshot, error) {
-	client := api.NewRegistryClient(s.conn)
 	held := s.current().Snapshot
-	if held == nil {
-		return fetchSnapshot(ctx, client)
-	}
-	announced, err := announcedDigest(ctx, client, s.store.probe)
-	if err != nil {
-		return nil, err
-	}
-	if announced != "" && announced == held.announced {
-		return held, nil
-	}
-	return fetchSnapshot(ctx, client)
+	var next *Snapshot
+	err := s.set.Do(ctx, func(ctx context.Context, conn grpc.ClientConnInterface) error {
+		next = nil
+		if held != nil {
+			announced, err := announcedDigest(ctx, api.NewRegistryClient(conn), s.store.probe)
+			if err != nil {
+				return err
+			}
+			if announced != "" && announced == held.announced {
+				next = held
+				return nil
+			}
+		}
+		var err error
+		next, err = fetchSnapshot(ctx, api.NewRegistryClient(conn))
+		return err
+	})
+	return next, err
 }

@@ -8,13 +8,14 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/chandlery/chandlery/proto/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/replicas"
 )
 
 // ErrNotConnected says that there is no connection to a catalog, because its
@@ -95,49 +96,63 @@ func (s *Store) Listen() <-chan event.GenericEvent {
 	return listener
 }
 
-// Follow keeps a connection to a catalog from now on. An address that differs
-// from the one so far closes the old connection; the snapshot stays until there
-// is a new one. What is wrong with the address is told by State. The error says
-// that the store has come to its end.
+// Follow keeps a connection to a catalog that somebody else runs, at an address,
+// from now on. An address that differs from the one so far closes the old
+// connection; the snapshot stays until there is a new one. What is wrong with the
+// address is told by State. The error says that the store has come to its end.
 func (s *Store) Follow(key types.NamespacedName, address string) error {
+	return s.replace(key, address, false, []replicas.Endpoint{{Address: address, Ready: true}})
+}
+
+// FollowReplicas keeps connections to the replicas of a catalog that is hosted,
+// from now on; endpoints are those that it has. The address is where others reach
+// it.
+func (s *Store) FollowReplicas(key types.NamespacedName, address string, endpoints []replicas.Endpoint) error {
+	return s.replace(key, address, true, endpoints)
+}
+
+// replace follows a catalog, in the place of what was followed under its name.
+func (s *Store) replace(key types.NamespacedName, address string, hosted bool, endpoints []replicas.Endpoint) error {
 	if err := s.ctx.Err(); err != nil {
 		return fmt.Errorf("following catalog %s: %w", key, err)
 	}
-	if s.replace(key, address) {
+	s.mu.Lock()
+	old := s.sources[key]
+	if old == nil || old.address != address || old.hosted != hosted {
+		s.sources[key] = s.start(old, key, address, hosted)
+	}
+	now := s.sources[key]
+	now.set.Update(endpoints)
+	if old != now {
+		_, _ = now.take(now.set.Summary()) // told below
+		s.running.Go(func() { now.follow(now.ctx) })
+	}
+	s.mu.Unlock()
+	if old != nil && old != now {
 		s.publish(s.ctx, key)
 	}
 	return nil
 }
 
-// replace follows a catalog at an address, in the place of another one. True
-// when there is something new to tell.
-func (s *Store) replace(key types.NamespacedName, address string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	old := s.sources[key]
-	if old != nil && old.address == address {
-		return false
+// start makes a source that takes over what is known from the one before it, if
+// there is one. The lock is held.
+func (s *Store) start(old *source, key types.NamespacedName, address string, hosted bool) *source {
+	options := replicas.Options{Dial: replicas.DialAddress, Clock: s.clock}
+	if hosted {
+		options.Dial, options.Probe = replicas.DialPod, replicas.DefaultProbe()
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
-	next := &source{key: key, address: address, cancel: cancel, store: s, state: State{Address: address}}
+	next := &source{key: key, address: address, hosted: hosted, ctx: ctx, cancel: cancel, store: s, state: State{Address: address}}
+	next.set = replicas.NewSet(ctx, options)
 	if old != nil {
 		old.cancel()
 		next.state.Snapshot = old.current().Snapshot
 		next.state.inherited = next.state.Snapshot != nil
 	}
-	s.sources[key] = next
-	conn, err := dial(address)
-	if err != nil {
-		cancel()
-		next.state.Connectivity, next.state.Err = connectivity.TransientFailure.String(), err
-		return true
-	}
-	next.conn, next.state.Connectivity = conn, conn.GetState().String()
-	s.running.Go(func() { next.follow(ctx) })
-	return old != nil
+	return next
 }
 
-// Remove ends a connection and forgets the catalog.
+// Remove ends the connections to a catalog and forgets it.
 func (s *Store) Remove(key types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,29 +162,48 @@ func (s *Store) Remove(key types.NamespacedName) {
 	}
 }
 
+// find gives what is followed under a name; nil when nothing is.
+func (s *Store) find(key types.NamespacedName) *source {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sources[key]
+}
+
 // State gives what is known of a catalog; ok is false when it is not followed.
 func (s *Store) State(key types.NamespacedName) (state State, ok bool) {
-	s.mu.Lock()
-	found := s.sources[key]
-	s.mu.Unlock()
+	found := s.find(key)
 	if found == nil {
 		return State{}, false
 	}
 	return found.current(), true
 }
 
+// Replicas gives what is known of each replica of a catalog: those of one that is
+// hosted, or the one at the address of another. None when it is not followed.
+func (s *Store) Replicas(key types.NamespacedName) []replicas.State {
+	found := s.find(key)
+	if found == nil {
+		return nil
+	}
+	return found.set.States()
+}
+
 // Bundle reads a bundle with its manifests from the catalog.
 func (s *Store) Bundle(ctx context.Context, catalog types.NamespacedName, pkg, channel, name string) (plan.Bundle, error) {
-	s.mu.Lock()
-	found := s.sources[catalog]
-	s.mu.Unlock()
+	found := s.find(catalog)
 	if found == nil {
 		return plan.Bundle{}, fmt.Errorf("reading bundle %s of package %s: %w for catalogsource %s", name, pkg, ErrNotConnected, catalog)
 	}
-	if found.conn == nil {
-		return plan.Bundle{}, fmt.Errorf("reading bundle %s of package %s: %w for catalogsource %s: %w", name, pkg, ErrNotConnected, catalog, found.current().Err)
+	var bundle plan.Bundle
+	err := found.set.Do(ctx, func(ctx context.Context, conn grpc.ClientConnInterface) error {
+		var err error
+		bundle, err = fetchBundle(ctx, api.NewRegistryClient(conn), catalog, &api.GetBundleRequest{PkgName: pkg, ChannelName: channel, CsvName: name})
+		return err
+	})
+	if errors.Is(err, replicas.ErrNone) {
+		return plan.Bundle{}, fmt.Errorf("reading bundle %s of package %s: %w for catalogsource %s: %w", name, pkg, ErrNotConnected, catalog, err)
 	}
-	return fetchBundle(ctx, api.NewRegistryClient(found.conn), catalog, &api.GetBundleRequest{PkgName: pkg, ChannelName: channel, CsvName: name})
+	return bundle, err
 }
 
 // publish tells every listener that the state of a catalog changed.

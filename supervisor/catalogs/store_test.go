@@ -23,6 +23,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/replicas"
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
 
@@ -360,4 +361,80 @@ func TestStoreNoticesAServerThatHangs(t *testing.T) {
 			b.ready(t)
 		})
 	}
+}
+
+// hosted follows a catalog at the replicas.
+func (b *bench) hosted(t *testing.T, servers ...*fakecatalog.Server) {
+	t.Helper()
+	var endpoints []replicas.Endpoint
+	for i, server := range servers {
+		name := "shop-1-" + strconv.Itoa(i)
+		endpoints = append(endpoints, replicas.Endpoint{
+			Address: server.Address(), Ready: true, Pod: types.NamespacedName{Namespace: shop.Namespace, Name: name}, UID: types.UID(server.Address()),
+		})
+	}
+	if err := b.store.FollowReplicas(shop, "shop.olm.svc:50051", endpoints); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (b *bench) serving(n int) {
+	b.Eventually(func() int {
+		count := 0
+		for _, r := range b.store.Replicas(shop) {
+			if r.Health == replicas.Serving {
+				count++
+			}
+		}
+		return count
+	}).WithTimeout(patience).WithPolling(5 * time.Millisecond).Should(gomega.Equal(n))
+}
+
+func TestStoreAsksTheReplicaThatIsLeft(t *testing.T) {
+	one, two := fakecatalog.Start(t, lamp("{}")), fakecatalog.Start(t, lamp("{}"))
+	b := newBench(t)
+	b.hosted(t, one, two)
+	if state := b.ready(t); state.Address != "shop.olm.svc:50051" {
+		t.Errorf("address %s", state.Address)
+	}
+	b.serving(2)
+	for round := range 20 {
+		switch round {
+		case 5:
+			one.Stop()
+		case 15:
+			one.Restart()
+		}
+		if _, err := b.store.Bundle(t.Context(), shop, "lamp", "stable", "lamp.v1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.serving(2)
+	if state, _ := b.store.State(shop); !state.Ready() {
+		t.Errorf("state %+v", state)
+	}
+	one.Stop()
+	two.Stop()
+	away := b.becomes(t, "away", func(s catalogs.State) bool { return s.Connectivity == "TRANSIENT_FAILURE" })
+	if !errors.Is(away.Err, catalogs.ErrNotConnected) || !strings.Contains(away.Err.Error(), "connection refused") || away.Snapshot == nil {
+		t.Errorf("state %+v", away)
+	}
+}
+
+func TestStoreReadsFromAReplicaThatJoins(t *testing.T) {
+	old, next := fakecatalog.Start(t, lamp("{}")), fakecatalog.Start(t, lamp("[]"))
+	store := catalogs.NewStore(t.Context(), time.Hour, clock.RealClock{})
+	b := &bench{WithT: gomega.NewWithT(t), store: store}
+	t.Cleanup(func() {
+		store.Remove(shop)
+		b.Eventually(func() []replicas.State { return store.Replicas(shop) }).Should(gomega.BeEmpty())
+	})
+	b.hosted(t)
+	b.becomes(t, "no replica yet", func(s catalogs.State) bool { return s.Connectivity == "CONNECTING" })
+	b.hosted(t, old)
+	first := b.ready(t)
+	b.hosted(t, old, next)
+	b.serving(2)
+	b.hosted(t, next)
+	b.becomes(t, "new content", func(s catalogs.State) bool { return s.Snapshot.Digest != first.Snapshot.Digest })
 }

@@ -1,0 +1,33 @@
+package catalogs
+
+import (
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/chandlery/chandlery/supervisor/replicas"
+)
+
+var replicaCount = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
+	Name: "chandlery_catalog_replicas",
+	Help: "Replicas of a catalog by what they answer this process: serving, notserving, unreachable or unknown.",
+}, []string{"namespace", "name", "state"})
+
+// gauge counts the replicas of a catalog in each state.
+func gauge(key types.NamespacedName, states []replicas.State) {
+	counts := map[replicas.Health]int{}
+	for _, s := range states {
+		counts[s.Health]++
+	}
+	for _, health := range replicas.Healths() {
+		replicaCount.WithLabelValues(key.Namespace, key.Name, strings.ToLower(string(health))).Set(float64(counts[health]))
+	}
+}
+
+// ungauge forgets a catalog.
+func ungauge(key types.NamespacedName) {
+	replicaCount.DeletePartialMatch(prometheus.Labels{"namespace": key.Namespace, "name": key.Name})
+}

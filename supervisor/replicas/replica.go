@@ -1,0 +1,173 @@
+package replicas
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+const (
+	// reasonTimeout bounds the question why there is no connection.
+	reasonTimeout = time.Second
+	// reasonInterval is how often that is asked again while there is none.
+	reasonInterval = 10 * time.Second
+)
+
+// replica is one replica of a set. Its state and link are guarded by the set's
+// lock.
+type replica struct {
+	set       *Set
+	address   string
+	ctx       context.Context //nolint:containedctx // the lifetime of the replica
+	end       func()
+	suspected chan struct{}
+
+	state State
+	link  *link // nil when the address cannot be dialled
+}
+
+// link is a connection, and the time until it is given up.
+type link struct {
+	conn *grpc.ClientConn
+	ctx  context.Context //nolint:containedctx // the lifetime of the connection
+	cut  context.CancelCauseFunc
+}
+
+func newLink(ctx context.Context, conn *grpc.ClientConn) *link {
+	ctx, cut := context.WithCancelCause(ctx)
+	return &link{conn: conn, ctx: ctx, cut: cut}
+}
+
+// ErrGivenUp says that a replica was asked, did not answer and was given up.
+var ErrGivenUp = errors.New("the replica does not answer")
+
+// close ends the calls that are under way, and the connection.
+func (l *link) close(cause error) {
+	l.cut(cause)
+	if err := l.conn.Close(); err != nil {
+		log.FromContext(l.ctx).V(1).Info("Closing connection", "error", err.Error())
+	}
+}
+
+func (r *replica) current() *link {
+	r.set.mu.Lock()
+	defer r.set.mu.Unlock()
+	return r.link
+}
+
+// suspect makes the replica be asked at once: a call to it failed.
+func (r *replica) suspect() {
+	select {
+	case r.suspected <- struct{}{}:
+	default:
+	}
+}
+
+// ask asks for the replica's health until its end.
+func (r *replica) ask() {
+	defer func() { r.current().close(errGone) }()
+	probe := r.set.options.Probe
+	for {
+		timer := time.NewTimer(r.pause(r.question(probe), probe))
+		select {
+		case <-r.ctx.Done():
+			timer.Stop()
+			return
+		case <-r.suspected:
+			timer.Stop()
+		case <-timer.C:
+		}
+	}
+}
+
+// pause is the time until the next question. One that stayed without an answer is
+// soon asked again, so that a lost replica is known soon. The rest is spread, so
+// that not all replicas of all catalogs are asked at the same moments.
+func (r *replica) pause(s State, probe Probe) time.Duration {
+	if s.Failures > 0 && s.Failures < probe.Threshold {
+		return probe.Interval / 4
+	}
+	return time.Duration(float64(probe.Interval) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // spreading load needs no secrecy
+}
+
+// question asks once and records the outcome.
+func (r *replica) question(probe Probe) State {
+	at := r.current()
+	ctx, cancel := context.WithTimeout(r.ctx, probe.Timeout)
+	defer cancel()
+	health, err := verdict(healthpb.NewHealthClient(at.conn).Check(ctx, &healthpb.HealthCheckRequest{}))
+	if r.ctx.Err() != nil {
+		return State{}
+	}
+	state := r.set.record(r, func(s State) State { return s.next(health, err, probe.Threshold, r.set.options.Clock.Now()) })
+	if state.Failures >= probe.Threshold && (state.Failures == probe.Threshold || at.conn.GetState() == connectivity.Ready) {
+		// The connection may be one on which nobody is: TCP would wait for many
+		// minutes, also when the other end is back.
+		r.renew(at)
+	}
+	return state
+}
+
+// renew puts another connection in the place of one that is given up.
+func (r *replica) renew(old *link) {
+	conn, err := r.set.options.Dial(r.address)
+	if err != nil {
+		// What could be dialled once can be dialled again.
+		log.FromContext(r.ctx).Error(err, "Preparing another connection failed", "address", r.address)
+		return
+	}
+	r.set.mu.Lock()
+	r.link = newLink(r.ctx, conn)
+	r.set.mu.Unlock()
+	old.close(ErrGivenUp)
+}
+
+// watch follows the connection, without asking anything, until the replica's end.
+func (r *replica) watch() {
+	conn := r.link.conn
+	defer r.link.close(errGone)
+	for r.ctx.Err() == nil {
+		observed := conn.GetState()
+		if observed == connectivity.Idle {
+			// A connection that nothing is asked of falls asleep.
+			conn.Connect()
+		}
+		var err error
+		if observed == connectivity.TransientFailure {
+			err = r.reason(conn)
+		}
+		if r.ctx.Err() == nil {
+			r.set.record(r, func(s State) State { return s.from(observed, err, r.set.options.Clock.Now()) })
+			r.await(conn, observed)
+		}
+	}
+}
+
+// await waits until the connection has left a state, or why it is in that state
+// may have changed.
+func (r *replica) await(conn *grpc.ClientConn, observed connectivity.State) {
+	ctx, cancel := r.ctx, func() {}
+	if observed == connectivity.TransientFailure {
+		ctx, cancel = context.WithTimeout(ctx, reasonInterval)
+	}
+	defer cancel()
+	conn.WaitForStateChange(ctx, observed)
+}
+
+// reason asks why there is no connection: a call that does not wait for one fails
+// with the error of the last try. Nil when there is one by now.
+func (r *replica) reason(conn *grpc.ClientConn) error {
+	ctx, cancel := context.WithTimeout(r.ctx, reasonTimeout)
+	defer cancel()
+	_, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{})
+	if err == nil || conn.GetState() != connectivity.TransientFailure {
+		return nil
+	}
+	return err
+}
