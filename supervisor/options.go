@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/chandlery/chandlery/supervisor/catalogsource"
 )
 
 // LeaseName is the name of the Lease that the leading supervisor holds.
@@ -52,6 +54,10 @@ type Options struct {
 	// Concurrency is the number of objects that each controller works on at
 	// once.
 	Concurrency int
+	// Hosting says how catalogs are run.
+	Hosting catalogsource.Hosting
+	// Version is that of the program; it chooses the default of some flags.
+	Version string
 }
 
 // AddFlags adds a flag for each option, with its default.
@@ -68,6 +74,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.CatalogRefreshInterval, "catalog-refresh-interval", 30*time.Second, "how often a catalog is asked whether its content has changed")
 	fs.DurationVar(&o.InstallPlanRetryTimeout, "install-plan-retry-timeout", time.Minute, "how long a step of an InstallPlan may fail, with an error that does not pass by itself, before the plan fails")
 	fs.IntVar(&o.Concurrency, "concurrency", 4, "number of objects that each controller works on at once")
+	o.Hosting.AddFlags(fs, o.Version)
 }
 
 // Validate reports every option that cannot be used, each with a remedy.
@@ -104,7 +111,7 @@ func (o *Options) Validate() error {
 	require(o.CatalogRefreshInterval >= time.Second, "--catalog-refresh-interval is %s; it has to be at least 1s", o.CatalogRefreshInterval)
 	require(o.InstallPlanRetryTimeout >= 0, "--install-plan-retry-timeout is %s; it cannot be negative", o.InstallPlanRetryTimeout)
 	require(o.Concurrency > 0, "--concurrency is %d; it has to be at least 1", o.Concurrency)
-	return errors.Join(problems...)
+	return errors.Join(append(problems, o.Hosting.Validate())...)
 }
 
 // usable says whether an address can be listened on.

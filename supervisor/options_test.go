@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/chandlery/chandlery/supervisor/catalogsource"
 )
 
 // defaults are the options of a command line without flags.
@@ -33,12 +35,18 @@ func TestDefaultsAreValid(t *testing.T) {
 func TestFlagsSetTheOptions(t *testing.T) {
 	o := defaults(t, "--identity=a", "--lease-duration=3s", "--renew-deadline=2s", "--retry-period=1s", "--global-catalog-namespace=shops",
 		"--leader-election-namespace=home", "--catalog-refresh-interval=5s", "--install-plan-retry-timeout=0", "--concurrency=9",
-		"--metrics-address=0", "--health-address=127.0.0.1:1", "--kubeconfig=file")
+		"--metrics-address=0", "--health-address=127.0.0.1:1", "--kubeconfig=file",
+		"--registry-image=r:1", "--catalog-server=registry", "--catalog-replicas=3", "--catalog-content=init-container",
+		"--set-workload-user-id=false", "--image-plain-http", "--image-skip-tls-verify")
 	want := Options{
 		Kubeconfig: "file", Identity: "a", LeaderElectionNamespace: "home",
 		LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: time.Second,
 		MetricsAddress: "0", HealthAddress: "127.0.0.1:1", GlobalCatalogNamespace: "shops",
 		CatalogRefreshInterval: 5 * time.Second, Concurrency: 9,
+		Hosting: catalogsource.Hosting{
+			RegistryImage: "r:1", Server: catalogsource.ServerRegistry, Replicas: 3, Content: catalogsource.ContentCopy,
+			PlainHTTP: true, SkipTLSVerify: true,
+		},
 	}
 	if o != want {
 		t.Errorf("options %+v, want %+v", o, want)
@@ -64,6 +72,16 @@ func TestValidate(t *testing.T) {
 		{reason: "part of a second", change: func(o *Options) { o.LeaseDuration += time.Millisecond }, want: []string{"--lease-duration is 15.001s; it has to be whole seconds"}},
 		{reason: "refresh", change: func(o *Options) { o.CatalogRefreshInterval = 0 }, want: []string{"--catalog-refresh-interval is 0s; it has to be at least 1s"}},
 		{reason: "retry timeout", change: func(o *Options) { o.InstallPlanRetryTimeout = -1 }, want: []string{"--install-plan-retry-timeout is -1ns; it cannot be negative"}},
+		{
+			reason: "hosting",
+			change: func(o *Options) {
+				o.Hosting = catalogsource.Hosting{RegistryImage: "A B", Server: "odd", Replicas: 33, Content: "none"}
+			},
+			want: []string{
+				`--registry-image is "A B", which names no image`, `--catalog-server is "odd"; it has to be one of image, registry`,
+				"--catalog-replicas is 33; it has to be from 0 to 32", `--catalog-content is "none"`,
+			},
+		},
 		{reason: "concurrency", change: func(o *Options) { o.Concurrency = 0 }, want: []string{"--concurrency is 0; it has to be at least 1"}},
 		{reason: "all at once", change: func(o *Options) { *o = Options{} }, want: []string{"--identity", "--retry-period", "--lease-duration", "--concurrency"}},
 	} {

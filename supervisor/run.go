@@ -69,7 +69,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	store := catalogs.NewStore(ctx, o.CatalogRefreshInterval, clock.RealClock{})
 	return errors.Join(
 		catalogs.Setup(mgr, store),
-		catalogsource.Setup(mgr, catalogsource.Options{Store: store}),
+		catalogsource.Setup(mgr, catalogsource.Options{Store: store, Hosting: o.Hosting}),
 		subscription.Setup(mgr, subscription.Options{Catalogs: store, GlobalNamespace: o.GlobalCatalogNamespace, Concurrency: o.Concurrency}),
 		installplan.Setup(mgr, installplan.Options{Bundles: store, RetryTimeout: o.InstallPlanRetryTimeout, Concurrency: o.Concurrency}),
 		operatorgroup.Setup(mgr, operatorgroup.Options{}),

@@ -98,6 +98,12 @@ func IsDigest(reference string) bool {
 	return ok
 }
 
+// IsReference tells whether a text names an image.
+func IsReference(text string) bool {
+	_, err := name.ParseReference(text)
+	return err == nil
+}
+
 // parse reads a reference.
 func (c *Client) parse(reference string) (name.Reference, error) {
 	var options []name.Option
@@ -185,6 +191,20 @@ func (c *Client) Resolve(ctx context.Context, reference string) (string, error) 
 		return err
 	})
 	return digest, err
+}
+
+// Labels asks the registry for the labels of an image. The error is an [*Error].
+func (c *Client) Labels(ctx context.Context, reference string) (map[string]string, error) {
+	var labels map[string]string
+	err := c.within(ctx, reference, c.options.ResolveTimeout, func(ctx context.Context, s *session) error {
+		m, err := s.manifest(ctx, s.ref)
+		if err != nil {
+			return err
+		}
+		labels, err = s.labels(ctx, s.ref, m)
+		return err
+	})
+	return labels, err
 }
 
 func (s *session) resolve(ctx context.Context) (string, error) {

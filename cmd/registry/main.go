@@ -44,7 +44,7 @@ func newCommand() *cobra.Command {
 		EnvPrefix: envPrefix, Version: version, Commit: commit,
 	}
 	root := registry.Command(newServeCommand(), newBuildCommand(), newValidateCommand(),
-		newListCommand(), newGraphCommand(), newDiffCommand(), newQueryCommand())
+		newListCommand(), newGraphCommand(), newDiffCommand(), newQueryCommand(), newCopyContentCommand())
 	acceptGlobalFlags(root.PersistentFlags())
 	return root
 }

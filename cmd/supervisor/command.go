@@ -36,7 +36,7 @@ func newCommand() *cobra.Command {
 }
 
 func newRunCommand() *cobra.Command {
-	options := supervisor.Options{}
+	options := supervisor.Options{Version: version}
 	logging := program.Logging{}
 	cmd := &cobra.Command{
 		Use:   "run",

@@ -3,9 +3,11 @@ package catalogs
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // NewObject gives the object to watch and list CatalogSources with. It is not
@@ -46,30 +48,40 @@ func Decode(u *unstructured.Unstructured) (*operatorsv1alpha1.CatalogSource, err
 // SpecProblem says what keeps a CatalogSource from being used, with the reason
 // for its status; both are empty when nothing does.
 func SpecProblem(source *operatorsv1alpha1.CatalogSource) (operatorsv1alpha1.ConditionReason, string) {
-	spec := source.Spec
+	problem := typeProblem(source.Spec)
+	if problem == "" && Hosted(source) {
+		problem = nameProblem(source)
+	}
+	if problem == "" {
+		return "", ""
+	}
+	return operatorsv1alpha1.CatalogSourceSpecInvalidError, problem
+}
+
+// typeProblem says what a type of CatalogSource lacks.
+func typeProblem(spec operatorsv1alpha1.CatalogSourceSpec) string {
 	switch spec.SourceType {
 	case operatorsv1alpha1.SourceTypeInternal, operatorsv1alpha1.SourceTypeConfigmap:
 		if spec.ConfigMap == "" {
-			return operatorsv1alpha1.CatalogSourceSpecInvalidError,
-				fmt.Sprintf("configmap name unset: must be set for sourcetype: %s", spec.SourceType)
+			return fmt.Sprintf("configmap name unset: must be set for sourcetype: %s", spec.SourceType)
 		}
-		return operatorsv1alpha1.CatalogSourceRegistryServerError,
-			fmt.Sprintf("couldn't ensure registry server - this version of the supervisor does not serve spec.sourceType %s; serve the catalog with registry and set spec.sourceType grpc and spec.address", spec.SourceType)
 	case operatorsv1alpha1.SourceTypeGrpc:
-		return grpcProblem(spec)
+		if spec.Image == "" && spec.Address == "" {
+			return "image and address unset: at least one must be set for sourcetype: grpc"
+		}
 	default:
-		return operatorsv1alpha1.CatalogSourceSpecInvalidError, fmt.Sprintf("unknown sourcetype: %s", spec.SourceType)
+		return fmt.Sprintf("unknown sourcetype: %s", spec.SourceType)
 	}
+	return ""
 }
 
-func grpcProblem(spec operatorsv1alpha1.CatalogSourceSpec) (operatorsv1alpha1.ConditionReason, string) {
-	switch {
-	case spec.Image != "":
-		return operatorsv1alpha1.CatalogSourceRegistryServerError,
-			"couldn't ensure registry server - this version of the supervisor does not run catalog images; run the image of spec.image yourself, set spec.address to where it listens and remove spec.image"
-	case spec.Address == "":
-		return operatorsv1alpha1.CatalogSourceSpecInvalidError, "image and address unset: at least one must be set for sourcetype: grpc"
-	default:
-		return "", ""
+// nameProblem says what keeps the name of a CatalogSource from being that of a
+// Service and the value of a label.
+func nameProblem(source *operatorsv1alpha1.CatalogSource) string {
+	name := ServiceName(source)
+	if problems := validation.IsDNS1035Label(name); len(problems) > 0 {
+		return fmt.Sprintf("metadata.name %s cannot be used: its Service would be called %s: %s; make a CatalogSource with another name",
+			source.Name, name, strings.Join(problems, "; "))
 	}
+	return ""
 }

@@ -1,6 +1,7 @@
 package catalogs
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -75,23 +76,32 @@ func TestDecodeErrors(t *testing.T) {
 }
 
 func TestSpecProblem(t *testing.T) {
-	const invalid, server = operatorsv1alpha1.CatalogSourceSpecInvalidError, operatorsv1alpha1.CatalogSourceRegistryServerError
+	long := strings.Repeat("a", 64)
 	for _, tt := range []struct {
-		spec   operatorsv1alpha1.CatalogSourceSpec
-		reason operatorsv1alpha1.ConditionReason
-		want   string
+		name string
+		spec operatorsv1alpha1.CatalogSourceSpec
+		want string
 	}{
 		{spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Address: "shop:50051"}},
-		{spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc"}, reason: invalid, want: "image and address unset: at least one must be set for sourcetype: grpc"},
-		{spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Image: "i", Address: "a"}, reason: server, want: "remove spec.image"},
-		{spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "internal"}, reason: invalid, want: "configmap name unset: must be set for sourcetype: internal"},
-		{spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "configmap"}, reason: invalid, want: "configmap name unset: must be set for sourcetype: configmap"},
-		{spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "configmap", ConfigMap: "c"}, reason: server, want: "set spec.sourceType grpc and spec.address"},
-		{spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "odd"}, reason: invalid, want: "unknown sourcetype: odd"},
+		{spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Image: "i"}},
+		{spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Image: "i", Address: "a"}},
+		{spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "configmap", ConfigMap: "c"}},
+		{spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "internal", ConfigMap: "c"}},
+		{spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc"}, want: "image and address unset: at least one must be set for sourcetype: grpc"},
+		{spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "internal"}, want: "configmap name unset: must be set for sourcetype: internal"},
+		{spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "configmap"}, want: "configmap name unset: must be set for sourcetype: configmap"},
+		{spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "odd"}, want: "unknown sourcetype: odd"},
+		{name: "with.dots", spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Image: "i"}},
+		{name: "with.dots", spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "configmap", ConfigMap: "c"}, want: "metadata.name with.dots cannot be used: its Service would be called with.dots"},
+		{name: "1st", spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Image: "i"}, want: "make a CatalogSource with another name"},
+		{name: "1st", spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Address: "a"}},
+		{name: long, spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Image: "i"}, want: "must be no more than 63"},
 	} {
-		reason, message := SpecProblem(&operatorsv1alpha1.CatalogSource{Spec: tt.spec})
-		if reason != tt.reason || (message == "") != (tt.want == "") || !strings.Contains(message, tt.want) {
-			t.Errorf("SpecProblem(%+v) = %q, %q; want %q with %q", tt.spec, reason, message, tt.reason, tt.want)
+		source := &operatorsv1alpha1.CatalogSource{Spec: tt.spec}
+		source.Name = cmp.Or(tt.name, "shop")
+		reason, message := SpecProblem(source)
+		if (reason == operatorsv1alpha1.CatalogSourceSpecInvalidError) != (tt.want != "") || (message == "") != (tt.want == "") || !strings.Contains(message, tt.want) {
+			t.Errorf("SpecProblem(%s, %+v) = %q, %q; want %q", source.Name, tt.spec, reason, message, tt.want)
 		}
 	}
 }

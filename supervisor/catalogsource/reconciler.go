@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -11,13 +12,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/event"
@@ -32,40 +36,141 @@ type stateReader interface {
 	State(key types.NamespacedName) (catalogs.State, bool)
 }
 
-// Reconciler keeps the status of one CatalogSource true.
+// Reconciler runs the catalog of one CatalogSource, if it is to be hosted, and
+// keeps its status true.
 type Reconciler struct {
-	reader   client.Reader
-	client   client.Client
-	store    stateReader
-	recorder events.EventRecorder
-	clock    clock.PassiveClock
+	// reader reads CatalogSources and Namespaces, objects the rest.
+	reader     client.Reader
+	objects    client.Reader
+	client     client.Client
+	store      stateReader
+	recorder   events.EventRecorder
+	clock      clock.PassiveClock
+	hosting    *Hosting
+	children   *children
+	asker      *asker
+	configMaps *configMaps
+	version    *serverVersion
+	// failures space out what is tried again, for each CatalogSource by itself.
+	failures workqueue.TypedRateLimiter[types.NamespacedName]
 }
 
-// Reconcile derives the status and writes it when it says something new.
+// Reconcile brings the objects of a catalog to what they should be, derives the
+// status and writes it when it says something new.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	u := catalogs.NewObject()
 	if err := r.reader.Get(ctx, req.NamespacedName, u); err != nil {
 		if apierrors.IsNotFound(err) {
-			forget(req.NamespacedName)
+			r.forget(req.NamespacedName)
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{}, fmt.Errorf("reading CatalogSource %s: %w", req, err)
+	}
+	if u.GetDeletionTimestamp() != nil {
+		return ctrl.Result{}, nil
 	}
 	source, err := catalogs.Decode(u)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	state, followed := r.store.State(req.NamespacedName)
-	observe(req.NamespacedName, state.Ready() && state.Address == source.Spec.Address)
-	status := derive(source, state, followed, metav1.NewTime(r.clock.Now()).Rfc3339Copy())
+	if again, err := r.resolveTemplate(ctx, u, source); again || err != nil {
+		return r.tryAgain(err)
+	}
+	h, err := r.serve(ctx, source)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.report(ctx, u, source, &h); err != nil {
+		return r.tryAgain(err)
+	}
+	return ctrl.Result{RequeueAfter: r.next(req.NamespacedName, &h)}, nil
+}
+
+func (r *Reconciler) forget(key types.NamespacedName) {
+	forget(key)
+	r.asker.forget(key)
+	r.configMaps.forget(key)
+	r.failures.Forget(key)
+}
+
+// next is when to look at a CatalogSource again: soon after something failed, and
+// later each time.
+func (r *Reconciler) next(key types.NamespacedName, h *hosted) time.Duration {
+	if h.failed {
+		pause := r.failures.When(key)
+		h.soonest(pause + rand.N(pause/10+1)) //nolint:gosec // nothing depends on it being hard to guess
+	} else {
+		r.failures.Forget(key)
+	}
+	if h.next > 0 && h.next < conflictDelay {
+		return conflictDelay
+	}
+	return h.next
+}
+
+// serve runs the catalog, or ends what ran while it was hosted. With a spec that
+// makes no sense everything is left alone.
+func (r *Reconciler) serve(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (hosted, error) {
+	if _, problem := catalogs.SpecProblem(source); problem != "" {
+		return hosted{}, nil
+	}
+	if catalogs.Hosted(source) {
+		return r.host(ctx, source)
+	}
+	r.asker.forget(client.ObjectKeyFromObject(source))
+	if err := r.children.prune(ctx, source, nil); err != nil {
+		return hosted{}, err
+	}
+	pods, err := r.podsOf(ctx, source)
+	if err != nil {
+		return hosted{}, err
+	}
+	return hosted{}, r.children.tidy(ctx, source, pods, true)
+}
+
+// resolveTemplate writes the image that the template of a CatalogSource stands
+// for. again says that the CatalogSource has changed and will be looked at again.
+func (r *Reconciler) resolveTemplate(ctx context.Context, u *unstructured.Unstructured, source *operatorsv1alpha1.CatalogSource) (again bool, err error) {
+	if source.Annotations[annotationTemplate] == "" {
+		return false, nil
+	}
+	version, err := r.version.get()
+	if err != nil {
+		return false, err
+	}
+	resolved := templateImage(source, version)
+	if resolved == "" || resolved == source.Spec.Image {
+		return false, nil
+	}
+	after := u.DeepCopy()
+	if err := unstructured.SetNestedField(after.Object, resolved, "spec", "image"); err != nil {
+		return false, fmt.Errorf("setting spec.image of CatalogSource %s/%s: %w", u.GetNamespace(), u.GetName(), err)
+	}
+	if err := r.client.Patch(ctx, after, client.MergeFromWithOptions(u, client.MergeFromWithOptimisticLock{})); err != nil {
+		return false, fmt.Errorf("writing spec.image of CatalogSource %s/%s: %w", u.GetNamespace(), u.GetName(), err)
+	}
+	log.FromContext(ctx).Info("Resolved image template", "template", source.Annotations[annotationTemplate], "image", resolved)
+	return true, nil
+}
+
+// report writes the status when it says something new.
+func (r *Reconciler) report(ctx context.Context, u *unstructured.Unstructured, source *operatorsv1alpha1.CatalogSource, h *hosted) error {
+	key := client.ObjectKeyFromObject(source)
+	state, followed := r.store.State(key)
+	observe(key, state.Ready() && state.Address == catalogs.Address(source))
+	now := metav1.NewTime(r.clock.Now()).Rfc3339Copy()
+	status := derive(source, state, followed, h, now)
+	if version, err := r.version.get(); err == nil {
+		setTemplateConditions(&status.Conditions, source, version, now)
+	}
 	if equality.Semantic.DeepEqual(source.Status, status) {
-		return ctrl.Result{}, nil
+		return nil
 	}
 	if err := r.write(ctx, u, status); err != nil {
-		return silently(err)
+		return err
 	}
 	r.announce(u, source.Status, status)
-	return ctrl.Result{}, nil
+	return nil
 }
 
 // write replaces the status as it was read. The fields that are no longer there
@@ -89,6 +194,14 @@ func (r *Reconciler) write(ctx context.Context, u *unstructured.Unstructured, st
 	return nil
 }
 
+// tryAgain ends a pass in which an object was written, or could not be.
+func (r *Reconciler) tryAgain(err error) (ctrl.Result, error) {
+	if err == nil {
+		return ctrl.Result{}, nil
+	}
+	return silently(err)
+}
+
 // silently turns a conflict into another try: somebody else wrote the object,
 // and what they wrote is on its way here.
 func silently(err error) (ctrl.Result, error) {
@@ -98,14 +211,14 @@ func silently(err error) (ctrl.Result, error) {
 	return ctrl.Result{}, client.IgnoreNotFound(err)
 }
 
-// announce makes an Event of what a person would want to be told.
+// announce makes Events of what a person would want to be told.
 func (r *Reconciler) announce(u *unstructured.Unstructured, before, after operatorsv1alpha1.CatalogSourceStatus) {
 	if after.Message != "" && after.Message != before.Message {
 		r.recorder.Eventf(u, nil, corev1.EventTypeWarning, string(after.Reason), "Connect", "%s", event.Note(after.Message))
-		return
 	}
+	r.announceRollOut(u, before.Conditions, after.Conditions)
 	was, is := before.GRPCConnectionState, after.GRPCConnectionState
-	if is == nil || (was != nil && was.LastObservedState == is.LastObservedState) {
+	if after.Message != "" || is == nil || (was != nil && was.LastObservedState == is.LastObservedState) {
 		return
 	}
 	kind := corev1.EventTypeNormal
@@ -114,4 +227,23 @@ func (r *Reconciler) announce(u *unstructured.Unstructured, before, after operat
 	}
 	r.recorder.Eventf(u, nil, kind, "ConnectionState", "Connect", "%s",
 		event.Note("connection to "+is.Address+" is "+is.LastObservedState))
+}
+
+// announceRollOut tells of roll-outs that begin and end, and of catalogs that
+// begin and cease to be served.
+func (r *Reconciler) announceRollOut(u *unstructured.Unstructured, before, after []metav1.Condition) {
+	for _, kind := range []string{conditionAvailable, conditionProgressing} {
+		was, is := apimeta.FindStatusCondition(before, kind), apimeta.FindStatusCondition(after, kind)
+		if is == nil || (was != nil && was.Reason == is.Reason) || is.Reason == reasonAsking {
+			continue
+		}
+		level := corev1.EventTypeNormal
+		if is.Reason == reasonNone && was != nil {
+			level = corev1.EventTypeWarning
+		}
+		if is.Reason == reasonNone && was == nil {
+			continue
+		}
+		r.recorder.Eventf(u, nil, level, is.Reason, "Host", "%s", event.Note(is.Message))
+	}
 }

@@ -1,15 +1,44 @@
 package catalogsource
 
 import (
+	"context"
 	"fmt"
+	"time"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+)
+
+// workers is how many CatalogSources are worked on at a time.
+const workers = 4
+
+// Pauses after something failed; each doubles the one before.
+const (
+	firstRetry = time.Second
+	lastRetry  = 2 * time.Minute
 )
 
 // Options are what the controller needs besides the manager.
@@ -18,6 +47,8 @@ type Options struct {
 	Store *catalogs.Store
 	// Clock tells the time; the real one when nil.
 	Clock clock.PassiveClock
+	// Hosting says how catalogs are run.
+	Hosting Hosting
 }
 
 // Setup adds the controller to a manager.
@@ -25,21 +56,119 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	r := &Reconciler{
-		reader:   mgr.GetCache(),
-		client:   mgr.GetClient(),
-		store:    o.Store,
-		recorder: mgr.GetEventRecorder("chandlery-catalogsource"),
-		clock:    o.Clock,
+	o.Hosting = o.Hosting.withDefaults()
+	objects, err := newObjectCache(mgr)
+	if err != nil {
+		return err
 	}
-	err := ctrl.NewControllerManagedBy(mgr).
+	r, err := newReconciler(mgr, o, objects)
+	if err != nil {
+		return err
+	}
+	toOwner := handler.EnqueueRequestsFromMapFunc(owner)
+	err = ctrl.NewControllerManagedBy(mgr).
 		Named("catalogsource").
 		For(catalogs.NewObject()).
+		Watches(&appsv1.Deployment{}, toOwner).
+		WatchesMetadata(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WatchesRawSource(source.Channel(o.Store.Listen(), &handler.EnqueueRequestForObject{})).
-		WithOptions(controller.Options{EnableWarmup: new(true)}).
+		WatchesRawSource(source.Channel(r.asker.news, &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Kind[client.Object](objects, &corev1.Service{}, toOwner)).
+		WatchesRawSource(source.Kind[client.Object](objects, &corev1.ServiceAccount{}, toOwner)).
+		WatchesRawSource(source.Kind[client.Object](objects, &networkingv1.NetworkPolicy{}, toOwner)).
+		WatchesRawSource(source.Kind[client.Object](objects, &policyv1.PodDisruptionBudget{}, toOwner)).
+		WatchesRawSource(source.Kind[client.Object](objects, &corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(catalog))).
+		WatchesRawSource(source.Kind[client.Object](objects, configMapMetadata(), handler.EnqueueRequestsFromMapFunc(r.servedFrom))).
+		WatchesRawSource(source.Kind[client.Object](objects, &corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.all), nodeChanged())).
+		WithOptions(controller.Options{EnableWarmup: new(true), MaxConcurrentReconciles: workers}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the CatalogSource controller: %w", err)
 	}
 	return nil
+}
+
+func newReconciler(mgr ctrl.Manager, o Options, objects cache.Cache) (*Reconciler, error) {
+	discover, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("making a discovery client: %w", err)
+	}
+	return &Reconciler{
+		reader: mgr.GetCache(), objects: objects, client: mgr.GetClient(), store: o.Store,
+		recorder: mgr.GetEventRecorder("chandlery-catalogsource"), clock: o.Clock, hosting: &o.Hosting,
+		children: &children{
+			cached: map[schema.GroupVersionKind]client.Reader{
+				kindDeployment: mgr.GetCache(), kindService: objects, kindServiceAccount: objects,
+				kindNetworkPolicy: objects, kindBudget: objects,
+			},
+			live: mgr.GetAPIReader(), client: mgr.GetClient(),
+		},
+		asker:      newAsker(mgr.GetAPIReader(), &o.Hosting, o.Clock),
+		configMaps: &configMaps{cached: objects, live: mgr.GetAPIReader(), client: mgr.GetClient(), clock: o.Clock, judged: map[types.NamespacedName]verdict{}},
+		version:    &serverVersion{discover: discover, clock: o.Clock},
+		failures:   workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry),
+	}, nil
+}
+
+// owner maps an object to the CatalogSource that it belongs to.
+func owner(_ context.Context, object client.Object) []reconcile.Request {
+	ref := metav1.GetControllerOf(object)
+	if ref == nil || ref.Kind != operatorsv1alpha1.CatalogSourceKind {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: ref.Name}}}
+}
+
+// catalog maps a pod to the CatalogSource that its labels name.
+func catalog(_ context.Context, object client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, name := range catalogOfPod(object) {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}})
+	}
+	return requests
+}
+
+// inNamespace maps a Namespace to the CatalogSources in it.
+func (r *Reconciler) inNamespace(ctx context.Context, object client.Object) []reconcile.Request {
+	return r.selected(ctx, func(*unstructured.Unstructured) bool { return true }, client.InNamespace(object.GetName()))
+}
+
+// servedFrom maps a ConfigMap to the CatalogSources whose catalog is in it.
+func (r *Reconciler) servedFrom(ctx context.Context, object client.Object) []reconcile.Request {
+	return r.selected(ctx, func(u *unstructured.Unstructured) bool {
+		name, _, _ := unstructured.NestedString(u.Object, "spec", "configMap")
+		return name == object.GetName()
+	}, client.InNamespace(object.GetNamespace()))
+}
+
+// all maps anything to all CatalogSources.
+func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.selected(ctx, func(*unstructured.Unstructured) bool { return true })
+}
+
+// selected returns the CatalogSources that keep says yes to. A failing read of
+// the cache concerns none; it only fails while the cache is being stopped.
+func (r *Reconciler) selected(ctx context.Context, keep func(*unstructured.Unstructured) bool, opts ...client.ListOption) []reconcile.Request {
+	list := catalogs.NewList()
+	if err := r.reader.List(ctx, list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if keep(&list.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return requests
+}
+
+// nodeChanged lets through what changes where replicas can run; nodes also change
+// each time they say that they are well.
+func nodeChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, was := e.ObjectOld.(*corev1.Node)
+		after, is := e.ObjectNew.(*corev1.Node)
+		return !was || !is || !equality.Semantic.DeepEqual(before.Status, after.Status) ||
+			!equality.Semantic.DeepEqual(before.Spec, after.Spec) || !equality.Semantic.DeepEqual(before.Labels, after.Labels)
+	}}
 }

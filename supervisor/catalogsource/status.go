@@ -1,8 +1,13 @@
 package catalogsource
 
 import (
+	"fmt"
+	"strconv"
+	"time"
+
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"google.golang.org/grpc/connectivity"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
@@ -11,10 +16,10 @@ import (
 // protocol is the only one that catalogs speak.
 const protocol = "grpc"
 
-// derive gives the status of a CatalogSource: what its spec allows, and what is
-// known of the connection (followed is false when there is none yet). Fields
-// that this version does not fill keep their values.
-func derive(source *operatorsv1alpha1.CatalogSource, state catalogs.State, followed bool, now metav1.Time) operatorsv1alpha1.CatalogSourceStatus {
+// derive gives the status of a CatalogSource: what its spec allows, what came of
+// running its catalog, and what is known of the connection (followed is false when
+// there is none yet). Fields that this version does not fill keep their values.
+func derive(source *operatorsv1alpha1.CatalogSource, state catalogs.State, followed bool, h *hosted, now metav1.Time) operatorsv1alpha1.CatalogSourceStatus {
 	status := *source.Status.DeepCopy()
 	status.Reason, status.Message = catalogs.SpecProblem(source)
 	if status.Message != "" {
@@ -22,27 +27,70 @@ func derive(source *operatorsv1alpha1.CatalogSource, state catalogs.State, follo
 		status.RegistryServiceStatus = nil
 		return status
 	}
-	if status.RegistryServiceStatus == nil {
-		// A catalog with an address has no Service; that it is served at all,
-		// and since when, is what clients look for here.
-		status.RegistryServiceStatus = &operatorsv1alpha1.RegistryServiceStatus{Protocol: protocol, CreatedAt: now}
-	}
-	address := source.Spec.Address
+	describeHosted(&status, source, h, now)
+	status.RegistryServiceStatus = registryService(source, h, now)
+	address := catalogs.Address(source)
 	if shown := status.GRPCConnectionState; shown != nil && shown.Address != address {
 		// What was known of a connection to elsewhere says nothing of this one.
 		status.GRPCConnectionState = nil
 	}
-	if !followed || state.Address != address {
-		return status
+	if followed && state.Address == address {
+		describeConnection(&status, source, state)
 	}
-	if state.Err != nil {
+	if status.Message == "" {
+		status.Reason, status.Message = mistake(source)
+	}
+	return status
+}
+
+// describeHosted tells what came of running the catalog.
+func describeHosted(status *operatorsv1alpha1.CatalogSourceStatus, source *operatorsv1alpha1.CatalogSource, h *hosted, now metav1.Time) {
+	status.Reason, status.Message = h.reason, h.problem
+	status.ConfigMapResource = h.configMap
+	if interval, _ := pollInterval(source); interval == 0 {
+		status.LatestImageRegistryPoll = nil
+	} else if polled := status.LatestImageRegistryPoll; !h.polled.IsZero() && (polled == nil || h.polled.Truncate(time.Second).After(polled.Time)) {
+		status.LatestImageRegistryPoll = new(metav1.NewTime(h.polled).Rfc3339Copy())
+	}
+	if len(h.conditions) == 0 {
+		apimeta.RemoveStatusCondition(&status.Conditions, conditionAvailable)
+		apimeta.RemoveStatusCondition(&status.Conditions, conditionProgressing)
+	}
+	for _, c := range h.conditions {
+		c.ObservedGeneration = source.Generation
+		setCondition(&status.Conditions, c, now)
+	}
+}
+
+// registryService is where the catalog is served; of one with an address that it
+// is, and since when, which is what clients look for here.
+func registryService(source *operatorsv1alpha1.CatalogSource, h *hosted, now metav1.Time) *operatorsv1alpha1.RegistryServiceStatus {
+	before := source.Status.RegistryServiceStatus
+	if !catalogs.Hosted(source) {
+		if before != nil && before.ServiceName == "" {
+			return before
+		}
+		return &operatorsv1alpha1.RegistryServiceStatus{Protocol: protocol, CreatedAt: now}
+	}
+	if h.created.IsZero() {
+		return before
+	}
+	return &operatorsv1alpha1.RegistryServiceStatus{
+		Protocol: protocol, CreatedAt: h.created, Port: strconv.Itoa(catalogs.Port),
+		ServiceName: catalogs.ServiceName(source), ServiceNamespace: source.Namespace,
+	}
+}
+
+// describeConnection tells what is known of the connection to the catalog.
+func describeConnection(status *operatorsv1alpha1.CatalogSourceStatus, source *operatorsv1alpha1.CatalogSource, state catalogs.State) {
+	if state.Err != nil && status.Message == "" {
 		status.Reason = operatorsv1alpha1.CatalogSourceRegistryServerError
 		status.Message = "the catalog's content could not be read: " + state.Err.Error()
 		switch {
 		case state.Snapshot != nil:
 			status.Message += "; the last content that was read goes on being used"
-		case state.Connectivity == connectivity.TransientFailure.String():
-			status.Message += "; check spec.address " + address + " and that the catalog serves there"
+		case state.Connectivity == connectivity.TransientFailure.String() && !catalogs.Hosted(source):
+			status.Message += "; check spec.address " + source.Spec.Address + " and that the catalog serves there"
 		}
 	}
 	status.GRPCConnectionState = &operatorsv1alpha1.GRPCConnectionState{
@@ -50,7 +98,25 @@ func derive(source *operatorsv1alpha1.CatalogSource, state catalogs.State, follo
 		LastObservedState: state.Connectivity,
 		LastConnectTime:   connectTime(status.GRPCConnectionState, state),
 	}
-	return status
+}
+
+// mistake says what in a CatalogSource is of no effect, while everything else of
+// it works.
+func mistake(source *operatorsv1alpha1.CatalogSource) (operatorsv1alpha1.ConditionReason, string) {
+	if _, problem := pollInterval(source); problem != "" {
+		return operatorsv1alpha1.CatalogSourceIntervalInvalidError, problem
+	}
+	if !catalogs.Hosted(source) {
+		return "", ""
+	}
+	if source.Spec.Address != "" {
+		return operatorsv1alpha1.CatalogSourceSpecInvalidError,
+			fmt.Sprintf("spec.image and spec.address are both set; the image is run and the address %s is not used: remove one of them", source.Spec.Address)
+	}
+	if _, err := askedReplicas(source); err != nil {
+		return operatorsv1alpha1.CatalogSourceSpecInvalidError, err.Error()
+	}
+	return "", ""
 }
 
 // connectTime is when the connection was last established; no time before the

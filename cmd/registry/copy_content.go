@@ -1,0 +1,135 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+)
+
+// copyOptions are the flags of "registry copy-content".
+type copyOptions struct {
+	programTo              string
+	catalogFrom, catalogTo string
+}
+
+func newCopyContentCommand() *cobra.Command {
+	var o copyOptions
+	cmd := &cobra.Command{
+		Use:   "copy-content",
+		Short: "Copy this program or a catalog from one container to another",
+		Long: "Copy what a container needs that serves the catalog of another image.\n\n" +
+			"With --program.to the program copies itself, out of its own image into a volume. Run\n" +
+			"from there in the image of a catalog, which need not have a shell, it copies the\n" +
+			"directory --catalog.from and nothing else to --catalog.to.",
+		Example: "  registry copy-content --program.to=/utilities/registry\n" +
+			"  /utilities/registry copy-content --catalog.from=/configs --catalog.to=/extracted-catalog/catalog",
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return o.run() },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.programTo, "program.to", "", "file to copy this program to")
+	flags.StringVar(&o.catalogFrom, "catalog.from", "", "directory with the file-based catalog to copy")
+	flags.StringVar(&o.catalogTo, "catalog.to", "", "directory to copy the catalog to; what it holds of an earlier try is written over")
+	return cmd
+}
+
+var (
+	errNothingToCopy = errors.New("say what to copy: --program.to=FILE, or --catalog.from=DIR and --catalog.to=DIR")
+	errHalf          = errors.New("--catalog.from and --catalog.to go together")
+	errNotDirectory  = errors.New("is not a directory")
+	errTooDeep       = errors.New("directories lie too deep in each other; is there a link to a directory above?")
+)
+
+func (o *copyOptions) run() error {
+	switch {
+	case (o.catalogFrom == "") != (o.catalogTo == ""):
+		return errHalf
+	case o.catalogFrom == "" && o.programTo == "":
+		return errNothingToCopy
+	}
+	if o.programTo != "" {
+		if err := copyProgram(o.programTo); err != nil {
+			return fmt.Errorf("copying this program to --program.to %s: %w", o.programTo, err)
+		}
+	}
+	if o.catalogFrom == "" {
+		return nil
+	}
+	info, err := os.Stat(o.catalogFrom)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s %w", o.catalogFrom, errNotDirectory)
+	}
+	if err != nil {
+		return fmt.Errorf("--catalog.from: %w; name the directory of the image that holds the file-based catalog", err)
+	}
+	if err := copyTree(o.catalogFrom, o.catalogTo, 0); err != nil {
+		return fmt.Errorf("copying the catalog: %w", err)
+	}
+	return nil
+}
+
+func copyProgram(to string) error {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	return copyFile(program, to, 0o755)
+}
+
+// maxDepth is far above what catalogs have.
+const maxDepth = 64
+
+// copyTree copies a directory. What links lead to is copied in their place, since
+// what they lead to is not there any more afterwards.
+func copyTree(from, to string, depth int) error {
+	if depth > maxDepth {
+		return fmt.Errorf("%s: %w", from, errTooDeep)
+	}
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(to, 0o755); err != nil { //nolint:gosec // whoever serves the catalog may be another user
+		return err
+	}
+	for _, entry := range entries {
+		source, target := filepath.Join(from, entry.Name()), filepath.Join(to, entry.Name())
+		info, err := os.Stat(source)
+		switch {
+		case err != nil:
+			return err
+		case info.IsDir():
+			err = copyTree(source, target, depth+1)
+		case info.Mode().IsRegular():
+			err = copyFile(source, target, 0o644)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyFile writes a file beside its place and moves it there: a container that is
+// started again finds a whole file or none.
+func copyFile(from, to string, mode os.FileMode) error {
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close() //nolint:errcheck // nothing was written
+	part := to + ".part"
+	target, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(target, source)
+	if err := errors.Join(err, target.Chmod(mode), target.Close()); err != nil {
+		return err
+	}
+	return os.Rename(part, to)
+}

@@ -1,0 +1,164 @@
+package catalogsource
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/bundles/manifests"
+	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+)
+
+// configMaps looks after the ConfigMaps that hold catalogs. The cache has the
+// metadata of those with our label only; the content is read once a version, to
+// find what is wrong with it before it replaces one that serves.
+type configMaps struct {
+	cached client.Reader
+	live   client.Reader
+	client client.Client
+	clock  clock.PassiveClock
+
+	mu     sync.Mutex
+	judged map[types.NamespacedName]verdict
+}
+
+// verdict is what a version of a ConfigMap was found to be.
+type verdict struct {
+	configMap types.UID
+	version   string
+	err       error
+}
+
+func configMapMetadata() *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	return object
+}
+
+// observe gives the version of the ConfigMap that is to be served: the newest, if
+// it is good, else the one that is served, if any. The error says what is wrong
+// with the newest.
+func (c *configMaps) observe(ctx context.Context, source *operatorsv1alpha1.CatalogSource, running *appsv1.Deployment) (version string, ref *operatorsv1alpha1.ConfigMapResourceReference, err error) {
+	if running != nil {
+		version = running.Spec.Template.Labels[labelConfigMapVersion]
+	}
+	found, err := c.find(ctx, client.ObjectKey{Namespace: source.Namespace, Name: source.Spec.ConfigMap})
+	if err != nil {
+		return version, nil, servingOn(err, version)
+	}
+	if err := c.judge(ctx, client.ObjectKeyFromObject(source), found); err != nil {
+		return version, c.reference(source, found), servingOn(err, version)
+	}
+	return found.ResourceVersion, c.reference(source, found), nil
+}
+
+// servingOn adds what becomes of a catalog whose ConfigMap is of no use.
+func servingOn(err error, version string) error {
+	if version == "" {
+		return err
+	}
+	return fmt.Errorf("%w; the last good content is served on", err)
+}
+
+// find reads the metadata of a ConfigMap, and labels it so that the cache has it
+// from now on.
+func (c *configMaps) find(ctx context.Context, key client.ObjectKey) (*metav1.PartialObjectMetadata, error) {
+	found := configMapMetadata()
+	err := c.cached.Get(ctx, key, found)
+	if err == nil {
+		return found, nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
+	}
+	if err := c.live.Get(ctx, key, found); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("ConfigMap %s of spec.configMap does not exist; create it", key)
+		}
+		return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
+	}
+	if _, labelled := found.Labels[catalogs.LabelManaged]; labelled {
+		return found, nil
+	}
+	before := found.DeepCopy()
+	if found.Labels == nil {
+		found.Labels = map[string]string{}
+	}
+	// Its value says that it is the user's.
+	found.Labels[catalogs.LabelManaged] = "false"
+	if err := c.client.Patch(ctx, found, client.MergeFrom(before), client.FieldOwner(apply.FieldManager)); err != nil {
+		return nil, fmt.Errorf("labelling ConfigMap %s, so that its changes are seen: %w", key, err)
+	}
+	return found, nil
+}
+
+// judge says what is wrong with the content of a ConfigMap.
+func (c *configMaps) judge(ctx context.Context, source types.NamespacedName, found *metav1.PartialObjectMetadata) error {
+	c.mu.Lock()
+	last := c.judged[source]
+	c.mu.Unlock()
+	if last.configMap == found.UID && last.version == found.ResourceVersion {
+		return last.err
+	}
+	content, key := &corev1.ConfigMap{}, client.ObjectKeyFromObject(found)
+	if err := c.live.Get(ctx, key, content); err != nil {
+		return fmt.Errorf("reading ConfigMap %s: %w", key, err)
+	}
+	next := verdict{configMap: found.UID, version: found.ResourceVersion, err: check(content)}
+	if content.ResourceVersion != found.ResourceVersion {
+		// The event that tells of it is on its way.
+		return next.err
+	}
+	c.mu.Lock()
+	c.judged[source] = next
+	c.mu.Unlock()
+	return next.err
+}
+
+func (c *configMaps) forget(source types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.judged, source)
+}
+
+// check says what keeps the content of a ConfigMap from being served.
+func check(content *corev1.ConfigMap) error {
+	data := make(map[string][]byte, len(content.Data))
+	for key, value := range content.Data {
+		data[key] = []byte(value)
+	}
+	catalog, err := manifests.Catalog(data)
+	if err == nil {
+		err = catalog.Validate()
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("ConfigMap %s/%s of spec.configMap: %w", content.Namespace, content.Name, err)
+	case len(catalog.Packages) == 0:
+		return fmt.Errorf("ConfigMap %s/%s of spec.configMap holds no package; add one", content.Namespace, content.Name)
+	default:
+		return nil
+	}
+}
+
+// reference is what the status says of the ConfigMap. Its time is that of the
+// change of version.
+func (c *configMaps) reference(source *operatorsv1alpha1.CatalogSource, found *metav1.PartialObjectMetadata) *operatorsv1alpha1.ConfigMapResourceReference {
+	if old := source.Status.ConfigMapResource; old != nil && old.Name == found.Name && old.IsAMatch(&found.ObjectMeta) {
+		return old
+	}
+	return &operatorsv1alpha1.ConfigMapResourceReference{
+		Name: found.Name, Namespace: found.Namespace, UID: found.UID, ResourceVersion: found.ResourceVersion,
+		LastUpdateTime: metav1.NewTime(c.clock.Now()).Rfc3339Copy(),
+	}
+}

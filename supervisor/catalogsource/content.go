@@ -1,0 +1,108 @@
+package catalogsource
+
+import (
+	"cmp"
+	"path"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Where replicas that run our registry have things.
+const (
+	// programDir holds our registry beside what an image brings along.
+	programDir  = "/utilities"
+	programPath = programDir + "/registry"
+	// contentDir holds what was copied out of an image, or the image itself.
+	contentDir    = "/extracted-catalog"
+	catalogCopy   = contentDir + "/catalog"
+	configMapDir  = "/configmap"
+	temporaryDir  = "/tmp"
+	defaultDir    = "/configs"
+	volumeProgram = "utilities"
+	volumeContent = "catalog-content"
+	volumeTmp     = "tmpdir"
+)
+
+// serveContent makes our registry serve the content of the image or of the
+// ConfigMap. An image with our registry runs it with whatever arguments it is
+// given.
+func serveContent(spec *corev1.PodSpec, o *Observation, h *Hosting) {
+	serving := &spec.Containers[0]
+	serving.Image, serving.ImagePullPolicy = h.RegistryImage, registryPullPolicy(h.RegistryImage)
+	serving.SecurityContext = &corev1.SecurityContext{ReadOnlyRootFilesystem: new(true)}
+	serving.Ports = append(serving.Ports, corev1.ContainerPort{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP})
+	addVolume(spec, emptyVolume(volumeTmp))
+	mount(serving, corev1.VolumeMount{Name: volumeTmp, MountPath: temporaryDir})
+	switch {
+	case isConfigMap(o.Source):
+		addVolume(spec, corev1.Volume{Name: volumeContent, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: o.Source.Spec.ConfigMap},
+		}}})
+		mount(serving, corev1.VolumeMount{Name: volumeContent, MountPath: configMapDir, ReadOnly: true})
+		serving.Args = []string{"serve", "configmap:" + configMapDir}
+	case h.Content == ContentVolume || (h.Content == ContentAuto && o.mountsImages()):
+		mountImage(spec, o)
+	default:
+		copyContent(spec, o, h)
+	}
+}
+
+// catalogDir is where the image has its catalog. What extractContent says of a
+// cache is of no use: our registry makes its own index, in less time than it
+// takes to copy one.
+func catalogDir(o *Observation) string {
+	if extract := extracted(o.Source); extract != nil && extract.CatalogDir != "" {
+		return path.Join("/", extract.CatalogDir)
+	}
+	return path.Join("/", cmp.Or(o.Pin.CatalogDir, defaultDir))
+}
+
+// mountImage mounts the whole image: mounting a part of it takes newer nodes.
+func mountImage(spec *corev1.PodSpec, o *Observation) {
+	serving := &spec.Containers[0]
+	addVolume(spec, corev1.Volume{Name: volumeContent, VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{
+		Reference: o.Pin.Reference(), PullPolicy: catalogPullPolicy(o.Pin),
+	}}})
+	mount(serving, corev1.VolumeMount{Name: volumeContent, MountPath: contentDir, ReadOnly: true})
+	serving.Args = []string{"serve", path.Join(contentDir, catalogDir(o))}
+}
+
+// copyContent copies our registry out of its image, and runs it in the catalog's
+// image to copy the catalog: that works for images without a shell, and without
+// anything else but a catalog.
+func copyContent(spec *corev1.PodSpec, o *Observation, h *Hosting) {
+	addVolume(spec, emptyVolume(volumeProgram))
+	addVolume(spec, emptyVolume(volumeContent))
+	step := func(name, image string, policy corev1.PullPolicy) corev1.Container {
+		return corev1.Container{
+			Name: name, Image: image, ImagePullPolicy: policy,
+			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+			SecurityContext:          &corev1.SecurityContext{ReadOnlyRootFilesystem: new(true)},
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("50Mi"),
+			}},
+		}
+	}
+	program := step("extract-utilities", h.RegistryImage, registryPullPolicy(h.RegistryImage))
+	program.Args = []string{"copy-content", "--program.to=" + programPath}
+	mount(&program, corev1.VolumeMount{Name: volumeProgram, MountPath: programDir})
+	content := step("extract-content", o.Pin.Reference(), catalogPullPolicy(o.Pin))
+	content.Command = []string{programPath}
+	content.Args = []string{"copy-content", "--catalog.from=" + catalogDir(o), "--catalog.to=" + catalogCopy}
+	mount(&content, corev1.VolumeMount{Name: volumeProgram, MountPath: programDir, ReadOnly: true})
+	mount(&content, corev1.VolumeMount{Name: volumeContent, MountPath: contentDir})
+	spec.InitContainers = []corev1.Container{program, content}
+
+	serving := &spec.Containers[0]
+	mount(serving, corev1.VolumeMount{Name: volumeContent, MountPath: contentDir, ReadOnly: true})
+	serving.Args = []string{"serve", catalogCopy}
+}
+
+func emptyVolume(name string) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
+}
+
+func addVolume(spec *corev1.PodSpec, v corev1.Volume) { spec.Volumes = append(spec.Volumes, v) }
+
+func mount(c *corev1.Container, m corev1.VolumeMount) { c.VolumeMounts = append(c.VolumeMounts, m) }

@@ -1,0 +1,225 @@
+package catalogsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+)
+
+// hosted is what came of running a catalog.
+type hosted struct {
+	// problem is what went wrong, with the reason for the status.
+	reason  operatorsv1alpha1.ConditionReason
+	problem string
+	// conditions say what runs and what is under way.
+	conditions []metav1.Condition
+	// created is when the Service was; no time when there is none.
+	created metav1.Time
+	// polled is when the registry was asked last; no time when it was not.
+	polled time.Time
+	// configMap is the ConfigMap that is served.
+	configMap *operatorsv1alpha1.ConfigMapResourceReference
+	// next is when to look again; 0 for when something changes.
+	next time.Duration
+	// failed tells that what is wrong may be mended by trying again.
+	failed bool
+}
+
+func (h *hosted) fail(reason operatorsv1alpha1.ConditionReason, err error) {
+	if h.problem == "" {
+		h.reason, h.problem = reason, err.Error()
+		if reason == operatorsv1alpha1.CatalogSourceRegistryServerError {
+			h.problem = "couldn't ensure registry server - " + h.problem
+		}
+	}
+}
+
+// soonest makes a time to look again at the earlier of two.
+func (h *hosted) soonest(after time.Duration) {
+	if after > 0 && (h.next == 0 || after < h.next) {
+		h.next = after
+	}
+}
+
+// host runs a catalog: observe, decide, act, and say what came of it.
+func (r *Reconciler) host(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (hosted, error) {
+	const serverError = operatorsv1alpha1.CatalogSourceRegistryServerError
+	var h hosted
+	key := client.ObjectKeyFromObject(source)
+	object, err := r.children.get(ctx, kindDeployment, key)
+	if err != nil {
+		return h, err
+	}
+	running, _ := object.(*appsv1.Deployment)
+	if running != nil && !owned(running, source) {
+		running = nil
+	}
+	o, err := r.observe(ctx, source, running)
+	if err != nil {
+		return h, err
+	}
+	view := replicasOf{source: source, deployment: running}
+	if ready := r.content(ctx, o, &h, &view); ready {
+		all, err := Desired(o, r.hosting)
+		if err != nil {
+			return h, err
+		}
+		made, err := r.children.ensure(ctx, source, all)
+		if err == nil {
+			err = r.children.prune(ctx, source, all)
+		}
+		if err != nil {
+			h.failed = true
+			h.fail(serverError, err)
+		}
+		if made != nil {
+			view.deployment = made
+		}
+	}
+	if view.pods, err = r.podsOf(ctx, source); err != nil {
+		return h, err
+	}
+	if err := r.children.tidy(ctx, source, view.pods, isComplete(view.deployment)); err != nil {
+		h.failed = true
+		h.fail(serverError, err)
+	}
+	r.describe(&h, &view)
+	return h, r.serviceTime(ctx, source, &h)
+}
+
+// describe says what runs and how far it is.
+func (r *Reconciler) describe(h *hosted, view *replicasOf) {
+	available := view.available()
+	progressing, t, next := view.progressing(r.clock.Now())
+	h.soonest(next)
+	if t != nil {
+		message := t.message
+		if available.Status == metav1.ConditionTrue {
+			message += "; what served before serves on"
+		}
+		h.fail(operatorsv1alpha1.CatalogSourceRegistryServerError, errors.New(message))
+	}
+	if view.deployment == nil && h.problem != "" {
+		progressing.Status, progressing.Reason, progressing.Message = metav1.ConditionFalse, reasonBlocked, h.problem
+	}
+	h.conditions = []metav1.Condition{available, progressing}
+}
+
+// serviceTime finds when the Service was made.
+func (r *Reconciler) serviceTime(ctx context.Context, source *operatorsv1alpha1.CatalogSource, h *hosted) error {
+	key := client.ObjectKey{Namespace: source.Namespace, Name: catalogs.ServiceName(source)}
+	service, err := r.children.get(ctx, kindService, key)
+	if err != nil {
+		return err
+	}
+	if service != nil && owned(service, source) {
+		h.created = service.GetCreationTimestamp()
+	}
+	return nil
+}
+
+// content finds out what is to be served. False when nothing can be done for the
+// moment; what runs is left alone then.
+func (r *Reconciler) content(ctx context.Context, o *Observation, h *hosted, view *replicasOf) bool {
+	if isConfigMap(o.Source) {
+		version, ref, err := r.configMaps.observe(ctx, o.Source, o.Deployment)
+		h.configMap = ref
+		if err != nil {
+			h.failed = true
+			h.fail(operatorsv1alpha1.CatalogSourceConfigMapError, err)
+		}
+		o.ConfigMapVersion = version
+		return version != ""
+	}
+	return r.pin(ctx, o, h, view)
+}
+
+// pin decides what is run of the image, and has the registry asked when it is
+// time.
+func (r *Reconciler) pin(ctx context.Context, o *Observation, h *hosted, view *replicasOf) bool {
+	source, now := o.Source, r.clock.Now()
+	running := runningPin(o.Deployment)
+	if needsLabel(source, r.hosting) {
+		if running != nil && running.CatalogDir == "" {
+			running = nil
+		}
+	} else if image.IsDigest(source.Spec.Image) {
+		o.Pin = Pin{Image: source.Spec.Image}
+		return true
+	}
+	answer, retry := r.asker.answer(client.ObjectKeyFromObject(source))
+	ask, next := question(source, running, answer, retry, now)
+	if ask {
+		r.asker.ask(ctx, source.DeepCopy())
+	} else if !next.IsZero() {
+		h.soonest(next.Sub(now))
+	}
+	pin, ok := choose(source.Spec.Image, running, answer)
+	o.Pin = pin
+	view.waiting = "asking the registry what image " + source.Spec.Image + " is"
+	if answer != nil && answer.Pin.Image == source.Spec.Image {
+		h.polled = answer.Time
+		r.refused(h, answer, pin, running)
+	}
+	return ok
+}
+
+// refused tells that the registry does not say what the image is, where that has
+// consequences.
+func (r *Reconciler) refused(h *hosted, answer *Answer, pin Pin, running *Pin) {
+	if answer.Err == nil {
+		return
+	}
+	consequence := "the image is run by its tag; see that the supervisor reaches the registry, and spec.secrets"
+	switch {
+	case running != nil && pin == *running && pin.fixed():
+		consequence = "what runs, " + pin.Reference() + ", runs on; see that the registry has the image, and spec.secrets"
+	case answer.refused():
+		consequence = "see that the registry has the image, and spec.secrets"
+	}
+	h.fail(operatorsv1alpha1.CatalogSourceRegistryServerError, fmt.Errorf("%w; %s", answer.Err, consequence))
+}
+
+// observe reads what the objects depend on.
+func (r *Reconciler) observe(ctx context.Context, source *operatorsv1alpha1.CatalogSource, running *appsv1.Deployment) (*Observation, error) {
+	o := &Observation{Source: source, Deployment: running}
+	ns := namespaceMetadata()
+	if err := r.reader.Get(ctx, client.ObjectKey{Name: source.Namespace}, ns); err != nil {
+		return nil, fmt.Errorf("reading Namespace %s: %w", source.Namespace, err)
+	}
+	o.NamespaceLabels = ns.Labels
+	var nodes corev1.NodeList
+	if err := r.objects.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing Nodes: %w", err)
+	}
+	for i := range nodes.Items {
+		o.Nodes = append(o.Nodes, &nodes.Items[i])
+	}
+	var err error
+	o.Version, err = r.version.get()
+	return o, err
+}
+
+// podsOf are all pods that bear the labels of a catalog.
+func (r *Reconciler) podsOf(ctx context.Context, source *operatorsv1alpha1.CatalogSource) ([]*corev1.Pod, error) {
+	var list corev1.PodList
+	err := r.objects.List(ctx, &list, client.InNamespace(source.Namespace), client.MatchingFields{indexCatalog: source.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing the pods of CatalogSource %s/%s: %w", source.Namespace, source.Name, err)
+	}
+	pods := make([]*corev1.Pod, 0, len(list.Items))
+	for i := range list.Items {
+		pods = append(pods, &list.Items[i])
+	}
+	return pods, nil
+}

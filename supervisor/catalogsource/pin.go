@@ -1,0 +1,101 @@
+package catalogsource
+
+import (
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/chandlery/chandlery/bundles/image"
+)
+
+// Pin is what is run of an image.
+type Pin struct {
+	// Image is spec.image as it was asked for.
+	Image string
+	// Digest is what it stood for; empty when nobody could tell, and the tag is
+	// run as it is.
+	Digest string
+	// CatalogDir is where the label of the image says that its catalog is.
+	CatalogDir string
+}
+
+// Reference names the image so that it always stands for the same, if that is
+// known.
+func (p Pin) Reference() string {
+	if p.Digest == "" || image.IsDigest(p.Image) {
+		return p.Image
+	}
+	return repository(p.Image) + "@" + p.Digest
+}
+
+// fixed says whether the reference always stands for the same content.
+func (p Pin) fixed() bool { return p.Digest != "" || image.IsDigest(p.Image) }
+
+// repository is a reference without its tag.
+func repository(reference string) string {
+	colon := strings.LastIndexByte(reference, ':')
+	if colon > strings.LastIndexByte(reference, '/') {
+		return reference[:colon]
+	}
+	return reference
+}
+
+// Answer is what a registry said of an image when it was last asked.
+type Answer struct {
+	// Pin is the answer; without a digest when Err says why.
+	Pin Pin
+	// Err is why there is no answer.
+	Err error
+	// Time is when it was asked.
+	Time time.Time
+}
+
+// refused says whether the registry knows the image not to be there, or not to be
+// there for us; elsewise it may only be the supervisor that cannot ask.
+func (a Answer) refused() bool {
+	switch image.ReasonOf(a.Err) {
+	case image.ReasonNotFound, image.ReasonUnauthorized, image.ReasonReference:
+		return true
+	default:
+		return false
+	}
+}
+
+// choose decides what is run of an image: by what runs now, and by what the
+// registry said of the image, if it was asked since this process started. ok is
+// false when nothing can be run before it is asked.
+func choose(wanted string, running *Pin, answer *Answer) (pin Pin, ok bool) {
+	if answer != nil && answer.Pin.Image != wanted {
+		answer = nil
+	}
+	switch {
+	case answer != nil && answer.Err == nil:
+		return answer.Pin, true
+	case running != nil && running.Image == wanted && running.fixed():
+		return *running, true
+	case answer == nil && running != nil:
+		// Until the registry has answered.
+		return *running, true
+	case answer == nil:
+		return Pin{}, false
+	case running != nil && answer.refused():
+		// What runs is better than what is known not to be there.
+		return *running, true
+	default:
+		return Pin{Image: wanted}, true
+	}
+}
+
+// runningPin reads off a Deployment what it runs; nil when that is no image of a
+// catalog.
+func runningPin(deployment *appsv1.Deployment) *Pin {
+	if deployment == nil || deployment.Annotations[annotationImage] == "" {
+		return nil
+	}
+	return &Pin{
+		Image:      deployment.Annotations[annotationImage],
+		Digest:     deployment.Annotations[annotationDigest],
+		CatalogDir: deployment.Annotations[annotationCatalogDir],
+	}
+}

@@ -1,0 +1,217 @@
+package catalogsource
+
+import (
+	"cmp"
+	"maps"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+)
+
+const (
+	containerImage     = "registry-server"
+	containerConfigMap = "configmap-registry-server"
+	metricsPort        = 9090
+	// restrictedUser is the user that catalog images are made for.
+	restrictedUser = 1001
+	// lostNodeTolerance is how long, in seconds, a replica stays on a node that
+	// is NotReady. A replica holds no state, so waiting gains nothing; a moment
+	// spares those on nodes that come straight back.
+	lostNodeTolerance = 5
+	// drainSeconds is how long a replica that is to go serves on, while clients
+	// learn that it goes.
+	drainSeconds = 5
+	// graceSeconds is how long a replica has for that and for calls under way.
+	graceSeconds = 30
+)
+
+// podTemplate gives the replicas of a catalog.
+func podTemplate(o *Observation, h *Hosting) (*corev1.PodTemplateSpec, error) {
+	spec := podSpec(o, h)
+	sum, err := hash(spec)
+	if err != nil {
+		return nil, err
+	}
+	labels := replicaLabels(o.Source.Name)
+	labels[labelPodSpecHash] = sum
+	if isConfigMap(o.Source) {
+		labels[labelConfigMapVersion] = o.ConfigMapVersion
+	}
+	return &corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: copiedAnnotations(o.Source)},
+		Spec:       spec,
+	}, nil
+}
+
+func podSpec(o *Observation, h *Hosting) corev1.PodSpec {
+	spec := corev1.PodSpec{
+		ServiceAccountName: accountName(o.Source),
+		// Replicas ask the API server nothing.
+		AutomountServiceAccountToken:  new(false),
+		EnableServiceLinks:            new(false),
+		NodeSelector:                  map[string]string{corev1.LabelOSStable: linux},
+		TerminationGracePeriodSeconds: new(int64(graceSeconds)),
+		Containers:                    []corev1.Container{server(o)},
+	}
+	if runsRegistry(o.Source, h) {
+		serveContent(&spec, o, h)
+	} else {
+		spec.Containers[0].Image = o.Pin.Reference()
+		spec.Containers[0].ImagePullPolicy = catalogPullPolicy(o.Pin)
+		spec.Containers[0].SecurityContext = &corev1.SecurityContext{ReadOnlyRootFilesystem: new(false)}
+	}
+	configure(&spec, o.Source)
+	spread(&spec, o.Source.Name)
+	if restricted(o) {
+		restrict(&spec, h.SetWorkloadUserID)
+	}
+	return spec
+}
+
+// server is the container that serves, as far as it is the same for all.
+func server(o *Observation) corev1.Container {
+	c := corev1.Container{
+		Name:                     containerImage,
+		Ports:                    []corev1.ContainerPort{{Name: protocol, ContainerPort: catalogs.Port, Protocol: corev1.ProtocolTCP}},
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("50Mi"),
+		}},
+		// A start is noticed within a second; making an index of a large catalog
+		// may take minutes.
+		StartupProbe:   probe(corev1.Probe{PeriodSeconds: 1, FailureThreshold: 300}),
+		ReadinessProbe: probe(corev1.Probe{PeriodSeconds: 5, FailureThreshold: 2}),
+		// A replica with much to do is slow, not dead.
+		LivenessProbe: probe(corev1.Probe{PeriodSeconds: 10, FailureThreshold: 6}),
+	}
+	if isConfigMap(o.Source) {
+		c.Name = containerConfigMap
+	}
+	if o.Version.atLeast(1, 30) {
+		c.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: drainSeconds}}}
+	}
+	return c
+}
+
+// probe asks the health service of gRPC.
+func probe(p corev1.Probe) *corev1.Probe {
+	p.GRPC = &corev1.GRPCAction{Port: catalogs.Port, Service: new("")}
+	p.TimeoutSeconds, p.SuccessThreshold = 5, 1
+	return &p
+}
+
+// catalogPullPolicy pulls by tag each time: nobody knows what it stands for.
+func catalogPullPolicy(pin Pin) corev1.PullPolicy {
+	if pin.fixed() {
+		return corev1.PullIfNotPresent
+	}
+	return corev1.PullAlways
+}
+
+// registryPullPolicy does not ask for an image again that its version names, so
+// that a node can start a replica while the image's registry is away.
+func registryPullPolicy(reference string) corev1.PullPolicy {
+	untagged := !image.IsDigest(reference) && repository(reference) == reference
+	if untagged || strings.HasSuffix(reference, ":latest") {
+		return corev1.PullAlways
+	}
+	return corev1.PullIfNotPresent
+}
+
+// configure applies what the CatalogSource says about its pods.
+func configure(spec *corev1.PodSpec, source *operatorsv1alpha1.CatalogSource) {
+	config := source.Spec.GrpcPodConfig
+	if config == nil || isConfigMap(source) {
+		config = &operatorsv1alpha1.GrpcPodConfig{}
+	}
+	if config.NodeSelector != nil {
+		spec.NodeSelector = maps.Clone(config.NodeSelector)
+	}
+	spec.Affinity = config.Affinity.DeepCopy()
+	spec.Tolerations = withShortTolerations(config.Tolerations)
+	if config.PriorityClassName != nil {
+		spec.PriorityClassName = *config.PriorityClassName
+	}
+	spec.PriorityClassName = cmp.Or(source.Annotations[annotationPriorityClass], spec.PriorityClassName)
+	if target := config.MemoryTarget; target != nil {
+		serving := &spec.Containers[0]
+		serving.Resources.Requests[corev1.ResourceMemory] = target.DeepCopy()
+		limit := resource.NewQuantity(target.Value(), resource.BinarySI).String() + "B"
+		serving.Env = append(serving.Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: limit})
+	}
+}
+
+// withShortTolerations adds how long a replica stays on a lost node, unless that
+// has been said.
+func withShortTolerations(given []corev1.Toleration) []corev1.Toleration {
+	all := append([]corev1.Toleration(nil), given...)
+	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+		if tolerates(given, &corev1.Taint{Key: key, Effect: corev1.TaintEffectNoExecute}) {
+			continue
+		}
+		all = append(all, corev1.Toleration{
+			Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+			TolerationSeconds: new(int64(lostNodeTolerance)),
+		})
+	}
+	return all
+}
+
+// spread keeps replicas apart: over nodes, then over zones. It is no condition,
+// for a second replica on the same node is better than none, and a roll-out has
+// to go on where nodes are few. Only replicas of the same make count, so that
+// those that are about to go push none aside.
+func spread(spec *corev1.PodSpec, name string) {
+	selector := &metav1.LabelSelector{MatchLabels: replicaLabels(name)}
+	for _, key := range []string{corev1.LabelHostname, corev1.LabelTopologyZone} {
+		spec.TopologySpreadConstraints = append(spec.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
+			MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: selector,
+			MatchLabelKeys: []string{"pod-template-hash"},
+		})
+	}
+	if spec.Affinity != nil && spec.Affinity.PodAntiAffinity != nil {
+		return
+	}
+	if spec.Affinity == nil {
+		spec.Affinity = &corev1.Affinity{}
+	}
+	// Said twice, it outweighs where the image has been pulled already.
+	spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{
+		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
+			Weight:          100,
+			PodAffinityTerm: corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: selector},
+		}},
+	}
+}
+
+// restricted says whether pods have to meet the restricted Pod Security Standard.
+func restricted(o *Observation) bool {
+	if isConfigMap(o.Source) {
+		// Our registry needs nothing more anywhere.
+		return true
+	}
+	if config := o.Source.Spec.GrpcPodConfig; config != nil && config.SecurityContextConfig != "" {
+		return config.SecurityContextConfig == operatorsv1alpha1.Restricted
+	}
+	return o.NamespaceLabels[labelEnforcedSecurity] == "restricted"
+}
+
+func restrict(spec *corev1.PodSpec, setUser bool) {
+	spec.SecurityContext = &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+	if setUser {
+		spec.SecurityContext.RunAsNonRoot, spec.SecurityContext.RunAsUser = new(true), new(int64(restrictedUser))
+	}
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			security := containers[i].SecurityContext
+			security.AllowPrivilegeEscalation = new(false)
+			security.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
+		}
+	}
+}

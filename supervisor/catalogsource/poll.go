@@ -1,0 +1,70 @@
+package catalogsource
+
+import (
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/chandlery/chandlery/bundles/image"
+)
+
+// pollInterval is how often the registry is asked whether the image of a catalog
+// has changed; 0 for never. problem is what is wrong with what the CatalogSource
+// says about it.
+func pollInterval(source *operatorsv1alpha1.CatalogSource) (interval time.Duration, problem string) {
+	if !source.Poll() {
+		return 0, ""
+	}
+	poll := source.Spec.UpdateStrategy.RegistryPoll
+	if poll.ParsingError != "" {
+		return operatorsv1alpha1.DefaultRegistryPollDuration, poll.ParsingError
+	}
+	if poll.Interval == nil || poll.Interval.Duration <= 0 {
+		return operatorsv1alpha1.DefaultRegistryPollDuration, fmt.Sprintf(
+			"error parsing spec.updateStrategy.registryPoll.interval. Using the default value of %s instead. Error: %q is not above zero",
+			operatorsv1alpha1.DefaultRegistryPollDuration, poll.RawInterval)
+	}
+	return max(poll.Interval.Duration, time.Second), ""
+}
+
+// nextPoll is when the registry is to be asked again; no time for never. Catalogs
+// that were made together do not ask together.
+func nextPoll(source *operatorsv1alpha1.CatalogSource, answer *Answer) time.Time {
+	interval, _ := pollInterval(source)
+	if interval == 0 || image.IsDigest(source.Spec.Image) {
+		return time.Time{}
+	}
+	last := source.CreationTimestamp.Time
+	if polled := source.Status.LatestImageRegistryPoll; polled != nil && polled.After(last) {
+		last = polled.Time
+	}
+	if answer != nil && answer.Time.After(last) {
+		last = answer.Time
+	}
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(source.UID))
+	const parts = 1000
+	jitter := interval / 10 * time.Duration(sum.Sum32()%parts) / parts
+	return last.Add(interval + jitter)
+}
+
+// question says whether the registry is to be asked now, and else when; no time
+// for when something changes.
+func question(source *operatorsv1alpha1.CatalogSource, running *Pin, answer *Answer, retry, now time.Time) (ask bool, next time.Time) {
+	if answer != nil && answer.Pin.Image != source.Spec.Image {
+		answer = nil
+	}
+	due := func(at time.Time) (bool, time.Time) {
+		return !at.IsZero() && !now.Before(at), at
+	}
+	switch {
+	case answer != nil && answer.Err != nil:
+		return due(retry)
+	case answer == nil && (running == nil || running.Image != source.Spec.Image || !running.fixed()):
+		return true, time.Time{}
+	default:
+		return due(nextPoll(source, answer))
+	}
+}

@@ -1,0 +1,224 @@
+package catalogsource
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+)
+
+// Conditions of a catalog that the supervisor hosts.
+const (
+	conditionAvailable   = "Available"
+	conditionProgressing = "Progressing"
+)
+
+// Reasons of these conditions, besides the pods' own.
+const (
+	reasonServing    = "ReplicasServe"
+	reasonNone       = "NoReplicaServes"
+	reasonRollingOut = "RollingOut"
+	reasonComplete   = "RolledOut"
+	reasonNotServing = "NotServing"
+	reasonAsking     = "AskingRegistry"
+	reasonBlocked    = "Blocked"
+)
+
+// patience is how long a replica may run without serving before that is called a
+// trouble.
+const patience = time.Minute
+
+// maxListed bounds how many replicas a message lists.
+const maxListed = 8
+
+// trouble is what keeps replicas from serving.
+type trouble struct{ reason, message string }
+
+// replicasOf is what the pods and the Deployment of a catalog come to.
+type replicasOf struct {
+	source     *operatorsv1alpha1.CatalogSource
+	deployment *appsv1.Deployment
+	pods       []*corev1.Pod
+	// waiting says why there is nothing to run yet.
+	waiting string
+}
+
+// isComplete says whether all replicas are of the newest make and serve.
+func isComplete(d *appsv1.Deployment) bool {
+	if d == nil || d.Spec.Replicas == nil {
+		return false
+	}
+	want, status := *d.Spec.Replicas, &d.Status
+	return status.ObservedGeneration >= d.Generation && status.UpdatedReplicas == want &&
+		status.AvailableReplicas == want && status.Replicas == want
+}
+
+// serves says whether a pod takes calls.
+func serves(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && podCondition(pod, corev1.PodReady) == corev1.ConditionTrue
+}
+
+func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) corev1.ConditionStatus {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == kind {
+			return pod.Status.Conditions[i].Status
+		}
+	}
+	return corev1.ConditionUnknown
+}
+
+// available says how many replicas serve, and where.
+func (r *replicasOf) available() metav1.Condition {
+	var serving []string
+	for _, pod := range r.pods {
+		if serves(pod) {
+			serving = append(serving, pod.Name+" on "+pod.Spec.NodeName)
+		}
+	}
+	slices.Sort(serving)
+	count := len(serving)
+	if count > maxListed {
+		serving = append(serving[:maxListed], "…")
+	}
+	c := metav1.Condition{Type: conditionAvailable, Status: metav1.ConditionTrue, Reason: reasonServing}
+	want := 0
+	if r.deployment != nil && r.deployment.Spec.Replicas != nil {
+		want = int(*r.deployment.Spec.Replicas)
+	}
+	c.Message = fmt.Sprintf("%d of %d replicas serve", min(count, want), want)
+	if count > want {
+		c.Message = fmt.Sprintf("%d replicas serve, %d are wanted", count, want)
+	}
+	if count == 0 {
+		c.Status, c.Reason = metav1.ConditionFalse, reasonNone
+	} else {
+		c.Message += ": " + strings.Join(serving, ", ")
+	}
+	if pin := runningPin(r.deployment); pin != nil && r.deployment.Annotations[annotationImage] != "" {
+		c.Message += "; image " + pin.Reference()
+		if !pin.fixed() {
+			c.Message += " by its tag, since its digest is not known"
+		}
+	}
+	return c
+}
+
+// progressing says how far a roll-out is, or what keeps it from going on; trouble
+// is the latter.
+func (r *replicasOf) progressing(now time.Time) (c metav1.Condition, t *trouble, next time.Duration) {
+	c = metav1.Condition{Type: conditionProgressing, Status: metav1.ConditionTrue, Reason: reasonRollingOut}
+	d := r.deployment
+	switch {
+	case d == nil:
+		c.Reason, c.Message = reasonAsking, r.waiting
+		return c, nil, 0
+	case isComplete(d):
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonComplete, "all replicas are as they should be"
+		return c, nil, 0
+	}
+	t, next = r.trouble(now)
+	if t != nil {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, t.reason, t.message
+		return c, t, next
+	}
+	if d.Status.ObservedGeneration < d.Generation {
+		c.Message = "new replicas are being made"
+		return c, nil, next
+	}
+	c.Message = fmt.Sprintf("%d of %d replicas are of the newest make, %d of all are available",
+		d.Status.UpdatedReplicas, *d.Spec.Replicas, d.Status.AvailableReplicas)
+	return c, nil, next
+}
+
+// trouble finds what keeps the newest replicas from serving; next is when to look
+// again.
+func (r *replicasOf) trouble(now time.Time) (found *trouble, next time.Duration) {
+	for i := range r.deployment.Status.Conditions {
+		c := &r.deployment.Status.Conditions[i]
+		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
+			return &trouble{c.Reason, c.Message + "; change what forbids it, or the CatalogSource"}, 0
+		}
+	}
+	make := r.deployment.Spec.Template.Labels[labelPodSpecHash]
+	pods := slices.Clone(r.pods)
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	for _, pod := range pods {
+		if pod.Labels[labelPodSpecHash] != make || pod.Labels[labelManagedBy] != managedBy || pod.DeletionTimestamp != nil || serves(pod) {
+			continue
+		}
+		t, wait := podTrouble(pod, now)
+		if t != nil {
+			return t, 0
+		}
+		if wait > 0 && (next == 0 || wait < next) {
+			next = wait
+		}
+	}
+	return nil, next
+}
+
+// podTrouble finds what keeps a pod from serving.
+func podTrouble(pod *corev1.Pod, now time.Time) (t *trouble, next time.Duration) {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			return &trouble{c.Reason, fmt.Sprintf("pod %s: %s; make room for it or change spec.grpcPodConfig", pod.Name, c.Message)}, 0
+		}
+	}
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range statuses {
+			if t := containerTrouble(pod.Name, &statuses[i]); t != nil {
+				return t, 0
+			}
+		}
+	}
+	for i := range pod.Status.ContainerStatuses {
+		running := pod.Status.ContainerStatuses[i].State.Running
+		if running == nil {
+			continue
+		}
+		if left := patience - now.Sub(running.StartedAt.Time); left > 0 {
+			return nil, left
+		}
+		return &trouble{reasonNotServing, fmt.Sprintf(
+			"pod %s runs but does not answer health checks at port %d; check that its image serves a catalog there, and its log", pod.Name, catalogs.Port)}, 0
+	}
+	return nil, 0
+}
+
+// containerTrouble finds what keeps a container from running. Kubernetes goes back
+// and forth between trying and waiting; what is told here stays the same.
+func containerTrouble(pod string, s *corev1.ContainerStatus) *trouble {
+	const errPull, backOff, crash = "ErrImagePull", "ImagePullBackOff", "CrashLoopBackOff"
+	if ended := cmp.Or(s.State.Terminated, s.LastTerminationState.Terminated); ended != nil && !s.Ready && (s.RestartCount > 0 || ended.ExitCode != 0) {
+		said := strings.TrimSpace(ended.Message)
+		if said == "" {
+			said = ended.Reason
+		}
+		return &trouble{crash, fmt.Sprintf("pod %s: container %s ended with exit code %d: %s; check that the image holds a catalog that can be served",
+			pod, s.Name, ended.ExitCode, said)}
+	}
+	waiting := s.State.Waiting
+	if waiting == nil {
+		return nil
+	}
+	switch waiting.Reason {
+	case errPull, backOff:
+		message := waiting.Message
+		if _, cause, found := strings.Cut(message, errPull+": "); found {
+			message = cause
+		}
+		return &trouble{errPull, fmt.Sprintf("pod %s: image of container %s cannot be pulled: %s; check spec.image and spec.secrets", pod, s.Name, message)}
+	case "", "PodInitializing", "ContainerCreating":
+		return nil
+	default:
+		return &trouble{waiting.Reason, fmt.Sprintf("pod %s: container %s: %s", pod, s.Name, waiting.Message)}
+	}
+}

@@ -1,0 +1,79 @@
+package catalogsource
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// annotationTemplate holds a reference to an image with variables in it, for
+// catalogs that differ from one version of Kubernetes to the next.
+const annotationTemplate = "olm.catalogImageTemplate"
+
+// Conditions and reasons of image templates.
+const (
+	conditionTemplates     = "TemplatesHaveResolved"
+	conditionResolvedImage = "ResolvedImage"
+	reasonResolved         = "AllTemplatesResolved"
+	reasonUnresolved       = "UnableToResolve"
+)
+
+var templateVariable = regexp.MustCompile(`\{[^{}]*\}`)
+
+// resolveTemplate puts the version of Kubernetes into a template. unknown are the
+// variables in it that nothing is known of.
+func resolveTemplate(template string, version Version) (resolved string, unknown []string) {
+	resolved = strings.NewReplacer(
+		"{kube_major_version}", strconv.Itoa(version.Major),
+		"{kube_minor_version}", strconv.Itoa(version.Minor),
+		"{kube_patch_version}", strconv.Itoa(version.Patch),
+	).Replace(template)
+	unknown = templateVariable.FindAllString(resolved, -1)
+	slices.Sort(unknown)
+	return resolved, slices.Compact(unknown)
+}
+
+// templateImage is the image that the template of a CatalogSource stands for;
+// empty when it has none, or none that can be resolved.
+func templateImage(source *operatorsv1alpha1.CatalogSource, version Version) string {
+	template := strings.TrimSpace(source.Annotations[annotationTemplate])
+	resolved, unknown := resolveTemplate(template, version)
+	if len(unknown) > 0 {
+		return ""
+	}
+	return resolved
+}
+
+// setTemplateConditions says what became of the template.
+func setTemplateConditions(conditions *[]metav1.Condition, source *operatorsv1alpha1.CatalogSource, version Version, now metav1.Time) {
+	template := strings.TrimSpace(source.Annotations[annotationTemplate])
+	if template == "" {
+		apimeta.RemoveStatusCondition(conditions, conditionTemplates)
+		apimeta.RemoveStatusCondition(conditions, conditionResolvedImage)
+		return
+	}
+	resolved, unknown := resolveTemplate(template, version)
+	status, reason, message := metav1.ConditionTrue, reasonResolved, "catalog image reference was successfully resolved"
+	if len(unknown) > 0 {
+		status, reason = metav1.ConditionFalse, reasonUnresolved
+		message = fmt.Sprintf("cannot construct catalog image reference %q because one or more variable(s) are unknown: %s; use {kube_major_version}, {kube_minor_version} and {kube_patch_version}",
+			template, strings.Join(unknown, ", "))
+	}
+	setCondition(conditions, metav1.Condition{Type: conditionTemplates, Status: status, Reason: reason, Message: message}, now)
+	setCondition(conditions, metav1.Condition{Type: conditionResolvedImage, Status: status, Reason: reason, Message: resolved}, now)
+}
+
+// setCondition sets a condition; its time changes only with its status.
+func setCondition(conditions *[]metav1.Condition, c metav1.Condition, now metav1.Time) {
+	c.LastTransitionTime = now
+	if old := apimeta.FindStatusCondition(*conditions, c.Type); old != nil && old.Status == c.Status {
+		c.LastTransitionTime = old.LastTransitionTime
+	}
+	apimeta.SetStatusCondition(conditions, c)
+}

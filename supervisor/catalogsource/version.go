@@ -1,0 +1,40 @@
+package catalogsource
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/utils/clock"
+)
+
+// versionAge is how long the API server's version is taken for granted: it
+// changes when the cluster is updated.
+const versionAge = 5 * time.Minute
+
+// serverVersion knows the version of the API server.
+type serverVersion struct {
+	discover discovery.ServerVersionInterface
+	clock    clock.PassiveClock
+
+	mu   sync.Mutex
+	last Version
+	at   time.Time
+}
+
+func (s *serverVersion) get() (Version, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := s.clock.Now(); s.last == (Version{}) || now.Sub(s.at) > versionAge {
+		info, err := s.discover.ServerVersion()
+		if err != nil && s.last == (Version{}) {
+			return Version{}, fmt.Errorf("asking the API server for its version: %w", err)
+		}
+		if err == nil {
+			s.last = ParseVersion(info.GitVersion)
+		}
+		s.at = now
+	}
+	return s.last, nil
+}
