@@ -84,9 +84,10 @@ format: ## Format all Go and proto files.
 	@$(TOOL) buf format -w
 
 .PHONY: generate
-generate: ## Regenerate the contract's Go code and the sample catalog.
+generate: ## Regenerate the contract's Go code, the sample catalog and the CustomResourceDefinitions.
 	@$(TOOL) buf generate
 	@$(GO) run ./examples/render
+	@$(GO) run ./deploy/crds/render deploy/crds deploy/chart/files/crds
 
 .PHONY: clean
 clean: ## Remove what build made.

@@ -1,0 +1,50 @@
+package suite_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/test/controlplane"
+)
+
+const (
+	patience = 90 * time.Second
+	polling  = 200 * time.Millisecond
+)
+
+// TestOneApplyIsEnough applies everything to a cluster that knows none of it, and
+// again, as whoever updates does. Admission holds the pods to the restricted
+// standard, the scheduler spreads them.
+func TestOneApplyIsEnough(t *testing.T) {
+	cp := controlplane.Get(t)
+	for range 2 {
+		t.Logf("%s", output(t, cp.Kubectl(), "--kubeconfig", cp.Kubeconfig(), "apply", "-k", ".."))
+	}
+	c, err := client.New(cp.Config(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := gomega.NewWithT(t)
+	deployment := &appsv1.Deployment{}
+	g.Eventually(func(g gomega.Gomega) {
+		g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: "chandlery-system", Name: "chandlery-supervisor"}, deployment)).To(gomega.Succeed())
+		g.Expect(deployment.Status.AvailableReplicas).To(gomega.BeEquivalentTo(2), "conditions: %+v", deployment.Status.Conditions)
+	}, patience, polling).Should(gomega.Succeed())
+
+	var pods corev1.PodList
+	if err := c.List(t.Context(), &pods, client.InNamespace("chandlery-system")); err != nil {
+		t.Fatal(err)
+	}
+	nodes := map[string]bool{}
+	for i := range pods.Items {
+		nodes[pods.Items[i].Spec.NodeName] = true
+	}
+	if len(nodes) != 2 {
+		t.Errorf("two replicas run on %d nodes: %v", len(nodes), nodes)
+	}
+}

@@ -1,0 +1,77 @@
+package suite_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/chandlery/chandlery/test/controlplane"
+)
+
+// objects are what is applied, by kind, namespace and name.
+type objects map[string]*unstructured.Unstructured
+
+// kustomized renders a folder of this repository as "kubectl apply -k" does.
+func kustomized(t *testing.T, dir string) objects {
+	t.Helper()
+	return decode(t, output(t, controlplane.Get(t).Kubectl(), "kustomize", dir))
+}
+
+// decode reads objects from a stream of YAML.
+func decode(t *testing.T, text []byte) objects {
+	t.Helper()
+	all := objects{}
+	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
+		u := &unstructured.Unstructured{}
+		err := decoder.Decode(&u.Object)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(u.Object) == 0 {
+			continue
+		}
+		key := fmt.Sprintf("%s %s/%s", u.GetKind(), u.GetNamespace(), u.GetName())
+		if all[key] != nil {
+			t.Errorf("%s is there twice", key)
+		}
+		all[key] = u
+	}
+}
+
+// as converts one of the objects to its type.
+func as[T any](t *testing.T, all objects, key string) *T {
+	t.Helper()
+	u := all[key]
+	if u == nil {
+		t.Fatalf("there is no %s", key)
+	}
+	typed := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, typed, true); err != nil {
+		t.Fatalf("%s: %v", key, err)
+	}
+	return typed
+}
+
+// output runs a program and returns what it prints.
+func output(t *testing.T, name string, args ...string) []byte {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	var problems bytes.Buffer
+	cmd.Stderr = &problems
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, problems.String())
+	}
+	return out
+}
