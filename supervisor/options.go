@@ -51,6 +51,10 @@ type Options struct {
 	// InstallPlanRetryTimeout is how long a step of a plan may fail, with an
 	// error that does not look passing, before the plan is given up.
 	InstallPlanRetryTimeout time.Duration
+	// FailoverRate and FailoverBurst bound how many pods of catalogs are marked or
+	// deleted a second, and at once after a rest.
+	FailoverRate  float64
+	FailoverBurst int
 	// Concurrency is the number of objects that each controller works on at
 	// once.
 	Concurrency int
@@ -73,6 +77,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.GlobalCatalogNamespace, "global-catalog-namespace", "olm", "namespace whose CatalogSources serve the Subscriptions of every namespace")
 	fs.DurationVar(&o.CatalogRefreshInterval, "catalog-refresh-interval", 30*time.Second, "how often a catalog is asked whether its content has changed")
 	fs.DurationVar(&o.InstallPlanRetryTimeout, "install-plan-retry-timeout", time.Minute, "how long a step of an InstallPlan may fail, with an error that does not pass by itself, before the plan fails")
+	fs.Float64Var(&o.FailoverRate, "failover-rate", 10, "how many pods of catalogs a second are marked not ready or deleted because of lost nodes")
+	fs.IntVar(&o.FailoverBurst, "failover-burst", 50, "how many pods that may be at once after a rest")
 	fs.IntVar(&o.Concurrency, "concurrency", 4, "number of objects that each controller works on at once")
 	o.Hosting.AddFlags(fs, o.Version)
 }
@@ -110,6 +116,8 @@ func (o *Options) Validate() error {
 	require(o.LeaseDuration%time.Second == 0, "--lease-duration is %s; it has to be whole seconds, as a Lease counts them", o.LeaseDuration)
 	require(o.CatalogRefreshInterval >= time.Second, "--catalog-refresh-interval is %s; it has to be at least 1s", o.CatalogRefreshInterval)
 	require(o.InstallPlanRetryTimeout >= 0, "--install-plan-retry-timeout is %s; it cannot be negative", o.InstallPlanRetryTimeout)
+	require(o.FailoverRate > 0, "--failover-rate is %g; it has to be above 0", o.FailoverRate)
+	require(o.FailoverBurst > 0, "--failover-burst is %d; it has to be at least 1", o.FailoverBurst)
 	require(o.Concurrency > 0, "--concurrency is %d; it has to be at least 1", o.Concurrency)
 	return errors.Join(append(problems, o.Hosting.Validate())...)
 }

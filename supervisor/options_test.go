@@ -34,7 +34,7 @@ func TestDefaultsAreValid(t *testing.T) {
 
 func TestFlagsSetTheOptions(t *testing.T) {
 	o := defaults(t, "--identity=a", "--lease-duration=3s", "--renew-deadline=2s", "--retry-period=1s", "--global-catalog-namespace=shops",
-		"--leader-election-namespace=home", "--catalog-refresh-interval=5s", "--install-plan-retry-timeout=0", "--concurrency=9",
+		"--leader-election-namespace=home", "--catalog-refresh-interval=5s", "--install-plan-retry-timeout=0", "--failover-rate=2.5", "--failover-burst=7", "--concurrency=9",
 		"--metrics-address=0", "--health-address=127.0.0.1:1", "--kubeconfig=file",
 		"--registry-image=r:1", "--catalog-server=registry", "--catalog-replicas=3", "--catalog-content=init-container",
 		"--set-workload-user-id=false", "--image-plain-http", "--image-skip-tls-verify")
@@ -42,7 +42,7 @@ func TestFlagsSetTheOptions(t *testing.T) {
 		Kubeconfig: "file", Identity: "a", LeaderElectionNamespace: "home",
 		LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: time.Second,
 		MetricsAddress: "0", HealthAddress: "127.0.0.1:1", GlobalCatalogNamespace: "shops",
-		CatalogRefreshInterval: 5 * time.Second, Concurrency: 9,
+		CatalogRefreshInterval: 5 * time.Second, FailoverRate: 2.5, FailoverBurst: 7, Concurrency: 9,
 		Hosting: catalogsource.Hosting{
 			RegistryImage: "r:1", Server: catalogsource.ServerRegistry, Replicas: 3, Content: catalogsource.ContentCopy,
 			PlainHTTP: true, SkipTLSVerify: true,
@@ -82,6 +82,8 @@ func TestValidate(t *testing.T) {
 				"--catalog-replicas is 33; it has to be from 0 to 32", `--catalog-content is "none"`,
 			},
 		},
+		{reason: "failover rate", change: func(o *Options) { o.FailoverRate = 0 }, want: []string{"--failover-rate is 0; it has to be above 0"}},
+		{reason: "failover burst", change: func(o *Options) { o.FailoverBurst = 0 }, want: []string{"--failover-burst is 0; it has to be at least 1"}},
 		{reason: "concurrency", change: func(o *Options) { o.Concurrency = 0 }, want: []string{"--concurrency is 0; it has to be at least 1"}},
 		{reason: "all at once", change: func(o *Options) { *o = Options{} }, want: []string{"--identity", "--retry-period", "--lease-duration", "--concurrency"}},
 	} {

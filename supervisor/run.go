@@ -28,6 +28,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/catalogsource"
 	"github.com/chandlery/chandlery/supervisor/clusterserviceversion"
+	"github.com/chandlery/chandlery/supervisor/failover"
 	"github.com/chandlery/chandlery/supervisor/installplan"
 	"github.com/chandlery/chandlery/supervisor/operatorgroup"
 	"github.com/chandlery/chandlery/supervisor/subscription"
@@ -70,6 +71,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return errors.Join(
 		catalogs.Setup(mgr, store),
 		catalogsource.Setup(mgr, catalogsource.Options{Store: store, Hosting: o.Hosting}),
+		failover.Setup(mgr, failover.Options{Store: store, Limits: failover.Limits{Rate: o.FailoverRate, Burst: o.FailoverBurst}}),
 		subscription.Setup(mgr, subscription.Options{Catalogs: store, GlobalNamespace: o.GlobalCatalogNamespace, Concurrency: o.Concurrency}),
 		installplan.Setup(mgr, installplan.Options{Bundles: store, RetryTimeout: o.InstallPlanRetryTimeout, Concurrency: o.Concurrency}),
 		operatorgroup.Setup(mgr, operatorgroup.Options{}),

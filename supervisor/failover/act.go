@@ -1,0 +1,111 @@
+package failover
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// parallel is how many requests are under way at once: when a node is lost that
+// has replicas of many catalogs, each of them waits.
+const parallel = 8
+
+// act does what was decided, and remembers it.
+func (r *Reconciler) act(ctx context.Context, seen *scope, actions []Action) error {
+	r.forget(seen)
+	var lock sync.Mutex
+	var failures []error
+	var group errgroup.Group
+	group.SetLimit(parallel)
+	for _, action := range actions {
+		group.Go(func() error {
+			err := r.do(ctx, action, seen.pods[action.Replica.UID])
+			lock.Lock()
+			defer lock.Unlock()
+			switch {
+			case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
+				// Somebody was faster; what they did is on its way here.
+				log.FromContext(ctx).V(1).Info("Leaving pod alone", "pod", action.Replica.Name, "cause", err.Error())
+			case err != nil:
+				failures = append(failures, err)
+			default:
+				r.remember(action, seen)
+				r.announce(ctx, action, seen)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // failures has them all
+	return errors.Join(failures...)
+}
+
+// do does one action. Each carries the UID of the pod, so that a pod of the same
+// name that came after it is not touched, and a mark the version that was read.
+func (r *Reconciler) do(ctx context.Context, action Action, pod *corev1.Pod) error {
+	var err error
+	switch action.Verb {
+	case MarkNotReady:
+		err = r.setReady(ctx, pod, corev1.ConditionFalse, action)
+	case MarkReady:
+		err = r.setReady(ctx, pod, corev1.ConditionTrue, action)
+	case Delete:
+		err = r.client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
+	}
+	if err != nil {
+		return fmt.Errorf("failover (%s) of pod %s/%s: %w", action.Verb, pod.Namespace, pod.Name, err)
+	}
+	return nil
+}
+
+// setReady writes the pod's condition Ready, and nothing else of its status.
+func (r *Reconciler) setReady(ctx context.Context, pod *corev1.Pod, status corev1.ConditionStatus, action Action) error {
+	condition := map[string]any{
+		"type": corev1.PodReady, "status": status, "reason": nil, "message": nil,
+		"lastTransitionTime": metav1.NewTime(r.clock.Now()),
+	}
+	if action.Verb == MarkNotReady {
+		condition["reason"], condition["message"] = action.Reason, action.Message
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion},
+		"status":   map[string]any{"conditions": []any{condition}},
+	})
+	if err != nil {
+		return fmt.Errorf("encoding the patch: %w", err)
+	}
+	target := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+	return r.client.Status().Patch(ctx, target, client.RawPatch(types.StrategicMergePatchType, patch))
+}
+
+// remember notes a mark, so that it is not repeated without end.
+func (r *Reconciler) remember(action Action, seen *scope) {
+	if action.Verb != MarkNotReady {
+		return
+	}
+	mark := r.marks[action.Replica.UID]
+	if !mark.Silence.Equal(action.Replica.Since) {
+		mark = Mark{Silence: action.Replica.Since}
+	}
+	mark.Count++
+	mark.Last = seen.Now
+	r.marks[action.Replica.UID] = mark
+}
+
+// forget drops the marks of pods that are no more.
+func (r *Reconciler) forget(seen *scope) {
+	for uid := range r.marks {
+		if seen.pods[uid] == nil {
+			delete(r.marks, uid)
+		}
+	}
+}

@@ -1,0 +1,253 @@
+package failover
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/supervisor/replicas"
+)
+
+var now = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+func ago(seconds int) time.Time { return now.Add(-time.Duration(seconds) * time.Second) }
+
+// pod is a replica that serves on a node, and is changed from there.
+func pod(name, node string, changes ...func(*Replica)) Replica {
+	r := Replica{Name: name, UID: types.UID(name), Node: node, Phase: corev1.PodRunning, Ready: true, Health: replicas.Serving, Since: ago(600)}
+	for _, change := range changes {
+		change(&r)
+	}
+	return r
+}
+
+func silent(r *Replica)      { r.Health, r.Since = replicas.Unreachable, ago(1) }
+func notReady(r *Replica)    { r.Ready = false }
+func terminating(r *Replica) { r.Terminating = true }
+func failed(r *Replica)      { r.Phase = corev1.PodFailed }
+
+func marked(seconds int) func(*Replica) {
+	return func(r *Replica) { r.Ready, r.Marked = false, ago(seconds) }
+}
+
+func disruptedFor(seconds int) func(*Replica) {
+	return func(r *Replica) { r.Disrupted = ago(seconds) }
+}
+
+func shop(name string, pods ...Replica) Catalog {
+	return Catalog{Key: types.NamespacedName{Namespace: "olm", Name: name}, Replicas: pods}
+}
+
+func node(ready corev1.ConditionStatus) Node { return Node{Zone: "/", Ready: ready, Since: ago(1)} }
+
+func ready() Node { return node(corev1.ConditionTrue) }
+
+func away() Node { return node(corev1.ConditionUnknown) }
+
+func leased(n Node, seconds int) Node {
+	n.Renewed = ago(seconds)
+	return n
+}
+
+// done lists what was decided, a line each.
+func (d Decision) done() []string {
+	var lines []string
+	for _, a := range d.Actions {
+		lines = append(lines, fmt.Sprintf("%s %s %s", a.Verb, a.Replica.Name, a.Reason))
+	}
+	return lines
+}
+
+func TestDecide(t *testing.T) {
+	three := map[string]Node{"a": ready(), "b": ready(), "c": ready()}
+	with := func(name string, n Node) map[string]Node {
+		nodes := map[string]Node{"a": ready(), "b": ready(), "c": ready()}
+		nodes[name] = n
+		return nodes
+	}
+	for _, tt := range []struct {
+		reason   string
+		catalogs []Catalog
+		nodes    map[string]Node
+		marks    map[types.UID]Mark
+		want     []string
+		held     map[Hold]int
+		wake     time.Duration
+	}{
+		{reason: "nothing there"},
+		{reason: "all well", nodes: three, catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b"))}},
+		{
+			reason: "one is silent, the other answers", nodes: three,
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent))}, want: []string{"mark x2 ReplicaUnreachable"},
+		},
+		{reason: "the only one is silent", nodes: three, catalogs: []Catalog{shop("x", pod("x1", "a", silent)), shop("y", pod("y1", "b"))}},
+		{reason: "both are silent", nodes: three, catalogs: []Catalog{shop("x", pod("x1", "a", silent), pod("x2", "a", silent)), shop("y", pod("y1", "b"))}},
+		{reason: "the other one is not ready", nodes: three, catalogs: []Catalog{shop("x", pod("x1", "a", notReady), pod("x2", "b", silent))}},
+		{reason: "the other one is ending", nodes: three, catalogs: []Catalog{shop("x", pod("x1", "a", terminating), pod("x2", "b", silent))}},
+		{reason: "is marked already", nodes: three, catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent, marked(1)))}},
+		{reason: "was never ready", nodes: three, catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent, notReady))}},
+		{
+			reason: "the kubelet took the mark back", nodes: three, marks: map[types.UID]Mark{"x2": {Silence: ago(1), Count: 1, Last: ago(5)}},
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent))}, want: []string{"mark x2 ReplicaUnreachable"},
+		},
+		{
+			reason: "the API may not show the mark yet", nodes: three, marks: map[types.UID]Mark{"x2": {Silence: ago(1), Count: 1, Last: ago(1)}},
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent))}, wake: time.Second,
+		},
+		{
+			reason: "the kubelet insists", nodes: with("b", leased(ready(), 3)), marks: map[types.UID]Mark{"x2": {Silence: ago(1), Count: maxMarks, Last: ago(5)}},
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent))},
+		},
+		{
+			reason: "the kubelet insisted and is gone", nodes: with("b", leased(ready(), 16)), marks: map[types.UID]Mark{"x2": {Silence: ago(1), Count: maxMarks, Last: ago(5)}},
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent))}, want: []string{"mark x2 ReplicaUnreachable"},
+		},
+		{
+			reason: "the kubelet insisted at an earlier silence", nodes: three, marks: map[types.UID]Mark{"x2": {Silence: ago(100), Count: maxMarks, Last: ago(90)}},
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent))}, want: []string{"mark x2 ReplicaUnreachable"},
+		},
+		{
+			reason: "only what is on one node answers: it may be ours", nodes: three,
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent)), shop("y", pod("y1", "a"), pod("y2", "c", silent))},
+			held:     map[Hold]int{CutOff: 2}, wake: 5 * time.Second,
+		},
+		{
+			reason: "what is on a third node answers as well: it is not ours", nodes: with("d", ready()),
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent)), shop("y", pod("y1", "d"), pod("y2", "c", silent))},
+			want:     []string{"mark x2 ReplicaUnreachable", "mark y2 ReplicaUnreachable"},
+		},
+		{
+			reason: "only what is on one node answers, but the kubelets are gone too",
+			nodes:  map[string]Node{"a": ready(), "b": leased(ready(), 20), "c": leased(ready(), 14)},
+			catalogs: []Catalog{
+				shop("x", pod("x1", "a"), pod("x2", "b", silent)), shop("y", pod("y1", "a"), pod("y2", "c", silent)),
+			},
+			want: []string{"mark x2 ReplicaUnreachable"}, held: map[Hold]int{CutOff: 1}, wake: time.Second,
+		},
+		{
+			reason: "only what is on one node answers, and one of the others is known to be lost", nodes: with("c", away()),
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent)), shop("y", pod("y1", "a"), pod("y2", "c", silent))},
+			want:     []string{"delete y2 NodeNotReady", "mark x2 ReplicaUnreachable"},
+		},
+		{
+			reason: "the node is not ready", nodes: with("b", away()),
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent, marked(40)))}, want: []string{"delete x2 NodeNotReady"},
+		},
+		{
+			reason: "the node is not ready, and the only replica was there", nodes: with("b", away()),
+			catalogs: []Catalog{shop("x", pod("x2", "b", silent, notReady))}, want: []string{"delete x2 NodeNotReady"},
+		},
+		{
+			reason: "the node is not ready, and its pod hangs in Terminating", nodes: with("b", away()),
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent, terminating))}, want: []string{"delete x2 NodeNotReady"},
+		},
+		{
+			reason: "the kubelet says that its node is not ready, and the replica answers", nodes: with("b", node(corev1.ConditionFalse)),
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", notReady))}, wake: settle - time.Second,
+		},
+		{
+			reason: "the kubelet goes on saying so", nodes: with("b", Node{Zone: "/", Ready: corev1.ConditionFalse, Since: ago(11)}),
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", notReady))}, want: []string{"delete x2 NodeNotReady"},
+		},
+		{
+			reason: "the kubelet says so, and the replica does not answer", nodes: with("b", node(corev1.ConditionFalse)),
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent))}, want: []string{"delete x2 NodeNotReady"},
+		},
+		{
+			reason: "no node is ready", nodes: map[string]Node{"a": away(), "b": away()},
+			catalogs: []Catalog{shop("x", pod("x1", "a", notReady), pod("x2", "b", notReady))}, held: map[Hold]int{NoNodeReady: 2},
+		},
+		{
+			reason: "two of three nodes are lost", nodes: map[string]Node{"a": ready(), "b": away(), "c": away()},
+			catalogs: []Catalog{shop("x", pod("x1", "b", silent, notReady), pod("x2", "c", silent, notReady)), shop("y", pod("y1", "a"), pod("y2", "b", silent, notReady))},
+			want:     []string{"delete x1 NodeNotReady", "delete x2 NodeNotReady", "delete y2 NodeNotReady"},
+		},
+		{
+			reason: "most of a zone is lost: one at a time", nodes: map[string]Node{"a": ready(), "b": away(), "c": away(), "d": away()},
+			catalogs: []Catalog{shop("x", pod("x1", "b", silent, notReady), pod("x2", "c", silent, notReady))},
+			want:     []string{"delete x1 NodeNotReady"}, held: map[Hold]int{ZoneDisrupted: 1}, wake: time.Second,
+		},
+		{
+			reason: "a zone is lost as a whole", nodes: map[string]Node{"a": {Zone: "z", Ready: corev1.ConditionTrue}, "b": away(), "c": away(), "d": away()},
+			catalogs: []Catalog{shop("x", pod("x1", "b", silent, notReady), pod("x2", "c", silent, notReady))},
+			want:     []string{"delete x1 NodeNotReady", "delete x2 NodeNotReady"},
+		},
+		{
+			reason: "the node does not exist", nodes: with("d", Node{Gone: true}),
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "d", silent))}, want: []string{"delete x2 NodeGone"},
+		},
+		{reason: "the node is not known", nodes: three, catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "new", notReady))}},
+		{
+			reason: "the pod has failed", nodes: three,
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", failed, notReady))}, want: []string{"delete x2 PodFailed"},
+		},
+		{reason: "the pod is being drained", nodes: three, catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", terminating, disruptedFor(20)))}},
+		{
+			reason: "the pod is about to be drained", nodes: three,
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", disruptedFor(4)))}, wake: 6 * time.Second,
+		},
+		{
+			reason: "the pod was to be deleted and was not", nodes: three,
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", disruptedFor(11)))}, want: []string{"delete x2 PodDisrupted"},
+		},
+		{
+			reason: "the replica that is left fails itself: it is replaced, the silent one stays", nodes: three,
+			catalogs: []Catalog{shop("x", pod("x1", "a", failed), pod("x2", "b", silent))}, want: []string{"delete x1 PodFailed"},
+		},
+		{
+			reason: "a marked replica answers again: the kubelet's turn", nodes: three,
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", marked(5)))}, wake: takeBack - 5*time.Second,
+		},
+		{
+			reason: "the kubelet does not take it", nodes: three,
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", marked(30)))}, want: []string{"unmark x2 ReplicaAnswers"},
+		},
+		{reason: "marked and still silent", nodes: three, catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent, marked(30)))}},
+		{
+			reason: "those go first whose catalog has nothing left", nodes: with("b", away()),
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent)), shop("y", pod("y1", "b", silent))},
+			want:     []string{"delete y1 NodeNotReady", "delete x2 NodeNotReady"},
+		},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			got := Decide(Observation{Now: now, Catalogs: tt.catalogs, Nodes: tt.nodes, Marks: tt.marks, Limits: Limits{Rate: 10, Burst: 5}})
+			if diff := cmp.Diff(tt.want, got.done()); diff != "" {
+				t.Errorf("actions (-want +got):\n%s", diff)
+			}
+			if tt.held == nil {
+				tt.held = map[Hold]int{}
+			}
+			if diff := cmp.Diff(tt.held, got.Held); diff != "" {
+				t.Errorf("held (-want +got):\n%s", diff)
+			}
+			if got.Wake != tt.wake {
+				t.Errorf("wakes after %s, want %s", got.Wake, tt.wake)
+			}
+		})
+	}
+}
+
+func TestDecideIsBoundedInTime(t *testing.T) {
+	o := Observation{Now: now, Nodes: map[string]Node{"a": ready(), "b": away()}, Limits: Limits{Rate: 10, Burst: 5}}
+	var pods []Replica
+	for i := range 20 {
+		pods = append(pods, pod(fmt.Sprintf("x%02d", i), "b", silent))
+	}
+	o.Catalogs = []Catalog{shop("x", pods...)}
+	first := Decide(o)
+	if len(first.Actions) != 5 || first.Held[RateLimited] != 15 || first.Wake != 100*time.Millisecond {
+		t.Errorf("%d actions, held %v, wakes after %s", len(first.Actions), first.Held, first.Wake)
+	}
+	o.Budget, o.Now = first.Budget, o.Now.Add(250*time.Millisecond)
+	if second := Decide(o); len(second.Actions) != 2 || second.Wake != 50*time.Millisecond {
+		t.Errorf("%d actions, wakes after %s", len(second.Actions), second.Wake)
+	}
+	o.Now = o.Now.Add(time.Hour)
+	if third := Decide(o); len(third.Actions) != 5 {
+		t.Errorf("%d actions after a rest", len(third.Actions))
+	}
+}

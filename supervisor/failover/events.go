@@ -1,0 +1,44 @@
+package failover
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/supervisor/event"
+)
+
+// announce tells of an action that was done: in the log, a metric, and Events on
+// the CatalogSource and the pod.
+func (r *Reconciler) announce(ctx context.Context, action Action, seen *scope) {
+	failovers.WithLabelValues(string(action.Verb), string(action.Reason)).Inc()
+	log.FromContext(ctx).Info("Acting on replica", "action", action.Verb, "reason", action.Reason,
+		"catalogSource", action.Catalog.String(), "pod", action.Replica.Name, "node", action.Replica.Node, "message", action.Message)
+	kind := corev1.EventTypeWarning
+	if action.Verb == MarkReady {
+		kind = corev1.EventTypeNormal
+	}
+	source, pod := seen.sources[action.Catalog], seen.pods[action.Replica.UID]
+	node := &corev1.Node{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+		ObjectMeta: metav1.ObjectMeta{Name: action.Replica.Node},
+	}
+	note := event.Note(fmt.Sprintf("%s pod %s: %s", action.Verb.done(), action.Replica.Name, action.Message))
+	r.recorder.Eventf(source, pod, kind, string(action.Reason), action.Verb.done(), "%s", note)
+	r.recorder.Eventf(pod, node, kind, string(action.Reason), action.Verb.done(), "%s", note)
+}
+
+// done words what was done.
+func (v Verb) done() string {
+	switch v {
+	case MarkNotReady:
+		return "Marked not ready"
+	case MarkReady:
+		return "Marked ready"
+	default:
+		return "Deleted"
+	}
+}

@@ -1,0 +1,18 @@
+package failover
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var (
+	failovers = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
+		Name: "chandlery_catalog_failovers_total",
+		Help: "Number of times that a replica of a catalog was marked, unmarked or deleted, by the reason.",
+	}, []string{"action", "reason"})
+	held = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
+		Name: "chandlery_catalog_failovers_held",
+		Help: "Number of replicas of catalogs that would be marked or deleted now, by what holds that up.",
+	}, []string{"hold"})
+)

@@ -1,0 +1,173 @@
+package failover
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/supervisor/replicas"
+)
+
+// Observation is everything that Decide goes by.
+type Observation struct {
+	Now      time.Time
+	Catalogs []Catalog
+	// Nodes are those of the cluster by name. A node that was looked for and does
+	// not exist is Gone; of one that is missing here nothing is known.
+	Nodes map[string]Node
+	// Marks are the marks that this process has set, by the pod's UID.
+	Marks map[types.UID]Mark
+	// Budget is what Decide left of it the last time.
+	Budget Budget
+	Limits Limits
+}
+
+// Catalog is a CatalogSource and the pods that serve it.
+type Catalog struct {
+	Key      types.NamespacedName
+	Replicas []Replica
+}
+
+// Replica is a pod that serves a catalog.
+type Replica struct {
+	Name  string
+	UID   types.UID
+	Node  string
+	Phase corev1.PodPhase
+	// Ready is whether the API says that the pod is ready.
+	Ready bool
+	// Marked is since when it is not ready because of our mark; zero when that is
+	// not so.
+	Marked time.Time
+	// Terminating is a pod that is being deleted.
+	Terminating bool
+	// Disrupted is since when somebody has announced to delete it; zero when
+	// nobody has.
+	Disrupted time.Time
+
+	// Health is what the replica answers us, and Since since when. Health is
+	// Unknown of a pod that is not asked.
+	Health replicas.Health
+	Since  time.Time
+}
+
+// answers says whether clients of the Service that are led to the replica get an
+// answer.
+func (r Replica) answers() bool {
+	return r.Health == replicas.Serving && r.Ready && !r.Terminating
+}
+
+// silent says whether clients of the Service are led to the replica and get no
+// answer.
+func (r Replica) silent() bool {
+	return r.Health == replicas.Unreachable && r.Ready && !r.Terminating
+}
+
+// Node is a node of the cluster.
+type Node struct {
+	// Zone is its region and zone.
+	Zone string
+	// Ready is its condition, and Since since when.
+	Ready corev1.ConditionStatus
+	Since time.Time
+	// Renewed is when its kubelet last renewed its Lease; zero when that is not
+	// known.
+	Renewed time.Time
+	// Gone is a node that does not exist.
+	Gone bool
+}
+
+// stale says whether the kubelet of a node has missed to renew its Lease.
+func (n Node) stale(now time.Time) bool {
+	return !n.Renewed.IsZero() && now.Sub(n.Renewed) > leaseStale
+}
+
+// Mark is what this process did to a replica that did not answer.
+type Mark struct {
+	// Silence is when the replica ceased to answer; another silence is marked
+	// anew.
+	Silence time.Time
+	// Count is how often it was marked since, and Last when for the last time.
+	Count int
+	Last  time.Time
+}
+
+// Limits bound how fast pods are touched.
+type Limits struct {
+	// Rate is how many a second, and Burst how many at once after a rest.
+	Rate  float64
+	Burst int
+}
+
+// Decision is what to do.
+type Decision struct {
+	Actions []Action
+	// Held counts what would be done but for what holds it up.
+	Held map[Hold]int
+	// Budget is what is left of it.
+	Budget Budget
+	// Wake is when to decide again though nothing else changes; zero for never.
+	Wake time.Duration
+}
+
+// Verb is a kind of action.
+type Verb string
+
+// The verbs.
+const (
+	// MarkNotReady sets the pod's condition Ready to False.
+	MarkNotReady Verb = "mark"
+	// MarkReady takes that back.
+	MarkReady Verb = "unmark"
+	// Delete deletes the pod without grace.
+	Delete Verb = "delete"
+)
+
+// Reason says why a pod is touched.
+type Reason string
+
+// The reasons.
+const (
+	// Silent is a replica that does not answer while another one does.
+	Silent Reason = "ReplicaUnreachable"
+	// Back is a replica that answers again.
+	Back Reason = "ReplicaAnswers"
+	// NodeNotReady is a pod on a node that is not ready.
+	NodeNotReady Reason = "NodeNotReady"
+	// NodeGone is a pod on a node that does not exist any more.
+	NodeGone Reason = "NodeGone"
+	// Disrupted is a pod that was to be deleted and was not.
+	Disrupted Reason = "PodDisrupted"
+	// Failed is a pod that has ended and does not run again.
+	Failed Reason = "PodFailed"
+)
+
+// Hold is what keeps an action from being done now.
+type Hold string
+
+// The holds.
+const (
+	// RateLimited waits because much was done just before.
+	RateLimited Hold = "RateLimit"
+	// ZoneDisrupted waits because most nodes of a zone are not ready, so that
+	// the trouble may be another one than theirs.
+	ZoneDisrupted Hold = "ZoneDisrupted"
+	// NoNodeReady waits because a pod could run nowhere.
+	NoNodeReady Hold = "NoNodeReady"
+	// CutOff waits because it may be us that cannot reach the replicas.
+	CutOff Hold = "CutOff"
+)
+
+// Holds lists every one.
+func Holds() []Hold { return []Hold{RateLimited, ZoneDisrupted, NoNodeReady, CutOff} }
+
+// Action is what is done to one pod.
+type Action struct {
+	Verb    Verb
+	Reason  Reason
+	Catalog types.NamespacedName
+	Replica Replica
+	// Message says it to a person.
+	Message string
+}

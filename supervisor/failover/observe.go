@@ -1,0 +1,193 @@
+package failover
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/replicas"
+)
+
+// scope is an observation and the objects that it was made of.
+type scope struct {
+	Observation
+
+	sources map[types.NamespacedName]*unstructured.Unstructured
+	pods    map[types.UID]*corev1.Pod
+}
+
+// observe reads what there is.
+func (r *Reconciler) observe(ctx context.Context) (*scope, error) {
+	seen := &scope{
+		Observation: Observation{Now: r.clock.Now(), Nodes: map[string]Node{}, Marks: r.marks, Budget: r.budget, Limits: r.limits},
+		sources:     map[types.NamespacedName]*unstructured.Unstructured{},
+		pods:        map[types.UID]*corev1.Pod{},
+	}
+	if err := r.observePods(ctx, seen); err != nil {
+		return nil, err
+	}
+	if err := r.observeNodes(ctx, seen); err != nil {
+		return nil, err
+	}
+	if seen.silent() {
+		r.observeLeases(ctx, seen)
+	}
+	return seen, nil
+}
+
+// silent says whether there is a replica whose node's Lease is of interest.
+func (s *scope) silent() bool {
+	return slices.ContainsFunc(s.Catalogs, func(c Catalog) bool { return slices.ContainsFunc(c.Replicas, Replica.silent) })
+}
+
+// observePods finds the pods of each CatalogSource.
+func (r *Reconciler) observePods(ctx context.Context, seen *scope) error {
+	var pods corev1.PodList
+	managed := client.MatchingLabels{catalogs.LabelManaged: catalogs.LabelManagedValue}
+	if err := r.reader.List(ctx, &pods, managed, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the pods of catalogs: %w", err)
+	}
+	of := map[types.NamespacedName][]*corev1.Pod{}
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; ours(pod) {
+			key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[catalogs.LabelCatalogSource]}
+			of[key] = append(of[key], pod)
+		}
+	}
+	for key, found := range of {
+		source := catalogs.NewObject()
+		err := r.reader.Get(ctx, key, source)
+		if apierrors.IsNotFound(err) {
+			continue // the pods go with it
+		}
+		if err != nil {
+			return fmt.Errorf("reading CatalogSource %s: %w", key, err)
+		}
+		seen.sources[key] = source
+		seen.Catalogs = append(seen.Catalogs, r.catalog(key, found, seen))
+	}
+	slices.SortFunc(seen.Catalogs, func(a, b Catalog) int { return cmp.Compare(a.Key.String(), b.Key.String()) })
+	return nil
+}
+
+// ours says whether a pod serves a catalog and is replaced when it is gone: that
+// it belongs to a Deployment's ReplicaSet, or, left by another controller, to a
+// CatalogSource.
+func ours(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	return pod.Labels[catalogs.LabelCatalogSource] != "" && owner != nil &&
+		(owner.Kind == "ReplicaSet" || owner.Kind == operatorsv1alpha1.CatalogSourceKind)
+}
+
+// catalog puts together what the API and the replicas themselves say.
+func (r *Reconciler) catalog(key types.NamespacedName, pods []*corev1.Pod, seen *scope) Catalog {
+	c := Catalog{Key: key}
+	states := r.replicas.Replicas(key)
+	for _, pod := range pods {
+		seen.pods[pod.UID] = pod
+		replica := replicaOf(pod)
+		for _, state := range states {
+			if state.UID == pod.UID {
+				replica.Health, replica.Since = state.Health, state.Since
+			}
+		}
+		c.Replicas = append(c.Replicas, replica)
+	}
+	slices.SortFunc(c.Replicas, func(a, b Replica) int { return cmp.Compare(a.UID, b.UID) })
+	return c
+}
+
+// replicaOf reads what the API says of a pod.
+func replicaOf(pod *corev1.Pod) Replica {
+	replica := Replica{
+		Name: pod.Name, UID: pod.UID, Node: pod.Spec.NodeName, Phase: pod.Status.Phase,
+		Terminating: !pod.DeletionTimestamp.IsZero(), Health: replicas.Unknown,
+	}
+	for _, c := range pod.Status.Conditions {
+		switch {
+		case c.Type == corev1.PodReady:
+			replica.Ready = c.Status == corev1.ConditionTrue
+			if !replica.Ready && c.Reason == string(Silent) {
+				replica.Marked = c.LastTransitionTime.Time
+			}
+		case c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue:
+			replica.Disrupted = c.LastTransitionTime.Time
+		}
+	}
+	return replica
+}
+
+// observeNodes reads the nodes, and looks once more for those that have pods but
+// are not in the cache, which may be late.
+func (r *Reconciler) observeNodes(ctx context.Context, seen *scope) error {
+	var nodes corev1.NodeList
+	if err := r.reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the nodes: %w", err)
+	}
+	for i := range nodes.Items {
+		seen.Nodes[nodes.Items[i].Name] = nodeOf(&nodes.Items[i])
+	}
+	for _, pod := range seen.pods {
+		name := pod.Spec.NodeName
+		if _, known := seen.Nodes[name]; known || name == "" {
+			continue
+		}
+		node := &corev1.Node{}
+		err := r.live.Get(ctx, client.ObjectKey{Name: name}, node)
+		switch {
+		case apierrors.IsNotFound(err):
+			seen.Nodes[name] = Node{Gone: true}
+		case err != nil:
+			return fmt.Errorf("reading node %s: %w", name, err)
+		default:
+			seen.Nodes[name] = nodeOf(node)
+		}
+	}
+	return nil
+}
+
+func nodeOf(node *corev1.Node) Node {
+	n := Node{
+		Zone:  node.Labels[corev1.LabelTopologyRegion] + "/" + node.Labels[corev1.LabelTopologyZone],
+		Ready: corev1.ConditionUnknown, Since: node.CreationTimestamp.Time,
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			n.Ready, n.Since = c.Status, c.LastTransitionTime.Time
+		}
+	}
+	return n
+}
+
+// observeLeases reads when the kubelets last gave a sign of life. It goes without
+// when that cannot be read: it is a second witness only.
+func (r *Reconciler) observeLeases(ctx context.Context, seen *scope) {
+	const patience = time.Second
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var leases coordinationv1.LeaseList
+	if err := r.live.List(ctx, &leases, client.InNamespace(corev1.NamespaceNodeLease)); err != nil {
+		log.FromContext(ctx).Error(err, "Reading the Leases of the nodes failed", "namespace", corev1.NamespaceNodeLease)
+		return
+	}
+	for _, lease := range leases.Items {
+		node, known := seen.Nodes[lease.Name]
+		if known && lease.Spec.RenewTime != nil {
+			node.Renewed = lease.Spec.RenewTime.Time
+			seen.Nodes[lease.Name] = node
+		}
+	}
+}

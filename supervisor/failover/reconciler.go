@@ -1,0 +1,82 @@
+package failover
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/supervisor/replicas"
+)
+
+const (
+	// sweep is how often everything is looked at though nothing tells of a
+	// change.
+	sweep = time.Minute
+	// jitter spreads the moments at which what is held up is tried again.
+	jitter = 0.2
+)
+
+// replicaReader tells what the replicas of a catalog answer.
+type replicaReader interface {
+	Replicas(catalog types.NamespacedName) []replicas.State
+}
+
+// Reconciler decides on the replicas of all catalogs at once: whether one may be
+// touched depends on the others.
+type Reconciler struct {
+	reader   client.Reader // the cache
+	live     client.Reader // the API itself
+	client   client.Client
+	replicas replicaReader
+	recorder events.EventRecorder
+	clock    clock.PassiveClock
+	limits   Limits
+
+	// What this process remembers. Reconcile is never run twice at once.
+	budget Budget
+	marks  map[types.UID]Mark
+	held   map[Hold]int
+}
+
+// Reconcile observes, decides and acts.
+func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	seen, err := r.observe(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	decision := Decide(seen.Observation)
+	r.budget = decision.Budget
+	r.tell(ctx, decision.Held)
+	if err := r.act(ctx, seen, decision.Actions); err != nil {
+		return ctrl.Result{}, err
+	}
+	if decision.Wake > 0 && decision.Wake < sweep {
+		return ctrl.Result{RequeueAfter: wait.Jitter(decision.Wake, jitter)}, nil
+	}
+	return ctrl.Result{RequeueAfter: wait.Jitter(sweep, jitter)}, nil
+}
+
+// tell says what is held up, when that has changed.
+func (r *Reconciler) tell(ctx context.Context, now map[Hold]int) {
+	for _, hold := range Holds() {
+		held.WithLabelValues(string(hold)).Set(float64(now[hold]))
+	}
+	if maps.Equal(now, r.held) {
+		return
+	}
+	logger := log.FromContext(ctx)
+	for _, hold := range Holds() {
+		if n := now[hold]; n != r.held[hold] {
+			logger.Info("Holding failover", "hold", hold, "actions", n)
+		}
+	}
+	r.held = now
+}

@@ -1,0 +1,77 @@
+package failover
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+)
+
+// Options are what the controller needs besides the manager.
+type Options struct {
+	// Store follows the replicas of the catalogs.
+	Store *catalogs.Store
+	// Limits bound how fast pods are touched.
+	Limits Limits
+	// Clock tells the time; the real one when nil.
+	Clock clock.PassiveClock
+}
+
+// Setup adds the controller to a manager.
+func Setup(mgr ctrl.Manager, o Options) error {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	r := &Reconciler{
+		reader:   mgr.GetCache(),
+		live:     mgr.GetAPIReader(),
+		client:   mgr.GetClient(),
+		replicas: o.Store,
+		recorder: mgr.GetEventRecorder("chandlery-failover"),
+		clock:    o.Clock,
+		limits:   o.Limits,
+		marks:    map[types.UID]Mark{},
+	}
+	all := handler.EnqueueRequestsFromMapFunc(everything)
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("failover").
+		Watches(&corev1.Pod{}, all).
+		Watches(&corev1.Node{}, all, builder.WithPredicates(readiness())).
+		WatchesRawSource(source.Channel(o.Store.Listen(), all)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1, EnableWarmup: new(true)}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the failover controller: %w", err)
+	}
+	return nil
+}
+
+// everything makes any change a reason to look at everything: it is one decision.
+func everything(context.Context, client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: "replicas"}}}
+}
+
+// readiness lets pass what changes whether a node is ready, and not what its
+// kubelet tells besides.
+func readiness() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, isNode := e.ObjectOld.(*corev1.Node)
+			after, stillNode := e.ObjectNew.(*corev1.Node)
+			return isNode && stillNode && nodeOf(before) != nodeOf(after)
+		},
+	}
+}
