@@ -9,6 +9,7 @@ GO      ?= go
 TOOL    := $(GO) tool -modfile=tools/go.mod
 MODULE  := github.com/chandlery/chandlery
 CLUSTER := $(GO) run ./test/controlplane/cluster
+NODES   := $(GO) run ./test/nodes/bed
 
 # The version that the programs report: the nearest tag, else the commit, else
 # "devel" where there is no git history (a source archive).
@@ -51,6 +52,22 @@ cluster-up: ## Start a control plane in the background and print its kubeconfig.
 .PHONY: cluster-down
 cluster-down: ## Stop what cluster-up started.
 	@$(CLUSTER) down
+
+.PHONY: nodes-up
+nodes-up: ## Start three real nodes in the background, as root, and print how to use them.
+	@$(NODES) up
+
+.PHONY: nodes-down
+nodes-down: ## Stop what nodes-up started.
+	@$(NODES) down
+
+.PHONY: node-lost
+node-lost: ## Cut the power of a node (N=2).
+	@$(NODES) lost $(N)
+
+.PHONY: node-back
+node-back: ## Return a lost node and wait until it is Ready (N=2).
+	@$(NODES) back $(N)
 
 ##@ Working on it
 
@@ -96,8 +113,8 @@ clean: ## Remove what build made.
 ##@ Proving it
 
 .PHONY: test-env
-test-env: ## Build the control plane's programs into the cache (five minutes, once).
-	@$(CLUSTER) build
+test-env: ## Build the programs of the control plane and of nodes into the cache (six minutes, once).
+	@$(NODES) build
 
 .PHONY: test
 test: test-env ## Every test: units, control-plane suites, conformance, then the end-to-end suites.

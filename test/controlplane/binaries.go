@@ -60,6 +60,9 @@ func binariesOf(dir, version string) buildcache.Module {
 			{Name: string(KubeControllerManager), Package: kubernetesModule + "/cmd/kube-controller-manager", LDFlags: flags},
 			{Name: string(KubeScheduler), Package: kubernetesModule + "/cmd/kube-scheduler", LDFlags: flags},
 			{Name: "kubectl", Package: kubernetesModule + "/cmd/kubectl", LDFlags: flags},
+			// Not of the control plane, but of the same source: what test/nodes runs on nodes.
+			{Name: "kubelet", Package: kubernetesModule + "/cmd/kubelet", LDFlags: flags},
+			{Name: "kube-proxy", Package: kubernetesModule + "/cmd/kube-proxy", LDFlags: flags},
 			{Name: string(Kwok), Package: kwokModule + "/cmd/kwok"},
 		},
 	}

@@ -1,14 +1,17 @@
 package controlplane
 
 import (
+	"cmp"
 	"fmt"
+	"net"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/chandlery/chandlery/test/ports"
 )
 
-// Addresses that nobody dials: pods of kwok have no processes.
+// The range of ClusterIPs and the one of the API server.
 const (
 	serviceRange        = "10.96.0.0/16"
 	kubernetesServiceIP = "10.96.0.1"
@@ -20,13 +23,30 @@ type layout struct {
 
 	etcd, apiServer *ports.Port
 	gracePeriod     time.Duration
+	// address is where real nodes reach the API server; empty where there are none.
+	address string
 }
 
 func (l layout) pki(file string) string        { return filepath.Join(l.dir, "pki", file) }
 func (l layout) logDir() string                { return filepath.Join(l.dir, "logs") }
 func (l layout) kubeconfig(user string) string { return filepath.Join(l.dir, user+".kubeconfig") }
-func (l layout) server() string                { return "https://" + l.apiServer.Address() }
 func (l layout) stages() string                { return filepath.Join(l.dir, "stages.yaml") }
+
+// components are what runs, in the order of their start.
+func (l layout) components() []Component {
+	if l.address != "" {
+		return []Component{Etcd, KubeAPIServer, KubeControllerManager, KubeScheduler}
+	}
+
+	return []Component{Etcd, KubeAPIServer, KubeControllerManager, KubeScheduler, Kwok}
+}
+
+// listen is the address on which the API server listens.
+func (l layout) listen() string { return cmp.Or(l.address, "127.0.0.1") }
+
+func (l layout) server() string {
+	return "https://" + net.JoinHostPort(l.listen(), strconv.Itoa(l.apiServer.Number))
+}
 
 // command returns how to run a component.
 func (l layout) command(c Component) command {
@@ -66,20 +86,18 @@ func (l layout) etcdArgs() []string {
 }
 
 func (l layout) apiServerArgs() []string {
-	return []string{
+	args := []string{
 		"--etcd-servers=https://" + l.etcd.Address(),
 		"--etcd-cafile=" + l.pki("ca.crt"),
 		"--etcd-certfile=" + l.pki("apiserver-etcd-client.crt"),
 		"--etcd-keyfile=" + l.pki("apiserver-etcd-client.key"),
-		"--bind-address=127.0.0.1",
+		"--bind-address=" + l.listen(),
 		fmt.Sprintf("--secure-port=%d", l.apiServer.Number),
-		"--advertise-address=127.0.0.1",
-		// An endpoint on the loopback interface is refused, and no pod could dial it.
-		"--endpoint-reconciler-type=none",
+		"--advertise-address=" + l.listen(),
 		"--tls-cert-file=" + l.pki("apiserver.crt"),
 		"--tls-private-key-file=" + l.pki("apiserver.key"),
 		"--client-ca-file=" + l.pki("ca.crt"),
-		"--authorization-mode=RBAC",
+		"--authorization-mode=Node,RBAC",
 		"--service-cluster-ip-range=" + serviceRange,
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file=" + l.pki("service-account.crt"),
@@ -94,7 +112,18 @@ func (l layout) apiServerArgs() []string {
 		"--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--allow-privileged=true",
+		// How logs and exec reach a kubelet.
+		"--kubelet-client-certificate=" + l.pki("apiserver-kubelet-client.crt"),
+		"--kubelet-client-key=" + l.pki("apiserver-kubelet-client.key"),
+		"--kubelet-preferred-address-types=InternalIP",
 	}
+
+	if l.address == "" {
+		// An endpoint on the loopback interface is refused, and no pod could dial it.
+		args = append(args, "--endpoint-reconciler-type=none")
+	}
+
+	return args
 }
 
 func (l layout) controllerManagerArgs() []string {

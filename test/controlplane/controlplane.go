@@ -61,7 +61,7 @@ func tryStart(ctx context.Context, o Options, binDir string) (*ControlPlane, err
 	}
 
 	c := &ControlPlane{
-		layout:  layout{dir: folder.path, binDir: binDir, gracePeriod: o.NodeMonitorGracePeriod},
+		layout:  layout{dir: folder.path, binDir: binDir, gracePeriod: o.NodeMonitorGracePeriod, address: o.Address},
 		nodes:   nodeNames(o.Nodes),
 		folder:  folder,
 		running: map[Component]*member{},
@@ -97,7 +97,7 @@ func (c *ControlPlane) start(ctx context.Context) error {
 		return err
 	}
 
-	for _, component := range []Component{Etcd, KubeAPIServer, KubeControllerManager, KubeScheduler, Kwok} {
+	for _, component := range c.layout.components() {
 		err = c.launch(ctx, component)
 		if err != nil {
 			return err
@@ -140,7 +140,7 @@ func (c *ControlPlane) prepare(ctx context.Context) error {
 		}
 	}
 
-	err = writePKI(filepath.Dir(c.layout.pki("x")))
+	err = writePKI(filepath.Dir(c.layout.pki("x")), c.layout.listen())
 	if err != nil {
 		return err
 	}

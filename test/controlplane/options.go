@@ -24,6 +24,10 @@ type Options struct {
 	// NodeMonitorGracePeriod is how long a node may be silent before it is NotReady: 0
 	// means what Kubernetes does by default, 50 s. Shorter than 2 s is not supported.
 	NodeMonitorGracePeriod time.Duration
+	// Address is where this machine is reached by nodes that are not kwok's: the API
+	// server listens there and nowhere else, the Service kubernetes leads there, and kwok
+	// does not run, so that Nodes has no effect. Empty means the loopback interface.
+	Address string
 	// Dir is where data, credentials and logs go. It must be empty or absent and stays
 	// after Stop; an empty string means a folder in the cache that Stop removes.
 	Dir string
@@ -37,6 +41,10 @@ func (o Options) withDefaults() Options {
 	}
 
 	o.Nodes = max(o.Nodes, 0)
+
+	if o.Address != "" {
+		o.Nodes = 0
+	}
 
 	if o.NodeMonitorGracePeriod == 0 {
 		o.NodeMonitorGracePeriod = defaultGracePeriod

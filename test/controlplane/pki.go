@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -31,8 +32,9 @@ type authority struct {
 type identity struct {
 	name   string
 	groups []string
-	// server certificates are good for the loopback address and the names of the API server.
-	server bool
+	// server is the address of a server; its certificate is also good for the loopback
+	// address and for the names of the API server. It is empty for clients.
+	server string
 }
 
 // newAuthority makes a certificate authority whose files in dir start with name.
@@ -63,6 +65,21 @@ func newAuthority(dir, name string) (*authority, error) {
 	return a, writePair(dir, name, der, key)
 }
 
+// openAuthority reads an authority that newAuthority made.
+func openAuthority(dir, name string) (*authority, error) {
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key"))
+	if err != nil {
+		return nil, fmt.Errorf("read authority %s: %w", name, err)
+	}
+
+	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
+	if !ok {
+		return nil, fmt.Errorf("read authority %s: its key is a %T", name, pair.PrivateKey)
+	}
+
+	return &authority{certificate: pair.Leaf, key: key, dir: dir, name: name}, nil
+}
+
 // issue writes NAME.crt and NAME.key, signed by the authority.
 func (a *authority) issue(name string, id identity) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -90,9 +107,9 @@ func certificateTemplate(id identity) *x509.Certificate {
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 
-	if id.server {
+	if id.server != "" {
 		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
-		template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(kubernetesServiceIP)}
+		template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(kubernetesServiceIP), net.ParseIP(id.server)}
 		template.DNSNames = []string{
 			"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
 		}
@@ -124,8 +141,8 @@ func writePair(dir, name string, certificate []byte, key *ecdsa.PrivateKey) erro
 
 // writePKI makes the certificates of every component in dir. The aggregation layer has
 // an authority of its own: a certificate of the cluster's authority must not be able to
-// speak for other users.
-func writePKI(dir string) error {
+// speak for other users. The API server listens on address.
+func writePKI(dir, address string) error {
 	cluster, err := newAuthority(dir, "ca")
 	if err != nil {
 		return err
@@ -143,9 +160,10 @@ func writePKI(dir string) error {
 
 	masters := []string{"system:masters"}
 	identities := map[string]identity{
-		"apiserver":                   {name: "kube-apiserver", server: true},
-		"etcd":                        {name: "etcd", server: true},
+		"apiserver":                   {name: "kube-apiserver", server: address},
+		"etcd":                        {name: "etcd", server: "127.0.0.1"},
 		"apiserver-etcd-client":       {name: "kube-apiserver"},
+		"apiserver-kubelet-client":    {name: "kube-apiserver", groups: masters},
 		"admin":                       {name: "admin", groups: masters},
 		string(KubeControllerManager): {name: "system:kube-controller-manager"},
 		string(KubeScheduler):         {name: "system:kube-scheduler"},

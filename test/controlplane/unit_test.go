@@ -50,7 +50,7 @@ func TestVersionFlags(t *testing.T) {
 func TestWritePKI(t *testing.T) {
 	dir := t.TempDir()
 
-	err := writePKI(dir)
+	err := writePKI(dir, "127.0.0.1")
 	if err != nil {
 		t.Fatalf("writePKI(...): %v", err)
 	}

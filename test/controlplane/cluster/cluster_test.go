@@ -18,11 +18,12 @@ import (
 
 	"github.com/chandlery/chandlery/test/buildcache"
 	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/keeper"
 )
 
 // TestMain lets this test binary be the keeper that up starts.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == keepAction {
+	if len(os.Args) == 2 && os.Args[1] == keeper.Action {
 		main()
 
 		return
@@ -72,7 +73,9 @@ func up(t *testing.T, c cluster) state {
 		t.Fatalf("up: %v", err)
 	}
 
-	s, err := c.ready()
+	var s state
+
+	err = c.Ready(&s)
 	if err != nil {
 		t.Fatalf("after up: %v", err)
 	}
@@ -89,7 +92,7 @@ func down(t *testing.T, c cluster) string {
 
 	var out bytes.Buffer
 
-	err := c.down(t.Context(), &out)
+	err := c.Down(t.Context(), &out)
 	if err != nil {
 		t.Fatalf("down: %v", err)
 	}
@@ -101,8 +104,8 @@ func TestUpAndDown(t *testing.T) {
 	c := testCluster(t)
 
 	err := c.status(&bytes.Buffer{})
-	if !errors.Is(err, errNotRunning) {
-		t.Errorf("status before up: want %v, got %v", errNotRunning, err)
+	if !errors.Is(err, keeper.ErrNotRunning) {
+		t.Errorf("status before up: want %v, got %v", keeper.ErrNotRunning, err)
 	}
 
 	first := up(t, c)
@@ -134,7 +137,7 @@ func TestUpAndDown(t *testing.T) {
 		t.Errorf("output of a second down: -want, +got:\n%s", diff)
 	}
 
-	_, err = os.Stat(c.dataDir())
+	_, err = os.Stat(c.DataDir())
 	if !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("data after down: want %v, got %v", os.ErrNotExist, err)
 	}
@@ -146,8 +149,8 @@ func TestUpAfterTheKeeperWasKilled(t *testing.T) {
 	first := up(t, c)
 
 	g.Expect(syscall.Kill(first.PID, syscall.SIGKILL)).To(gomega.Succeed())
-	g.Eventually(c.kept, 10*time.Second, 10*time.Millisecond).Should(gomega.BeFalse())
-	g.Expect(c.status(&bytes.Buffer{})).To(gomega.MatchError(errNotRunning))
+	g.Eventually(c.Kept, 10*time.Second, 10*time.Millisecond).Should(gomega.BeFalse())
+	g.Expect(c.status(&bytes.Buffer{})).To(gomega.MatchError(keeper.ErrNotRunning))
 
 	second := up(t, c)
 	g.Expect(second.PID).NotTo(gomega.Equal(first.PID))

@@ -17,6 +17,7 @@ import (
 	"syscall"
 
 	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/keeper"
 )
 
 func main() {
@@ -33,11 +34,11 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	commands := map[string]func(context.Context, cluster) error{
-		"build":    build,
-		"up":       func(ctx context.Context, c cluster) error { return c.up(ctx, os.Stdout) },
-		"down":     func(ctx context.Context, c cluster) error { return c.down(ctx, os.Stdout) },
-		"status":   func(_ context.Context, c cluster) error { return c.status(os.Stdout) },
-		keepAction: func(ctx context.Context, c cluster) error { return c.keep(ctx) },
+		"build":       build,
+		"up":          func(ctx context.Context, c cluster) error { return c.up(ctx, os.Stdout) },
+		"down":        func(ctx context.Context, c cluster) error { return c.Down(ctx, os.Stdout) },
+		"status":      func(_ context.Context, c cluster) error { return c.status(os.Stdout) },
+		keeper.Action: func(ctx context.Context, c cluster) error { return c.keep(ctx) },
 	}
 
 	if len(args) != 1 || commands[args[0]] == nil {

@@ -1,0 +1,346 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/chandlery/chandlery/test/buildcache"
+	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/filelock"
+)
+
+// Client is the machine without a kubelet from which Command uses the cluster.
+const Client = "client"
+
+// lockFile is held by the one bed of this machine, whoever runs it.
+const lockFile = "/run/" + prefix + "-nodes.lock"
+
+// Bed is a cluster with real nodes that was started. Its methods may be called by any
+// number of goroutines.
+type Bed struct {
+	options  Options
+	dir      string
+	lock     *filelock.Lock
+	settings settings
+	images   *images
+	plane    *controlplane.ControlPlane
+	client   kubernetes.Interface
+	// machines are the client and then the nodes.
+	machines []*machine
+}
+
+// Start builds the programs where the cache lacks them, waits until no other bed runs on
+// this machine, removes what one that was killed left, and returns when every node is
+// Ready. The bed runs on after ctx ends, until Stop or the end of this process. Where the
+// machine cannot run nodes the error is an *UnsupportedError.
+func Start(ctx context.Context, o Options) (*Bed, error) {
+	o = o.withDefaults()
+
+	err := Check(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	programs, err := build(ctx, o.Progress)
+	if err != nil {
+		return nil, err
+	}
+
+	lock, err := filelock.Acquire(ctx, lockFile, func() {
+		fmt.Fprintln(o.Progress, "waiting for another test bed of this machine to stop (`make nodes-down` stops that of `make nodes-up`)")
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start the nodes: %w", err)
+	}
+
+	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("the nodes did not start within %s", startLimit))
+	defer cancel()
+
+	b := &Bed{options: o, lock: lock}
+
+	err = b.start(ctx, programs)
+	if err != nil {
+		return nil, fmt.Errorf("start the nodes: %w", errors.Join(err, b.Stop()))
+	}
+
+	return b, nil
+}
+
+func (b *Bed) start(ctx context.Context, programs programs) error {
+	err := sweep(ctx)
+	if err != nil {
+		return err
+	}
+
+	err = b.makeFolders()
+	if err != nil {
+		return err
+	}
+
+	b.settings, err = readSettings()
+	if err != nil {
+		return err
+	}
+
+	b.addMachines(programs)
+
+	var names []string
+	for _, m := range b.machines {
+		names = append(names, m.name)
+	}
+
+	err = networkUp(ctx, names)
+	if err != nil {
+		return err
+	}
+
+	err = b.startImages(ctx, programs)
+	if err != nil {
+		return err
+	}
+
+	err = b.startControlPlane(ctx)
+	if err != nil {
+		return err
+	}
+
+	return b.startMachines(ctx)
+}
+
+// makeFolders makes the folder of the bed.
+func (b *Bed) makeFolders() error {
+	b.dir = b.options.Dir
+	if b.dir == "" {
+		root, err := buildcache.Root()
+		if err != nil {
+			return err
+		}
+
+		// The lock makes this bed the only one; what is there was left by a killed one.
+		b.dir = filepath.Join(root, "nodes")
+
+		err = os.RemoveAll(b.dir)
+		if err != nil {
+			return fmt.Errorf("remove what an earlier bed left: %w", err)
+		}
+	}
+
+	dir, err := filepath.Abs(b.dir)
+	if err != nil {
+		return fmt.Errorf("resolve the folder of the bed: %w", err)
+	}
+
+	b.dir = dir
+
+	for _, folder := range []string{b.LogDir(), b.blobs()} {
+		err = os.MkdirAll(folder, 0o755)
+		if err != nil {
+			return fmt.Errorf("make a folder of the bed: %w", err)
+		}
+	}
+
+	return nil
+}
+
+func (b *Bed) blobs() string { return filepath.Join(b.dir, "images") }
+
+func (b *Bed) addMachines(programs programs) {
+	for number := range b.options.Nodes + 1 {
+		name := nodeName(number)
+		if number == 0 {
+			name = Client
+		}
+
+		b.machines = append(b.machines, &machine{
+			name: name, number: number, programs: programs,
+			dir: filepath.Join(b.dir, name), logs: b.LogDir(),
+		})
+	}
+}
+
+func (b *Bed) startImages(ctx context.Context, programs programs) error {
+	var err error
+
+	b.images, err = serveImages(ctx, b.blobs())
+	if err != nil {
+		return err
+	}
+
+	pause, err := newPauseImage(programs.pause)
+	if err != nil {
+		return err
+	}
+
+	_, err = b.Push(ctx, pause, pauseImage)
+
+	return err
+}
+
+func (b *Bed) startControlPlane(ctx context.Context) error {
+	plane, err := controlplane.Start(ctx, controlplane.Options{
+		Address:                hostAddress,
+		NodeMonitorGracePeriod: b.options.NodeMonitorGracePeriod,
+		Dir:                    filepath.Join(b.dir, "controlplane"),
+		Progress:               b.options.Progress,
+	})
+	if err != nil {
+		return err
+	}
+
+	b.plane = plane
+
+	b.client, err = kubernetes.NewForConfig(plane.Config())
+	if err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+
+	return nil
+}
+
+// startMachines starts all machines at the same time and waits for the nodes.
+func (b *Bed) startMachines(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+
+	for _, m := range b.machines {
+		err := b.configure(m)
+		if err == nil && m.number > 0 {
+			err = addCgroup(cgroupFolder, cgroup(m.name))
+		}
+
+		if err != nil {
+			return errors.Join(err, group.Wait())
+		}
+
+		group.Go(func() error {
+			err := b.run(ctx, m)
+			if err != nil || m.number == 0 {
+				return err
+			}
+
+			return b.waitForNode(ctx, m)
+		})
+	}
+
+	return group.Wait()
+}
+
+// Stop ends every process of the bed and removes what it made: namespaces, links, control
+// groups and, unless Options chose it, the folder. The pods are not asked. A second call
+// does nothing.
+func (b *Bed) Stop() error {
+	if b.lock == nil {
+		return nil
+	}
+
+	//nolint:forbidigo // What was started is removed whether or not the caller still waits.
+	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
+	defer cancel()
+
+	var failures []error
+
+	for _, m := range b.machines {
+		failures = append(failures, m.off())
+	}
+
+	if b.plane != nil {
+		failures = append(failures, b.plane.Stop())
+	}
+
+	if b.images != nil {
+		failures = append(failures, b.images.stop())
+	}
+
+	failures = append(failures, sweep(ctx), b.settings.restore())
+
+	if b.options.Dir == "" && b.dir != "" {
+		failures = append(failures, os.RemoveAll(b.dir))
+	}
+
+	failures = append(failures, b.lock.Release())
+	b.lock = nil
+
+	err := errors.Join(failures...)
+	if err != nil {
+		return fmt.Errorf("stop the nodes: %w", err)
+	}
+
+	return nil
+}
+
+// sweep removes what outlives the processes of a bed.
+func sweep(ctx context.Context) error {
+	return errors.Join(removeCgroups(ctx, cgroupFolder), networkDown(ctx))
+}
+
+// Err returns what ended by itself: programs of the control plane and of machines that
+// were not lost.
+func (b *Bed) Err() error {
+	failures := []error{b.plane.Err()}
+	for _, m := range b.machines {
+		failures = append(failures, m.err())
+	}
+
+	return errors.Join(failures...)
+}
+
+// Config returns the access of a cluster administrator, good on this machine, on every
+// machine of the bed and in pods. Each call returns a copy.
+func (b *Bed) Config() *rest.Config { return b.plane.Config() }
+
+// Kubeconfig returns the path of a file with the same access.
+func (b *Bed) Kubeconfig() string { return b.plane.Kubeconfig() }
+
+// Kubectl returns the path of a kubectl of the same version.
+func (b *Bed) Kubectl() string { return b.plane.Kubectl() }
+
+// ControlPlane returns the control plane, of which components can be stopped.
+func (b *Bed) ControlPlane() *controlplane.ControlPlane { return b.plane }
+
+// LogDir returns the directory of the logs of the machines: one file a machine and program.
+func (b *Bed) LogDir() string { return filepath.Join(b.dir, "logs") }
+
+// SaveLogs copies the logs of the machines and of the control plane into dir, which it makes.
+func (b *Bed) SaveLogs(dir string) error {
+	err := os.CopyFS(dir, os.DirFS(b.LogDir()))
+	if err == nil {
+		err = b.plane.SaveLogs(filepath.Join(dir, "controlplane"))
+	}
+
+	if err != nil {
+		return fmt.Errorf("save the logs of the nodes: %w", err)
+	}
+
+	return nil
+}
+
+// Nodes returns the names of the nodes, the first being number 1.
+func (b *Bed) Nodes() []string {
+	var names []string
+	for _, m := range b.machines[1:] {
+		names = append(names, m.name)
+	}
+
+	return names
+}
+
+// Command returns a program of this machine to be run in the network of a machine of the
+// bed: Client or the name of a node. It sees the files and processes of this machine, and
+// goes on when the node is lost.
+func (*Bed) Command(ctx context.Context, machine, program string, args ...string) *exec.Cmd {
+	return Command(ctx, machine, program, args...)
+}
+
+// Command does what the method does, for the bed of whatever process.
+func Command(ctx context.Context, machine, program string, args ...string) *exec.Cmd {
+	enter := []string{"--net=" + filepath.Join(netnsFolder, netns(machine)), "--", program}
+
+	return exec.CommandContext(ctx, "nsenter", append(enter, args...)...)
+}

@@ -1,0 +1,221 @@
+package nodes
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// cgroupFolder is where the hierarchies of control groups are mounted.
+const cgroupFolder = "/sys/fs/cgroup"
+
+// cgroup is the name of the control group that holds the pods of a node.
+func cgroup(node string) string { return prefix + "-" + node }
+
+// hierarchies returns the folders below root that are hierarchies of control groups: root
+// itself where version 2 is mounted there, else one for each controller.
+func hierarchies(root string) ([]string, error) {
+	if _, err := os.Stat(filepath.Join(root, "cgroup.procs")); err == nil {
+		return []string{root}, nil
+	}
+
+	found, err := filepath.Glob(filepath.Join(root, "*", "cgroup.procs"))
+	if err == nil && len(found) == 0 {
+		err = errors.New("none is mounted there")
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("find the control groups below %s: %w", root, err)
+	}
+
+	var folders []string
+
+	for _, file := range found {
+		folder, err := filepath.EvalSymlinks(filepath.Dir(file))
+		if err != nil {
+			return nil, fmt.Errorf("find the control groups below %s: %w", root, err)
+		}
+
+		// cpu and cpuacct are often names of one hierarchy.
+		if !slices.Contains(folders, folder) {
+			folders = append(folders, folder)
+		}
+	}
+
+	return folders, nil
+}
+
+// addCgroup makes a control group in every hierarchy.
+func addCgroup(root, name string) error {
+	folders, err := hierarchies(root)
+	if err != nil {
+		return err
+	}
+
+	for _, folder := range folders {
+		err = addTo(folder, name)
+		if err != nil {
+			return fmt.Errorf("make control group %s: %w", name, err)
+		}
+	}
+
+	return nil
+}
+
+func addTo(hierarchy, name string) error {
+	if file := filepath.Join(hierarchy, "cgroup.subtree_control"); filepath.Base(hierarchy) == "cgroup" {
+		err := os.WriteFile(file, []byte("+cpu +cpuset +memory +pids"), 0o644)
+		if err != nil {
+			return err
+		}
+	}
+
+	group := filepath.Join(hierarchy, name)
+
+	err := os.Mkdir(group, 0o755)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+
+	// Of version 1: a group starts without processors and memory and takes no process.
+	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+		value, err := os.ReadFile(filepath.Join(hierarchy, file))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+
+		if err == nil {
+			err = os.WriteFile(filepath.Join(group, file), value, 0o644)
+		}
+
+		if err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// removeCgroups removes every control group of a bed, with what is below.
+func removeCgroups(ctx context.Context, root string) error {
+	folders, err := hierarchies(root)
+	if err != nil {
+		return err
+	}
+
+	for _, folder := range folders {
+		for _, name := range left(folder, prefix+"-") {
+			// A group can be removed a moment after its last process has ended.
+			err = wait(ctx, "control group "+name+" to be empty", always, func(context.Context) error {
+				return removeTree(filepath.Join(folder, name))
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
+}
+
+// removeTree removes a control group from the leaves up: its files cannot be removed.
+func removeTree(group string) error {
+	entries, err := os.ReadDir(group)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+
+	if err != nil {
+		return err
+	}
+
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			continue
+		}
+
+		err = removeTree(filepath.Join(group, entry.Name()))
+		if err != nil {
+			return err
+		}
+	}
+
+	err = os.Remove(group)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+
+	return err
+}
+
+// processesOf returns the processes of a container on a node, by its id without the
+// name of the runtime.
+func processesOf(root, node, container string) ([]int, error) {
+	folders, err := hierarchies(root)
+	if err != nil {
+		return nil, err
+	}
+
+	var ids []int
+
+	for _, folder := range folders {
+		err = filepath.WalkDir(filepath.Join(folder, cgroup(node)), func(name string, d fs.DirEntry, err error) error {
+			if err != nil || !d.IsDir() || !strings.Contains(d.Name(), container) {
+				return err
+			}
+
+			found, err := readProcesses(filepath.Join(name, "cgroup.procs"))
+			ids = append(ids, found...)
+
+			return err
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("find the processes of container %s on %s: %w", container, node, err)
+		}
+	}
+
+	slices.Sort(ids)
+
+	return slices.Compact(ids), nil
+}
+
+func readProcesses(file string) ([]int, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+
+	var ids []int
+
+	for _, field := range bytes.Fields(data) {
+		id, err := strconv.Atoi(string(field))
+		if err != nil {
+			return nil, err
+		}
+
+		ids = append(ids, id)
+	}
+
+	return ids, nil
+}
+
+// removeCgroup removes an empty control group from every hierarchy.
+func removeCgroup(root, name string) error {
+	folders, err := hierarchies(root)
+	if err != nil {
+		return err
+	}
+
+	for _, folder := range folders {
+		err = errors.Join(err, removeTree(filepath.Join(folder, name)))
+	}
+
+	return err
+}

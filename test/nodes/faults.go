@@ -1,0 +1,176 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ErrState is wrapped by the errors of Lose for a node that is lost and of Return for one
+// that is not.
+var ErrState = errors.New("wrong state")
+
+// node returns a node by its number, from 1.
+func (b *Bed) node(number int) (*machine, error) {
+	if number < 1 || number >= len(b.machines) {
+		return nil, fmt.Errorf("no node %d: there are 1 to %d", number, len(b.machines)-1)
+	}
+
+	return b.machines[number], nil
+}
+
+// Lose takes a node away as a power cut does: its cable is pulled, then every process on
+// it ends at once. It returns when they have; what the cluster makes of it is to be
+// watched.
+func (b *Bed) Lose(ctx context.Context, number int) error {
+	m, err := b.node(number)
+	if err != nil {
+		return err
+	}
+
+	if !m.isOn() {
+		return fmt.Errorf("lose %s: %w: it is lost", m.name, ErrState)
+	}
+
+	// First the cable: a process that is killed closes its connections, one on a machine
+	// without power does not.
+	err = plug(ctx, m.number, "down")
+	if err != nil {
+		return fmt.Errorf("lose %s: %w", m.name, err)
+	}
+
+	err = m.off()
+	if err != nil {
+		return fmt.Errorf("lose %s: %w", m.name, err)
+	}
+
+	return nil
+}
+
+// Return brings back a node that Lose took away, with the disk it had, and waits until it
+// is Ready.
+func (b *Bed) Return(ctx context.Context, number int) error {
+	m, err := b.node(number)
+	if err != nil {
+		return err
+	}
+
+	if m.isOn() {
+		return fmt.Errorf("return %s: %w: it is not lost", m.name, ErrState)
+	}
+
+	err = plug(ctx, m.number, "up")
+	if err == nil {
+		err = b.run(ctx, m)
+	}
+
+	if err == nil {
+		err = b.waitForNode(ctx, m)
+	}
+
+	if err != nil {
+		return fmt.Errorf("return %s: %w", m.name, err)
+	}
+
+	return nil
+}
+
+// Lost returns the numbers of the nodes that are lost.
+func (b *Bed) Lost() []int {
+	var numbers []int
+
+	for _, m := range b.machines[1:] {
+		if !m.isOn() {
+			numbers = append(numbers, m.number)
+		}
+	}
+
+	return numbers
+}
+
+// KillPod kills every process of the containers of a pod, without a word to its kubelet,
+// which sees containers that ended and restarts them as the pod wants it.
+func (b *Bed) KillPod(ctx context.Context, namespace, name string) error {
+	pod, err := b.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("kill pod %s/%s: %w", namespace, name, err)
+	}
+
+	killed := 0
+
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		_, id, _ := strings.Cut(status.ContainerID, "://")
+		if id == "" || status.State.Running == nil {
+			continue
+		}
+
+		processes, err := processesOf(cgroupFolder, pod.Spec.NodeName, id)
+		if err != nil {
+			return fmt.Errorf("kill pod %s/%s: %w", namespace, name, err)
+		}
+
+		for _, process := range processes {
+			err = unix.Kill(process, unix.SIGKILL)
+			if err != nil && !errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("kill process %d of pod %s/%s: %w", process, namespace, name, err)
+			}
+
+			killed++
+		}
+	}
+
+	if killed == 0 {
+		return fmt.Errorf("kill pod %s/%s: no container of it runs", namespace, name)
+	}
+
+	return nil
+}
+
+// waitForNode waits until pods can be scheduled to a node and it has been heard of since.
+func (b *Bed) waitForNode(ctx context.Context, m *machine) error {
+	since := time.Now()
+
+	return wait(ctx, m.name+" to be Ready", m.err, func(ctx context.Context) error {
+		node, err := b.client.CoreV1().Nodes().Get(ctx, m.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+
+		lease, err := b.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, m.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+
+		if lease.Spec.RenewTime == nil || lease.Spec.RenewTime.Before(&metav1.MicroTime{Time: since}) {
+			return fmt.Errorf("%s has not renewed its lease", m.name)
+		}
+
+		return unready(node)
+	})
+}
+
+// unready says why pods cannot be scheduled to a node, or returns nil.
+func unready(node *corev1.Node) error {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			return fmt.Errorf("%s is not Ready: %s", node.Name, c.Message)
+		}
+	}
+
+	if len(node.Status.Conditions) == 0 {
+		return fmt.Errorf("%s has no conditions", node.Name)
+	}
+
+	if len(node.Spec.Taints) > 0 {
+		return fmt.Errorf("%s has taints: %v", node.Name, node.Spec.Taints)
+	}
+
+	return nil
+}

@@ -1,0 +1,233 @@
+package nodes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"path/filepath"
+)
+
+const (
+	// pauseImage keeps the namespaces of a pod.
+	pauseImage = prefix + "/pause:test"
+	// containerdSocket is where containerd listens on each node.
+	containerdSocket = "/run/containerd/containerd.sock"
+	// cniPrograms is where Debian has the plugins.
+	cniPrograms = "/usr/lib/cni"
+)
+
+// containerdConfig is the configuration of containerd; what is not said is its default.
+const containerdConfig = `version = 3
+
+# It makes a folder in /opt, which nothing needs.
+disabled_plugins = ["io.containerd.internal.v1.opt"]
+
+[plugins."io.containerd.cri.v1.images".pinned_images]
+sandbox = "docker.io/` + pauseImage + `"
+
+[plugins."io.containerd.cri.v1.images".registry]
+config_path = "/run/node/registries"
+
+[plugins."io.containerd.cri.v1.runtime"]
+# Containers must start where CAP_SYS_RESOURCE is missing too.
+restrict_oom_score_adj = true
+
+[plugins."io.containerd.cri.v1.runtime".cni]
+bin_dirs = ["` + cniPrograms + `"]
+conf_dir = "/run/node/cni"
+
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
+SystemdCgroup = false
+
+[plugins."io.containerd.nri.v1.nri"]
+disable = true
+`
+
+// registries sends pulls of every image to the registry at an address, without TLS.
+func registries(address string) string {
+	return fmt.Sprintf("[host.%q]\ncapabilities = [\"pull\", \"resolve\"]\n", "http://"+address)
+}
+
+// cni gives each pod a cable of its own to its node and lets the node route: unlike
+// with a bridge, answers of a pod to another of the same node then pass the rules of
+// kube-proxy without a kernel module.
+func cni(number int) map[string]any {
+	return map[string]any{
+		"cniVersion": "1.0.0",
+		"name":       prefix,
+		"plugins": []map[string]any{
+			{
+				"type": "ptp",
+				"ipam": map[string]any{
+					"type":   "host-local",
+					"ranges": [][]map[string]any{{{"subnet": podSubnet(number)}}},
+					"routes": []map[string]any{{"dst": "0.0.0.0/0"}},
+				},
+			},
+			{"type": "portmap", "capabilities": map[string]any{"portMappings": true}},
+		},
+	}
+}
+
+// kubelet is the configuration of the kubelet of a node; leaseSeconds 0 is its default.
+func kubelet(name string, leaseSeconds int) map[string]any {
+	config := map[string]any{
+		"apiVersion": "kubelet.config.k8s.io/v1beta1",
+		"kind":       "KubeletConfiguration",
+		"authentication": map[string]any{
+			"anonymous": map[string]any{"enabled": false},
+			"webhook":   map[string]any{"enabled": false},
+			"x509":      map[string]any{"clientCAFile": "/run/node/ca.crt"},
+		},
+		"authorization":            map[string]any{"mode": "AlwaysAllow"},
+		"containerRuntimeEndpoint": "unix://" + containerdSocket,
+		"resolvConf":               "/run/node/resolv.conf",
+		"volumePluginDir":          "/run/node/volume-plugins",
+		"serializeImagePulls":      false,
+		"failSwapOn":               false,
+		"failCgroupV1":             false,
+		"cgroupDriver":             "cgroupfs",
+		"cgroupRoot":               "/" + cgroup(name),
+		// What is free on the disk of this machine says nothing about the node.
+		"localStorageCapacityIsolation": false,
+		"evictionHard":                  map[string]string{"memory.available": "0%", "nodefs.available": "0%", "imagefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.inodesFree": "0%"},
+		"imageGCHighThresholdPercent":   100,
+	}
+	if leaseSeconds > 0 {
+		config["nodeLeaseDurationSeconds"] = leaseSeconds
+	}
+
+	return config
+}
+
+// proxy is the configuration of the kube-proxy of a machine. node is the Node that it
+// takes for its own.
+func proxy(number int, node string) map[string]any {
+	return map[string]any{
+		"apiVersion":       "kubeproxy.config.k8s.io/v1alpha1",
+		"kind":             "KubeProxyConfiguration",
+		"mode":             "iptables",
+		"bindAddress":      address(number),
+		"hostnameOverride": node,
+		"clusterCIDR":      podRange,
+		"clientConnection": map[string]any{"kubeconfig": "/run/node/proxy.kubeconfig"},
+		// These settings belong to the whole machine; what they are is good enough.
+		"conntrack": map[string]any{"maxPerCore": 0, "min": 0},
+	}
+}
+
+// configure writes what the programs of a machine read.
+func (b *Bed) configure(m *machine) error {
+	proxyKubeconfig, err := b.plane.NewKubeconfig("system:kube-proxy")
+	if err != nil {
+		return err
+	}
+
+	files := map[string]any{"proxy.yaml": proxy(m.number, nodeName(max(m.number, 1)))}
+
+	if m.number > 0 {
+		files["kubelet.yaml"] = kubelet(m.name, b.options.leaseSeconds())
+		files["cni/10-pods.conflist"] = cni(m.number)
+
+		err = b.configureNode(m)
+		if err != nil {
+			return err
+		}
+	}
+
+	for name, content := range files {
+		// JSON is YAML, and what CNI wants.
+		text, err := json.MarshalIndent(content, "", "  ")
+		if err != nil {
+			return fmt.Errorf("configure %s: %w", m.name, err)
+		}
+
+		err = m.write(name, string(text)+"\n")
+		if err != nil {
+			return err
+		}
+	}
+
+	return m.copy("proxy.kubeconfig", proxyKubeconfig)
+}
+
+func (b *Bed) configureNode(m *machine) error {
+	kubeconfig, err := b.plane.NewKubeconfig("system:node:"+m.name, "system:nodes")
+	if err != nil {
+		return err
+	}
+
+	for name, from := range map[string]string{"kubelet.kubeconfig": kubeconfig, "ca.crt": b.plane.CAFile()} {
+		err = m.copy(name, from)
+		if err != nil {
+			return err
+		}
+	}
+
+	for name, content := range map[string]string{
+		"containerd.toml": containerdConfig,
+		// The entry for hosts without an entry of their own.
+		"registries/_default/hosts.toml": registries(b.Registry()),
+		"resolv.conf":                    "",
+	} {
+		err = m.write(name, content)
+		if err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// run starts the machine and its programs.
+func (b *Bed) run(ctx context.Context, m *machine) error {
+	err := m.on(ctx)
+	if err != nil {
+		return err
+	}
+
+	if m.number > 0 {
+		err = b.runNode(ctx, m)
+		if err != nil {
+			return err
+		}
+	}
+
+	return m.start(ctx, "/run/programs/kubernetes/kube-proxy", "--config=/run/node/proxy.yaml")
+}
+
+func (b *Bed) runNode(ctx context.Context, m *machine) error {
+	err := m.start(ctx, "/run/programs/containerd/containerd", "--config=/run/node/containerd.toml")
+	if err != nil {
+		return err
+	}
+
+	err = wait(ctx, "containerd of "+m.name, m.err, func(ctx context.Context) error {
+		var dialer net.Dialer
+
+		connection, err := dialer.DialContext(ctx, "unix", filepath.Join(m.root(), containerdSocket))
+		if err != nil {
+			return err
+		}
+
+		return connection.Close()
+	})
+	if err != nil {
+		return err
+	}
+
+	return m.start(ctx, "/run/programs/kubernetes/kubelet",
+		"--config=/run/node/kubelet.yaml",
+		"--kubeconfig=/run/node/kubelet.kubeconfig",
+		"--hostname-override="+m.name,
+		"--node-ip="+address(m.number),
+		"--node-labels="+fmt.Sprintf("topology.kubernetes.io/region=region-1,topology.kubernetes.io/zone=zone-%d", m.number),
+	)
+}
+
+// nodeName is the name of a node.
+func nodeName(number int) string { return fmt.Sprintf("node-%d", number) }
