@@ -16,6 +16,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/clock"
@@ -155,8 +156,46 @@ func cachesSynced(c cache.Cache) healthz.Checker {
 }
 
 // preflight finds what would keep the controllers from ever starting, and says
-// so at once instead of after minutes of waiting for caches.
+// so soon instead of after minutes of waiting for caches.
 func preflight(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	if err := awaitKinds(ctx, mgr); err != nil {
+		return err
+	}
+	err := mgr.GetAPIReader().Get(ctx, client.ObjectKey{Name: o.LeaderElectionNamespace}, &corev1.Namespace{})
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("the namespace %s of --leader-election-namespace does not exist; create it or name another one", o.LeaderElectionNamespace)
+	}
+	// Whether the namespace may be read is no matter: only the Lease has to be.
+	return nil
+}
+
+// Kinds that are applied together with the supervisor are served a moment later
+// than it starts.
+const (
+	kindsPatience = 10 * time.Second
+	kindsPoll     = 500 * time.Millisecond
+)
+
+// awaitKinds waits until the API server serves the kinds that are worked on.
+func awaitKinds(ctx context.Context, mgr ctrl.Manager) error {
+	var missing []string
+	err := wait.PollUntilContextTimeout(ctx, kindsPoll, kindsPatience, true, func(context.Context) (bool, error) {
+		first := missing == nil
+		var err error
+		missing, err = missingKinds(mgr)
+		if first && len(missing) > 0 {
+			mgr.GetLogger().Info("Waiting for kinds of operators.coreos.com", "missing", missing, "patience", kindsPatience.String())
+		}
+		return len(missing) == 0, err
+	})
+	if len(missing) > 0 {
+		return fmt.Errorf("the cluster lacks the kinds %s of operators.coreos.com; run: supervisor install-crds", strings.Join(missing, ", "))
+	}
+	return err //nolint:wrapcheck // the callback's errors are wrapped, a cancellation is the caller's own
+}
+
+// missingKinds returns the kinds that the API server does not serve.
+func missingKinds(mgr ctrl.Manager) ([]string, error) {
 	var missing []string
 	for _, gvk := range []schema.GroupVersionKind{
 		operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.CatalogSourceKind),
@@ -170,16 +209,8 @@ func preflight(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		case apimeta.IsNoMatchError(err):
 			missing = append(missing, gvk.Kind)
 		case err != nil:
-			return fmt.Errorf("asking the API server at %s which kinds it serves: %w", mgr.GetConfig().Host, err)
+			return nil, fmt.Errorf("asking the API server at %s which kinds it serves: %w", mgr.GetConfig().Host, err)
 		}
 	}
-	if len(missing) > 0 {
-		return fmt.Errorf("the cluster lacks the kinds %s of operators.coreos.com; run: supervisor install-crds", strings.Join(missing, ", "))
-	}
-	err := mgr.GetAPIReader().Get(ctx, client.ObjectKey{Name: o.LeaderElectionNamespace}, &corev1.Namespace{})
-	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("the namespace %s of --leader-election-namespace does not exist; create it or name another one", o.LeaderElectionNamespace)
-	}
-	// Whether the namespace may be read is no matter: only the Lease has to be.
-	return nil
+	return missing, nil
 }
