@@ -160,15 +160,17 @@ func (c *children) apply(ctx context.Context, wanted *unstructured.Unstructured,
 // back, and makes it again. Only Deployments have anything that lives on in them.
 func (c *children) replace(ctx context.Context, live client.Object, wanted *unstructured.Unstructured, cause error) (client.Object, error) {
 	uid := live.GetUID()
-	log.FromContext(ctx).Info("Replacing object that cannot be changed", "kind", wanted.GetKind(), "object", client.ObjectKeyFromObject(wanted).String(), "error", cause.Error())
-	if err := c.client.Delete(ctx, live, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+	key := client.ObjectKeyFromObject(wanted)
+	log.FromContext(ctx).Info("Replacing object that cannot be changed", "kind", wanted.GetKind(), "object", key.String(), "error", cause.Error())
+	err := c.client.Delete(ctx, live, client.Preconditions{UID: &uid})
+	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("%w; deleting it to make it again: %w", cause, err)
 	}
 	return c.apply(ctx, wanted, "")
 }
 
 // errReleased says that a Deployment is to be made anew.
-var errReleased = errors.New("it was of another make and is made again; its replicas serve on meanwhile")
+var errReleased = errors.New("it was of another make; its replicas serve on meanwhile")
 
 // release deletes a Deployment whose selector, which cannot be changed, is of
 // another make, and leaves its replicas where they are.
@@ -178,7 +180,7 @@ func (c *children) release(ctx context.Context, d *appsv1.Deployment) error {
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting Deployment %s of another make: %w", client.ObjectKeyFromObject(d), err)
 	}
-	return fmt.Errorf("Deployment %s: %w", client.ObjectKeyFromObject(d), errReleased)
+	return fmt.Errorf("making Deployment %s again: %w", client.ObjectKeyFromObject(d), errReleased)
 }
 
 // part names an object that a catalog may once have had.

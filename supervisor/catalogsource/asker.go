@@ -176,7 +176,8 @@ func needsLabel(source *operatorsv1alpha1.CatalogSource, h *Hosting) bool {
 func (a *asker) keychain(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (keychain authn.Keychain, missing string, err error) {
 	account := &corev1.ServiceAccount{}
 	key := client.ObjectKey{Namespace: source.Namespace, Name: accountName(source)}
-	if err := a.reader.Get(ctx, key, account); client.IgnoreNotFound(err) != nil {
+	err = a.reader.Get(ctx, key, account)
+	if client.IgnoreNotFound(err) != nil {
 		return nil, "", fmt.Errorf("reading ServiceAccount %s: %w", key, err)
 	}
 	names := append([]string(nil), source.Spec.Secrets...)

@@ -1,7 +1,7 @@
 package catalogsource
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,9 +16,6 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
-
-// indexCatalog finds pods by the catalog that they serve, or were to serve.
-const indexCatalog = "catalog"
 
 // objectCache is a cache that the manager starts with its other caches, before
 // anything that reads from it.
@@ -59,23 +56,17 @@ func newObjectCache(mgr ctrl.Manager) (cache.Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the cache of the objects of catalogs: %w", err)
 	}
-	if err := c.IndexField(context.TODO(), &corev1.Pod{}, indexCatalog, catalogOfPod); err != nil { //nolint:forbidigo // nothing is waited for: the cache has not been started
-		return nil, fmt.Errorf("indexing pods by catalog: %w", err)
-	}
 	if err := mgr.Add(objectCache{c}); err != nil {
 		return nil, fmt.Errorf("adding the cache of the objects of catalogs: %w", err)
 	}
 	return c, nil
 }
 
-// catalogOfPod names the catalog of a pod.
-func catalogOfPod(object client.Object) []string {
-	for _, label := range []string{catalogs.LabelCatalogSource, labelUpdate} {
-		if name := object.GetLabels()[label]; name != "" {
-			return []string{name}
-		}
-	}
-	return nil
+// catalogOfPod names the catalog that a pod serves, or was to serve; empty when it
+// says none.
+func catalogOfPod(pod client.Object) string {
+	labels := pod.GetLabels()
+	return cmp.Or(labels[catalogs.LabelCatalogSource], labels[labelUpdate])
 }
 
 // leanPod leaves of a pod what tells where it runs and how it is.

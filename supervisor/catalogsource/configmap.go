@@ -45,21 +45,32 @@ func configMapMetadata() *metav1.PartialObjectMetadata {
 	return object
 }
 
+// held is what is known of the ConfigMap of a catalog.
+type held struct {
+	// version is to be served; empty when nothing can be.
+	version string
+	// reference is for the status; nil when there is no ConfigMap.
+	reference *operatorsv1alpha1.ConfigMapResourceReference
+}
+
 // observe gives the version of the ConfigMap that is to be served: the newest, if
 // it is good, else the one that is served, if any. The error says what is wrong
 // with the newest.
-func (c *configMaps) observe(ctx context.Context, source *operatorsv1alpha1.CatalogSource, running *appsv1.Deployment) (version string, ref *operatorsv1alpha1.ConfigMapResourceReference, err error) {
+func (c *configMaps) observe(ctx context.Context, source *operatorsv1alpha1.CatalogSource, running *appsv1.Deployment) (held, error) {
+	var h held
 	if running != nil {
-		version = running.Spec.Template.Labels[labelConfigMapVersion]
+		h.version = running.Spec.Template.Labels[labelConfigMapVersion]
 	}
 	found, err := c.find(ctx, client.ObjectKey{Namespace: source.Namespace, Name: source.Spec.ConfigMap})
 	if err != nil {
-		return version, nil, servingOn(err, version)
+		return h, servingOn(err, h.version)
 	}
+	h.reference = c.reference(source, found)
 	if err := c.judge(ctx, client.ObjectKeyFromObject(source), found); err != nil {
-		return version, c.reference(source, found), servingOn(err, version)
+		return h, servingOn(err, h.version)
 	}
-	return found.ResourceVersion, c.reference(source, found), nil
+	h.version = found.ResourceVersion
+	return h, nil
 }
 
 // servingOn adds what becomes of a catalog whose ConfigMap is of no use.

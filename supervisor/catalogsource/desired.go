@@ -81,6 +81,7 @@ func (d desired) encode() (*unstructured.Unstructured, error) {
 	unstructured.RemoveNestedField(u.Object, "status")
 	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
 	unstructured.RemoveNestedField(u.Object, "spec", "template", "metadata", "creationTimestamp")
+	d.insist(u.Object)
 	sum, err := hash(u.Object)
 	if err != nil {
 		return nil, err
@@ -92,6 +93,18 @@ func (d desired) encode() (*unstructured.Unstructured, error) {
 	annotations[annotationHash] = sum
 	u.SetAnnotations(annotations)
 	return u, nil
+}
+
+// insist writes down what a field that is left out means, where somebody who sets
+// it would stop the catalog or open it.
+func (d desired) insist(object map[string]any) {
+	spec, _ := object["spec"].(map[string]any) //nolint:errcheck // the encoding of a struct
+	switch d.kind {
+	case kindDeployment:
+		spec["paused"] = false
+	case kindNetworkPolicy:
+		spec["egress"] = []any{}
+	}
 }
 
 // meta is what all objects of a catalog have in common. Their owner takes them

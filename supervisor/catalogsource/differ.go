@@ -26,15 +26,7 @@ func contains(live, wanted any) bool {
 		if !isMap {
 			return live == nil && isZero(wanted)
 		}
-		for key, value := range w {
-			if slices.Contains(exact, key) && !same(l[key], value) {
-				return false
-			}
-			if !contains(l[key], value) {
-				return false
-			}
-		}
-		return true
+		return containsFields(l, w)
 	case []any:
 		l, isList := live.([]any)
 		if !isList {
@@ -44,6 +36,18 @@ func contains(live, wanted any) bool {
 	default:
 		return reflect.DeepEqual(number(live), number(wanted)) || (live == nil && isZero(wanted))
 	}
+}
+
+func containsFields(live, wanted map[string]any) bool {
+	for key, value := range wanted {
+		if slices.Contains(exact, key) && !same(live[key], value) {
+			return false
+		}
+		if !contains(live[key], value) {
+			return false
+		}
+	}
+	return true
 }
 
 // containsAll finds each wanted element somewhere.
@@ -59,6 +63,9 @@ func containsAll(live, wanted []any) bool {
 // same says whether there is nothing else either, except for what the API server
 // fills in within.
 func same(live, wanted any) bool {
+	if live == nil || wanted == nil {
+		return isZero(live) && isZero(wanted)
+	}
 	switch w := wanted.(type) {
 	case map[string]any:
 		l, isMap := live.(map[string]any)

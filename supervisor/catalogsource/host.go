@@ -70,20 +70,9 @@ func (r *Reconciler) host(ctx context.Context, source *operatorsv1alpha1.Catalog
 	}
 	view := replicasOf{source: source, deployment: running}
 	if ready := r.content(ctx, o, &h, &view); ready {
-		all, err := Desired(o, r.hosting)
-		if err != nil {
-			return h, err
-		}
-		made, err := r.children.ensure(ctx, source, all)
-		if err == nil {
-			err = r.children.prune(ctx, source, all)
-		}
-		if err != nil {
+		if err := r.bringAbout(ctx, o, &view); err != nil {
 			h.failed = true
 			h.fail(serverError, err)
-		}
-		if made != nil {
-			view.deployment = made
 		}
 	}
 	if view.pods, err = r.podsOf(ctx, source); err != nil {
@@ -94,7 +83,24 @@ func (r *Reconciler) host(ctx context.Context, source *operatorsv1alpha1.Catalog
 		h.fail(serverError, err)
 	}
 	r.describe(&h, &view)
-	return h, r.serviceTime(ctx, source, &h)
+	err = r.serviceTime(ctx, source, &h)
+	return h, err
+}
+
+// bringAbout makes the objects of a catalog what they should be.
+func (r *Reconciler) bringAbout(ctx context.Context, o *Observation, view *replicasOf) error {
+	all, err := Desired(o, r.hosting)
+	if err != nil {
+		return err
+	}
+	made, err := r.children.ensure(ctx, o.Source, all)
+	if made != nil {
+		view.deployment = made
+	}
+	if err != nil {
+		return err
+	}
+	return r.children.prune(ctx, o.Source, all)
 }
 
 // describe says what runs and how far it is.
@@ -132,14 +138,14 @@ func (r *Reconciler) serviceTime(ctx context.Context, source *operatorsv1alpha1.
 // moment; what runs is left alone then.
 func (r *Reconciler) content(ctx context.Context, o *Observation, h *hosted, view *replicasOf) bool {
 	if isConfigMap(o.Source) {
-		version, ref, err := r.configMaps.observe(ctx, o.Source, o.Deployment)
-		h.configMap = ref
+		found, err := r.configMaps.observe(ctx, o.Source, o.Deployment)
+		h.configMap = found.reference
 		if err != nil {
 			h.failed = true
 			h.fail(operatorsv1alpha1.CatalogSourceConfigMapError, err)
 		}
-		o.ConfigMapVersion = version
-		return version != ""
+		o.ConfigMapVersion = found.version
+		return found.version != ""
 	}
 	return r.pin(ctx, o, h, view)
 }
@@ -213,13 +219,15 @@ func (r *Reconciler) observe(ctx context.Context, source *operatorsv1alpha1.Cata
 // podsOf are all pods that bear the labels of a catalog.
 func (r *Reconciler) podsOf(ctx context.Context, source *operatorsv1alpha1.CatalogSource) ([]*corev1.Pod, error) {
 	var list corev1.PodList
-	err := r.objects.List(ctx, &list, client.InNamespace(source.Namespace), client.MatchingFields{indexCatalog: source.Name}, client.UnsafeDisableDeepCopy)
+	err := r.objects.List(ctx, &list, client.InNamespace(source.Namespace), client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("listing the pods of CatalogSource %s/%s: %w", source.Namespace, source.Name, err)
 	}
-	pods := make([]*corev1.Pod, 0, len(list.Items))
+	var pods []*corev1.Pod
 	for i := range list.Items {
-		pods = append(pods, &list.Items[i])
+		if catalogOfPod(&list.Items[i]) == source.Name {
+			pods = append(pods, &list.Items[i])
+		}
 	}
 	return pods, nil
 }

@@ -62,11 +62,10 @@ func DefaultRegistryImage(version string) string {
 	return "chandlery/registry:" + version
 }
 
-func (h Hosting) withDefaults() Hosting {
+func (h *Hosting) setDefaults() {
 	h.RegistryImage = cmp.Or(h.RegistryImage, DefaultRegistryImage(""))
 	h.Server = cmp.Or(h.Server, ServerImage)
 	h.Content = cmp.Or(h.Content, ContentAuto)
-	return h
 }
 
 // AddFlags adds a flag for each setting, with its default.

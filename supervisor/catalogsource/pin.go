@@ -69,17 +69,19 @@ func choose(wanted string, running *Pin, answer *Answer) (pin Pin, ok bool) {
 	if answer != nil && answer.Pin.Image != wanted {
 		answer = nil
 	}
-	switch {
-	case answer != nil && answer.Err == nil:
+	if answer != nil && answer.Err == nil {
 		return answer.Pin, true
-	case running != nil && running.Image == wanted && running.fixed():
-		return *running, true
-	case answer == nil && running != nil:
-		// Until the registry has answered.
+	}
+	if running == nil {
+		return Pin{Image: wanted}, answer != nil
+	}
+	switch {
+	case running.Image == wanted && running.fixed():
 		return *running, true
 	case answer == nil:
-		return Pin{}, false
-	case running != nil && answer.refused():
+		// Until the registry has answered.
+		return *running, true
+	case answer.refused():
 		// What runs is better than what is known not to be there.
 		return *running, true
 	default:

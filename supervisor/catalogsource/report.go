@@ -147,13 +147,7 @@ func (r *replicasOf) trouble(now time.Time) (found *trouble, next time.Duration)
 			return &trouble{c.Reason, c.Message + "; change what forbids it, or the CatalogSource"}, 0
 		}
 	}
-	make := r.deployment.Spec.Template.Labels[labelPodSpecHash]
-	pods := slices.Clone(r.pods)
-	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
-	for _, pod := range pods {
-		if pod.Labels[labelPodSpecHash] != make || pod.Labels[labelManagedBy] != managedBy || pod.DeletionTimestamp != nil || serves(pod) {
-			continue
-		}
+	for _, pod := range r.starting() {
 		t, wait := podTrouble(pod, now)
 		if t != nil {
 			return t, 0
@@ -163,6 +157,16 @@ func (r *replicasOf) trouble(now time.Time) (found *trouble, next time.Duration)
 		}
 	}
 	return nil, next
+}
+
+// starting are the replicas of the newest make that do not serve, sorted.
+func (r *replicasOf) starting() []*corev1.Pod {
+	newest := r.deployment.Spec.Template.Labels[labelPodSpecHash]
+	pods := slices.DeleteFunc(slices.Clone(r.pods), func(pod *corev1.Pod) bool {
+		return pod.Labels[labelPodSpecHash] != newest || pod.Labels[labelManagedBy] != managedBy || pod.DeletionTimestamp != nil || serves(pod)
+	})
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return pods
 }
 
 // podTrouble finds what keeps a pod from serving.

@@ -56,7 +56,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	o.Hosting = o.Hosting.withDefaults()
+	o.Hosting.setDefaults()
 	objects, err := newObjectCache(mgr)
 	if err != nil {
 		return err
@@ -121,11 +121,11 @@ func owner(_ context.Context, object client.Object) []reconcile.Request {
 
 // catalog maps a pod to the CatalogSource that its labels name.
 func catalog(_ context.Context, object client.Object) []reconcile.Request {
-	var requests []reconcile.Request
-	for _, name := range catalogOfPod(object) {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}})
+	name := catalogOfPod(object)
+	if name == "" {
+		return nil
 	}
-	return requests
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
 }
 
 // inNamespace maps a Namespace to the CatalogSources in it.

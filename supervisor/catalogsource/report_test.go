@@ -1,0 +1,212 @@
+package catalogsource
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+// replica describes a pod of ours, of the newest make.
+func replica(name string, change ...func(*corev1.Pod)) *corev1.Pod {
+	labels := replicaLabels("shop")
+	labels[labelPodSpecHash] = "new"
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Spec: corev1.PodSpec{NodeName: "node-" + name}}
+	for _, c := range change {
+		c(pod)
+	}
+	return pod
+}
+
+func serving(pod *corev1.Pod) {
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
+}
+
+func older(pod *corev1.Pod) { pod.Labels[labelPodSpecHash] = "old" }
+
+func going(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: noon} }
+
+func container(s corev1.ContainerStatus) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		s.Name = "registry-server"
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{s}
+	}
+}
+
+func waits(reason, message string) func(*corev1.Pod) {
+	return container(corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}})
+}
+
+func ended(code int32, message string) *corev1.ContainerStateTerminated {
+	return &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error", Message: message}
+}
+
+func since(minutes int) func(*corev1.Pod) {
+	return container(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{
+		StartedAt: metav1.NewTime(noon.Add(-time.Duration(minutes) * time.Minute)),
+	}}})
+}
+
+// rolling describes a Deployment of two replicas in a roll-out.
+func rolling(change ...func(*appsv1.Deployment)) *appsv1.Deployment {
+	d := &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: new(int32(2))}, Status: appsv1.DeploymentStatus{Replicas: 3, UpdatedReplicas: 1, AvailableReplicas: 2}}
+	d.Annotations = map[string]string{annotationImage: "shops/shop:1", annotationDigest: someDigest}
+	d.Spec.Template.Labels = map[string]string{labelPodSpecHash: "new"}
+	for _, c := range change {
+		c(d)
+	}
+	return d
+}
+
+func complete(d *appsv1.Deployment) {
+	d.Status = appsv1.DeploymentStatus{Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2}
+}
+
+func TestAvailable(t *testing.T) {
+	const image = "; image shops/shop@" + someDigest
+	for _, tt := range []struct {
+		reason     string
+		deployment *appsv1.Deployment
+		pods       []*corev1.Pod
+		want       string
+	}{
+		{"nothing yet", nil, nil, "False NoReplicaServes 0 of 0 replicas serve"},
+		{"starting", rolling(), []*corev1.Pod{replica("a")}, "False NoReplicaServes 0 of 2 replicas serve" + image},
+		{"one", rolling(), []*corev1.Pod{replica("a", serving), replica("b")}, "True ReplicasServe 1 of 2 replicas serve: a on node-a" + image},
+		{"all", rolling(complete), []*corev1.Pod{replica("b", serving), replica("a", serving)}, "True ReplicasServe 2 of 2 replicas serve: a on node-a, b on node-b" + image},
+		{"one that goes", rolling(), []*corev1.Pod{replica("a", serving), replica("b", serving, going)}, "True ReplicasServe 1 of 2 replicas serve: a on node-a" + image},
+		{
+			"surge", rolling(),
+			[]*corev1.Pod{replica("a", serving), replica("b", serving), replica("c", serving)},
+			"True ReplicasServe 3 replicas serve, 2 are wanted: a on node-a, b on node-b, c on node-c" + image,
+		},
+		{
+			"by tag", rolling(func(d *appsv1.Deployment) { delete(d.Annotations, annotationDigest) }), nil,
+			"False NoReplicaServes 0 of 2 replicas serve; image shops/shop:1 by its tag, since its digest is not known",
+		},
+	} {
+		c := (&replicasOf{deployment: tt.deployment, pods: tt.pods}).available()
+		if diff := cmp.Diff(tt.want, string(c.Status)+" "+c.Reason+" "+c.Message); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
+		}
+	}
+}
+
+func TestProgressing(t *testing.T) {
+	const pull = `failed to pull and unpack image "shops/shop:9": not found`
+	pullTrouble := "False ErrImagePull pod a: image of container registry-server cannot be pulled: " + pull + "; check spec.image and spec.secrets"
+	crash := "False CrashLoopBackOff pod a: container registry-server ended with exit code 1: no such catalog; check that the image holds a catalog that can be served"
+	for _, tt := range []struct {
+		reason     string
+		deployment *appsv1.Deployment
+		pods       []*corev1.Pod
+		want       string
+		next       time.Duration
+	}{
+		{reason: "nothing yet", want: "True AskingRegistry asking"},
+		{reason: "complete", deployment: rolling(complete), want: "False RolledOut all replicas are as they should be"},
+		{reason: "not noticed", deployment: rolling(complete, func(d *appsv1.Deployment) { d.Generation = 2 }), want: "True RollingOut new replicas are being made"},
+		{reason: "under way", deployment: rolling(), want: "True RollingOut 1 of 2 replicas are of the newest make, 2 of all are available"},
+		{reason: "pull", deployment: rolling(), pods: []*corev1.Pod{replica("a", waits("ErrImagePull", pull))}, want: pullTrouble},
+		{
+			reason: "pull again says the same", deployment: rolling(), want: pullTrouble,
+			pods: []*corev1.Pod{replica("a", waits("ImagePullBackOff", `Back-off pulling image "shops/shop:9": ErrImagePull: `+pull))},
+		},
+		{
+			reason: "crash", deployment: rolling(), want: crash,
+			pods: []*corev1.Pod{replica("a", container(corev1.ContainerStatus{State: corev1.ContainerState{Terminated: ended(1, "no such catalog\n")}}))},
+		},
+		{
+			reason: "crash, waits", deployment: rolling(), want: crash,
+			pods: []*corev1.Pod{replica("a", container(corev1.ContainerStatus{
+				RestartCount: 3, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 40s"}},
+				LastTerminationState: corev1.ContainerState{Terminated: ended(1, "no such catalog")},
+			}))},
+		},
+		{
+			reason: "crash, tries again", deployment: rolling(), want: crash,
+			pods: []*corev1.Pod{replica("a", container(corev1.ContainerStatus{
+				RestartCount: 3, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+				LastTerminationState: corev1.ContainerState{Terminated: ended(1, "no such catalog")},
+			}))},
+		},
+		{
+			reason: "cannot be made", deployment: rolling(), pods: []*corev1.Pod{replica("a", waits("CreateContainerError", "no such user"))},
+			want: "False CreateContainerError pod a: container registry-server: no such user",
+		},
+		{reason: "is being made", deployment: rolling(), pods: []*corev1.Pod{replica("a", waits("ContainerCreating", ""))}, want: "True RollingOut 1 of 2 replicas are of the newest make, 2 of all are available"},
+		{reason: "starting", deployment: rolling(), pods: []*corev1.Pod{replica("a", since(0))}, next: time.Minute, want: "True RollingOut 1 of 2 replicas are of the newest make, 2 of all are available"},
+		{
+			reason: "port closed", deployment: rolling(), pods: []*corev1.Pod{replica("a", since(2))},
+			want: "False NotServing pod a runs but does not answer health checks at port 50051; check that its image serves a catalog there, and its log",
+		},
+		{
+			reason: "old and leaving replicas do not matter", deployment: rolling(), want: "True RollingOut 1 of 2 replicas are of the newest make, 2 of all are available",
+			pods: []*corev1.Pod{replica("a", older, waits("ErrImagePull", pull)), replica("b", going, waits("ErrImagePull", pull))},
+		},
+		{
+			reason: "forbidden", deployment: rolling(func(d *appsv1.Deployment) {
+				d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "exceeded quota"}}
+			}), want: "False FailedCreate exceeded quota; change what forbids it, or the CatalogSource",
+		},
+		{
+			reason: "no room", deployment: rolling(), want: "False Unschedulable pod a: 0/3 nodes are available; make room for it or change spec.grpcPodConfig",
+			pods: []*corev1.Pod{replica("a", func(p *corev1.Pod) {
+				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available"}}
+			})},
+		},
+	} {
+		c, found, next := (&replicasOf{deployment: tt.deployment, pods: tt.pods, waiting: "asking"}).progressing(noon)
+		if diff := cmp.Diff(tt.want, string(c.Status)+" "+c.Reason+" "+c.Message); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
+		}
+		if next != tt.next {
+			t.Errorf("%s: next look in %s, want %s", tt.reason, next, tt.next)
+		}
+		if stuck := c.Status == metav1.ConditionFalse && c.Reason != reasonComplete; stuck != (found != nil) {
+			t.Errorf("%s: trouble %v", tt.reason, found)
+		}
+	}
+}
+
+func TestJudge(t *testing.T) {
+	source := observed().Source
+	inherited := func(change ...func(*corev1.Pod)) *corev1.Pod {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Labels: serviceLabels("shop"), OwnerReferences: []metav1.OwnerReference{{
+			Kind: "CatalogSource", Name: "shop", UID: source.UID, Controller: new(true),
+		}}}}
+		for _, c := range change {
+			c(pod)
+		}
+		return pod
+	}
+	failed := func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }
+	ofSet := func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "ReplicaSet" }
+	for _, tt := range []struct {
+		reason   string
+		pod      *corev1.Pod
+		replaced bool
+		want     fate
+	}{
+		{reason: "ours", pod: replica("a"), replaced: true, want: stays},
+		{reason: "ours, evicted", pod: replica("a", failed), want: goes},
+		{reason: "ours, going", pod: replica("a", failed, going), want: stays},
+		{reason: "inherited, still needed", pod: inherited(), want: stays},
+		{reason: "inherited", pod: inherited(), replaced: true, want: goes},
+		{reason: "inherited, dead", pod: inherited(failed), want: goes},
+		{reason: "another controller's poll", pod: inherited(func(p *corev1.Pod) { p.Labels = map[string]string{labelUpdate: "shop"} }), want: goes},
+		{reason: "another make, still needed", pod: inherited(ofSet), want: stays},
+		{reason: "another make", pod: inherited(ofSet), replaced: true, want: goesWithSet},
+		{reason: "another CatalogSource of the same name", pod: inherited(func(p *corev1.Pod) { p.OwnerReferences[0].UID = "u-2" }), replaced: true, want: stays},
+		{reason: "nobody's", pod: inherited(func(p *corev1.Pod) { p.OwnerReferences = nil }), replaced: true, want: stays},
+	} {
+		if got := judge(tt.pod, source, tt.replaced); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.reason, got, tt.want)
+		}
+	}
+}
