@@ -15,6 +15,7 @@ import (
 	"github.com/chandlery/chandlery/test/buildcache"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/filelock"
+	"github.com/chandlery/chandlery/test/images"
 )
 
 // Client is the machine without a kubelet from which Command uses the cluster.
@@ -30,7 +31,7 @@ type Bed struct {
 	dir      string
 	lock     *filelock.Lock
 	settings settings
-	images   *images
+	images   *imageServer
 	plane    *controlplane.ControlPlane
 	client   kubernetes.Interface
 	// machines are the client and then the nodes.
@@ -68,7 +69,7 @@ func Start(ctx context.Context, o Options) (*Bed, error) {
 
 	err = b.start(ctx, programs)
 	if err != nil {
-		return nil, fmt.Errorf("start the nodes: %w", errors.Join(err, b.Stop()))
+		return nil, fmt.Errorf("start the nodes: %w", errors.Join(err, b.Stop())) //nolint:contextcheck // What was started is removed after ctx too.
 	}
 
 	return b, nil
@@ -174,7 +175,7 @@ func (b *Bed) startImages(ctx context.Context, programs programs) error {
 		return err
 	}
 
-	pause, err := newPauseImage(programs.pause)
+	pause, err := images.Program(filepath.Join(programs.pause, "pause"), "pause")
 	if err != nil {
 		return err
 	}
@@ -211,10 +212,6 @@ func (b *Bed) startMachines(ctx context.Context) error {
 
 	for _, m := range b.machines {
 		err := b.configure(m)
-		if err == nil && m.number > 0 {
-			err = addCgroup(cgroupFolder, cgroup(m.name))
-		}
-
 		if err != nil {
 			return errors.Join(err, group.Wait())
 		}
@@ -277,7 +274,7 @@ func (b *Bed) Stop() error {
 
 // sweep removes what outlives the processes of a bed.
 func sweep(ctx context.Context) error {
-	return errors.Join(removeCgroups(ctx, cgroupFolder), networkDown(ctx))
+	return errors.Join(removeCgroups(ctx, cgroupFolder, prefix+"-"), networkDown(ctx))
 }
 
 // Err returns what ended by itself: programs of the control plane and of machines that

@@ -60,7 +60,7 @@ func addCgroup(root, name string) error {
 	}
 
 	for _, folder := range folders {
-		err = addTo(folder, name)
+		err = addTo(folder, name, folder == root)
 		if err != nil {
 			return fmt.Errorf("make control group %s: %w", name, err)
 		}
@@ -69,9 +69,11 @@ func addCgroup(root, name string) error {
 	return nil
 }
 
-func addTo(hierarchy, name string) error {
-	if file := filepath.Join(hierarchy, "cgroup.subtree_control"); filepath.Base(hierarchy) == "cgroup" {
-		err := os.WriteFile(file, []byte("+cpu +cpuset +memory +pids"), 0o644)
+// addTo makes a control group in a hierarchy; the only one is that of version 2.
+func addTo(hierarchy, name string, only bool) error {
+	if only {
+		// A group has the controllers that the group above hands down.
+		err := os.WriteFile(filepath.Join(hierarchy, "cgroup.subtree_control"), []byte("+cpu +cpuset +memory +pids"), 0o644)
 		if err != nil {
 			return err
 		}
@@ -103,15 +105,16 @@ func addTo(hierarchy, name string) error {
 	return nil
 }
 
-// removeCgroups removes every control group of a bed, with what is below.
-func removeCgroups(ctx context.Context, root string) error {
+// removeCgroups removes the control groups whose names begin with start, with what is
+// below, as soon as they are empty.
+func removeCgroups(ctx context.Context, root, start string) error {
 	folders, err := hierarchies(root)
 	if err != nil {
 		return err
 	}
 
 	for _, folder := range folders {
-		for _, name := range left(folder, prefix+"-") {
+		for _, name := range left(folder, start) {
 			// A group can be removed a moment after its last process has ended.
 			err = wait(ctx, "control group "+name+" to be empty", always, func(context.Context) error {
 				return removeTree(filepath.Join(folder, name))
@@ -194,7 +197,7 @@ func readProcesses(file string) ([]int, error) {
 
 	var ids []int
 
-	for _, field := range bytes.Fields(data) {
+	for field := range bytes.FieldsSeq(data) {
 		id, err := strconv.Atoi(string(field))
 		if err != nil {
 			return nil, err
@@ -204,18 +207,4 @@ func readProcesses(file string) ([]int, error) {
 	}
 
 	return ids, nil
-}
-
-// removeCgroup removes an empty control group from every hierarchy.
-func removeCgroup(root, name string) error {
-	folders, err := hierarchies(root)
-	if err != nil {
-		return err
-	}
-
-	for _, folder := range folders {
-		err = errors.Join(err, removeTree(filepath.Join(folder, name)))
-	}
-
-	return err
 }

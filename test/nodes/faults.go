@@ -47,6 +47,12 @@ func (b *Bed) Lose(ctx context.Context, number int) error {
 	}
 
 	err = m.off()
+	if err == nil {
+		// A machine comes up without the control groups that it went down with; a kubelet
+		// that finds some takes seconds for each.
+		err = removeCgroups(ctx, cgroupFolder, cgroup(m.name))
+	}
+
 	if err != nil {
 		return fmt.Errorf("lose %s: %w", m.name, err)
 	}

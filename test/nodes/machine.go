@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"time"
 
@@ -105,7 +104,7 @@ func (m *machine) start(ctx context.Context, program string, args ...string) err
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
-	namespaces := filepath.Join("/proc", strconv.Itoa(m.first.PID()), "ns")
+	namespaces := fmt.Sprintf("/proc/%d/ns", m.first.PID())
 	enter := []string{
 		"--net=" + filepath.Join(namespaces, "net"),
 		"--mount=" + filepath.Join(namespaces, "mnt"),
@@ -128,7 +127,7 @@ func (m *machine) start(ctx context.Context, program string, args ...string) err
 
 // environment is all that programs of the machine see of the caller's.
 func (m *machine) environment() []string {
-	return []string{"HOME=/run/node", "TMPDIR=/run/node/tmp", "PATH=/run/programs/containerd:" + os.Getenv("PATH")}
+	return []string{machineHome, "TMPDIR=/run/node/tmp", "PATH=/run/programs/containerd:" + os.Getenv("PATH")}
 }
 
 // root is the root folder of the machine as this machine sees it.
@@ -136,7 +135,7 @@ func (m *machine) root() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
-	return filepath.Join("/proc", strconv.Itoa(m.first.PID()), "root")
+	return fmt.Sprintf("/proc/%d/root", m.first.PID())
 }
 
 // isOn tells whether the machine runs, as far as the bed knows.

@@ -94,8 +94,10 @@ func kubelet(name string, leaseSeconds int) map[string]any {
 		"cgroupRoot":               "/" + cgroup(name),
 		// What is free on the disk of this machine says nothing about the node.
 		"localStorageCapacityIsolation": false,
-		"evictionHard":                  map[string]string{"memory.available": "0%", "nodefs.available": "0%", "imagefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.inodesFree": "0%"},
-		"imageGCHighThresholdPercent":   100,
+		"evictionHard": map[string]string{
+			"memory.available": "0%", "nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%", "imagefs.inodesFree": "0%",
+		},
+		"imageGCHighThresholdPercent": 100,
 	}
 	if leaseSeconds > 0 {
 		config["nodeLeaseDurationSeconds"] = leaseSeconds
@@ -201,7 +203,12 @@ func (b *Bed) run(ctx context.Context, m *machine) error {
 }
 
 func (b *Bed) runNode(ctx context.Context, m *machine) error {
-	err := m.start(ctx, "/run/programs/containerd/containerd", "--config=/run/node/containerd.toml")
+	err := addCgroup(cgroupFolder, cgroup(m.name))
+	if err != nil {
+		return err
+	}
+
+	err = m.start(ctx, "/run/programs/containerd/containerd", "--config=/run/node/containerd.toml")
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func lackingFeatures(ctx context.Context) []string {
 		"control groups cannot be made": func() error {
 			const name = prefix + "-try"
 
-			return errors.Join(addCgroup(cgroupFolder, name), removeCgroup(cgroupFolder, name))
+			return errors.Join(addCgroup(cgroupFolder, name), removeCgroups(ctx, cgroupFolder, name))
 		},
 		"an overlay file system cannot be mounted": func() error { return tryOverlay(ctx) },
 		"network, mount and process namespaces cannot be made": func() error {

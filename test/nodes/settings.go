@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 )
 
 // settings are settings of the kernel, by file, that a kubelet changes for the machine
@@ -19,7 +18,7 @@ func readSettings() (settings, error) {
 		"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
 		"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes",
 	} {
-		file := filepath.Join("/proc/sys", name)
+		file := "/proc/sys/" + name
 
 		value, err := os.ReadFile(file)
 		if errors.Is(err, fs.ErrNotExist) {

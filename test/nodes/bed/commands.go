@@ -111,7 +111,7 @@ func (b bed) keep(ctx context.Context) error {
 			return err
 		}
 
-		return errors.Join(b.serve(ctx, running), running.Stop())
+		return errors.Join(b.serve(ctx, running), running.Stop()) //nolint:contextcheck // ctx has ended by then.
 	})
 }
 

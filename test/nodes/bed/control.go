@@ -49,6 +49,8 @@ func orders(running *nodes.Bed) http.Handler {
 
 			if err != nil {
 				http.Error(w, err.Error(), http.StatusConflict)
+
+				return
 			}
 		})
 	}

@@ -1,0 +1,78 @@
+package nodes
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// machineHome marks the processes of machines: no other has this environment.
+const machineHome = "HOME=/run/node"
+
+// Left returns what exists of any bed on this machine: network namespaces, links,
+// control groups, mounts and processes. It is empty when none runs and none was killed.
+func Left() []string {
+	var found []string
+
+	for _, name := range left(netnsFolder, prefix+"-") {
+		found = append(found, "network namespace "+name)
+	}
+
+	for _, name := range left("/sys/class/net", prefix) {
+		found = append(found, "link "+name)
+	}
+
+	folders, err := hierarchies(cgroupFolder)
+	if err != nil {
+		found = append(found, err.Error())
+	}
+
+	for _, folder := range folders {
+		for _, name := range left(folder, prefix+"-") {
+			found = append(found, "control group "+filepath.Join(folder, name))
+		}
+	}
+
+	return append(append(found, mounts()...), machineProcesses()...)
+}
+
+// mounts are the mounts whose place is named after a bed.
+func mounts() []string {
+	data, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return []string{err.Error()}
+	}
+
+	var found []string
+
+	for line := range strings.Lines(string(data)) {
+		fields := strings.Fields(line)
+		if len(fields) > 1 && strings.HasPrefix(fields[1], filepath.Join(netnsFolder, prefix)) {
+			found = append(found, "mount "+fields[1])
+		}
+	}
+
+	return found
+}
+
+// machineProcesses are the processes that a machine's programs and pods consist of, but
+// for those that a pod started with an environment of its own: they are in control groups.
+func machineProcesses() []string {
+	files, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		return []string{err.Error()}
+	}
+
+	var found []string
+
+	for _, file := range files {
+		// A process may end, or be of the kernel.
+		data, err := os.ReadFile(file)
+		if err == nil && bytes.HasPrefix(data, []byte(machineHome+"\x00")) {
+			found = append(found, "process "+filepath.Base(filepath.Dir(file)))
+		}
+	}
+
+	return found
+}
