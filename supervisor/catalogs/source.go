@@ -42,31 +42,32 @@ func (s *source) current() State {
 }
 
 // follow watches the replicas and reads the content when there is one to be read:
-// when another replica serves, and every now and then. It returns when ctx ends.
+// when another replica serves, and every now and then. It goes on watching while
+// it reads, which may take a while. It returns when ctx ends.
 func (s *source) follow(ctx context.Context) {
 	logger := log.FromContext(ctx).WithName("catalogs").WithValues("catalogSource", s.key.String(), "address", s.address)
 	ctx = log.IntoContext(ctx, logger)
 	defer s.end()
-	var read reading
+	read := reading{ended: make(chan bool, 1)}
 	defer read.stop()
 	news := s.hosted
 	for {
 		summary := s.set.Summary()
 		s.observe(ctx, summary, news)
 		if summary.Connectivity == connectivity.Ready && read.due(summary.Joined) {
-			wait := s.store.refresh
-			if !s.read(ctx) {
-				wait = retryContent
-			}
-			read.done(summary.Joined, wait)
+			read.begin(summary.Joined)
+			go func() { read.ended <- s.read(ctx) }()
 		}
+		news = false
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.set.Changes():
 			news = s.hosted
+		case good := <-read.ended:
+			read.done(good, s.store.refresh)
 		case <-read.again():
-			news, read.overdue = false, true
+			read.overdue = true
 		}
 	}
 }
@@ -82,17 +83,30 @@ func (s *source) end() {
 // reading knows when content is read: when another replica serves than when it
 // was read last, and after some time.
 type reading struct {
+	ended   chan bool // tells whether a reading that was begun went well
+	running bool
 	timer   *time.Timer
 	joined  int
 	overdue bool
 }
 
-func (r *reading) due(joined int) bool { return r.timer == nil || r.overdue || r.joined != joined }
+func (r *reading) due(joined int) bool {
+	return !r.running && (r.timer == nil || r.overdue || r.joined != joined)
+}
 
-// done notes that the content was read, and when to do so again.
-func (r *reading) done(joined int, wait time.Duration) {
-	r.stop()
-	r.timer, r.joined, r.overdue = time.NewTimer(wait), joined, false
+// begin notes that the content is being read.
+func (r *reading) begin(joined int) { r.running, r.joined, r.overdue = true, joined, false }
+
+// done notes how that went: what went well is done again after a time, what did
+// not, soon.
+func (r *reading) done(good bool, wait time.Duration) {
+	if !good {
+		wait = retryContent
+	}
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	r.running, r.timer = false, time.NewTimer(wait)
 }
 
 func (r *reading) again() <-chan time.Time {
@@ -102,7 +116,11 @@ func (r *reading) again() <-chan time.Time {
 	return r.timer.C
 }
 
+// stop waits for the end of a reading that is under way.
 func (r *reading) stop() {
+	if r.running {
+		<-r.ended
+	}
 	if r.timer != nil {
 		r.timer.Stop()
 	}

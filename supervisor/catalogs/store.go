@@ -54,6 +54,7 @@ type Store struct {
 	clock   clock.PassiveClock
 
 	mu        sync.Mutex
+	network   *replicas.Network // made when a catalog is hosted
 	sources   map[types.NamespacedName]*source
 	listeners []chan event.GenericEvent
 	running   sync.WaitGroup
@@ -79,6 +80,13 @@ func (s *Store) Start(ctx context.Context) error {
 		s.Remove(key)
 	}
 	s.running.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.network != nil {
+		if err := s.network.Close(); err != nil {
+			return fmt.Errorf("closing the connections to replicas: %w", err)
+		}
+	}
 	return nil
 }
 
@@ -116,30 +124,50 @@ func (s *Store) replace(key types.NamespacedName, address string, hosted bool, e
 	if err := s.ctx.Err(); err != nil {
 		return fmt.Errorf("following catalog %s: %w", key, err)
 	}
-	s.mu.Lock()
-	old := s.sources[key]
-	if old == nil || old.address != address || old.hosted != hosted {
-		s.sources[key] = s.start(old, key, address, hosted)
+	replaced, err := s.put(key, address, hosted, endpoints)
+	if err != nil {
+		return fmt.Errorf("following catalog %s: %w", key, err)
 	}
-	now := s.sources[key]
-	now.set.Update(endpoints)
-	if old != now {
-		_, _ = now.take(now.set.Summary()) // told below
-		s.running.Go(func() { now.follow(now.ctx) })
-	}
-	s.mu.Unlock()
-	if old != nil && old != now {
+	if replaced {
 		s.publish(s.ctx, key)
 	}
 	return nil
 }
 
+// put brings what is followed under a name up to date. True when that is another
+// catalog than before.
+func (s *Store) put(key types.NamespacedName, address string, hosted bool, endpoints []replicas.Endpoint) (replaced bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.sources[key]
+	if old != nil && old.address == address && old.hosted == hosted {
+		old.set.Update(endpoints)
+		return false, nil
+	}
+	now, err := s.start(old, key, address, hosted)
+	if err != nil {
+		return false, err
+	}
+	s.sources[key] = now
+	now.set.Update(endpoints)
+	_, _ = now.take(now.set.Summary()) // told by whoever called
+	s.running.Go(func() { now.follow(now.ctx) })
+	return old != nil, nil
+}
+
 // start makes a source that takes over what is known from the one before it, if
 // there is one. The lock is held.
-func (s *Store) start(old *source, key types.NamespacedName, address string, hosted bool) *source {
-	options := replicas.Options{Dial: replicas.DialAddress, Clock: s.clock}
+func (s *Store) start(old *source, key types.NamespacedName, address string, hosted bool) (*source, error) {
+	options := replicas.Options{Clock: s.clock}
 	if hosted {
-		options.Dial, options.Probe = replicas.DialPod, replicas.DefaultProbe()
+		if s.network == nil {
+			network, err := replicas.NewNetwork()
+			if err != nil {
+				return nil, err
+			}
+			s.network = network
+		}
+		options.Network, options.Probe = s.network, replicas.DefaultProbe()
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	next := &source{key: key, address: address, hosted: hosted, ctx: ctx, cancel: cancel, store: s, state: State{Address: address}}
@@ -149,7 +177,7 @@ func (s *Store) start(old *source, key types.NamespacedName, address string, hos
 		next.state.Snapshot = old.current().Snapshot
 		next.state.inherited = next.state.Snapshot != nil
 	}
-	return next
+	return next, nil
 }
 
 // Remove ends the connections to a catalog and forgets it.

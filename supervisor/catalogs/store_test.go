@@ -52,6 +52,11 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
+	return newBenchWith(t, refresh)
+}
+
+func newBenchWith(t *testing.T, refresh time.Duration) *bench {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	store := catalogs.NewStore(ctx, refresh, clock.RealClock{})
 	t.Cleanup(func() {
@@ -423,12 +428,7 @@ func TestStoreAsksTheReplicaThatIsLeft(t *testing.T) {
 
 func TestStoreReadsFromAReplicaThatJoins(t *testing.T) {
 	old, next := fakecatalog.Start(t, lamp("{}")), fakecatalog.Start(t, lamp("[]"))
-	store := catalogs.NewStore(t.Context(), time.Hour, clock.RealClock{})
-	b := &bench{WithT: gomega.NewWithT(t), store: store}
-	t.Cleanup(func() {
-		store.Remove(shop)
-		b.Eventually(func() []replicas.State { return store.Replicas(shop) }).Should(gomega.BeEmpty())
-	})
+	b := newBenchWith(t, time.Hour)
 	b.hosted(t)
 	b.becomes(t, "no replica yet", func(s catalogs.State) bool { return s.Connectivity == "CONNECTING" })
 	b.hosted(t, old)

@@ -10,40 +10,30 @@ import (
 )
 
 const (
-	// MaxMessage bounds, in bytes, one message from a catalog. gRPC's default of
+	// maxMessage bounds, in bytes, one message from a catalog. gRPC's default of
 	// 4 MiB is less than real bundles have; without any bound a catalog could
 	// exhaust the supervisor's memory.
-	MaxMessage = 64 << 20
+	maxMessage = 64 << 20
 	// maxBackoff is the longest pause between two tries to connect to an address,
 	// so that a catalog that comes back is noticed soon.
 	maxBackoff = 10 * time.Second
-	// connectTimeout bounds a try to connect to a pod. Pods are near.
-	connectTimeout = 2 * time.Second
 	// bufferSize is that of a connection's buffers, in bytes. gRPC's default of
 	// 32 KiB each is for connections that carry much; these are many.
 	bufferSize = 4 << 10
 )
 
-// DialAddress prepares a connection to the address of a CatalogSource. Catalogs
+// dialAddress prepares a connection to the address of a CatalogSource. Catalogs
 // are served in plain text: the API has no field for certificates.
-func DialAddress(address string) (*grpc.ClientConn, error) {
+func dialAddress(address string) (*grpc.ClientConn, error) {
 	retry := backoff.DefaultConfig
 	retry.MaxDelay = maxBackoff
 	return dial(address, grpc.ConnectParams{Backoff: retry, MinConnectTimeout: maxBackoff})
 }
 
-// DialPod prepares a connection to the IP address and port of a pod. It does not
-// go through a proxy and asks no name service.
-func DialPod(address string) (*grpc.ClientConn, error) {
-	retry := backoff.Config{BaseDelay: DefaultInterval / 4, Multiplier: 1.6, Jitter: 0.2, MaxDelay: DefaultInterval}
-	return dial("passthrough:///"+address, grpc.ConnectParams{Backoff: retry, MinConnectTimeout: connectTimeout},
-		grpc.WithNoProxy(), grpc.WithDisableServiceConfig())
-}
-
 func dial(target string, params grpc.ConnectParams, more ...grpc.DialOption) (*grpc.ClientConn, error) {
 	options := append([]grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessage)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
 		grpc.WithConnectParams(params),
 		grpc.WithReadBufferSize(bufferSize),
 		grpc.WithWriteBufferSize(bufferSize),

@@ -56,7 +56,7 @@ func (l *link) call(ctx context.Context, op func(ctx context.Context, conn grpc.
 	defer cancel(nil)
 	stop := context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) }) //nolint:contextcheck // two contexts end the call
 	defer stop()
-	err := op(ctx, l.conn)
+	err := op(ctx, l)
 	if err != nil && l.ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", ErrGivenUp, err)
 	}

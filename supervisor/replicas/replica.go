@@ -34,14 +34,31 @@ type replica struct {
 
 // link is a connection, and the time until it is given up.
 type link struct {
-	conn *grpc.ClientConn
-	ctx  context.Context //nolint:containedctx // the lifetime of the connection
-	cut  context.CancelCauseFunc
+	grpc.ClientConnInterface
+
+	ctx    context.Context //nolint:containedctx // the lifetime of the connection
+	cut    context.CancelCauseFunc
+	line   *line            // to a pod, or
+	client *grpc.ClientConn // to an address
 }
 
-func newLink(ctx context.Context, conn *grpc.ClientConn) *link {
-	ctx, cut := context.WithCancelCause(ctx)
-	return &link{conn: conn, ctx: ctx, cut: cut}
+// connect prepares a connection.
+func (r *replica) connect() error {
+	made := &link{}
+	var err error
+	if network := r.set.options.Network; network != nil {
+		made.line, err = network.connect(r.ctx, r.address)
+		made.ClientConnInterface = made.line
+	} else {
+		made.client, err = dialAddress(r.address)
+		made.ClientConnInterface = made.client
+	}
+	if err != nil {
+		return err
+	}
+	made.ctx, made.cut = context.WithCancelCause(r.ctx)
+	r.link = made
+	return nil
 }
 
 // ErrGivenUp says that a replica was asked, did not answer and was given up.
@@ -50,7 +67,11 @@ var ErrGivenUp = errors.New("the replica does not answer")
 // close ends the calls that are under way, and the connection.
 func (l *link) close(cause error) {
 	l.cut(cause)
-	if err := l.conn.Close(); err != nil {
+	if l.line != nil {
+		l.line.close()
+		return
+	}
+	if err := l.client.Close(); err != nil {
 		log.FromContext(l.ctx).V(1).Info("Closing connection", "error", err.Error())
 	}
 }
@@ -101,12 +122,12 @@ func (r *replica) question(probe Probe) State {
 	at := r.current()
 	ctx, cancel := context.WithTimeout(r.ctx, probe.Timeout)
 	defer cancel()
-	health, err := verdict(healthpb.NewHealthClient(at.conn).Check(ctx, &healthpb.HealthCheckRequest{}))
+	health, err := verdict(healthpb.NewHealthClient(at).Check(ctx, &healthpb.HealthCheckRequest{}))
 	if r.ctx.Err() != nil {
 		return State{}
 	}
 	state := r.set.record(r, func(s State) State { return s.next(health, err, probe.Threshold, r.set.options.Clock.Now()) })
-	if state.Failures >= probe.Threshold && (state.Failures == probe.Threshold || at.conn.GetState() == connectivity.Ready) {
+	if connection, _ := at.line.current(); state.Failures == probe.Threshold || (state.Failures > probe.Threshold && connection == connectivity.Ready) {
 		// The connection may be one on which nobody is: TCP would wait for many
 		// minutes, also when the other end is back.
 		r.renew(at)
@@ -116,21 +137,20 @@ func (r *replica) question(probe Probe) State {
 
 // renew puts another connection in the place of one that is given up.
 func (r *replica) renew(old *link) {
-	conn, err := r.set.options.Dial(r.address)
+	r.set.mu.Lock()
+	err := r.connect()
+	r.set.mu.Unlock()
 	if err != nil {
-		// What could be dialled once can be dialled again.
-		log.FromContext(r.ctx).Error(err, "Preparing another connection failed", "address", r.address)
+		// What could be connected to once can be again, until the end.
+		log.FromContext(r.ctx).V(1).Info("Preparing another connection failed", "address", r.address, "error", err.Error())
 		return
 	}
-	r.set.mu.Lock()
-	r.link = newLink(r.ctx, conn)
-	r.set.mu.Unlock()
 	old.close(ErrGivenUp)
 }
 
 // watch follows the connection, without asking anything, until the replica's end.
 func (r *replica) watch() {
-	conn := r.link.conn
+	conn := r.link.client
 	defer r.link.close(errGone)
 	for r.ctx.Err() == nil {
 		observed := conn.GetState()

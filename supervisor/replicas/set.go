@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 	"k8s.io/utils/clock"
 )
@@ -37,11 +36,12 @@ func DefaultProbe() Probe {
 
 // Options are what a Set needs.
 type Options struct {
-	// Probe says how health is asked. Without an interval it is not: a replica
-	// serves as long as there is a connection, and Connectivity is that one's.
-	Probe Probe
-	// Dial prepares a connection to an address.
-	Dial func(address string) (*grpc.ClientConn, error)
+	// Network connects to the pods of a catalog that is hosted, and Probe says how
+	// they are asked for their health. Without a Network the endpoint is an address
+	// of somebody else's: it is not asked, serves as long as there is a connection,
+	// and Connectivity is that one's.
+	Network *Network
+	Probe   Probe
 	// Clock tells the time.
 	Clock clock.PassiveClock
 }
@@ -124,7 +124,7 @@ func (s *Set) States() []State {
 func (s *Set) Summary() Summary {
 	states := s.States()
 	summary := summarize(states)
-	if s.options.Probe.Interval == 0 && len(states) == 1 {
+	if s.options.Network == nil && len(states) == 1 {
 		summary = Summary{Connectivity: states[0].connection, Err: states[0].Err}
 	}
 	s.mu.Lock()
@@ -171,14 +171,12 @@ func (s *Set) start(e Endpoint) *replica {
 	r := &replica{set: s, address: e.Address, ctx: ctx, suspected: make(chan struct{}, 1)}
 	r.end = func() { cancel(errGone) }
 	r.state = State{Endpoint: e, Health: Unknown, Since: s.options.Clock.Now()}
-	conn, err := s.options.Dial(e.Address)
-	if err != nil {
+	if err := r.connect(); err != nil {
 		r.state.Health, r.state.Err, r.state.connection = Unreachable, err, connectivity.TransientFailure
 		return r
 	}
-	r.link = newLink(ctx, conn)
-	r.state.connection = conn.GetState()
-	if s.options.Probe.Interval == 0 {
+	if s.options.Network == nil {
+		r.state.connection = r.link.client.GetState()
 		s.running.Go(r.watch)
 	} else {
 		s.running.Go(r.ask)

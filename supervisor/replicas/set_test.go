@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -27,7 +28,12 @@ import (
 
 const patience = 20 * time.Second
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(serverOnly) != "" {
+		os.Exit(serveHealth(context.Background()))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // quick is a probe for tests: fast, with room for a machine that is busy.
 func quick() replicas.Probe {
@@ -112,9 +118,23 @@ func newBench(t *testing.T, options replicas.Options, endpoints ...replicas.Endp
 	return &bench{WithT: gomega.NewWithT(t), set: set}
 }
 
+func newNetwork(tb testing.TB) *replicas.Network {
+	tb.Helper()
+	network, err := replicas.NewNetwork()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := network.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return network
+}
+
 func probed(t *testing.T, endpoints ...replicas.Endpoint) *bench {
 	t.Helper()
-	return newBench(t, replicas.Options{Probe: quick(), Dial: replicas.DialPod}, endpoints...)
+	return newBench(t, replicas.Options{Probe: quick(), Network: newNetwork(t)}, endpoints...)
 }
 
 // healths are those of the replicas, by name of the pod's node.
@@ -382,7 +402,7 @@ func TestSetGivesUpWhoTakesConnectionsAndAnswersNothing(t *testing.T) {
 func TestAnAddressIsNotProbed(t *testing.T) {
 	server := serve(t, "one", false)
 	server.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
-	b := newBench(t, replicas.Options{Dial: replicas.DialAddress}, replicas.Endpoint{Address: server.address, Ready: true})
+	b := newBench(t, replicas.Options{}, replicas.Endpoint{Address: server.address, Ready: true})
 	connected := func() connectivity.State { return b.set.Summary().Connectivity }
 	b.Eventually(connected).WithTimeout(patience).Should(gomega.Equal(connectivity.Ready))
 	if name, err := b.ask(t.Context()); err != nil || name != "one" {
@@ -394,7 +414,7 @@ func TestAnAddressIsNotProbed(t *testing.T) {
 }
 
 func TestAnAddressThatIsNone(t *testing.T) {
-	b := newBench(t, replicas.Options{Dial: replicas.DialAddress}, replicas.Endpoint{Address: "dns://%zz/"})
+	b := newBench(t, replicas.Options{}, replicas.Endpoint{Address: "dns://%zz/"})
 	if got := b.set.Summary(); got.Connectivity != connectivity.TransientFailure || got.Err == nil {
 		t.Errorf("summary %+v", got)
 	}

@@ -1,0 +1,140 @@
+package replicas_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/chandlery/chandlery/supervisor/replicas"
+)
+
+// serverOnly in the environment makes the test binary serve health and do nothing
+// else, so that what is measured of the other process is what clients cost.
+const serverOnly = "CHANDLERY_TEST_SERVE_HEALTH"
+
+// serveHealth says where it serves and goes on until standard input ends.
+func serveHealth(ctx context.Context) int {
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	fmt.Println(listener.Addr())
+	server := grpc.NewServer()
+	healthpb.RegisterHealthServer(server, health.NewServer())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		server.Stop()
+	}()
+	if err := server.Serve(listener); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// elsewhere starts a server in a process of its own.
+func elsewhere(tb testing.TB) string {
+	tb.Helper()
+	command := exec.CommandContext(tb.Context(), os.Args[0])
+	command.Env = append(os.Environ(), serverOnly+"=1")
+	command.Stderr = os.Stderr
+	input, err := command.StdinPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	output, err := command.StdoutPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		_ = input.Close()
+		_ = command.Wait()
+	})
+	line, err := bufio.NewReader(output).ReadString('\n')
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return strings.TrimSpace(line)
+}
+
+// held is the memory of the objects and stacks that are in use.
+func held() float64 {
+	// What a finalizer or a pool kept is free after the second time.
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc + m.StackInuse)
+}
+
+func processorTime(tb testing.TB) time.Duration {
+	tb.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		tb.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// BenchmarkSources measures what it costs to follow many catalogs of two replicas
+// each: the memory of one, and the processor time of a second.
+func BenchmarkSources(b *testing.B) {
+	const sources, window = 200, 5 * time.Second
+	address := elsewhere(b)
+	network := newNetwork(b)
+	for b.Loop() {
+		before, goroutines := held(), runtime.NumGoroutine()
+		sets := make([]*replicas.Set, 0, sources)
+		for i := range sources {
+			set := replicas.NewSet(b.Context(), replicas.Options{Probe: replicas.DefaultProbe(), Network: network, Clock: clock.RealClock{}})
+			set.Update([]replicas.Endpoint{
+				{Address: address, UID: types.UID(fmt.Sprintf("%d-1", i)), Ready: true},
+				{Address: address, UID: types.UID(fmt.Sprintf("%d-2", i)), Ready: true},
+			})
+			sets = append(sets, set)
+		}
+		for _, set := range sets {
+			for serving(set) < 2 {
+				<-set.Changes()
+			}
+		}
+		begin := processorTime(b)
+		<-time.After(window)
+		b.ReportMetric((processorTime(b)-begin).Seconds()/window.Seconds()*1000, "cpu-ms/s")
+		b.ReportMetric((held()-before)/sources, "B/source")
+		b.ReportMetric(float64(runtime.NumGoroutine()-goroutines)/sources, "goroutines/source")
+		for _, set := range sets {
+			set.Close()
+		}
+	}
+}
+
+func serving(set *replicas.Set) int {
+	n := 0
+	for _, s := range set.States() {
+		if s.Health == replicas.Serving {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,199 @@
+package replicas
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/attributes"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
+)
+
+const (
+	// policyName is the name under which gRPC knows the policy that sends each
+	// call where its line leads.
+	policyName = "chandlery_replicas"
+	// connectTimeout bounds a try to connect to a pod. Pods are near.
+	connectTimeout = 2 * time.Second
+)
+
+func init() { balancer.Register(builder{}) }
+
+// Network holds the connections to the pods of all catalogs. They share what gRPC
+// keeps for a client, which is as large as the connections are, so that many
+// catalogs cost little. It goes through no proxy and asks no name service.
+type Network struct {
+	client   *grpc.ClientConn
+	attached chan struct{}
+	once     sync.Once
+	cc       balancer.ClientConn // set when attached is closed
+}
+
+// NewNetwork makes a Network without connections.
+func NewNetwork() (*Network, error) {
+	n := &Network{attached: make(chan struct{})}
+	where := manual.NewBuilderWithScheme("replicas")
+	where.InitialState(resolver.State{
+		Addresses:  []resolver.Address{{Addr: "replicas"}}, // gRPC wants one; the policy does not use it
+		Attributes: attributes.New(networkKey{}, n),
+	})
+	retry := backoff.Config{BaseDelay: DefaultInterval / 4, Multiplier: 1.6, Jitter: 0.2, MaxDelay: DefaultInterval}
+	client, err := dial(where.Scheme()+":///replicas", grpc.ConnectParams{Backoff: retry, MinConnectTimeout: connectTimeout},
+		grpc.WithResolvers(where), grpc.WithNoProxy(), grpc.WithIdleTimeout(0), grpc.WithDisableServiceConfig(),
+		grpc.WithDefaultServiceConfig(fmt.Sprintf(`{"loadBalancingConfig":[{%q:{}}]}`, policyName)))
+	if err != nil {
+		return nil, err
+	}
+	n.client = client
+	client.Connect()
+	return n, nil
+}
+
+// Close ends every connection.
+func (n *Network) Close() error { return n.client.Close() }
+
+// errClosed says that a call came too late.
+var errClosed = errors.New("the connection is closed")
+
+// line is the connection to one pod.
+type line struct {
+	network *Network
+	sub     balancer.SubConn
+
+	mu    sync.Mutex
+	state connectivity.State
+	err   error
+}
+
+// connect begins to connect to an address.
+func (n *Network) connect(ctx context.Context, address string) (*line, error) {
+	select {
+	case <-n.attached:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	l := &line{network: n}
+	at, options := []resolver.Address{{Addr: address}}, balancer.NewSubConnOptions{StateListener: l.listen}
+	sub, err := n.cc.NewSubConn(at, options) //nolint:staticcheck // what is deprecated is to give more than one address
+	if err != nil {
+		return nil, fmt.Errorf("preparing a connection to %s: %w", address, err)
+	}
+	l.sub = sub
+	sub.Connect()
+	return l, nil
+}
+
+// listen takes the state of the connection. One that has ended is made again: the
+// questions for health need it.
+func (l *line) listen(s balancer.SubConnState) {
+	l.mu.Lock()
+	if l.state != connectivity.Shutdown {
+		l.state = s.ConnectivityState
+	}
+	if s.ConnectionError != nil {
+		l.err = s.ConnectionError
+	}
+	l.mu.Unlock()
+	if s.ConnectivityState == connectivity.Idle {
+		l.sub.Connect()
+	}
+	l.network.choose()
+}
+
+// choose makes calls that wait look at the state of their lines again.
+func (n *Network) choose() {
+	n.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: &picker{}})
+}
+
+func (l *line) current() (connectivity.State, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state, l.err
+}
+
+// close ends the connection. Calls that still use it ought to have been ended.
+func (l *line) close() {
+	l.mu.Lock()
+	l.state, l.err = connectivity.Shutdown, errClosed
+	l.mu.Unlock()
+	l.sub.Shutdown()
+	l.network.choose()
+}
+
+type (
+	networkKey struct{} // of the Network in the attributes of the resolver
+	lineKey    struct{} // of the line in the context of a call
+)
+
+// Invoke makes a call on the line.
+func (l *line) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	return l.network.client.Invoke(context.WithValue(ctx, lineKey{}, l), method, args, reply, opts...)
+}
+
+// NewStream begins a stream on the line.
+func (l *line) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	return l.network.client.NewStream(context.WithValue(ctx, lineKey{}, l), desc, method, opts...)
+}
+
+// picker sends each call to the connection of the line that it was made on.
+type picker struct{}
+
+// Pick is what gRPC asks for each call.
+func (*picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
+	l, ok := info.Ctx.Value(lineKey{}).(*line)
+	if !ok {
+		return balancer.PickResult{}, errClosed
+	}
+	switch state, err := l.current(); state {
+	case connectivity.Ready:
+		return balancer.PickResult{SubConn: l.sub}, nil
+	case connectivity.TransientFailure, connectivity.Shutdown:
+		return balancer.PickResult{}, err
+	default:
+		return balancer.PickResult{}, balancer.ErrNoSubConnAvailable
+	}
+}
+
+// builder makes the policy of a Network.
+type builder struct{}
+
+// Name is the name of the policy.
+func (builder) Name() string { return policyName }
+
+// Build makes the policy.
+func (builder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
+	return &policy{cc: cc}
+}
+
+// policy has no opinion of its own: it lends its Network the means to connect.
+type policy struct{ cc balancer.ClientConn }
+
+// UpdateClientConnState learns which Network this is.
+func (p *policy) UpdateClientConnState(s balancer.ClientConnState) error {
+	if n, ok := s.ResolverState.Attributes.Value(networkKey{}).(*Network); ok {
+		n.once.Do(func() {
+			n.cc = p.cc
+			close(n.attached)
+		})
+	}
+	return nil
+}
+
+// ResolverError does nothing: the resolver has nothing to resolve.
+func (*policy) ResolverError(error) {}
+
+// UpdateSubConnState does nothing: lines listen themselves.
+func (*policy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
+
+// Close does nothing: gRPC ends the connections.
+func (*policy) Close() {}
+
+// ExitIdle does nothing: there is no time at which a Network sleeps.
+func (*policy) ExitIdle() {}
