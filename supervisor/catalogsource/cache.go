@@ -65,8 +65,8 @@ func newObjectCache(mgr ctrl.Manager) (cache.Cache, error) {
 // catalogOfPod names the catalog that a pod serves, or was to serve; empty when it
 // says none.
 func catalogOfPod(pod client.Object) string {
-	labels := pod.GetLabels()
-	return cmp.Or(labels[catalogs.LabelCatalogSource], labels[labelUpdate])
+	given := pod.GetLabels()
+	return cmp.Or(given[catalogs.LabelCatalogSource], given[labelUpdate])
 }
 
 // leanPod leaves of a pod what tells where it runs and how it is.

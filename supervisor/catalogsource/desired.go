@@ -98,11 +98,12 @@ func (d desired) encode() (*unstructured.Unstructured, error) {
 // insist writes down what a field that is left out means, where somebody who sets
 // it would stop the catalog or open it.
 func (d desired) insist(object map[string]any) {
-	spec, _ := object["spec"].(map[string]any) //nolint:errcheck // the encoding of a struct
-	switch d.kind {
-	case kindDeployment:
+	spec, found := object["spec"].(map[string]any)
+	switch {
+	case !found:
+	case d.kind == kindDeployment:
 		spec["paused"] = false
-	case kindNetworkPolicy:
+	case d.kind == kindNetworkPolicy:
 		spec["egress"] = []any{}
 	}
 }

@@ -78,7 +78,11 @@ func (r *Reconciler) host(ctx context.Context, source *operatorsv1alpha1.Catalog
 	if view.pods, err = r.podsOf(ctx, source); err != nil {
 		return h, err
 	}
-	if err := r.children.tidy(ctx, source, view.pods, isComplete(view.deployment)); err != nil {
+	err = r.children.tidy(ctx, source, view.pods, isComplete(view.deployment))
+	if err == nil {
+		err = r.balance(ctx, o, &view, &h)
+	}
+	if err != nil {
 		h.failed = true
 		h.fail(serverError, err)
 	}

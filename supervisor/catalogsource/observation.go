@@ -87,9 +87,8 @@ const linux = "linux"
 // usableNodes counts the nodes on which replicas may run: those that are there,
 // and those of them that could take one now.
 func (o *Observation) usableNodes(pod *corev1.PodSpec) (present, ready int) {
-	affinity := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: *pod})
 	for _, node := range o.Nodes {
-		if fits, err := affinity.Match(node); err != nil || !fits || repels(node, pod.Tolerations) {
+		if !takes(node, pod) {
 			continue
 		}
 		present++
@@ -98,6 +97,13 @@ func (o *Observation) usableNodes(pod *corev1.PodSpec) (present, ready int) {
 		}
 	}
 	return present, ready
+}
+
+// takes says whether a node is one for such a pod, whatever state it is in.
+func takes(node *corev1.Node, pod *corev1.PodSpec) bool {
+	affinity := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: *pod})
+	fits, err := affinity.Match(node)
+	return err == nil && fits && !repels(node, pod.Tolerations)
 }
 
 // repels says whether a node is meant for other pods. Taints that Kubernetes

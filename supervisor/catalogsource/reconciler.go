@@ -51,6 +51,7 @@ type Reconciler struct {
 	asker      *asker
 	configMaps *configMaps
 	version    *serverVersion
+	moves      *moves
 	// failures space out what is tried again, for each CatalogSource by itself.
 	failures workqueue.TypedRateLimiter[types.NamespacedName]
 }
@@ -90,6 +91,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	forget(key)
 	r.asker.forget(key)
 	r.configMaps.forget(key)
+	r.moves.forget(key)
 	r.failures.Forget(key)
 }
 

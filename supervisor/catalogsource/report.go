@@ -27,6 +27,7 @@ const (
 	reasonNone       = "NoReplicaServes"
 	reasonRollingOut = "RollingOut"
 	reasonComplete   = "RolledOut"
+	reasonRestoring  = "RestoringReplicas"
 	reasonNotServing = "NotServing"
 	reasonAsking     = "AskingRegistry"
 	reasonBlocked    = "Blocked"
@@ -129,8 +130,12 @@ func (r *replicasOf) progressing(now time.Time) (c metav1.Condition, t *trouble,
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, t.reason, t.message
 		return c, t, next
 	}
-	if d.Status.ObservedGeneration < d.Generation {
+	switch want := *d.Spec.Replicas; {
+	case d.Status.ObservedGeneration < d.Generation:
 		c.Message = "new replicas are being made"
+		return c, nil, next
+	case d.Status.UpdatedReplicas == want && d.Status.Replicas == want:
+		c.Reason, c.Message = reasonRestoring, fmt.Sprintf("%d of %d replicas are available", d.Status.AvailableReplicas, want)
 		return c, nil, next
 	}
 	c.Message = fmt.Sprintf("%d of %d replicas are of the newest make, %d of all are available",

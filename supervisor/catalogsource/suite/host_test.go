@@ -140,7 +140,6 @@ func (w *world) nodesOf(named string) []string {
 // mends damages the objects of a catalog in many ways.
 func (w *world) mends(named, service string) {
 	w.t.Helper()
-	ctx := w.t.Context()
 	for _, tt := range []struct {
 		reason string
 		object client.Object
@@ -167,7 +166,7 @@ func (w *world) mends(named, service string) {
 		w.Eventually(func(g gomega.Gomega) {
 			w.get(g, tt.name, tt.object)
 			tt.damage(tt.object)
-			g.Expect(w.Update(ctx, tt.object)).To(gomega.Succeed())
+			g.Expect(w.Update(w.t.Context(), tt.object)).To(gomega.Succeed())
 		}).Should(gomega.Succeed())
 		w.Eventually(func(g gomega.Gomega) {
 			w.get(g, tt.name, tt.object)
@@ -183,7 +182,7 @@ func (w *world) mends(named, service string) {
 	} {
 		w.get(w, o.GetName(), o)
 		gone := o.GetUID()
-		if err := w.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		if err := w.Delete(w.t.Context(), o, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 			w.t.Fatal(err)
 		}
 		w.Eventually(func(g gomega.Gomega) types.UID {
