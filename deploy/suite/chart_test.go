@@ -1,0 +1,174 @@
+package suite_test
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/chandlery/chandlery/test/buildcache"
+	"github.com/chandlery/chandlery/test/controlplane"
+)
+
+const chart = "../chart"
+
+// helm returns the path of the program, built once.
+var helm = sync.OnceValues(func() (string, error) {
+	dir, err := buildcache.SourceDir("tools/helm")
+	if err != nil {
+		return "", err
+	}
+	out, err := exec.Command("go", "tool", "-modfile="+filepath.Join(dir, "go.mod"), "-n", "helm").CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+})
+
+// rendered renders the chart with settings.
+func rendered(t *testing.T, settings ...string) objects {
+	t.Helper()
+	return decode(t, output(t, program(t), append([]string{"template", "chandlery", chart, "--namespace", "chandlery-system"}, settings...)...))
+}
+
+func program(t *testing.T) string {
+	t.Helper()
+	path, err := helm()
+	if err != nil {
+		t.Fatalf("building helm: %v: %s", err, path)
+	}
+	return path
+}
+
+// TestChartInstallsTheSame compares the chart without settings with the manifests.
+func TestChartInstallsTheSame(t *testing.T) {
+	plain := kustomized(t, "..")
+	// Helm makes the namespace of a release, or finds it there.
+	delete(plain, "Namespace /chandlery-system")
+	got := rendered(t)
+	for _, u := range got {
+		withoutHelm(u)
+	}
+	for _, u := range plain {
+		withoutHelm(u)
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(plain)), slices.Sorted(maps.Keys(got))); diff != "" {
+		t.Fatalf("objects (-deploy/ +deploy/chart):\n%s", diff)
+	}
+	for key := range plain {
+		if diff := cmp.Diff(text(t, plain[key]), text(t, got[key])); diff != "" {
+			t.Errorf("%s (-deploy/ +deploy/chart):\n%s", key, diff)
+		}
+	}
+}
+
+// text gives an object as YAML, in which differences are read best.
+func text(t *testing.T, u *unstructured.Unstructured) string {
+	t.Helper()
+	encoded, err := yaml.Marshal(u.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(encoded)
+}
+
+// withoutHelm removes what only a release has.
+func withoutHelm(u *unstructured.Unstructured) {
+	labels, annotations := u.GetLabels(), u.GetAnnotations()
+	for _, name := range []string{"helm.sh/chart", "app.kubernetes.io/managed-by", "app.kubernetes.io/instance"} {
+		delete(labels, name)
+	}
+	delete(annotations, "helm.sh/resource-policy")
+	if len(annotations) == 0 {
+		annotations = nil
+	}
+	u.SetLabels(labels)
+	u.SetAnnotations(annotations)
+}
+
+// TestChartIsSound lets helm look at it, and the API server at what it renders.
+func TestChartIsSound(t *testing.T) {
+	output(t, program(t), "lint", "--strict", chart)
+	cp := controlplane.Get(t)
+	output(t, cp.Kubectl(), "--kubeconfig", cp.Kubeconfig(), "apply", "-k", "..")
+	file := filepath.Join(t.TempDir(), "chart.yaml")
+	text := output(t, program(t), "template", "chandlery", chart, "--namespace", "chandlery-system", "--values", "testdata/values.yaml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	output(t, cp.Kubectl(), "--kubeconfig", cp.Kubeconfig(), "apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-f", file)
+}
+
+// TestSettingsReachTheProgram sets everything and looks at the Deployment.
+func TestSettingsReachTheProgram(t *testing.T) {
+	all := rendered(t, "--values", "testdata/values.yaml")
+	deployment := as[appsv1.Deployment](t, all, "Deployment chandlery-system/chandlery-supervisor")
+	container := deployment.Spec.Template.Spec.Containers[0]
+	want := []string{
+		"run", "--global-catalog-namespace=catalogs", "--lease-duration=30s", "--renew-deadline=20s", "--retry-period=1s",
+		"--catalog-server=registry", "--catalog-replicas=3", "--catalog-content=init-container", "--log-level=debug",
+	}
+	if diff := cmp.Diff(want, container.Args); diff != "" {
+		t.Errorf("arguments (-want +got):\n%s", diff)
+	}
+	if want := "registry.example.com/supervisor@sha256:" + strings.Repeat("0", 64); container.Image != want {
+		t.Errorf("the image is %s, want %s", container.Image, want)
+	}
+	env := map[string]string{}
+	for _, v := range container.Env {
+		env[v.Name] = v.Value
+	}
+	if diff := cmp.Diff(map[string]string{
+		"SUPERVISOR_REGISTRY_IMAGE": "registry.example.com/registry:v9", "GOMEMLIMIT": "450MiB", "HTTPS_PROXY": "http://proxy.example.com:3128",
+	}, env); diff != "" {
+		t.Errorf("environment (-want +got):\n%s", diff)
+	}
+	for _, absent := range []string{
+		"Namespace /olm", "NetworkPolicy chandlery-system/chandlery-supervisor", "PodDisruptionBudget chandlery-system/chandlery-supervisor",
+		"ClusterRole /chandlery-supervisor", "ResourceQuota chandlery-system/chandlery-critical-pods",
+	} {
+		if all[absent] != nil {
+			t.Errorf("%s is there", absent)
+		}
+	}
+	if all["Namespace /catalogs"] == nil {
+		t.Error("the namespace of the global catalogs is not there")
+	}
+}
+
+// TestServiceMonitorsAgree compares the optional one of both ways.
+func TestServiceMonitorsAgree(t *testing.T) {
+	const key = "ServiceMonitor chandlery-system/chandlery-supervisor"
+	charted := rendered(t, "--set", "metrics.serviceMonitor.enabled=true")[key]
+	plain := kustomized(t, "testdata/servicemonitor")[key]
+	if charted == nil || plain == nil {
+		t.Fatalf("it is there in the chart: %t, in the component: %t", charted != nil, plain != nil)
+	}
+	withoutHelm(charted)
+	withoutHelm(plain)
+	if diff := cmp.Diff(text(t, plain), text(t, charted)); diff != "" {
+		t.Errorf("(-component +chart):\n%s", diff)
+	}
+}
+
+// TestWrongSettingsAreRefused by the schema, with the name of the setting.
+func TestWrongSettingsAreRefused(t *testing.T) {
+	for setting, name := range map[string]string{
+		"replicas=0":                             "replicas",
+		"replica=3":                              "replica",
+		"leaderElection.leaseDuration=soon":      "leaseDuration",
+		"catalogs.server=opm":                    "server",
+		"globalCatalogNamespace.podSecurity=lax": "podSecurity",
+	} {
+		out, err := exec.CommandContext(t.Context(), program(t), "template", "chandlery", chart, "--set", setting).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), name) {
+			t.Errorf("%s gives %v, %s", setting, err, out)
+		}
+	}
+}

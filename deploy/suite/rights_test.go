@@ -1,0 +1,269 @@
+package suite_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/onsi/gomega"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/test/buildcache"
+	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/images"
+	"github.com/chandlery/chandlery/test/ports"
+	"github.com/chandlery/chandlery/test/process"
+)
+
+// refusals are the requests that the API server has forbidden.
+type refusals struct {
+	mu   sync.Mutex
+	seen []string
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// watch notes what is forbidden on the way through next.
+func (r *refusals) watch(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(request)
+		if err != nil || response.StatusCode != http.StatusForbidden {
+			return response, err //nolint:wrapcheck // it stands for the other
+		}
+		body, err := io.ReadAll(response.Body)
+		if err != nil {
+			return nil, fmt.Errorf("reading a refusal: %w", err)
+		}
+		response.Body = io.NopCloser(bytes.NewReader(body))
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.seen = append(r.seen, fmt.Sprintf("%s %s: %s", request.Method, request.URL.Path, body))
+		return response, nil
+	})
+}
+
+func (r *refusals) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.seen)
+}
+
+// scene is a cluster with everything applied, and a supervisor at work in it that
+// has the rights of the ServiceAccount and no others.
+type scene struct {
+	client.Client
+	*gomega.WithT
+
+	t  *testing.T
+	cp *controlplane.ControlPlane
+}
+
+// TestRightsAreEnough installs operators, hosts catalogs and cleans up, and sees
+// nothing forbidden.
+func TestRightsAreEnough(t *testing.T) {
+	cp := controlplane.Get(t)
+	scheme, err := supervisor.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(cp.Config(), client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &scene{Client: c, WithT: gomega.NewWithT(t), t: t, cp: cp}
+	output(t, cp.Kubectl(), "--kubeconfig", cp.Kubeconfig(), "apply", "-k", "..")
+	forbidden := s.supervise()
+
+	s.Expect(c.Create(t.Context(), &operatorsv1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "sample"},
+		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: s.registry()},
+	})).To(gomega.Succeed())
+	for _, example := range []string{"lantern", "compass"} {
+		output(t, cp.Kubectl(), "--kubeconfig", cp.Kubeconfig(), "apply", "-f", "../../examples/manifests/"+example+".yaml")
+	}
+	s.approve("compass")
+	s.succeeds("lantern")
+	s.uninstalls("compass", s.succeeds("compass"))
+	s.hosts()
+
+	for _, refusal := range forbidden.all() {
+		t.Error(refusal)
+	}
+}
+
+// supervise runs a supervisor until the test ends.
+func (s *scene) supervise() *refusals {
+	s.t.Helper()
+	const account = "chandlery-system:chandlery-supervisor"
+	kubeconfig, err := s.cp.NewKubeconfig("system:serviceaccount:"+account, "system:serviceaccounts", "system:serviceaccounts:chandlery-system")
+	s.Expect(err).NotTo(gomega.HaveOccurred())
+	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	s.Expect(err).NotTo(gomega.HaveOccurred())
+	forbidden := &refusals{}
+	cfg.Wrap(forbidden.watch)
+	cfg.QPS = -1
+
+	var o supervisor.Options
+	flags := pflag.NewFlagSet("supervisor", pflag.ContinueOnError)
+	o.AddFlags(flags)
+	s.Expect(flags.Parse([]string{
+		"--leader-election-namespace=chandlery-system", "--metrics-address=0", "--health-address=0",
+		"--catalog-refresh-interval=1s", "--image-plain-http",
+	})).To(gomega.Succeed())
+	s.run(cfg, o)
+	return forbidden
+}
+
+func (s *scene) run(cfg *rest.Config, o supervisor.Options) {
+	ctx, stop := context.WithCancel(s.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- supervisor.Run(ctx, cfg, o) }()
+	s.t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			s.t.Errorf("the supervisor ended: %v", err)
+		}
+	})
+}
+
+// registry serves the sample catalog and returns its address.
+func (s *scene) registry() string {
+	s.t.Helper()
+	root, err := buildcache.SourceDir(".")
+	s.Expect(err).NotTo(gomega.HaveOccurred())
+	program := filepath.Join(s.t.TempDir(), "registry")
+	output(s.t, "go", "build", "-o", program, "../../cmd/registry")
+	address := ports.Address(s.t)
+	host, port, err := net.SplitHostPort(address)
+	s.Expect(err).NotTo(gomega.HaveOccurred())
+	p, err := process.Start(s.t.Context(), process.Spec{
+		Name: "registry", Path: program, Log: filepath.Join(s.t.ArtifactDir(), "registry.log"),
+		Args: []string{"serve", filepath.Join(root, "examples", "catalog"), "--host", host, "--port", port, "--metrics-address", "0", "--termination-log", ""},
+	})
+	s.Expect(err).NotTo(gomega.HaveOccurred())
+	s.t.Cleanup(func() {
+		if err := p.Kill(); err != nil {
+			s.t.Error(err)
+		}
+	})
+	return address
+}
+
+// approve approves the plan of a namespace when it is there.
+func (s *scene) approve(namespace string) {
+	s.t.Helper()
+	s.Eventually(func(g gomega.Gomega) {
+		var plans operatorsv1alpha1.InstallPlanList
+		g.Expect(s.List(s.t.Context(), &plans, client.InNamespace(namespace))).To(gomega.Succeed())
+		g.Expect(plans.Items).NotTo(gomega.BeEmpty())
+		plan := &plans.Items[0]
+		before := plan.DeepCopy()
+		plan.Spec.Approved = true
+		g.Expect(s.Patch(s.t.Context(), plan, client.MergeFrom(before))).To(gomega.Succeed())
+	}, patience, polling).Should(gomega.Succeed())
+}
+
+// succeeds waits until a version is installed and returns its name.
+func (s *scene) succeeds(namespace string) string {
+	s.t.Helper()
+	var name string
+	s.Eventually(func(g gomega.Gomega) {
+		var versions operatorsv1alpha1.ClusterServiceVersionList
+		g.Expect(s.List(s.t.Context(), &versions, client.InNamespace(namespace))).To(gomega.Succeed())
+		i := slices.IndexFunc(versions.Items, func(v operatorsv1alpha1.ClusterServiceVersion) bool {
+			return v.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded
+		})
+		g.Expect(i).To(gomega.BeNumerically(">=", 0), "%+v", versions.Items)
+		name = versions.Items[i].Name
+	}, patience, polling).Should(gomega.Succeed())
+	return name
+}
+
+// uninstalls deletes a version and waits until it has been cleaned up.
+func (s *scene) uninstalls(namespace, name string) {
+	s.t.Helper()
+	version := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	subscription := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namespace}}
+	s.Expect(s.Delete(s.t.Context(), subscription)).To(gomega.Succeed())
+	s.Expect(s.Delete(s.t.Context(), version)).To(gomega.Succeed())
+	s.Eventually(func() bool {
+		return apierrors.IsNotFound(s.Get(s.t.Context(), client.ObjectKeyFromObject(version), version))
+	}, patience, polling).Should(gomega.BeTrue(), "it is still there")
+}
+
+// hosts lets the supervisor run a catalog in the namespace olm, as pods that may
+// run there, and change it.
+func (s *scene) hosts() {
+	s.t.Helper()
+	source := &operatorsv1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "hosted"},
+		Spec: operatorsv1alpha1.CatalogSourceSpec{
+			SourceType: operatorsv1alpha1.SourceTypeGrpc, Image: s.catalogImage(), Secrets: []string{"absent"},
+		},
+	}
+	s.Expect(s.Create(s.t.Context(), source)).To(gomega.Succeed())
+	configured := &operatorsv1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "configured"},
+		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeConfigmap, ConfigMap: "configured"},
+	}
+	s.Expect(s.Create(s.t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "configured"}, Data: map[string]string{"packages": "[]"},
+	})).To(gomega.Succeed())
+	s.Expect(s.Create(s.t.Context(), configured)).To(gomega.Succeed())
+	key := client.ObjectKeyFromObject(source)
+	s.Eventually(func(g gomega.Gomega) {
+		d := &appsv1.Deployment{}
+		g.Expect(s.Get(s.t.Context(), key, d)).To(gomega.Succeed())
+		g.Expect(d.Status.AvailableReplicas).To(gomega.BeEquivalentTo(2), "%+v", d.Status.Conditions)
+		g.Expect(s.Get(s.t.Context(), key, &policyv1.PodDisruptionBudget{})).To(gomega.Succeed())
+	}, patience, polling).Should(gomega.Succeed())
+	s.Eventually(func(g gomega.Gomega) {
+		seen := &corev1.ConfigMap{}
+		g.Expect(s.Get(s.t.Context(), client.ObjectKeyFromObject(configured), seen)).To(gomega.Succeed())
+		g.Expect(seen.Labels).To(gomega.HaveKey("olm.managed"))
+	}, patience, polling).Should(gomega.Succeed())
+
+	before := source.DeepCopy()
+	source.Annotations = map[string]string{"chandlery.dev/replicas": "1"}
+	s.Expect(s.Patch(s.t.Context(), source, client.MergeFrom(before))).To(gomega.Succeed())
+	s.Eventually(func() bool {
+		return apierrors.IsNotFound(s.Get(s.t.Context(), key, &policyv1.PodDisruptionBudget{}))
+	}, patience, polling).Should(gomega.BeTrue(), "the budget of two replicas is still there")
+}
+
+// catalogImage pushes a catalog to a registry of the test's own.
+func (s *scene) catalogImage() string {
+	s.t.Helper()
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	s.t.Cleanup(server.Close)
+	image, err := images.Content(os.DirFS("../../examples/catalog"))
+	s.Expect(err).NotTo(gomega.HaveOccurred())
+	reference := strings.TrimPrefix(server.URL, "http://") + "/catalog:v1"
+	_, err = images.Push(s.t.Context(), reference, image)
+	s.Expect(err).NotTo(gomega.HaveOccurred())
+	return reference
+}
