@@ -82,3 +82,6 @@ func stretchFrom(failed []Call) (time.Duration, int) {
 	}
 	return end.Sub(failed[0].Begun), len(failed)
 }
+
+// Styles are all of them.
+func Styles() []Style { return []Style{NewConnection, LongLived} }

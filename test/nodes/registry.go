@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/registry"
@@ -18,6 +19,13 @@ import (
 
 // registryPort is where the registry listens on the bridge.
 const registryPort = "5000"
+
+// What is stored as NAME is served as private/NAME, too, to this user only.
+const (
+	PrivateUser     = "harbourmaster"
+	PrivatePassword = "open sesame" //nolint:gosec // of a registry that lives as long as a test
+	privatePrefix   = "/v2/private/"
+)
 
 // imageServer is the registry that all nodes pull from.
 type imageServer struct {
@@ -36,13 +44,35 @@ func serveImages(ctx context.Context, folder string) (*imageServer, error) {
 
 	i := &imageServer{ended: make(chan error, 1), server: &http.Server{
 		ReadHeaderTimeout: 10 * time.Second,
-		Handler: registry.New(registry.Logger(log.New(io.Discard, "", 0)),
-			registry.WithBlobHandler(registry.NewDiskBlobHandler(folder))),
+		Handler: guard(registry.New(registry.Logger(log.New(io.Discard, "", 0)),
+			registry.WithBlobHandler(registry.NewDiskBlobHandler(folder)))),
 	}}
 
 	go func() { i.ended <- i.server.Serve(listener) }()
 
 	return i, nil
+}
+
+// guard asks for credentials where a private name is asked for.
+func guard(images http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name, private := strings.CutPrefix(r.URL.Path, privatePrefix)
+		if !private {
+			images.ServeHTTP(w, r)
+
+			return
+		}
+
+		if user, password, _ := r.BasicAuth(); user != PrivateUser || password != PrivatePassword {
+			w.Header().Set("WWW-Authenticate", `Basic realm="bed"`)
+			http.Error(w, `{"errors":[{"code":"UNAUTHORIZED","message":"not for you"}]}`, http.StatusUnauthorized)
+
+			return
+		}
+
+		r.URL.Path = "/v2/" + name
+		images.ServeHTTP(w, r)
+	})
 }
 
 func (i *imageServer) stop() error {

@@ -1,0 +1,91 @@
+package nodes_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+
+	"github.com/chandlery/chandlery/test/buildcache"
+	"github.com/chandlery/chandlery/test/images"
+	"github.com/chandlery/chandlery/test/oracle"
+	"github.com/chandlery/chandlery/test/turmoil"
+)
+
+// kind is what a catalog image holds.
+type kind int
+
+const (
+	// ownServer is the sample catalog on our registry.
+	ownServer kind = iota
+	// otherContent is part of it.
+	otherContent
+	// opmServer is the sample catalog as opm makes images.
+	opmServer
+	// contentOnly has no program.
+	contentOnly
+	// brokenContent is a catalog that cannot be served.
+	brokenContent
+	// noContent says where its catalog is and does not hold it.
+	noContent
+	// otherPort is the sample catalog, served where nobody looks for it.
+	otherPort
+)
+
+// pushCatalog makes a catalog image and pushes it to the bed's registry. It gives
+// the reference by which nodes and supervisors find it.
+func pushCatalog(t *testing.T, s *turmoil.Scene, repository string, what kind) string {
+	t.Helper()
+	image, err := makeCatalog(t, what)
+	must(t, err)
+	reference := s.Bed.Registry() + "/" + repository
+	_, err = images.Push(t.Context(), reference, image)
+	must(t, err)
+	return reference
+}
+
+func makeCatalog(t *testing.T, what kind) (v1.Image, error) {
+	t.Helper()
+	samples, err := buildcache.SourceDir("examples/catalog")
+	must(t, err)
+	switch what {
+	case opmServer:
+		opm, err := oracle.Build(t.Context(), os.Stderr)
+		must(t, err)
+		cache := t.TempDir()
+		must(t, images.FillCache(t.Context(), opm, samples, cache))
+		return images.Opm(opm, os.DirFS(samples), os.DirFS(cache))
+	case contentOnly:
+		return images.Content(os.DirFS(samples))
+	case noContent:
+		return images.WithoutCatalog()
+	}
+	registry, err := registryImage()
+	must(t, err)
+	switch what {
+	case brokenContent:
+		return images.Broken(registry)
+	case otherContent:
+		part := t.TempDir()
+		must(t, os.CopyFS(filepath.Join(part, samplePackage), os.DirFS(filepath.Join(samples, samplePackage))))
+		return images.Registry(registry, os.DirFS(part))
+	}
+	image, err := images.Registry(registry, os.DirFS(samples))
+	if err != nil || what != otherPort {
+		return image, err
+	}
+	file, err := image.ConfigFile()
+	must(t, err)
+	config := *file.Config.DeepCopy()
+	config.Cmd = append(config.Cmd, "--port", "50052")
+	return mutate.Config(image, config)
+}
+
+// registryImage is the image of our registry, made once.
+var registryImage = sync.OnceValues(func() (v1.Image, error) {
+	return images.Local(context.Background(), "chandlery/registry")
+})

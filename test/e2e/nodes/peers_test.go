@@ -1,0 +1,32 @@
+package nodes_test
+
+import (
+	"testing"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/chandlery/chandlery/test/turmoil"
+)
+
+// TestSideBySide serves the same catalog in every way there is: by the image of
+// opm as it is, by that of our registry as it is, and by our registry on the
+// content of an image that has no program. All are READY, and operators are
+// installed from each.
+func TestSideBySide(t *testing.T) {
+	s := scene(t)
+	opm := turmoil.NewCatalog("opm", pushCatalog(t, s, "opm:v1", opmServer), 0)
+	own := turmoil.NewCatalog("own", pushCatalog(t, s, "own:v1", ownServer), 0)
+	content := turmoil.NewCatalog("content", pushCatalog(t, s, "content:v1", contentOnly), 0)
+	content.Spec.GrpcPodConfig = &operatorsv1alpha1.GrpcPodConfig{
+		ExtractContent: &operatorsv1alpha1.ExtractContentConfig{CatalogDir: "/configs", CacheDir: "/tmp/cache"},
+	}
+	create(t, s, opm, own, content)
+	for _, name := range []string{"opm", "own", "content"} {
+		t.Run(name, func(t *testing.T) {
+			installed := subscribe(t, s, "from-"+name, name)
+			must(t, s.Ready(t.Context(), name))
+			must(t, s.Strong(t.Context(), name, replicas))
+			installed(t)
+		})
+	}
+}

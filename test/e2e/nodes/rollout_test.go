@@ -1,0 +1,112 @@
+package nodes_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/test/caller"
+	"github.com/chandlery/chandlery/test/turmoil"
+)
+
+// pollInterval is how often the catalogs that are rolled out are looked for.
+const pollInterval = 5 * time.Second
+
+// polled is a catalog whose tag is looked at again and again.
+func polled(name, image string) *operatorsv1alpha1.CatalogSource {
+	source := turmoil.NewCatalog(name, image, replicas)
+	source.Spec.UpdateStrategy = &operatorsv1alpha1.UpdateStrategy{
+		RegistryPoll: &operatorsv1alpha1.RegistryPoll{
+			RawInterval: pollInterval.String(),
+			Interval:    &metav1.Duration{Duration: pollInterval},
+		},
+	}
+	return source
+}
+
+// TestRollOut pushes another catalog under the tag that a CatalogSource names: it
+// is rolled out, and no call fails. Then something that cannot serve is pushed:
+// what serves goes on, the status says what is wrong, and no call fails either.
+// What is right again is rolled out, too.
+func TestRollOut(t *testing.T) {
+	s := scene(t)
+	const catalog = "rolled"
+	image := pushCatalog(t, s, "rolled:latest", ownServer)
+	create(t, s, polled(catalog, image))
+	must(t, s.Ready(t.Context(), catalog))
+	must(t, s.Strong(t.Context(), catalog, replicas))
+	calls, err := s.Call(t.Context(), catalog)
+	must(t, err)
+	defer func() { must(t, calls.Stop()) }()
+	begun := time.Now()
+
+	first := served(t, s, catalog)
+	pushCatalog(t, s, "rolled:latest", otherContent)
+	must(t, turmoil.Eventually(t.Context(), "other content to be rolled out", func(ctx context.Context) string {
+		if now := served(t, s, catalog); now == first || strings.Contains(now, ",") {
+			return "served are " + now
+		}
+		return ""
+	}))
+	must(t, s.Strong(t.Context(), catalog, replicas))
+	noneFailed(t, calls, begun)
+
+	second := served(t, s, catalog)
+	pushCatalog(t, s, "rolled:latest", brokenContent)
+	must(t, turmoil.Eventually(t.Context(), "the status to tell of the image that cannot serve", func(ctx context.Context) string {
+		source, err := s.Source(ctx, catalog)
+		if err != nil {
+			return err.Error()
+		}
+		if !apimeta.IsStatusConditionFalse(source.Status.Conditions, "Progressing") || source.Status.Message == "" {
+			return fmt.Sprintf("reason %q, message %q, conditions %+v", source.Status.Reason, source.Status.Message, source.Status.Conditions)
+		}
+		if source.Status.GRPCConnectionState.LastObservedState != "READY" {
+			return "the catalog is " + source.Status.GRPCConnectionState.LastObservedState
+		}
+		t.Logf("status: %s: %s", source.Status.Reason, source.Status.Message)
+		return ""
+	}))
+	noneFailed(t, calls, begun)
+	if now := served(t, s, catalog); !strings.Contains(now, second) {
+		t.Errorf("served are %s, what served before was %s", now, second)
+	}
+
+	pushCatalog(t, s, "rolled:latest", ownServer)
+	must(t, turmoil.Eventually(t.Context(), "the image that serves to be rolled out", func(ctx context.Context) string {
+		source, err := s.Source(ctx, catalog)
+		if err != nil {
+			return err.Error()
+		}
+		if now := served(t, s, catalog); now != first || source.Status.Message != "" {
+			return fmt.Sprintf("served are %s; message %q", now, source.Status.Message)
+		}
+		return ""
+	}))
+	must(t, s.Strong(t.Context(), catalog, replicas))
+	noneFailed(t, calls, begun)
+}
+
+// served are the images that a catalog's replicas run which are ready.
+func served(t *testing.T, s *turmoil.Scene, catalog string) string {
+	t.Helper()
+	running, err := s.Images(t.Context(), catalog)
+	must(t, err)
+	return strings.Join(running, ",")
+}
+
+func noneFailed(t *testing.T, calls *turmoil.Calls, since time.Time) {
+	t.Helper()
+	for _, style := range caller.Styles() {
+		seen := calls.Summary(style, since)
+		if seen.Failed > 0 || seen.Calls == 0 {
+			t.Errorf("%s: %d of %d calls failed: %v", style, seen.Failed, seen.Calls, seen.Errors)
+		}
+	}
+}

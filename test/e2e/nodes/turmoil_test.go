@@ -1,0 +1,126 @@
+package nodes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/chandlery/chandlery/test/caller"
+	"github.com/chandlery/chandlery/test/turmoil"
+)
+
+const (
+	// defaultRounds is how many rounds there are without ROUNDS.
+	defaultRounds = 20
+	// replicas of the catalog that is called.
+	replicas = 2
+	// failingAtMost bounds the time for which calls through the Service may fail
+	// when one of two replicas is lost with its node, the leader being elsewhere.
+	failingAtMost = 5 * time.Second
+	// strongWithin bounds the time from NotReady to full strength.
+	strongWithin = 20 * time.Second
+)
+
+// TestTurmoil takes nodes, leaders and replicas away in turn while clients call a
+// catalog and operators are installed from it. After each round all has to be as
+// before: the catalog and the supervisors at full strength, nothing Terminating,
+// nothing twice, and what was asked for installed.
+func TestTurmoil(t *testing.T) {
+	s := scene(t)
+	const catalog = "steady"
+	create(t, s, turmoil.NewCatalog(catalog, pushCatalog(t, s, "steady:v1", ownServer), replicas))
+	must(t, s.Ready(t.Context(), catalog))
+	must(t, s.Strong(t.Context(), catalog, replicas))
+	calls, err := s.Call(t.Context(), catalog)
+	must(t, err)
+	defer func() { must(t, calls.Stop()) }()
+	witness, err := s.Watch(t.Context(), catalog)
+	must(t, err)
+
+	var rounds []turmoil.Round
+	for i, kind := range turmoil.Kinds(numberOfRounds(t)) {
+		name := fmt.Sprintf("%02d-%s", i+1, strings.ReplaceAll(string(kind), " ", "-"))
+		t.Run(name, func(t *testing.T) {
+			installed := subscribe(t, s, fmt.Sprintf("round-%d", i+1), catalog)
+			round, err := s.Go(t.Context(), kind, catalog, replicas, calls)
+			must(t, err)
+			rounds = append(rounds, round)
+			installed(t)
+			judge(t, round)
+		})
+		if t.Failed() {
+			break
+		}
+	}
+	for _, said := range witness.Stop() {
+		t.Errorf("CatalogSource %s was not well: %s", catalog, said)
+	}
+	nothingTerminating(t, s)
+	var table strings.Builder
+	must(t, turmoil.Table(&table, rounds))
+	t.Logf("node monitor grace period %s\n%s", gracePeriod, table.String())
+}
+
+// judge holds a round against what is promised.
+func judge(t *testing.T, round turmoil.Round) {
+	t.Helper()
+	for _, style := range caller.Styles() {
+		seen := round.Seen[style]
+		if seen.Calls == 0 {
+			t.Errorf("%s: no calls", style)
+		}
+		if round.Kind == turmoil.LostNode && seen.Failing > failingAtMost {
+			t.Errorf("%s: calls failed for %s, at most %s are promised; %v", style, seen.Failing, failingAtMost, seen.Errors)
+		}
+		if (round.Kind == turmoil.KilledLeader || round.Kind == turmoil.StoppedLeader || round.Kind == turmoil.DeletedReplica) && seen.Failed > 0 {
+			t.Errorf("%s: %d calls failed though no replica was lost unannounced: %v", style, seen.Failed, seen.Errors)
+		}
+	}
+	if !round.Loss.NotReady.IsZero() && round.Loss.Restored.Sub(round.Loss.NotReady) > strongWithin {
+		t.Errorf("full strength %s after NotReady, %s are promised", round.Loss.Restored.Sub(round.Loss.NotReady), strongWithin)
+	}
+}
+
+func numberOfRounds(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("ROUNDS")
+	if text == "" {
+		return defaultRounds
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("ROUNDS is %q; give a number of rounds", text)
+	}
+	return n
+}
+
+// nothingTerminating fails for each pod and namespace of the cluster that is on
+// its way out and does not get there.
+func nothingTerminating(t *testing.T, s *turmoil.Scene) {
+	t.Helper()
+	must(t, turmoil.Eventually(t.Context(), "nothing to be Terminating", func(ctx context.Context) string {
+		var left []string
+		pods, namespaces := &corev1.PodList{}, &corev1.NamespaceList{}
+		if err := errors.Join(s.Client.List(ctx, pods), s.Client.List(ctx, namespaces)); err != nil {
+			return err.Error()
+		}
+		for i := range pods.Items {
+			if pods.Items[i].DeletionTimestamp != nil {
+				left = append(left, "pod "+pods.Items[i].Namespace+"/"+pods.Items[i].Name)
+			}
+		}
+		for i := range namespaces.Items {
+			if namespaces.Items[i].DeletionTimestamp != nil {
+				left = append(left, "namespace "+namespaces.Items[i].Name)
+			}
+		}
+		return strings.Join(left, ", ")
+	}))
+}

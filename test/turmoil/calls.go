@@ -1,0 +1,74 @@
+package turmoil
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/chandlery/chandlery/test/caller"
+	"github.com/chandlery/chandlery/test/nodes"
+)
+
+// Calls are those of a client of one catalog, which go on until Stop.
+type Calls struct {
+	stop func() error
+
+	mu    sync.Mutex
+	calls []caller.Call
+}
+
+// Call starts a client of a catalog: a process where the clients of the cluster
+// are, which calls the ClusterIP of the catalog's Service.
+func (s *Scene) Call(ctx context.Context, catalog string) (*Calls, error) {
+	address, err := s.serviceAddress(ctx, catalog)
+	if err != nil {
+		return nil, err
+	}
+	cmd := s.Bed.Command(ctx, nodes.Client, s.program("caller"), address)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("starting a client of %s: %w", address, err)
+	}
+	cmd.Stderr = s.progress
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting a client of %s: %w", address, err)
+	}
+	c := &Calls{}
+	read := make(chan error, 1)
+	go func() { read <- c.collect(bufio.NewScanner(out)) }()
+	c.stop = func() error {
+		signalled := cmd.Process.Signal(os.Interrupt)
+		return errors.Join(signalled, <-read, cmd.Wait())
+	}
+	return c, nil
+}
+
+// Stop ends the client. What it has called stays known.
+func (c *Calls) Stop() error { return c.stop() }
+
+func (c *Calls) collect(lines *bufio.Scanner) error {
+	for lines.Scan() {
+		var call caller.Call
+		if err := json.Unmarshal(lines.Bytes(), &call); err != nil {
+			return fmt.Errorf("reading what a client says: %w", err)
+		}
+		c.mu.Lock()
+		c.calls = append(c.calls, call)
+		c.mu.Unlock()
+	}
+	return lines.Err()
+}
+
+// Summary is what clients of a style have seen since a time.
+func (c *Calls) Summary(style caller.Style, from time.Time) caller.Summary {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return caller.Summarise(slices.Clone(c.calls), style, from, time.Now())
+}

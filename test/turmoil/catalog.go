@@ -1,0 +1,104 @@
+package turmoil
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+)
+
+// stateReady is what clients take for a catalog that is well.
+const stateReady = "READY"
+
+// replicasAnnotation sets the number of replicas of a catalog.
+const replicasAnnotation = "chandlery.dev/replicas"
+
+// NewCatalog describes a catalog that is served from an image. Zero replicas
+// leave the number to the supervisor.
+func NewCatalog(name, image string, replicas int) *operatorsv1alpha1.CatalogSource {
+	source := &operatorsv1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: CatalogNamespace, Name: name},
+		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Image: image},
+	}
+	if replicas > 0 {
+		source.Annotations = map[string]string{replicasAnnotation: strconv.Itoa(replicas)}
+	}
+	return source
+}
+
+// Source reads a CatalogSource.
+func (s *Scene) Source(ctx context.Context, name string) (*operatorsv1alpha1.CatalogSource, error) {
+	u := catalogs.NewObject()
+	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: CatalogNamespace, Name: name}, u); err != nil {
+		return nil, fmt.Errorf("reading CatalogSource %s: %w", name, err)
+	}
+	return catalogs.Decode(u)
+}
+
+// Ready waits until a catalog is READY.
+func (s *Scene) Ready(ctx context.Context, name string) error {
+	return Eventually(ctx, "catalog "+name+" to be READY", func(ctx context.Context) string {
+		source, err := s.Source(ctx, name)
+		if err != nil {
+			return err.Error()
+		}
+		if state := source.Status.GRPCConnectionState; state == nil || state.LastObservedState != stateReady {
+			return fmt.Sprintf("%+v, reason %s, message %s, conditions %v", state, source.Status.Reason, source.Status.Message, source.Status.Conditions)
+		}
+		return ""
+	})
+}
+
+// Strong waits until a catalog has as many replicas as wanted, each ready and on
+// another node, and nothing else.
+func (s *Scene) Strong(ctx context.Context, name string, replicas int) error {
+	return Eventually(ctx, "catalog "+name+" to be at full strength", func(ctx context.Context) string {
+		return s.weaknessOf(ctx, CatalogNamespace, catalogLabels(name), replicas)
+	})
+}
+
+func catalogLabels(name string) map[string]string {
+	return map[string]string{catalogs.LabelCatalogSource: name}
+}
+
+// replicaPods are the pods of a catalog.
+func (s *Scene) replicaPods(ctx context.Context, name string) ([]corev1.Pod, error) {
+	pods := &corev1.PodList{}
+	if err := s.Client.List(ctx, pods, client.InNamespace(CatalogNamespace), client.MatchingLabels(catalogLabels(name))); err != nil {
+		return nil, fmt.Errorf("listing the pods of catalog %s: %w", name, err)
+	}
+	return pods.Items, nil
+}
+
+// serviceAddress is where clients in the cluster reach a catalog.
+func (s *Scene) serviceAddress(ctx context.Context, name string) (string, error) {
+	service := &corev1.Service{}
+	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: CatalogNamespace, Name: name}, service); err != nil {
+		return "", fmt.Errorf("reading the Service of catalog %s: %w", name, err)
+	}
+	return net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(catalogs.Port)), nil
+}
+
+// Images are what the replicas of a catalog run that are ready, each once, sorted.
+func (s *Scene) Images(ctx context.Context, name string) ([]string, error) {
+	pods, err := s.replicaPods(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	var images []string
+	for i := range pods {
+		if ready(&pods[i]) {
+			images = append(images, pods[i].Spec.Containers[0].Image)
+		}
+	}
+	slices.Sort(images)
+	return slices.Compact(images), nil
+}

@@ -1,0 +1,213 @@
+package turmoil
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor"
+)
+
+// Loss is what a loss came to.
+type Loss struct {
+	// Begun is when something was taken away.
+	Begun time.Time
+	// NotReady is when the control plane declared the node lost; zero where none
+	// was.
+	NotReady time.Time
+	// Restored is when all was at full strength again, the lost node apart; for a
+	// leader when another one acted.
+	Restored time.Time
+}
+
+// Leader is the pod of the supervisor that leads.
+func (s *Scene) Leader(ctx context.Context) (*corev1.Pod, error) {
+	var leader *corev1.Pod
+	err := Eventually(ctx, "a leader", func(ctx context.Context) string {
+		holder, err := s.holder(ctx)
+		if err != nil {
+			return err.Error()
+		}
+		leader = &corev1.Pod{}
+		if err := s.Client.Get(ctx, client.ObjectKey{Namespace: systemNamespace, Name: supervisor.IdentityOf(holder)}, leader); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	return leader, err
+}
+
+func (s *Scene) holder(ctx context.Context) (string, error) {
+	lease := &coordinationv1.Lease{}
+	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: systemNamespace, Name: supervisor.LeaseName}, lease); err != nil {
+		return "", fmt.Errorf("reading the Lease of the supervisors: %w", err)
+	}
+	return ptr.Deref(lease.Spec.HolderIdentity, ""), nil
+}
+
+// KillLeader ends the leading supervisor with SIGKILL and waits until another one
+// acts.
+func (s *Scene) KillLeader(ctx context.Context) (Loss, error) {
+	return s.loseLeader(ctx, func(pod *corev1.Pod) error { return s.Bed.KillPod(ctx, pod.Namespace, pod.Name) })
+}
+
+// StopLeader deletes the pod of the leading supervisor, which ends it with
+// SIGTERM, and waits until another one acts.
+func (s *Scene) StopLeader(ctx context.Context) (Loss, error) {
+	return s.loseLeader(ctx, func(pod *corev1.Pod) error {
+		return client.IgnoreNotFound(s.Client.Delete(ctx, pod))
+	})
+}
+
+func (s *Scene) loseLeader(ctx context.Context, lose func(*corev1.Pod) error) (Loss, error) {
+	pod, err := s.Leader(ctx)
+	if err != nil {
+		return Loss{}, err
+	}
+	loss := Loss{Begun: time.Now()}
+	if err := lose(pod); err != nil {
+		return loss, fmt.Errorf("taking leader %s away: %w", pod.Name, err)
+	}
+	loss.Restored, err = s.acts(ctx)
+	return loss, err
+}
+
+// acts waits until a supervisor does something that only the leader does: it says
+// of a CatalogSource that cannot be served why.
+func (s *Scene) acts(ctx context.Context) (time.Time, error) {
+	probe := &operatorsv1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: CatalogNamespace, GenerateName: "probe-"},
+		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc},
+	}
+	if err := s.Client.Create(ctx, probe); err != nil {
+		return time.Time{}, fmt.Errorf("creating a CatalogSource for the leader to judge: %w", err)
+	}
+	err := Eventually(ctx, "a leader to act", func(ctx context.Context) string {
+		source, err := s.Source(ctx, probe.Name)
+		if err != nil {
+			return err.Error()
+		}
+		if source.Status.Reason == "" {
+			return "no word on CatalogSource " + probe.Name
+		}
+		return ""
+	})
+	at := time.Now()
+	if err != nil {
+		return at, err
+	}
+	return at, s.Client.Delete(ctx, probe)
+}
+
+// LoseNode takes a node away, waits until the control plane has declared it lost
+// and the catalog is at full strength without it.
+func (s *Scene) LoseNode(ctx context.Context, node, catalog string, replicas int) (Loss, error) {
+	loss := Loss{Begun: time.Now()}
+	if err := s.Bed.Lose(ctx, s.number(node)); err != nil {
+		return loss, err
+	}
+	err := Eventually(ctx, "node "+node+" to be NotReady", func(ctx context.Context) string {
+		n := &corev1.Node{}
+		if err := s.Client.Get(ctx, client.ObjectKey{Name: node}, n); err != nil {
+			return err.Error()
+		}
+		if nodeReady(n) {
+			return "it is Ready"
+		}
+		return ""
+	})
+	loss.NotReady = time.Now()
+	if err != nil {
+		return loss, err
+	}
+	err = Eventually(ctx, "catalog "+catalog+" to be at full strength without "+node, func(ctx context.Context) string {
+		pods, err := s.replicaPods(ctx, catalog)
+		if err != nil {
+			return err.Error()
+		}
+		if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Spec.NodeName == node }) {
+			return "there is a pod on " + node
+		}
+		return weakness(pods, replicas)
+	})
+	loss.Restored = time.Now()
+	return loss, err
+}
+
+// number is that of a node on the bed.
+func (s *Scene) number(node string) int { return slices.Index(s.Bed.Nodes(), node) + 1 }
+
+// NodeOf tells on which node a replica of a catalog is; elsewhere is a node that
+// it must not be on, where there is a choice.
+func (s *Scene) NodeOf(ctx context.Context, catalog, elsewhere string) (string, error) {
+	pods, err := s.replicaPods(ctx, catalog)
+	if err != nil {
+		return "", err
+	}
+	for i := range pods {
+		if pods[i].Spec.NodeName != elsewhere {
+			return pods[i].Spec.NodeName, nil
+		}
+	}
+	if len(pods) == 0 {
+		return "", fmt.Errorf("catalog %s has no pods", catalog)
+	}
+	return pods[0].Spec.NodeName, nil
+}
+
+// KillReplica ends the process of one replica, of which the kubelet learns by
+// itself.
+func (s *Scene) KillReplica(ctx context.Context, catalog string) (Loss, error) {
+	return s.loseReplica(ctx, catalog, func(p *corev1.Pod) error { return s.Bed.KillPod(ctx, p.Namespace, p.Name) })
+}
+
+// DeleteReplica deletes the pod of one replica.
+func (s *Scene) DeleteReplica(ctx context.Context, catalog string) (Loss, error) {
+	return s.loseReplica(ctx, catalog, func(p *corev1.Pod) error { return s.Client.Delete(ctx, p) })
+}
+
+func (s *Scene) loseReplica(ctx context.Context, catalog string, lose func(*corev1.Pod) error) (Loss, error) {
+	pods, err := s.replicaPods(ctx, catalog)
+	if err != nil {
+		return Loss{}, err
+	}
+	if len(pods) == 0 {
+		return Loss{}, fmt.Errorf("catalog %s has no pods", catalog)
+	}
+	loss := Loss{Begun: time.Now()}
+	if err := lose(&pods[0]); err != nil {
+		return loss, fmt.Errorf("taking replica %s away: %w", pods[0].Name, err)
+	}
+	err = Eventually(ctx, "replica "+pods[0].Name+" to be made good", func(ctx context.Context) string {
+		now, err := s.replicaPods(ctx, catalog)
+		if err != nil {
+			return err.Error()
+		}
+		if slices.ContainsFunc(now, func(p corev1.Pod) bool { return same(&p, &pods[0]) }) {
+			return "nobody has noticed the loss"
+		}
+		return weakness(now, len(pods))
+	})
+	loss.Restored = time.Now()
+	return loss, err
+}
+
+// same says whether a pod still is what it was: neither another pod nor another
+// process in it.
+func same(a, b *corev1.Pod) bool { return a.UID == b.UID && restarts(a) == restarts(b) }
+
+func restarts(p *corev1.Pod) int32 {
+	var sum int32
+	for i := range p.Status.ContainerStatuses {
+		sum += p.Status.ContainerStatuses[i].RestartCount
+	}
+	return sum
+}

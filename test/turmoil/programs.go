@@ -1,0 +1,41 @@
+package turmoil
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/chandlery/chandlery/deploy/images"
+	"github.com/chandlery/chandlery/test/buildcache"
+)
+
+// version is the tag that the manifests ask for.
+const version = "latest"
+
+// pushPrograms makes the images of this checkout's programs, for this machine
+// only, and pushes them to where the bed's nodes find them.
+func (s *Scene) pushPrograms(ctx context.Context) error {
+	root, err := buildcache.SourceDir(".")
+	if err != nil {
+		return err
+	}
+	made, err := images.Build(ctx, images.Options{
+		Dir: root, Version: version, Created: time.Unix(0, 0), Platforms: []v1.Platform{images.Local()},
+	})
+	if err != nil {
+		return fmt.Errorf("making the images: %w", err)
+	}
+	for _, image := range made {
+		repository, err := name.NewRepository(s.Bed.Registry()+"/"+image.Name, name.Insecure)
+		if err != nil {
+			return fmt.Errorf("naming image %s: %w", image.Name, err)
+		}
+		if err := image.Push(ctx, repository, []string{version}); err != nil {
+			return fmt.Errorf("pushing image %s: %w", image.Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package turmoil
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/chandlery/chandlery/test/caller"
+)
+
+// Kind is what a round takes away.
+type Kind string
+
+// The kinds of rounds.
+const (
+	LostNode       Kind = "node lost"
+	LostNodeLeader Kind = "node lost with the leader on it"
+	KilledLeader   Kind = "leader killed"
+	StoppedLeader  Kind = "leader stopped"
+	KilledReplica  Kind = "replica killed"
+	DeletedReplica Kind = "replica deleted"
+)
+
+// Kinds gives the kinds of a number of rounds, such that nodes, which are what
+// matters most, are lost every third time, and that every kind comes within the
+// first seven.
+func Kinds(rounds int) []Kind {
+	order := []Kind{LostNode, KilledLeader, DeletedReplica, LostNodeLeader, StoppedLeader, KilledReplica}
+	kinds := make([]Kind, 0, rounds)
+	for i := range rounds {
+		kinds = append(kinds, order[i%len(order)])
+	}
+	return kinds
+}
+
+// Round is what a round came to.
+type Round struct {
+	Kind Kind
+	Loss Loss
+	// Whole is when everything was as before, lost nodes returned.
+	Whole time.Time
+	// Seen is what clients saw, from the loss until everything was whole.
+	Seen map[caller.Style]caller.Summary
+}
+
+// Go goes through a round: it takes something away, waits until the catalog and
+// the supervisors are at full strength again, returns what was taken, and waits
+// until all is as before.
+func (s *Scene) Go(ctx context.Context, kind Kind, catalog string, replicas int, calls *Calls) (Round, error) {
+	round := Round{Kind: kind, Seen: map[caller.Style]caller.Summary{}}
+	var err error
+	switch kind {
+	case LostNode, LostNodeLeader:
+		round.Loss, err = s.loseAndReturn(ctx, kind, catalog, replicas)
+	case KilledLeader:
+		round.Loss, err = s.KillLeader(ctx)
+	case StoppedLeader:
+		round.Loss, err = s.StopLeader(ctx)
+	case KilledReplica:
+		round.Loss, err = s.KillReplica(ctx, catalog)
+	case DeletedReplica:
+		round.Loss, err = s.DeleteReplica(ctx, catalog)
+	default:
+		err = fmt.Errorf("there is no kind of round %q", kind)
+	}
+	if err != nil {
+		return round, err
+	}
+	if err := s.Strong(ctx, catalog, replicas); err != nil {
+		return round, err
+	}
+	if err := s.SupervisorsStrong(ctx); err != nil {
+		return round, err
+	}
+	round.Whole = time.Now()
+	for _, style := range caller.Styles() {
+		round.Seen[style] = calls.Summary(style, round.Loss.Begun)
+	}
+	return round, nil
+}
+
+// loseAndReturn takes the node of a replica away, one with the leader on it or
+// one without, and returns it when the catalog is at full strength elsewhere.
+func (s *Scene) loseAndReturn(ctx context.Context, kind Kind, catalog string, replicas int) (Loss, error) {
+	leader, err := s.Leader(ctx)
+	if err != nil {
+		return Loss{}, err
+	}
+	node := leader.Spec.NodeName
+	if kind == LostNode {
+		if node, err = s.NodeOf(ctx, catalog, leader.Spec.NodeName); err != nil {
+			return Loss{}, err
+		}
+	}
+	loss, err := s.LoseNode(ctx, node, catalog, replicas)
+	if err != nil {
+		return loss, err
+	}
+	return loss, s.Bed.Return(ctx, s.number(node))
+}

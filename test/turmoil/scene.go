@@ -1,0 +1,132 @@
+package turmoil
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/test/buildcache"
+	"github.com/chandlery/chandlery/test/nodes"
+)
+
+const (
+	// systemNamespace is where the manifests put the supervisors.
+	systemNamespace = "chandlery-system"
+	// supervisorName is the name of their Deployment.
+	supervisorName = "chandlery-supervisor"
+	// CatalogNamespace is where global catalogs are.
+	CatalogNamespace = "olm"
+	// patience bounds the wait for anything that has to come true.
+	patience = 4 * time.Minute
+	// poll is the pause between two looks.
+	poll = 50 * time.Millisecond
+)
+
+// Scene is the product, installed on a bed of nodes.
+type Scene struct {
+	Bed    *nodes.Bed
+	Client client.WithWatch
+
+	bin      string
+	progress io.Writer
+}
+
+// Install pushes the images to the bed's registry, applies the manifests of
+// deploy/ with kubectl and waits until the supervisors are at full strength.
+// Programs are built into dir.
+func Install(ctx context.Context, bed *nodes.Bed, dir string, progress io.Writer) (*Scene, error) {
+	scheme, err := supervisor.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.NewWithWatch(bed.Config(), client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("making a client of the bed: %w", err)
+	}
+	s := &Scene{Bed: bed, Client: c, bin: dir, progress: progress}
+	if err := s.build(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.pushPrograms(ctx); err != nil {
+		return nil, err
+	}
+	manifests, err := buildcache.SourceDir("deploy")
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Kubectl(ctx, "apply", "-k", manifests); err != nil {
+		return nil, err
+	}
+	return s, s.SupervisorsStrong(ctx)
+}
+
+func (s *Scene) program(name string) string { return filepath.Join(s.bin, name) }
+
+// build makes the client that calls catalogs.
+func (s *Scene) build(ctx context.Context) error {
+	root, err := buildcache.SourceDir(".")
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", s.program("caller"), "./test/caller/main")
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the client: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// Kubectl runs kubectl on the bed's cluster.
+func (s *Scene) Kubectl(ctx context.Context, args ...string) error {
+	cmd := exec.CommandContext(ctx, s.Bed.Kubectl(), append([]string{"--kubeconfig", s.Bed.Kubeconfig()}, args...)...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("kubectl %v: %w\n%s", args, err, out)
+	}
+	return nil
+}
+
+// Eventually waits until a condition has nothing to object.
+func Eventually(ctx context.Context, what string, objection func(context.Context) string) error {
+	last := "nothing"
+	err := wait.PollUntilContextTimeout(ctx, poll, patience, true, func(ctx context.Context) (bool, error) {
+		if said := objection(ctx); ctx.Err() == nil {
+			last = said
+		}
+		return last == "", nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s: %w; last seen: %s", what, err, last)
+	}
+	return nil
+}
+
+// SupervisorsStrong waits until every supervisor is ready.
+func (s *Scene) SupervisorsStrong(ctx context.Context) error {
+	const supervisors = 2
+	return Eventually(ctx, "the supervisors to be at full strength", func(ctx context.Context) string {
+		deployment := &appsv1.Deployment{}
+		if err := s.Client.Get(ctx, client.ObjectKey{Namespace: systemNamespace, Name: supervisorName}, deployment); err != nil {
+			return err.Error()
+		}
+		return s.weaknessOf(ctx, systemNamespace, deployment.Spec.Selector.MatchLabels, supervisors)
+	})
+}
+
+func (s *Scene) weaknessOf(ctx context.Context, namespace string, labels map[string]string, wanted int) string {
+	pods := &corev1.PodList{}
+	if err := s.Client.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels(labels)); err != nil {
+		return err.Error()
+	}
+	return weakness(pods.Items, wanted)
+}
