@@ -42,22 +42,21 @@ func crowded(o *Observation, view *replicasOf) *corev1.Pod {
 	if !free {
 		return nil
 	}
-	var found *corev1.Pod
+	var sharing []*corev1.Pod
 	for _, pods := range on {
-		if len(pods) < 2 {
-			continue
-		}
-		for _, pod := range pods {
-			if found == nil || younger(pod, found) {
-				found = pod
-			}
+		if len(pods) > 1 {
+			sharing = append(sharing, pods...)
 		}
 	}
-	return found
+	if len(sharing) == 0 {
+		return nil
+	}
+	return slices.MaxFunc(sharing, byAge)
 }
 
-func younger(a, b *corev1.Pod) bool {
-	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) > 0
+// byAge puts the older of two pods first.
+func byAge(a, b *corev1.Pod) int {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
 // moves remembers which catalogs had a replica moved: if the scheduler puts it back
