@@ -69,6 +69,8 @@ func Opm(opm string, catalog, cache fs.FS) (v1.Image, error) {
 			cached[i].Mode |= 0o110
 		}
 	}
+	// The folder above is in a layer of its own as well; the last one counts.
+	cached = append(cached, layer.Temporary("tmp"))
 	return assemble(v1.Config{
 		Entrypoint: []string{"/bin/opm"}, Cmd: []string{"serve", "/" + Folder, "--cache-dir=/" + cacheFolder},
 		Labels: labels(), ExposedPorts: map[string]struct{}{"50051/tcp": {}}, User: strconv.Itoa(opmUser),
