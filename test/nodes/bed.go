@@ -141,6 +141,11 @@ func (b *Bed) makeFolders() error {
 
 	b.dir = dir
 
+	entries, err := os.ReadDir(dir)
+	if err == nil && len(entries) > 0 {
+		return fmt.Errorf("use folder %s: it is not empty (%s): choose another or remove what it holds", dir, entries[0].Name())
+	}
+
 	for _, folder := range []string{b.LogDir(), b.blobs()} {
 		err = os.MkdirAll(folder, 0o755)
 		if err != nil {

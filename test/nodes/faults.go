@@ -35,6 +35,9 @@ func (b *Bed) Lose(ctx context.Context, number int) error {
 		return err
 	}
 
+	m.power.Lock()
+	defer m.power.Unlock()
+
 	if !m.isOn() {
 		return fmt.Errorf("lose %s: %w: it is lost", m.name, ErrState)
 	}
@@ -67,6 +70,9 @@ func (b *Bed) Return(ctx context.Context, number int) error {
 	if err != nil {
 		return err
 	}
+
+	m.power.Lock()
+	defer m.power.Unlock()
 
 	if m.isOn() {
 		return fmt.Errorf("return %s: %w: it is not lost", m.name, ErrState)
@@ -139,7 +145,7 @@ func (b *Bed) KillPod(ctx context.Context, namespace, name string) error {
 	return nil
 }
 
-// waitForNode waits until pods can be scheduled to a node and it has been heard of since.
+// waitForNode waits until pods can be scheduled to a node that was just switched on.
 func (b *Bed) waitForNode(ctx context.Context, m *machine) error {
 	since := time.Now()
 
@@ -149,24 +155,25 @@ func (b *Bed) waitForNode(ctx context.Context, m *machine) error {
 			return err
 		}
 
-		lease, err := b.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, m.name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-
-		if lease.Spec.RenewTime == nil || lease.Spec.RenewTime.Before(&metav1.MicroTime{Time: since}) {
-			return fmt.Errorf("%s has not renewed its lease", m.name)
-		}
-
-		return unready(node)
+		return unready(node, since)
 	})
 }
 
-// unready says why pods cannot be scheduled to a node, or returns nil.
-func unready(node *corev1.Node) error {
+// unready says why pods cannot be scheduled to a node, or returns nil. What its kubelet
+// said before a time does not count.
+func unready(node *corev1.Node, since time.Time) error {
 	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+		if c.Type != corev1.NodeReady {
+			continue
+		}
+
+		if c.Status != corev1.ConditionTrue {
 			return fmt.Errorf("%s is not Ready: %s", node.Name, c.Message)
+		}
+
+		// Times in conditions are in whole seconds.
+		if c.LastHeartbeatTime.Time.Before(since.Truncate(time.Second)) {
+			return fmt.Errorf("%s has not reported since it was switched on", node.Name)
 		}
 	}
 

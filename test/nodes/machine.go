@@ -27,6 +27,9 @@ type machine struct {
 	logs     string
 	programs programs
 
+	// power is held while the machine is switched on or off.
+	power sync.Mutex
+
 	mu sync.Mutex
 	// first is the process that the others end with; nil while the machine is off.
 	first   *process.Process
