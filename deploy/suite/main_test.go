@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -17,5 +18,5 @@ func TestMain(m *testing.M) {
 		handler = slog.NewTextHandler(os.Stderr, nil)
 	}
 	logf.SetLogger(logr.FromSlogHandler(handler))
-	os.Exit(controlplane.Main(m, controlplane.Options{}))
+	os.Exit(controlplane.Main(m, controlplane.Options{NodeMonitorGracePeriod: 5 * time.Second}))
 }

@@ -247,12 +247,33 @@ func (s *scene) hosts() {
 		g.Expect(seen.Labels).To(gomega.HaveKey("olm.managed"))
 	}, patience, polling).Should(gomega.Succeed())
 
+	s.moves(source.Name)
 	before := source.DeepCopy()
 	source.Annotations = map[string]string{"chandlery.dev/replicas": "1"}
 	s.Expect(s.Patch(s.t.Context(), source, client.MergeFrom(before))).To(gomega.Succeed())
 	s.Eventually(func() bool {
 		return apierrors.IsNotFound(s.Get(s.t.Context(), key, &policyv1.PodDisruptionBudget{}))
 	}, patience, polling).Should(gomega.BeTrue(), "the budget of two replicas is still there")
+}
+
+// moves takes a node from under a catalog and waits until nothing is left there.
+func (s *scene) moves(catalog string) {
+	s.t.Helper()
+	replicas := func() []corev1.Pod {
+		var pods corev1.PodList
+		s.Expect(s.List(s.t.Context(), &pods, client.InNamespace("olm"), client.MatchingLabels{"olm.catalogSource": catalog})).To(gomega.Succeed())
+		return pods.Items
+	}
+	lost := replicas()[0].Spec.NodeName
+	s.Expect(s.cp.StopNode(s.t.Context(), lost)).To(gomega.Succeed())
+	s.Eventually(func(g gomega.Gomega) {
+		left := replicas()
+		g.Expect(left).To(gomega.HaveLen(2))
+		for i := range left {
+			g.Expect(left[i].Spec.NodeName).NotTo(gomega.BeElementOf("", lost))
+		}
+	}, patience, polling).Should(gomega.Succeed())
+	s.Expect(s.cp.StartNode(s.t.Context(), lost)).To(gomega.Succeed())
 }
 
 // catalogImage pushes a catalog to a registry of the test's own.
