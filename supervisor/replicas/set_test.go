@@ -365,6 +365,30 @@ func TestDoCutsOffCallsToALostReplica(t *testing.T) {
 	b.become(map[string]replicas.Health{"node-lost": replicas.Serving, "node-good": replicas.Serving})
 }
 
+func TestALostReplicaIsGivenUpSoon(t *testing.T) {
+	good, lost := serve(t, "good", false), serve(t, "lost", false)
+	w := through(t, lost.address)
+	behind := lost.endpoint()
+	behind.Address = w.address
+	b := newBench(t, replicas.Options{Probe: replicas.DefaultProbe(), Network: newNetwork(t)}, good.endpoint(), behind)
+	b.become(map[string]replicas.Health{"node-lost": replicas.Serving, "node-good": replicas.Serving})
+	w.lost.Lock()
+	defer w.lost.Unlock()
+	begin := time.Now()
+	// Each second call goes to the lost replica first, and waits for its end.
+	for range 2 {
+		if name, err := b.ask(t.Context()); err != nil || name != "good" {
+			t.Errorf("%q answered, error %v", name, err)
+		}
+	}
+	took := time.Since(begin)
+	t.Logf("given up after %s", took.Round(10*time.Millisecond))
+	// A pause, two timeouts and a short pause; and room for a machine that is busy.
+	if took > 8*time.Second {
+		t.Errorf("that took %s", took)
+	}
+}
+
 func TestDoCutsOffCallsToARemovedReplica(t *testing.T) {
 	lost := serve(t, "lost", false)
 	lost.hang.Store(true)

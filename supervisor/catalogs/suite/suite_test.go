@@ -1,0 +1,198 @@
+package suite_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/onsi/gomega"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/replicas"
+	"github.com/chandlery/chandlery/test/controlplane"
+)
+
+const (
+	// patience is how long an expected state may take to come about.
+	patience = 60 * time.Second
+	polling  = 20 * time.Millisecond
+)
+
+func TestMain(m *testing.M) {
+	handler := slog.DiscardHandler
+	if os.Getenv("CHANDLERY_TEST_LOGS") != "" {
+		handler = slog.NewTextHandler(os.Stderr, nil)
+	}
+	logf.SetLogger(logr.FromSlogHandler(handler))
+	os.Exit(controlplane.Main(m, controlplane.Options{}, func(ctx context.Context, cp *controlplane.ControlPlane) error {
+		return supervisor.InstallCRDs(ctx, cp.Config(), io.Discard)
+	}))
+}
+
+// supervise runs the store and what feeds it on a standby: somebody else
+// leads.
+func supervise(t *testing.T, namespace string) (client.Client, *catalogs.Store) {
+	t.Helper()
+	scheme, err := supervisor.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	const lease = "leader"
+	taken := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: lease},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: new("somebody else"), LeaseDurationSeconds: new(int32(3600)), RenewTime: new(metav1.NowMicro()), AcquireTime: new(metav1.NowMicro()),
+		},
+	}
+	api, err := client.New(controlplane.Get(t).Config(), client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := api.Create(t.Context(), taken); err != nil {
+		t.Fatal(err)
+	}
+	mgr, err := ctrl.NewManager(controlplane.Get(t).Config(), ctrl.Options{
+		Scheme:                  scheme,
+		Metrics:                 metricsserver.Options{BindAddress: "0"},
+		Cache:                   cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
+		Controller:              config.Controller{SkipNameValidation: new(true)},
+		LeaderElection:          true,
+		LeaderElectionID:        lease,
+		LeaderElectionNamespace: namespace,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := catalogs.NewStore(ctx, time.Hour, clock.RealClock{})
+	if err := catalogs.Setup(mgr, store); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return mgr.GetClient(), store
+}
+
+func TestReplicasFollowTheEndpointSlices(t *testing.T) {
+	w := gomega.NewWithT(t)
+	namespace := controlplane.Namespace(t)
+	c, store := supervise(t, namespace)
+	key := types.NamespacedName{Namespace: namespace, Name: "my.shop"}
+	labels := map[string]string{catalogs.LabelCatalogSource: key.Name, catalogs.LabelManaged: catalogs.LabelManagedValue}
+	source := &operatorsv1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: key.Name},
+		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Image: "example/catalog:1"},
+	}
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: catalogs.ServiceName(source), Labels: labels},
+		Spec: corev1.ServiceSpec{
+			Selector: labels,
+			Ports:    []corev1.ServicePort{{Name: "grpc", Port: catalogs.Port, TargetPort: intstr.FromInt32(catalogs.Port)}},
+		},
+	}
+	deployment := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "my-shop"},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "registry-server", Image: "example/catalog:1"}}},
+			},
+		},
+	}
+	for _, o := range []client.Object{source, service, deployment} {
+		w.Expect(c.Create(t.Context(), o)).To(gomega.Succeed())
+	}
+
+	// What is followed are the pods, with their nodes and whether they are ready.
+	w.Eventually(func() map[types.UID]string { return ready(store.Replicas(key)) }).WithTimeout(patience).WithPolling(polling).
+		Should(gomega.And(gomega.HaveLen(2), gomega.Equal(wanted(t, c, namespace, labels))))
+	if state, followed := store.State(key); !followed || state.Address != "my-shop."+namespace+".svc:50051" {
+		t.Errorf("followed %v: %+v", followed, state)
+	}
+
+	// A replica that is not ready any more stays: it is asked on.
+	pod := onePod(t, c, namespace, labels)
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == corev1.PodReady {
+			pod.Status.Conditions[i].Status = corev1.ConditionFalse
+		}
+	}
+	w.Expect(c.Status().Update(t.Context(), &pod)).To(gomega.Succeed())
+	w.Eventually(func() map[types.UID]string { return ready(store.Replicas(key)) }).WithTimeout(patience).WithPolling(polling).Should(gomega.HaveLen(1))
+	if n := len(store.Replicas(key)); n != 2 {
+		t.Errorf("%d replicas are followed", n)
+	}
+
+	// An address takes the place of the image, and its end ends everything.
+	source.Spec.Image, source.Spec.Address = "", "127.0.0.1:1"
+	w.Expect(c.Update(t.Context(), source)).To(gomega.Succeed())
+	w.Eventually(func() string { state, _ := store.State(key); return state.Address }).WithTimeout(patience).WithPolling(polling).Should(gomega.Equal("127.0.0.1:1"))
+	w.Expect(c.Delete(t.Context(), source)).To(gomega.Succeed())
+	w.Eventually(func() []replicas.State { return store.Replicas(key) }).WithTimeout(patience).WithPolling(polling).Should(gomega.BeEmpty())
+}
+
+// ready gives the nodes of the replicas that are ready, by the pod's UID.
+func ready(states []replicas.State) map[types.UID]string {
+	nodes := map[types.UID]string{}
+	for _, s := range states {
+		if s.Ready {
+			nodes[s.UID] = s.Node
+		}
+	}
+	return nodes
+}
+
+// wanted are the nodes of the pods, once both run.
+func wanted(t *testing.T, c client.Client, namespace string, labels map[string]string) map[types.UID]string {
+	t.Helper()
+	nodes := map[types.UID]string{}
+	gomega.NewWithT(t).Eventually(func() int {
+		var pods corev1.PodList
+		if err := c.List(t.Context(), &pods, client.InNamespace(namespace), client.MatchingLabels(labels)); err != nil {
+			t.Fatal(err)
+		}
+		clear(nodes)
+		for _, pod := range pods.Items {
+			if pod.Status.Phase == corev1.PodRunning {
+				nodes[pod.UID] = pod.Spec.NodeName
+			}
+		}
+		return len(nodes)
+	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Equal(2))
+	return nodes
+}
+
+func onePod(t *testing.T, c client.Client, namespace string, labels map[string]string) corev1.Pod {
+	t.Helper()
+	var pods corev1.PodList
+	if err := c.List(t.Context(), &pods, client.InNamespace(namespace), client.MatchingLabels(labels)); err != nil || len(pods.Items) == 0 {
+		t.Fatalf("no pod: %v", err)
+	}
+	return pods.Items[0]
+}
