@@ -137,6 +137,8 @@ func (l layout) controllerManagerArgs() []string {
 		"--use-service-account-credentials=true",
 		"--node-monitor-grace-period=" + l.gracePeriod.String(),
 		"--node-monitor-period=" + min(5*time.Second, l.gracePeriod/4).String(),
+		// It would make the folder that it looks into for plugins of volumes.
+		"--flex-volume-plugin-dir=" + filepath.Join(l.dir, "volume-plugins"),
 		"--kube-api-qps=200",
 		"--kube-api-burst=400",
 		// One of each component: an election would only delay a restart.

@@ -21,8 +21,12 @@ import (
 // Client is the machine without a kubelet from which Command uses the cluster.
 const Client = "client"
 
-// lockFile is held by the one bed of this machine, whoever runs it.
-const lockFile = "/run/" + prefix + "-nodes.lock"
+const (
+	// lockFile is held by the one bed of this machine, whoever runs it.
+	lockFile = "/run/" + prefix + "-nodes.lock"
+	// settingsFile holds what the bed found set in the kernel, while it runs.
+	settingsFile = "/run/" + prefix + "-nodes.settings"
+)
 
 // Bed is a cluster with real nodes that was started. Its methods may be called by any
 // number of goroutines.
@@ -86,7 +90,7 @@ func (b *Bed) start(ctx context.Context, programs programs) error {
 		return err
 	}
 
-	b.settings, err = readSettings()
+	b.settings, err = readSettings(settingsFile, kernelSettings())
 	if err != nil {
 		return err
 	}
@@ -260,7 +264,7 @@ func (b *Bed) Stop() error {
 		failures = append(failures, b.images.stop())
 	}
 
-	failures = append(failures, sweep(ctx), b.settings.restore())
+	failures = append(failures, sweep(ctx), b.settings.restore(settingsFile))
 
 	if b.options.Dir == "" && b.dir != "" {
 		failures = append(failures, os.RemoveAll(b.dir))

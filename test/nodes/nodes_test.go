@@ -164,3 +164,50 @@ func TestRegistriesOfAnyHost(t *testing.T) {
 		t.Errorf("registries(...): -want, +got:\n%s", diff)
 	}
 }
+
+func TestSettingsSurviveAKilledBed(t *testing.T) {
+	dir := t.TempDir()
+	file, notes := filepath.Join(dir, "panic"), filepath.Join(dir, "notes")
+
+	set := func(value string) {
+		t.Helper()
+
+		err := os.WriteFile(file, []byte(value), 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	read := func() settings {
+		t.Helper()
+
+		s, err := readSettings(notes, []string{file, filepath.Join(dir, "of a newer kernel")})
+		if err != nil {
+			t.Fatalf("readSettings(...): %v", err)
+		}
+
+		return s
+	}
+
+	set("1\n")
+	read()
+	set("10\n") // By a kubelet, whose bed is then killed.
+
+	second := read()
+	if diff := cmp.Diff(settings{file: "1\n"}, second); diff != "" {
+		t.Errorf("settings that the second bed finds: -want, +got:\n%s", diff)
+	}
+
+	err := second.restore(notes)
+	if err != nil {
+		t.Fatalf("restore(...): %v", err)
+	}
+
+	if diff := cmp.Diff([]string{"panic"}, left(dir, "")); diff != "" {
+		t.Errorf("files afterwards: -want, +got:\n%s", diff)
+	}
+
+	if diff := cmp.Diff(settings{file: "1\n"}, read()); diff != "" {
+		t.Errorf("settings afterwards: -want, +got:\n%s", diff)
+	}
+}

@@ -23,7 +23,7 @@ const registryPort = "5000"
 // What is stored as NAME is served as private/NAME, too, to this user only.
 const (
 	PrivateUser     = "harbourmaster"
-	PrivatePassword = "open sesame" //nolint:gosec // of a registry that lives as long as a test
+	PrivatePassword = "open sesame"
 	privatePrefix   = "/v2/private/"
 )
 
@@ -54,11 +54,11 @@ func serveImages(ctx context.Context, folder string) (*imageServer, error) {
 }
 
 // guard asks for credentials where a private name is asked for.
-func guard(images http.Handler) http.Handler {
+func guard(open http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, private := strings.CutPrefix(r.URL.Path, privatePrefix)
 		if !private {
-			images.ServeHTTP(w, r)
+			open.ServeHTTP(w, r)
 
 			return
 		}
@@ -71,7 +71,7 @@ func guard(images http.Handler) http.Handler {
 		}
 
 		r.URL.Path = "/v2/" + name
-		images.ServeHTTP(w, r)
+		open.ServeHTTP(w, r)
 	})
 }
 
