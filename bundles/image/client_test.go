@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
@@ -408,5 +409,23 @@ func TestProgress(t *testing.T) {
 	}
 	if want := int64(len(layer(t, entry{name: "configs/c", text: "1"}))); done != want || total != want {
 		t.Errorf("transferred %d of %d, want %d", done, total, want)
+	}
+}
+
+func TestLabels(t *testing.T) {
+	r := serve(t, (*httptest.Server).Start)
+	labelled, err := mutate.Config(simple(t, "1"), v1.Config{Labels: map[string]string{"there": "yes"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reference := r.push(t, "labelled:v1", labelled)
+	labels, err := client(t, nil).Labels(t.Context(), reference)
+	if err != nil || labels["there"] != "yes" {
+		t.Errorf("labels %v, error %v", labels, err)
+	}
+	_, err = client(t, nil).Labels(t.Context(), r.host()+"/gone:v1")
+	expect(t, "not there", err, r.host()+"/gone:v1", ReasonNotFound, "404")
+	if !IsReference("host:5000/a/b:c") || IsReference("A B") {
+		t.Error("references are told wrongly")
 	}
 }

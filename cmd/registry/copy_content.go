@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -41,7 +42,7 @@ var (
 	errNothingToCopy = errors.New("say what to copy: --program.to=FILE, or --catalog.from=DIR and --catalog.to=DIR")
 	errHalf          = errors.New("--catalog.from and --catalog.to go together")
 	errNotDirectory  = errors.New("is not a directory")
-	errTooDeep       = errors.New("directories lie too deep in each other; is there a link to a directory above?")
+	errLinks         = errors.New("is a link to a directory, in a directory that a link leads to; put the directory there itself")
 )
 
 func (o *copyOptions) run() error {
@@ -66,7 +67,7 @@ func (o *copyOptions) run() error {
 	if err != nil {
 		return fmt.Errorf("--catalog.from: %w; name the directory of the image that holds the file-based catalog", err)
 	}
-	if err := copyTree(o.catalogFrom, o.catalogTo, 0); err != nil {
+	if err := copyTree(o.catalogFrom, o.catalogTo, false); err != nil {
 		return fmt.Errorf("copying the catalog: %w", err)
 	}
 	return nil
@@ -80,15 +81,10 @@ func copyProgram(to string) error {
 	return copyFile(program, to, 0o755)
 }
 
-// maxDepth is far above what catalogs have.
-const maxDepth = 64
-
 // copyTree copies a directory. What links lead to is copied in their place, since
-// what they lead to is not there any more afterwards.
-func copyTree(from, to string, depth int) error {
-	if depth > maxDepth {
-		return fmt.Errorf("%s: %w", from, errTooDeep)
-	}
+// what they lead to is not there any more afterwards. linked tells that a link led
+// here: a second one could go round for ever.
+func copyTree(from, to string, linked bool) error {
 	entries, err := os.ReadDir(from)
 	if err != nil {
 		return err
@@ -99,11 +95,14 @@ func copyTree(from, to string, depth int) error {
 	for _, entry := range entries {
 		source, target := filepath.Join(from, entry.Name()), filepath.Join(to, entry.Name())
 		info, err := os.Stat(source)
+		isLink := entry.Type()&fs.ModeSymlink != 0
 		switch {
 		case err != nil:
 			return err
+		case info.IsDir() && isLink && linked:
+			return fmt.Errorf("%s %w", source, errLinks)
 		case info.IsDir():
-			err = copyTree(source, target, depth+1)
+			err = copyTree(source, target, linked || isLink)
 		case info.Mode().IsRegular():
 			err = copyFile(source, target, 0o644)
 		}
