@@ -33,7 +33,7 @@ func TestWhereImagesGo(t *testing.T) {
 	}
 	var got []string
 	for _, r := range repositories {
-		got = append(got, r.Registry.Scheme()+"://"+r.Name())
+		got = append(got, r.Scheme()+"://"+r.Name())
 	}
 	if diff := cmp.Diff([]string{"http://localhost:5000/team/chandlery/registry", "http://localhost:5000/team/chandlery/supervisor"}, got); diff != "" {
 		t.Errorf("repositories (-want +got):\n%s", diff)
