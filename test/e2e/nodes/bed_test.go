@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -158,6 +160,11 @@ func get(t *testing.T, b *nodes.Bed, machine, url string) func() (string, error)
 	}
 }
 
+// podURL is where a pod serves.
+func podURL(p *corev1.Pod) string {
+	return "http://" + net.JoinHostPort(p.Status.PodIP, strconv.Itoa(webPort))
+}
+
 // expose makes a Service of the pods of a namespace and gives its URL.
 func expose(t *testing.T, client kubernetes.Interface, namespace string) string {
 	t.Helper()
@@ -212,7 +219,7 @@ func TestServiceIsReachedFromEverywhere(t *testing.T) {
 	} {
 		g.Eventually(get(t, b, machine, url+page), patience, 100*time.Millisecond).Should(gomega.Equal("server"), "from %s", machine)
 	}
-	out, err := exec.CommandContext(t.Context(), webProgram, "get", fmt.Sprintf("http://%s:%d%s", served.Status.PodIP, webPort, page)).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), webProgram, "get", podURL(served)+page).CombinedOutput()
 	g.Expect(err).NotTo(gomega.HaveOccurred(), string(out))
 
 	// From a pod of the same node the answer passes the rules of the Service too.
@@ -259,7 +266,7 @@ func TestImageVolume(t *testing.T) {
 				Image: &corev1.ImageVolumeSource{Reference: contentImage},
 			}}}
 			p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "content", MountPath: "/content", SubPath: tc.subPath, ReadOnly: true}}
-			address := fmt.Sprintf("http://%s:%d", run(t, client, namespace, p).Status.PodIP, webPort)
+			address := podURL(run(t, client, namespace, p))
 			if got, err := get(t, b, nodes.Client, address+tc.page)(); err != nil || got != "hello" {
 				t.Errorf("content of the image: want hello, got %q, %v", got, err)
 			}
@@ -292,7 +299,7 @@ func TestLostNodeReturns(t *testing.T) {
 	g.Expect(b.Lose(t.Context(), 2)).To(gomega.Succeed())
 	g.Expect(b.Lose(t.Context(), 2)).To(gomega.MatchError(nodes.ErrState))
 	g.Expect(b.Lost()).To(gomega.Equal([]int{2}))
-	_, err := get(t, b, nodes.Client, fmt.Sprintf("http://%s:%d/etc/hostname", lost.Status.PodIP, webPort))()
+	_, err := get(t, b, nodes.Client, podURL(lost)+"/etc/hostname")()
 	g.Expect(err).To(gomega.HaveOccurred(), "a pod on a node without power answers")
 
 	g.Eventually(func() (corev1.ConditionStatus, error) {
