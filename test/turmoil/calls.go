@@ -15,7 +15,7 @@ import (
 	"github.com/chandlery/chandlery/test/nodes"
 )
 
-// Calls are those of a client of one catalog, which go on until Stop.
+// Calls are those of a client of one target, which go on until Stop.
 type Calls struct {
 	stop func() error
 
@@ -23,10 +23,10 @@ type Calls struct {
 	calls []caller.Call
 }
 
-// Call starts a client of a catalog: a process where the clients of the cluster
-// are, which calls the ClusterIP of the catalog's Service.
-func (s *Scene) Call(ctx context.Context, catalog string) (*Calls, error) {
-	address, err := s.serviceAddress(ctx, catalog)
+// Call starts a client of a target: a process where the clients of the cluster
+// are, which calls the ClusterIP of the Service.
+func (s *Scene) Call(ctx context.Context, target Target) (*Calls, error) {
+	address, err := s.address(ctx, target)
 	if err != nil {
 		return nil, err
 	}

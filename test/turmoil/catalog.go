@@ -21,6 +21,26 @@ const stateReady = "READY"
 // replicasAnnotation sets the number of replicas of a catalog.
 const replicasAnnotation = "chandlery.dev/replicas"
 
+// Target is what serves a catalog: pods behind a Service.
+type Target struct {
+	// Namespace has the Service, of that name, and the pods, which bear the labels.
+	Namespace, Service string
+	Labels             map[string]string
+	// Replicas is how many pods there are at full strength.
+	Replicas int
+}
+
+// Hosted is a catalog that the supervisors run.
+func Hosted(name string, replicas int) Target {
+	return Target{
+		Namespace: CatalogNamespace, Service: name, Replicas: replicas,
+		Labels: map[string]string{catalogs.LabelCatalogSource: name},
+	}
+}
+
+// String names the target.
+func (t Target) String() string { return t.Namespace + "/" + t.Service }
+
 // NewCatalog describes a catalog that is served from an image. Zero replicas
 // leave the number to the supervisor.
 func NewCatalog(name, image string, replicas int) *operatorsv1alpha1.CatalogSource {
@@ -57,39 +77,42 @@ func (s *Scene) Ready(ctx context.Context, name string) error {
 	})
 }
 
-// Strong waits until a catalog has as many replicas as wanted, each ready and on
+// Strong waits until a target has as many pods as it should, each ready and on
 // another node, and nothing else.
-func (s *Scene) Strong(ctx context.Context, name string, replicas int) error {
-	return Eventually(ctx, "catalog "+name+" to be at full strength", func(ctx context.Context) string {
-		return s.weaknessOf(ctx, CatalogNamespace, catalogLabels(name), replicas)
+func (s *Scene) Strong(ctx context.Context, target Target) error {
+	return Eventually(ctx, target.String()+" to be at full strength", func(ctx context.Context) string {
+		return s.weaknessOf(ctx, target)
 	})
 }
 
-func catalogLabels(name string) map[string]string {
-	return map[string]string{catalogs.LabelCatalogSource: name}
+func (s *Scene) weaknessOf(ctx context.Context, target Target) string {
+	pods, err := s.pods(ctx, target)
+	if err != nil {
+		return err.Error()
+	}
+	return weakness(pods, target.Replicas)
 }
 
-// replicaPods are the pods of a catalog.
-func (s *Scene) replicaPods(ctx context.Context, name string) ([]corev1.Pod, error) {
+func (s *Scene) pods(ctx context.Context, target Target) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
-	if err := s.Client.List(ctx, pods, client.InNamespace(CatalogNamespace), client.MatchingLabels(catalogLabels(name))); err != nil {
-		return nil, fmt.Errorf("listing the pods of catalog %s: %w", name, err)
+	if err := s.Client.List(ctx, pods, client.InNamespace(target.Namespace), client.MatchingLabels(target.Labels)); err != nil {
+		return nil, fmt.Errorf("listing the pods of %s: %w", target, err)
 	}
 	return pods.Items, nil
 }
 
-// serviceAddress is where clients in the cluster reach a catalog.
-func (s *Scene) serviceAddress(ctx context.Context, name string) (string, error) {
+// address is where clients in the cluster reach a target.
+func (s *Scene) address(ctx context.Context, target Target) (string, error) {
 	service := &corev1.Service{}
-	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: CatalogNamespace, Name: name}, service); err != nil {
-		return "", fmt.Errorf("reading the Service of catalog %s: %w", name, err)
+	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: target.Namespace, Name: target.Service}, service); err != nil {
+		return "", fmt.Errorf("reading the Service of %s: %w", target, err)
 	}
 	return net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(catalogs.Port)), nil
 }
 
-// Images are what the replicas of a catalog run that are ready, each once, sorted.
-func (s *Scene) Images(ctx context.Context, name string) ([]string, error) {
-	pods, err := s.replicaPods(ctx, name)
+// Images are what the pods of a target run that are ready, each once, sorted.
+func (s *Scene) Images(ctx context.Context, target Target) ([]string, error) {
+	pods, err := s.pods(ctx, target)
 	if err != nil {
 		return nil, err
 	}

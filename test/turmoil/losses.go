@@ -108,8 +108,8 @@ func (s *Scene) acts(ctx context.Context) (time.Time, error) {
 }
 
 // LoseNode takes a node away, waits until the control plane has declared it lost
-// and the catalog is at full strength without it.
-func (s *Scene) LoseNode(ctx context.Context, node, catalog string, replicas int) (Loss, error) {
+// and the target is at full strength without it.
+func (s *Scene) LoseNode(ctx context.Context, node string, target Target) (Loss, error) {
 	loss := Loss{Begun: time.Now()}
 	if err := s.Bed.Lose(ctx, s.number(node)); err != nil {
 		return loss, err
@@ -128,15 +128,15 @@ func (s *Scene) LoseNode(ctx context.Context, node, catalog string, replicas int
 	if err != nil {
 		return loss, err
 	}
-	err = Eventually(ctx, "catalog "+catalog+" to be at full strength without "+node, func(ctx context.Context) string {
-		pods, err := s.replicaPods(ctx, catalog)
+	err = Eventually(ctx, target.String()+" to be at full strength without "+node, func(ctx context.Context) string {
+		pods, err := s.pods(ctx, target)
 		if err != nil {
 			return err.Error()
 		}
 		if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Spec.NodeName == node }) {
 			return "there is a pod on " + node
 		}
-		return weakness(pods, replicas)
+		return weakness(pods, target.Replicas)
 	})
 	loss.Restored = time.Now()
 	return loss, err
@@ -145,10 +145,10 @@ func (s *Scene) LoseNode(ctx context.Context, node, catalog string, replicas int
 // number is that of a node on the bed.
 func (s *Scene) number(node string) int { return slices.Index(s.Bed.Nodes(), node) + 1 }
 
-// NodeOf tells on which node a replica of a catalog is; elsewhere is a node that
+// NodeOf tells on which node a pod of a target is; elsewhere is a node that
 // it must not be on, where there is a choice.
-func (s *Scene) NodeOf(ctx context.Context, catalog, elsewhere string) (string, error) {
-	pods, err := s.replicaPods(ctx, catalog)
+func (s *Scene) NodeOf(ctx context.Context, target Target, elsewhere string) (string, error) {
+	pods, err := s.pods(ctx, target)
 	if err != nil {
 		return "", err
 	}
@@ -158,36 +158,36 @@ func (s *Scene) NodeOf(ctx context.Context, catalog, elsewhere string) (string, 
 		}
 	}
 	if len(pods) == 0 {
-		return "", fmt.Errorf("catalog %s has no pods", catalog)
+		return "", fmt.Errorf("%s has no pods", target)
 	}
 	return pods[0].Spec.NodeName, nil
 }
 
 // KillReplica ends the process of one replica, of which the kubelet learns by
 // itself.
-func (s *Scene) KillReplica(ctx context.Context, catalog string) (Loss, error) {
-	return s.loseReplica(ctx, catalog, func(p *corev1.Pod) error { return s.Bed.KillPod(ctx, p.Namespace, p.Name) })
+func (s *Scene) KillReplica(ctx context.Context, target Target) (Loss, error) {
+	return s.loseReplica(ctx, target, func(p *corev1.Pod) error { return s.Bed.KillPod(ctx, p.Namespace, p.Name) })
 }
 
 // DeleteReplica deletes the pod of one replica.
-func (s *Scene) DeleteReplica(ctx context.Context, catalog string) (Loss, error) {
-	return s.loseReplica(ctx, catalog, func(p *corev1.Pod) error { return s.Client.Delete(ctx, p) })
+func (s *Scene) DeleteReplica(ctx context.Context, target Target) (Loss, error) {
+	return s.loseReplica(ctx, target, func(p *corev1.Pod) error { return s.Client.Delete(ctx, p) })
 }
 
-func (s *Scene) loseReplica(ctx context.Context, catalog string, lose func(*corev1.Pod) error) (Loss, error) {
-	pods, err := s.replicaPods(ctx, catalog)
+func (s *Scene) loseReplica(ctx context.Context, target Target, lose func(*corev1.Pod) error) (Loss, error) {
+	pods, err := s.pods(ctx, target)
 	if err != nil {
 		return Loss{}, err
 	}
 	if len(pods) == 0 {
-		return Loss{}, fmt.Errorf("catalog %s has no pods", catalog)
+		return Loss{}, fmt.Errorf("%s has no pods", target)
 	}
 	loss := Loss{Begun: time.Now()}
 	if err := lose(&pods[0]); err != nil {
 		return loss, fmt.Errorf("taking replica %s away: %w", pods[0].Name, err)
 	}
 	err = Eventually(ctx, "replica "+pods[0].Name+" to be made good", func(ctx context.Context) string {
-		now, err := s.replicaPods(ctx, catalog)
+		now, err := s.pods(ctx, target)
 		if err != nil {
 			return err.Error()
 		}

@@ -43,30 +43,30 @@ type Round struct {
 	Seen map[caller.Style]caller.Summary
 }
 
-// Go goes through a round: it takes something away, waits until the catalog and
+// Go goes through a round: it takes something away, waits until the target and
 // the supervisors are at full strength again, returns what was taken, and waits
 // until all is as before.
-func (s *Scene) Go(ctx context.Context, kind Kind, catalog string, replicas int, calls *Calls) (Round, error) {
+func (s *Scene) Go(ctx context.Context, kind Kind, target Target, calls *Calls) (Round, error) {
 	round := Round{Kind: kind, Seen: map[caller.Style]caller.Summary{}}
 	var err error
 	switch kind {
 	case LostNode, LostNodeLeader:
-		round.Loss, err = s.loseAndReturn(ctx, kind, catalog, replicas)
+		round.Loss, err = s.loseAndReturn(ctx, kind, target)
 	case KilledLeader:
 		round.Loss, err = s.KillLeader(ctx)
 	case StoppedLeader:
 		round.Loss, err = s.StopLeader(ctx)
 	case KilledReplica:
-		round.Loss, err = s.KillReplica(ctx, catalog)
+		round.Loss, err = s.KillReplica(ctx, target)
 	case DeletedReplica:
-		round.Loss, err = s.DeleteReplica(ctx, catalog)
+		round.Loss, err = s.DeleteReplica(ctx, target)
 	default:
 		err = fmt.Errorf("there is no kind of round %q", kind)
 	}
 	if err != nil {
 		return round, err
 	}
-	if err := s.Strong(ctx, catalog, replicas); err != nil {
+	if err := s.Strong(ctx, target); err != nil {
 		return round, err
 	}
 	if err := s.SupervisorsStrong(ctx); err != nil {
@@ -81,18 +81,18 @@ func (s *Scene) Go(ctx context.Context, kind Kind, catalog string, replicas int,
 
 // loseAndReturn takes the node of a replica away, one with the leader on it or
 // one without, and returns it when the catalog is at full strength elsewhere.
-func (s *Scene) loseAndReturn(ctx context.Context, kind Kind, catalog string, replicas int) (Loss, error) {
+func (s *Scene) loseAndReturn(ctx context.Context, kind Kind, target Target) (Loss, error) {
 	leader, err := s.Leader(ctx)
 	if err != nil {
 		return Loss{}, err
 	}
 	node := leader.Spec.NodeName
 	if kind == LostNode {
-		if node, err = s.NodeOf(ctx, catalog, leader.Spec.NodeName); err != nil {
+		if node, err = s.NodeOf(ctx, target, leader.Spec.NodeName); err != nil {
 			return Loss{}, err
 		}
 	}
-	loss, err := s.LoseNode(ctx, node, catalog, replicas)
+	loss, err := s.LoseNode(ctx, node, target)
 	if err != nil {
 		return loss, err
 	}

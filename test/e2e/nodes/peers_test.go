@@ -25,7 +25,7 @@ func TestSideBySide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			installed := subscribe(t, s, "from-"+name, name)
 			must(t, s.Ready(t.Context(), name))
-			must(t, s.Strong(t.Context(), name, replicas))
+			must(t, s.Strong(t.Context(), turmoil.Hosted(name, replicas)))
 			installed(t)
 		})
 	}

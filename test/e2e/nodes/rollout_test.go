@@ -40,8 +40,8 @@ func TestRollOut(t *testing.T) {
 	image := pushCatalog(t, s, "rolled:latest", ownServer)
 	create(t, s, polled(catalog, image))
 	must(t, s.Ready(t.Context(), catalog))
-	must(t, s.Strong(t.Context(), catalog, replicas))
-	calls, err := s.Call(t.Context(), catalog)
+	must(t, s.Strong(t.Context(), turmoil.Hosted(catalog, replicas)))
+	calls, err := s.Call(t.Context(), turmoil.Hosted(catalog, replicas))
 	must(t, err)
 	defer func() { must(t, calls.Stop()) }()
 	begun := time.Now()
@@ -54,7 +54,7 @@ func TestRollOut(t *testing.T) {
 		}
 		return ""
 	}))
-	must(t, s.Strong(t.Context(), catalog, replicas))
+	must(t, s.Strong(t.Context(), turmoil.Hosted(catalog, replicas)))
 	noneFailed(t, calls, begun)
 
 	second := served(t, s, catalog)
@@ -89,14 +89,14 @@ func TestRollOut(t *testing.T) {
 		}
 		return ""
 	}))
-	must(t, s.Strong(t.Context(), catalog, replicas))
+	must(t, s.Strong(t.Context(), turmoil.Hosted(catalog, replicas)))
 	noneFailed(t, calls, begun)
 }
 
 // served are the images that a catalog's replicas run which are ready.
 func served(t *testing.T, s *turmoil.Scene, catalog string) string {
 	t.Helper()
-	running, err := s.Images(t.Context(), catalog)
+	running, err := s.Images(t.Context(), turmoil.Hosted(catalog, replicas))
 	must(t, err)
 	return strings.Join(running, ",")
 }

@@ -37,8 +37,8 @@ func TestTurmoil(t *testing.T) {
 	const catalog = "steady"
 	create(t, s, turmoil.NewCatalog(catalog, pushCatalog(t, s, "steady:v1", ownServer), replicas))
 	must(t, s.Ready(t.Context(), catalog))
-	must(t, s.Strong(t.Context(), catalog, replicas))
-	calls, err := s.Call(t.Context(), catalog)
+	must(t, s.Strong(t.Context(), turmoil.Hosted(catalog, replicas)))
+	calls, err := s.Call(t.Context(), turmoil.Hosted(catalog, replicas))
 	must(t, err)
 	defer func() { must(t, calls.Stop()) }()
 	witness, err := s.Watch(t.Context(), catalog)
@@ -49,7 +49,7 @@ func TestTurmoil(t *testing.T) {
 		name := fmt.Sprintf("%02d-%s", i+1, strings.ReplaceAll(string(kind), " ", "-"))
 		t.Run(name, func(t *testing.T) {
 			installed := subscribe(t, s, fmt.Sprintf("round-%d", i+1), catalog)
-			round, err := s.Go(t.Context(), kind, catalog, replicas, calls)
+			round, err := s.Go(t.Context(), kind, turmoil.Hosted(catalog, replicas), calls)
 			must(t, err)
 			rounds = append(rounds, round)
 			installed(t)

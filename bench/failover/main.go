@@ -1,0 +1,62 @@
+// Command failover measures what clients of a catalog see when nodes and leaders
+// are lost, on real nodes with the timings that Kubernetes has by default, and
+// what a plain Deployment of the same image gives on the same nodes.
+//
+//	go run ./bench/failover [--rounds 3]
+//
+// It needs what test/nodes needs: Linux, root, and some of Debian's packages. A
+// plain Deployment is back at full strength only after five minutes, so that the
+// whole takes about half an hour.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/chandlery/chandlery/test/nodes"
+	"github.com/chandlery/chandlery/test/turmoil"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := start(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func start(ctx context.Context, args []string, out io.Writer) (err error) {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	rounds := flags.Int("rounds", 3, "number of times that each thing is taken away")
+	peers := flags.Int("plain", 1, "number of times that a plain Deployment loses a node")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	bed, err := nodes.Start(ctx, nodes.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bed.Stop()) }()
+	dir, err := os.MkdirTemp("", "chandlery-bench-")
+	if err != nil {
+		return fmt.Errorf("making a folder for programs: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	scene, err := turmoil.Install(ctx, bed, dir, os.Stderr)
+	if err != nil {
+		return err
+	}
+	b := &bench{scene: scene, out: out}
+	return b.run(ctx, *rounds, *peers)
+}
