@@ -65,7 +65,7 @@ func TestCopyContent(t *testing.T) {
 			t.Errorf("copied (-want +got):\n%s", diff)
 		}
 	}
-	info, err := os.Stat(filepath.Join(volume, "lamp/catalog.yaml"))
+	info, err := os.Stat(filepath.Join(volume, "lamp", "catalog.yaml"))
 	if err != nil || info.Mode().Perm() != 0o644 {
 		t.Errorf("others cannot read what was copied: %v, %v", info.Mode(), err)
 	}
@@ -104,17 +104,18 @@ func TestCopyContentErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
-		reason string
 		copyOptions
-		want string
+
+		reason string
+		want   string
 	}{
-		{"nothing", copyOptions{}, "say what to copy"},
-		{"half", copyOptions{catalogFrom: dir}, "go together"},
-		{"not there", copyOptions{catalogFrom: filepath.Join(dir, "gone"), catalogTo: dir}, "name the directory of the image that holds the file-based catalog"},
-		{"a file", copyOptions{catalogFrom: file, catalogTo: dir}, "is not a directory"},
-		{"nowhere to copy to", copyOptions{catalogFrom: loop, catalogTo: filepath.Join(file, "below")}, "copying the catalog"},
-		{"no end", copyOptions{catalogFrom: loop, catalogTo: filepath.Join(dir, "to")}, "is a link to a directory, in a directory that a link leads to"},
-		{"no place for the program", copyOptions{programTo: filepath.Join(dir, "gone", "registry")}, "--program.to"},
+		{copyOptions: copyOptions{}, reason: "nothing", want: "say what to copy"},
+		{copyOptions: copyOptions{catalogFrom: dir}, reason: "half", want: "go together"},
+		{copyOptions: copyOptions{catalogFrom: filepath.Join(dir, "gone"), catalogTo: dir}, reason: "not there", want: "name the directory of the image that holds the file-based catalog"},
+		{copyOptions: copyOptions{catalogFrom: file, catalogTo: dir}, reason: "a file", want: "is not a directory"},
+		{copyOptions: copyOptions{catalogFrom: loop, catalogTo: filepath.Join(file, "below")}, reason: "nowhere to copy to", want: "copying the catalog"},
+		{copyOptions: copyOptions{catalogFrom: loop, catalogTo: filepath.Join(dir, "to")}, reason: "no end", want: "is a link to a directory, in a directory that a link leads to"},
+		{copyOptions: copyOptions{programTo: filepath.Join(dir, "gone", "registry")}, reason: "no place for the program", want: "--program.to"},
 	} {
 		if err := tt.run(); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: error %v, want %q", tt.reason, err, tt.want)

@@ -42,6 +42,11 @@ func crowded(o *Observation, view *replicasOf) *corev1.Pod {
 	if !free {
 		return nil
 	}
+	return youngestOf(on)
+}
+
+// youngestOf finds the youngest of the pods that are not alone on their node.
+func youngestOf(on map[string][]*corev1.Pod) *corev1.Pod {
 	var sharing []*corev1.Pod
 	for _, pods := range on {
 		if len(pods) > 1 {
