@@ -119,18 +119,27 @@ func newManager(cfg *rest.Config, o Options, f *fence) (ctrl.Manager, error) {
 
 // cacheOptions says what is kept in memory of what is watched. Managed fields are
 // as large as the objects and nothing here reads them. Pods and EndpointSlices are
-// those of catalogs only, and of Nodes it is left out what kubelets tell of
-// themselves besides their conditions.
+// those of catalogs only, and of pods and nodes it is kept how they are, by which
+// failover goes, and not how they were made.
 func cacheOptions() cache.Options {
 	strip := cache.TransformStripManagedFields()
-	ofCatalogs := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{catalogs.LabelManaged: catalogs.LabelManagedValue})}
+	ofCatalogs := labels.SelectorFromSet(labels.Set{catalogs.LabelManaged: catalogs.LabelManagedValue})
 	return cache.Options{
 		DefaultTransform: strip,
 		ByObject: map[client.Object]cache.ByObject{
-			&discoveryv1.EndpointSlice{}: ofCatalogs,
-			&corev1.Pod{}:                ofCatalogs,
+			&discoveryv1.EndpointSlice{}: {Label: ofCatalogs},
+			&corev1.Pod{}: {Label: ofCatalogs, Transform: func(o any) (any, error) {
+				if pod, ok := o.(*corev1.Pod); ok {
+					pod.Annotations = nil
+					pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName}
+					pod.Status = corev1.PodStatus{Phase: pod.Status.Phase, Conditions: pod.Status.Conditions}
+				}
+				return strip(o)
+			}},
 			&corev1.Node{}: {Transform: func(o any) (any, error) {
 				if node, ok := o.(*corev1.Node); ok {
+					node.Annotations = nil
+					node.Spec = corev1.NodeSpec{}
 					node.Status = corev1.NodeStatus{Conditions: node.Status.Conditions}
 				}
 				return strip(o)
