@@ -75,10 +75,6 @@ node-back: ## Return a lost node and wait until it is Ready (N=2).
 build: ## Build bin/registry and bin/supervisor.
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/registry ./cmd/supervisor
 
-# What images carry as their time: that of the commit, so that the same commit
-# gives the same digests.
-export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
-
 .PHONY: images
 images: ## Make the OCI images, into out/images (PUSH=HOST/PREFIX pushes them too, TAG=… names them, ARGS=--help says what else).
 	@$(GO) run ./deploy/images/build --version '$(VERSION)' --commit '$(COMMIT)' --layout out/images \
