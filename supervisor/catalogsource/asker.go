@@ -132,7 +132,7 @@ func (a *asker) settle(ctx context.Context, key types.NamespacedName, entry *ask
 }
 
 func (a *asker) resolve(ctx context.Context, source *operatorsv1alpha1.CatalogSource) Answer {
-	answer := Answer{Pin: Pin{Image: source.Spec.Image}, Time: a.clock.Now()}
+	answer := Answer{Pin: Pin{Image: source.Spec.Image}, Time: a.clock.Now(), Generation: source.Generation}
 	keychain, missing, err := a.keychain(ctx, source)
 	if err != nil {
 		answer.Err = err

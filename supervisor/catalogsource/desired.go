@@ -247,5 +247,8 @@ func copiedAnnotations(source *operatorsv1alpha1.CatalogSource) map[string]strin
 		annotations = map[string]string{}
 	}
 	annotations[annotationSafeToEvict] = "true"
+	if len(source.Spec.Secrets) > 0 {
+		annotations[annotationSecrets] = strings.Join(source.Spec.Secrets, ",")
+	}
 	return annotations
 }

@@ -271,7 +271,6 @@ func TestNoNewReplicas(t *testing.T) {
 		"same digest":     func(o *Observation) { o.Pin.Image = "shops/shop:2" },
 		"a node more":     func(o *Observation) { o.Nodes = append(o.Nodes, node("c")) },
 		"a node lost":     func(o *Observation) { lost(o.Nodes[0]) },
-		"secrets":         func(o *Observation) { o.Source.Spec.Secrets = []string{"pull"} },
 		"patch release":   func(o *Observation) { o.Version.Patch++ },
 	} {
 		if diff := cmp.Diff(template(), template(change)); diff != "" {
@@ -280,6 +279,9 @@ func TestNoNewReplicas(t *testing.T) {
 	}
 	if cmp.Equal(template(), template(func(o *Observation) { o.Pin.Digest = otherDigest })) {
 		t.Error("another digest makes no new replicas")
+	}
+	if cmp.Equal(template(), template(func(o *Observation) { o.Source.Spec.Secrets = []string{"pull"} })) {
+		t.Error("replicas that cannot be pulled keep the old secrets")
 	}
 }
 

@@ -16,6 +16,9 @@ const (
 	// annotationCatalogDir is where the label of the image says that its catalog
 	// is.
 	annotationCatalogDir = "chandlery.dev/catalog-dir"
+	// annotationSecrets on a pod names the pull secrets that it got from its
+	// ServiceAccount: a pod keeps those that it began with.
+	annotationSecrets = "chandlery.dev/pull-secrets"
 	// annotationHash is the hash of what was applied. It tells of fields that
 	// are no longer wanted, which a comparison does not show.
 	annotationHash = "chandlery.dev/applied-hash"

@@ -49,6 +49,8 @@ type Answer struct {
 	Err error
 	// Time is when it was asked.
 	Time time.Time
+	// Generation is that of the CatalogSource for which it was asked.
+	Generation int64
 }
 
 // refused says whether the registry knows the image not to be there, or not to be

@@ -107,6 +107,8 @@ func TestQuestion(t *testing.T) {
 	known := &Pin{Image: "shops/shop:1", Digest: someDigest}
 	at := func(minutes int) time.Time { return noon.Add(time.Duration(minutes) * minute) }
 	told := func(minutes int) *Answer { return &Answer{Pin: *known, Time: at(minutes)} }
+	changed := observed().Source
+	changed.Generation = 2
 	failed := &Answer{Pin: Pin{Image: known.Image}, Err: errors.New("away"), Time: at(1)}
 	for _, tt := range []struct {
 		reason  string
@@ -129,6 +131,7 @@ func TestQuestion(t *testing.T) {
 		{reason: "polled again", source: polling("10m"), running: known, answer: told(5), now: 17, ask: true},
 		{reason: "failed, too early", source: observed().Source, answer: failed, now: 1},
 		{reason: "failed, again", source: observed().Source, answer: failed, now: 3, ask: true},
+		{reason: "failed, and the CatalogSource was changed", source: changed, answer: failed, now: 1, ask: true},
 	} {
 		if tt.polled > 0 {
 			tt.source.Status.LatestImageRegistryPoll = &metav1.Time{Time: at(tt.polled)}

@@ -60,6 +60,9 @@ func question(source *operatorsv1alpha1.CatalogSource, running *Pin, answer *Ans
 		return !at.IsZero() && !now.Before(at), at
 	}
 	switch {
+	case answer != nil && answer.Err != nil && answer.Generation != source.Generation:
+		// What was wrong may be what has been changed.
+		return true, time.Time{}
 	case answer != nil && answer.Err != nil:
 		return due(retry)
 	case answer == nil && (running == nil || running.Image != source.Spec.Image || !running.fixed()):

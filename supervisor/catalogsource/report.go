@@ -153,7 +153,7 @@ func (r *replicasOf) trouble(now time.Time) (found *trouble, next time.Duration)
 		}
 	}
 	for _, pod := range r.starting() {
-		t, wait := podTrouble(pod, now)
+		t, wait := podTrouble(pod, r.content(), now)
 		if t != nil {
 			return t, 0
 		}
@@ -162,6 +162,14 @@ func (r *replicasOf) trouble(now time.Time) (found *trouble, next time.Duration)
 		}
 	}
 	return nil, next
+}
+
+// content names what is to be served.
+func (r *replicasOf) content() string {
+	if pin := runningPin(r.deployment); pin != nil {
+		return "image " + pin.Image
+	}
+	return "ConfigMap " + r.source.Spec.ConfigMap
 }
 
 // starting are the replicas of the newest make that do not serve, sorted.
@@ -174,8 +182,8 @@ func (r *replicasOf) starting() []*corev1.Pod {
 	return pods
 }
 
-// podTrouble finds what keeps a pod from serving.
-func podTrouble(pod *corev1.Pod, now time.Time) (t *trouble, next time.Duration) {
+// podTrouble finds what keeps a pod from serving some content.
+func podTrouble(pod *corev1.Pod, content string, now time.Time) (t *trouble, next time.Duration) {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
 			return &trouble{c.Reason, fmt.Sprintf("pod %s: %s; make room for it or change spec.grpcPodConfig", pod.Name, c.Message)}, 0
@@ -183,7 +191,7 @@ func podTrouble(pod *corev1.Pod, now time.Time) (t *trouble, next time.Duration)
 	}
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range statuses {
-			if t := containerTrouble(pod.Name, &statuses[i]); t != nil {
+			if t := containerTrouble(pod.Name, content, &statuses[i]); t != nil {
 				return t, 0
 			}
 		}
@@ -197,22 +205,22 @@ func podTrouble(pod *corev1.Pod, now time.Time) (t *trouble, next time.Duration)
 			return nil, left
 		}
 		return &trouble{reasonNotServing, fmt.Sprintf(
-			"pod %s runs but does not answer health checks at port %d; check that its image serves a catalog there, and its log", pod.Name, catalogs.Port)}, 0
+			"pod %s runs but does not answer health checks at port %d; check that %s serves a catalog there, and the pod's log", pod.Name, catalogs.Port, content)}, 0
 	}
 	return nil, 0
 }
 
 // containerTrouble finds what keeps a container from running. Kubernetes goes back
 // and forth between trying and waiting; what is told here stays the same.
-func containerTrouble(pod string, s *corev1.ContainerStatus) *trouble {
+func containerTrouble(pod, content string, s *corev1.ContainerStatus) *trouble {
 	const errPull, backOff, crash = "ErrImagePull", "ImagePullBackOff", "CrashLoopBackOff"
 	if ended := cmp.Or(s.State.Terminated, s.LastTerminationState.Terminated); ended != nil && !s.Ready && (s.RestartCount > 0 || ended.ExitCode != 0) {
 		said := strings.TrimSpace(ended.Message)
 		if said == "" {
 			said = ended.Reason
 		}
-		return &trouble{crash, fmt.Sprintf("pod %s: container %s ended with exit code %d: %s; check that the image holds a catalog that can be served",
-			pod, s.Name, ended.ExitCode, said)}
+		return &trouble{crash, fmt.Sprintf("pod %s: container %s ended with exit code %d: %s; check that %s holds a catalog that can be served",
+			pod, s.Name, ended.ExitCode, said, content)}
 	}
 	waiting := s.State.Waiting
 	if waiting == nil {
@@ -228,6 +236,6 @@ func containerTrouble(pod string, s *corev1.ContainerStatus) *trouble {
 	case "", "PodInitializing", "ContainerCreating":
 		return nil
 	default:
-		return &trouble{waiting.Reason, fmt.Sprintf("pod %s: container %s: %s", pod, s.Name, waiting.Message)}
+		return &trouble{waiting.Reason, fmt.Sprintf("pod %s: container %s: %s; check that %s can be run", pod, s.Name, waiting.Message, content)}
 	}
 }

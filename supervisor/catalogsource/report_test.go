@@ -100,7 +100,7 @@ func TestAvailable(t *testing.T) {
 func TestProgressing(t *testing.T) {
 	const pull = `failed to pull and unpack image "shops/shop:9": not found`
 	pullTrouble := "False ErrImagePull pod a: image of container registry-server cannot be pulled: " + pull + "; check spec.image and spec.secrets"
-	crash := "False CrashLoopBackOff pod a: container registry-server ended with exit code 1: no such catalog; check that the image holds a catalog that can be served"
+	crash := "False CrashLoopBackOff pod a: container registry-server ended with exit code 1: no such catalog; check that image shops/shop:1 holds a catalog that can be served"
 	for _, tt := range []struct {
 		reason     string
 		deployment *appsv1.Deployment
@@ -141,13 +141,13 @@ func TestProgressing(t *testing.T) {
 		},
 		{
 			reason: "cannot be made", deployment: rolling(), pods: []*corev1.Pod{replica("a", waits("CreateContainerError", "no such user"))},
-			want: "False CreateContainerError pod a: container registry-server: no such user",
+			want: "False CreateContainerError pod a: container registry-server: no such user; check that image shops/shop:1 can be run",
 		},
 		{reason: "is being made", deployment: rolling(), pods: []*corev1.Pod{replica("a", waits("ContainerCreating", ""))}, want: "True RollingOut 1 of 2 replicas are of the newest make, 2 of all are available"},
 		{reason: "starting", deployment: rolling(), pods: []*corev1.Pod{replica("a", since(0))}, next: time.Minute, want: "True RollingOut 1 of 2 replicas are of the newest make, 2 of all are available"},
 		{
 			reason: "port closed", deployment: rolling(), pods: []*corev1.Pod{replica("a", since(2))},
-			want: "False NotServing pod a runs but does not answer health checks at port 50051; check that its image serves a catalog there, and its log",
+			want: "False NotServing pod a runs but does not answer health checks at port 50051; check that image shops/shop:1 serves a catalog there, and the pod's log",
 		},
 		{
 			reason: "old and leaving replicas do not matter", deployment: rolling(), want: "True RollingOut 1 of 2 replicas are of the newest make, 2 of all are available",
