@@ -239,8 +239,8 @@ func (b *Bed) startMachines(ctx context.Context) error {
 }
 
 // Stop ends every process of the bed and removes what it made: namespaces, links, control
-// groups and, unless Options chose it, the folder. The pods are not asked. A second call
-// does nothing.
+// groups and, unless Options chose it, the folder. The pods are not asked. That something
+// is left of it is an error. A second call does nothing.
 func (b *Bed) Stop() error {
 	if b.lock == nil {
 		return nil
@@ -264,7 +264,8 @@ func (b *Bed) Stop() error {
 		failures = append(failures, b.images.stop())
 	}
 
-	failures = append(failures, sweep(ctx), b.settings.restore(settingsFile))
+	// The lock still keeps others from making what this must not find.
+	failures = append(failures, sweep(ctx), nothingLeft(ctx), b.settings.restore(settingsFile))
 
 	if b.options.Dir == "" && b.dir != "" {
 		failures = append(failures, os.RemoveAll(b.dir))

@@ -2,6 +2,8 @@ package nodes
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,6 +37,19 @@ func Left() []string {
 	}
 
 	return append(append(found, mounts()...), machineProcesses()...)
+}
+
+// nothingLeft waits until nothing is left: the last process of a machine ends a moment
+// after the one that it was started by.
+func nothingLeft(ctx context.Context) error {
+	return wait(ctx, "the end of the bed", always, func(context.Context) error {
+		found := Left()
+		if len(found) > 0 {
+			return fmt.Errorf("left: %s", strings.Join(found, ", "))
+		}
+
+		return nil
+	})
 }
 
 // mounts are the mounts whose place is named after a bed.

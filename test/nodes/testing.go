@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 )
 
@@ -15,9 +14,9 @@ var current struct {
 	unsupported error
 }
 
-// Main starts a bed, prepares it, runs the tests of the package, stops the bed, makes
-// sure that nothing of it is left and returns the exit code, for TestMain to exit with.
-// When tests fail it keeps the logs and says where.
+// Main starts a bed, prepares it, runs the tests of the package, stops the bed and returns
+// the exit code, for TestMain to exit with. When tests fail it keeps the logs and says
+// where.
 //
 // Where the machine cannot run nodes, it says why and fails in CI ($CI is set); elsewhere
 // Get skips each test with the reason.
@@ -44,7 +43,7 @@ func Main(m *testing.M, o Options, prepare ...func(context.Context, *Bed) error)
 		keepLogs(bed)
 	}
 
-	err = errors.Join(bed.Stop(), nothingLeft())
+	err = bed.Stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 
@@ -84,16 +83,6 @@ func keepLogs(bed *Bed) {
 	}
 
 	fmt.Fprintln(os.Stderr, "logs of the nodes:", dir)
-}
-
-// nothingLeft says what a bed that was stopped has left.
-func nothingLeft() error {
-	left := Left()
-	if len(left) > 0 {
-		return fmt.Errorf("the bed was stopped and left: %s", strings.Join(left, ", "))
-	}
-
-	return nil
 }
 
 // Get returns the bed of the test package, which Main started.
