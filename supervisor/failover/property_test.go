@@ -144,10 +144,11 @@ func TestDecideComesToAnEnd(t *testing.T) {
 			d := Decide(o)
 			total += len(d.Actions)
 			o = apply(o, d)
-			if d.Wake == 0 {
+			if d.Wake == 0 && len(d.Actions) == 0 {
 				break
 			}
-			o.Now = o.Now.Add(d.Wake)
+			// What was done is seen a moment later.
+			o.Now = o.Now.Add(max(d.Wake, time.Second))
 		}
 		d := Decide(o)
 		if len(d.Actions) > 0 || (d.Wake > 0 && d.Held[CutOff] == 0) {
