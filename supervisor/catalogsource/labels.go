@@ -18,7 +18,7 @@ const (
 	annotationCatalogDir = "chandlery.dev/catalog-dir"
 	// annotationSecrets on a pod names the pull secrets that it got from its
 	// ServiceAccount: a pod keeps those that it began with.
-	annotationSecrets = "chandlery.dev/pull-secrets"
+	annotationSecrets = "chandlery.dev/pull-secrets" //nolint:gosec // names of Secrets, not what they hold
 	// annotationHash is the hash of what was applied. It tells of fields that
 	// are no longer wanted, which a comparison does not show.
 	annotationHash = "chandlery.dev/applied-hash"

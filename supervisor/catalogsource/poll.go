@@ -65,9 +65,14 @@ func question(source *operatorsv1alpha1.CatalogSource, running *Pin, answer *Ans
 		return true, time.Time{}
 	case answer != nil && answer.Err != nil:
 		return due(retry)
-	case answer == nil && (running == nil || running.Image != source.Spec.Image || !running.fixed()):
+	case answer == nil && !isFixedAt(running, source.Spec.Image):
 		return true, time.Time{}
 	default:
 		return due(nextPoll(source, answer))
 	}
+}
+
+// isFixedAt says whether what runs is an image by its digest.
+func isFixedAt(running *Pin, image string) bool {
+	return running != nil && running.Image == image && running.fixed()
 }
