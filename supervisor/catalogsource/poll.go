@@ -73,6 +73,6 @@ func question(source *operatorsv1alpha1.CatalogSource, running *Pin, answer *Ans
 }
 
 // isFixedAt says whether what runs is an image by its digest.
-func isFixedAt(running *Pin, image string) bool {
-	return running != nil && running.Image == image && running.fixed()
+func isFixedAt(running *Pin, wanted string) bool {
+	return running != nil && running.Image == wanted && running.fixed()
 }
