@@ -2,6 +2,7 @@ package turmoil
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -59,7 +60,7 @@ func Install(ctx context.Context, bed *nodes.Bed, dir string, progress io.Writer
 	if err := s.build(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.pushPrograms(ctx); err != nil {
+	if err := errors.Join(s.pushPrograms(ctx), s.pushSampleOperator(ctx)); err != nil {
 		return nil, err
 	}
 	manifests, err := buildcache.SourceDir("deploy")

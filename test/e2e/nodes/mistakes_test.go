@@ -39,12 +39,12 @@ func TestMistakes(t *testing.T) {
 		{
 			name:   "no-catalog",
 			source: turmoil.NewCatalog("no-catalog", pushCatalog(t, s, "no-catalog:v1", noContent), 1),
-			reason: operatorsv1alpha1.CatalogSourceRegistryServerError, says: []string{"couldn't ensure registry server", "no-catalog:v1"},
+			reason: operatorsv1alpha1.CatalogSourceRegistryServerError, says: []string{"couldn't ensure registry server", "no-catalog"},
 		},
 		{
 			name:   "broken-content",
 			source: turmoil.NewCatalog("broken-content", pushCatalog(t, s, "broken-content:v1", brokenContent), 1),
-			reason: operatorsv1alpha1.CatalogSourceRegistryServerError, says: []string{"couldn't ensure registry server", "broken-content:v1"},
+			reason: operatorsv1alpha1.CatalogSourceRegistryServerError, says: []string{"couldn't ensure registry server", "broken-content"},
 		},
 		{
 			name:   "deaf",
