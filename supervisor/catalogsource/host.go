@@ -31,6 +31,8 @@ type hosted struct {
 	configMap *operatorsv1alpha1.ConfigMapResourceReference
 	// next is when to look again; 0 for when something changes.
 	next time.Duration
+	// starting tells that nothing serves yet and nothing keeps it from doing so.
+	starting bool
 	// failed tells that what is wrong may be mended by trying again.
 	failed bool
 }
@@ -122,6 +124,7 @@ func (r *Reconciler) describe(h *hosted, view *replicasOf) {
 	if view.deployment == nil && h.problem != "" {
 		progressing.Status, progressing.Reason, progressing.Message = metav1.ConditionFalse, reasonBlocked, h.problem
 	}
+	h.starting = available.Status == metav1.ConditionFalse && progressing.Status == metav1.ConditionTrue
 	h.conditions = []metav1.Condition{available, progressing}
 }
 

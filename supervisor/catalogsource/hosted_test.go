@@ -53,6 +53,23 @@ func TestDeriveHosted(t *testing.T) {
 			},
 		},
 		{
+			reason: "nothing answers yet", source: observed().Source, h: hosted{created: at(1), starting: true},
+			state: catalogs.State{Address: address, Connectivity: "TRANSIENT_FAILURE", LastConnect: at(3).Time, Err: errors.New("refused")},
+			want: operatorsv1alpha1.CatalogSourceStatus{
+				RegistryServiceStatus: service,
+				GRPCConnectionState:   &operatorsv1alpha1.GRPCConnectionState{Address: address, LastObservedState: "TRANSIENT_FAILURE", LastConnectTime: at(3)},
+			},
+		},
+		{
+			reason: "nothing answers any more", source: observed().Source, h: hosted{created: at(1), starting: true},
+			state: catalogs.State{Address: address, Connectivity: "TRANSIENT_FAILURE", LastConnect: at(3).Time, Err: errors.New("refused"), Snapshot: &catalogs.Snapshot{}},
+			want: operatorsv1alpha1.CatalogSourceStatus{
+				Reason: "RegistryServerError", Message: "the catalog's content could not be read: refused; the last content that was read goes on being used",
+				RegistryServiceStatus: service,
+				GRPCConnectionState:   &operatorsv1alpha1.GRPCConnectionState{Address: address, LastObservedState: "TRANSIENT_FAILURE", LastConnectTime: at(3)},
+			},
+		},
+		{
 			reason: "polled", source: polling("10m"), h: hosted{created: at(1), polled: at(7).Add(time.Millisecond)}, state: ready,
 			want: operatorsv1alpha1.CatalogSourceStatus{RegistryServiceStatus: service, GRPCConnectionState: connected, LatestImageRegistryPoll: new(at(7))},
 		},

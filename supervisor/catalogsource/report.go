@@ -27,7 +27,7 @@ const (
 	reasonNone       = "NoReplicaServes"
 	reasonRollingOut = "RollingOut"
 	reasonComplete   = "RolledOut"
-	reasonRestoring  = "RestoringReplicas"
+	reasonStarting   = "StartingReplicas"
 	reasonNotServing = "NotServing"
 	reasonAsking     = "AskingRegistry"
 	reasonBlocked    = "Blocked"
@@ -135,7 +135,7 @@ func (r *replicasOf) progressing(now time.Time) (c metav1.Condition, t *trouble,
 		c.Message = "new replicas are being made"
 		return c, nil, next
 	case d.Status.UpdatedReplicas == want && d.Status.Replicas == want:
-		c.Reason, c.Message = reasonRestoring, fmt.Sprintf("%d of %d replicas are available", d.Status.AvailableReplicas, want)
+		c.Reason, c.Message = reasonStarting, fmt.Sprintf("%d of %d replicas are available", d.Status.AvailableReplicas, want)
 		return c, nil, next
 	}
 	c.Message = fmt.Sprintf("%d of %d replicas are of the newest make, %d of all are available",

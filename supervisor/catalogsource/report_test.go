@@ -113,7 +113,7 @@ func TestProgressing(t *testing.T) {
 		{reason: "not noticed", deployment: rolling(complete, func(d *appsv1.Deployment) { d.Generation = 2 }), want: "True RollingOut new replicas are being made"},
 		{
 			reason: "a replica was lost", deployment: rolling(complete, func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 1 }),
-			want: "True RestoringReplicas 1 of 2 replicas are available",
+			want: "True StartingReplicas 1 of 2 replicas are available",
 		},
 		{reason: "under way", deployment: rolling(), want: "True RollingOut 1 of 2 replicas are of the newest make, 2 of all are available"},
 		{reason: "pull", deployment: rolling(), pods: []*corev1.Pod{replica("a", waits("ErrImagePull", pull))}, want: pullTrouble},

@@ -35,6 +35,10 @@ func derive(source *operatorsv1alpha1.CatalogSource, state catalogs.State, follo
 		status.GRPCConnectionState = nil
 	}
 	if followed && state.Address == address {
+		if h.starting && state.Snapshot == nil {
+			// That nothing answers yet is no news.
+			state.Err = nil
+		}
 		describeConnection(&status, source, state)
 	}
 	if status.Message == "" {
