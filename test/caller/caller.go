@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
@@ -32,12 +33,18 @@ const (
 	keepaliveInterval = 10 * time.Second // the least that gRPC lets a client have
 	// keepaliveTimeout is TCP's user timeout, too: grpc-go sets it with keepalive.
 	keepaliveTimeout = 2 * time.Second
+	// connectTimeout bounds a try to connect. gRPC's default of 20 s is how long a
+	// client hangs that happens to be led to a pod on a lost node.
+	connectTimeout = time.Second
 )
 
 // Run calls address in every style until ctx ends and hands over each call that
 // ended, one at a time. It returns when the last call has.
 func Run(ctx context.Context, address string, pace Pace, report func(Call)) (err error) {
+	retry := backoff.DefaultConfig
+	retry.MaxDelay = connectTimeout
 	long, err := grpc.NewClient(address,
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: retry, MinConnectTimeout: connectTimeout}),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveInterval, Timeout: keepaliveTimeout, PermitWithoutStream: true}))
 	if err != nil {

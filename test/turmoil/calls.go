@@ -47,7 +47,23 @@ func (s *Scene) Call(ctx context.Context, target Target) (*Calls, error) {
 		signalled := cmd.Process.Signal(os.Interrupt)
 		return errors.Join(signalled, <-read, cmd.Wait())
 	}
-	return c, nil
+	return c, c.wellBy(ctx)
+}
+
+// wellBy waits until no call fails any more: at first the way to the Service may
+// not be there yet.
+func (c *Calls) wellBy(ctx context.Context) error {
+	const span = time.Second
+	begun := time.Now()
+	return Eventually(ctx, "calls to go well", func(context.Context) string {
+		for _, style := range caller.Styles() {
+			seen := c.Summary(style, time.Now().Add(-span))
+			if time.Since(begun) < 2*span || seen.Calls == 0 || seen.Failed > 0 {
+				return fmt.Sprintf("%s: %+v", style, seen)
+			}
+		}
+		return ""
+	})
 }
 
 // Stop ends the client. What it has called stays known.
