@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/clock"
+
+	"github.com/chandlery/chandlery/supervisor/failover"
 )
 
 // ErrNotLeading is the error of a write by a process that does not lead, or
@@ -30,9 +33,15 @@ var ErrDeposed = errors.New("another process leads now")
 // The fence is open only while the last renewal of the Lease is younger than the
 // renew deadline. A standby waits longer than that (the lease duration) before
 // it takes over, so that the two never write at the same time.
+//
+// While a leader gives no sign of life and its Lease has not run out, the others
+// deputise: they may write what is harmless whoever writes it (see harmless).
 type fence struct {
 	clock    clock.PassiveClock
 	lifetime time.Duration
+	// patience is how long a leader may give no sign of life before others
+	// deputise.
+	patience time.Duration
 	// depose ends the run of the process; called at most once.
 	depose context.CancelCauseFunc
 
@@ -42,6 +51,10 @@ type fence struct {
 	// frozen.
 	renewed time.Time
 	lost    bool
+	// heard is when another leader's Lease was last seen to change, and sign what
+	// it was then.
+	heard time.Time
+	sign  string
 }
 
 // open says whether the process may write now.
@@ -77,13 +90,48 @@ func (f *fence) lose(how string) {
 	}
 }
 
+// hear records what the Lease of another leader is.
+func (f *fence) hear(lease []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if sign := string(lease); sign != f.sign {
+		f.sign, f.heard = sign, f.clock.Now()
+	}
+}
+
+// standing says what the process may do about replicas.
+func (f *fence) standing() failover.Standing {
+	if f.open() {
+		return failover.Leading
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lost || !f.renewed.IsZero() || f.heard.IsZero() || f.clock.Since(f.heard) < f.patience {
+		return failover.Waiting
+	}
+	return failover.Deputising
+}
+
+// statusOfPod and eventsPath are the paths of what deputies write.
+var (
+	statusOfPod = regexp.MustCompile(`^/api/v1/namespaces/[^/]+/pods/[^/]+/status$`)
+	eventsPath  = regexp.MustCompile(`^/apis/events\.k8s\.io/v1/namespaces/[^/]+/events(/[^/]+)?$`)
+)
+
+// harmless says whether a request may be sent by a deputy: the condition of a pod,
+// which its kubelet corrects when it is wrong, and Events, which only tell.
+func harmless(req *http.Request) bool {
+	return req.Method == http.MethodPatch && statusOfPod.MatchString(req.URL.Path) ||
+		(req.Method == http.MethodPost || req.Method == http.MethodPatch) && eventsPath.MatchString(req.URL.Path)
+}
+
 // guard refuses requests that change something while the fence is closed.
 func (f *fence) guard(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		switch req.Method {
 		case http.MethodGet, http.MethodHead, http.MethodOptions:
 		default:
-			if !f.open() {
+			if !f.open() && (f.standing() != failover.Deputising || !harmless(req)) {
 				return nil, errors.Join(fmt.Errorf("%s %s: %w", req.Method, req.URL.Path, ErrNotLeading), closeBody(req))
 			}
 		}
@@ -140,6 +188,7 @@ func (l *fencedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecor
 	case apierrors.IsNotFound(err):
 		l.fence.lose("the Lease is gone")
 	case err == nil && record.HolderIdentity != "" && record.HolderIdentity != l.Identity():
+		l.fence.hear(raw)
 		l.fence.lose("the Lease is held by " + record.HolderIdentity)
 	}
 	return record, raw, err //nolint:wrapcheck // leader election looks at the API's own error

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/chandlery/chandlery/supervisor/failover"
 )
 
 // fakeLock is a Lease that says what the test wants.
@@ -181,5 +183,55 @@ func TestIdentities(t *testing.T) {
 	}
 	if got := IdentityOf("plain"); got != "plain" {
 		t.Errorf("IdentityOf(plain) = %q", got)
+	}
+}
+
+// TestStanding follows a standby beside a leader that gives signs of life, falls
+// silent, and comes back.
+func TestStanding(t *testing.T) {
+	clock := testingclock.NewFakePassiveClock(time.Now())
+	f := &fence{clock: clock, lifetime: 10 * time.Second, patience: 2 * time.Second}
+	after := func(d time.Duration) { clock.SetTime(clock.Now().Add(d)) }
+	for _, step := range []struct {
+		reason string
+		do     func()
+		want   failover.Standing
+	}{
+		{reason: "it has not seen the Lease yet", do: func() { after(time.Minute) }, want: failover.Waiting},
+		{reason: "there is a leader", do: func() { f.hear([]byte("1")) }, want: failover.Waiting},
+		{reason: "the leader was heard of a moment ago", do: func() { after(time.Second); f.hear([]byte("1")) }, want: failover.Waiting},
+		{reason: "the same Lease as before is no sign of life", do: func() { after(time.Second); f.hear([]byte("1")) }, want: failover.Deputising},
+		{reason: "a renewal is one", do: func() { f.hear([]byte("2")) }, want: failover.Waiting},
+		{reason: "it leads itself", do: func() { after(time.Minute); f.renew(clock.Now()) }, want: failover.Leading},
+		{reason: "one that cannot renew its own Lease does not deputise for itself", do: func() { after(time.Minute) }, want: failover.Waiting},
+	} {
+		step.do()
+		if got := f.standing(); got != step.want {
+			t.Errorf("%s: standing %d, want %d", step.reason, got, step.want)
+		}
+	}
+}
+
+func TestHarmless(t *testing.T) {
+	for _, tt := range []struct {
+		method, path string
+		want         bool
+	}{
+		{http.MethodPatch, "/api/v1/namespaces/olm/pods/catalog-1/status", true},
+		{http.MethodPost, "/apis/events.k8s.io/v1/namespaces/olm/events", true},
+		{http.MethodPatch, "/apis/events.k8s.io/v1/namespaces/olm/events/one", true},
+		{http.MethodDelete, "/api/v1/namespaces/olm/pods/catalog-1", false},
+		{http.MethodPatch, "/api/v1/namespaces/olm/pods/catalog-1", false},
+		{http.MethodPut, "/api/v1/namespaces/olm/pods/catalog-1/status", false},
+		{http.MethodPatch, "/apis/apps/v1/namespaces/olm/deployments/pods/status", false},
+		{http.MethodPatch, "/apis/operators.coreos.com/v1alpha1/namespaces/olm/catalogsources/one/status", false},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), tt.method, "http://cluster"+tt.path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := harmless(req); got != tt.want {
+			t.Errorf("%s %s: harmless %v", tt.method, tt.path, got)
+		}
 	}
 }

@@ -39,6 +39,10 @@ import (
 // the process stops. It is less than a pod's default grace period of 30 s.
 const shutdownTimeout = 20 * time.Second
 
+// deputyPatience is after how many retry periods without a sign of life of the
+// leader others deputise. It renews its Lease once in each.
+const deputyPatience = 5
+
 // Run runs the controllers until ctx ends. Of several processes one leads and
 // works; the others keep caches, connections and snapshots warm and take over
 // when the leader stops or fails. Losing the lead is an error: the process has
@@ -46,14 +50,15 @@ const shutdownTimeout = 20 * time.Second
 func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	ctx, depose := context.WithCancelCause(ctx)
 	defer depose(nil)
-	mgr, err := newManager(cfg, o, &fence{clock: clock.RealClock{}, lifetime: o.RenewDeadline, depose: depose})
+	f := &fence{clock: clock.RealClock{}, lifetime: o.RenewDeadline, patience: deputyPatience * o.RetryPeriod, depose: depose}
+	mgr, err := newManager(cfg, o, f)
 	if err != nil {
 		return err
 	}
 	if err := preflight(ctx, mgr, o); err != nil {
 		return err
 	}
-	if err := Setup(ctx, mgr, o); err != nil {
+	if err := setup(ctx, mgr, o, f.standing); err != nil {
 		return err
 	}
 	err = mgr.Start(ctx)
@@ -66,13 +71,15 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	return nil
 }
 
-// Setup adds every controller to a manager.
-func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+// setup adds every controller to a manager.
+func setup(ctx context.Context, mgr ctrl.Manager, o Options, standing func() failover.Standing) error {
 	store := catalogs.NewStore(ctx, o.CatalogRefreshInterval, clock.RealClock{})
 	return errors.Join(
 		catalogs.Setup(mgr, store),
 		catalogsource.Setup(mgr, catalogsource.Options{Store: store, Hosting: o.Hosting}),
-		failover.Setup(mgr, failover.Options{Store: store, Limits: failover.Limits{Rate: o.FailoverRate, Burst: o.FailoverBurst}}),
+		failover.Setup(mgr, failover.Options{
+			Store: store, Limits: failover.Limits{Rate: o.FailoverRate, Burst: o.FailoverBurst}, Standing: standing,
+		}),
 		subscription.Setup(mgr, subscription.Options{Catalogs: store, GlobalNamespace: o.GlobalCatalogNamespace, Concurrency: o.Concurrency}),
 		installplan.Setup(mgr, installplan.Options{Bundles: store, RetryTimeout: o.InstallPlanRetryTimeout, Concurrency: o.Concurrency}),
 		operatorgroup.Setup(mgr, operatorgroup.Options{}),

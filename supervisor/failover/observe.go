@@ -42,9 +42,6 @@ func (r *Reconciler) observe(ctx context.Context) (*scope, error) {
 	if err := r.observeNodes(ctx, seen); err != nil {
 		return nil, err
 	}
-	if seen.silent() {
-		r.observeLeases(ctx, seen)
-	}
 	return seen, nil
 }
 

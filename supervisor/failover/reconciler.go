@@ -39,6 +39,7 @@ type Reconciler struct {
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
 	limits   Limits
+	standing func() Standing
 
 	// What this process remembers. Reconcile is never run twice at once.
 	budget Budget
@@ -46,13 +47,24 @@ type Reconciler struct {
 	held   map[Hold]int
 }
 
-// Reconcile observes, decides and acts.
+// Reconcile observes, decides and acts, as far as the process may.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	standing := r.standing()
 	seen, err := r.observe(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	decision := Decide(seen.Observation)
+	silent := seen.silent()
+	if standing != Leading && !silent {
+		return ctrl.Result{}, nil // a replica that ceases to answer is told of
+	}
+	if standing == Waiting {
+		return ctrl.Result{RequeueAfter: watchful}, nil
+	}
+	if silent {
+		r.observeLeases(ctx, seen)
+	}
+	decision := standing.allowed(Decide(seen.Observation))
 	r.budget = decision.Budget
 	r.tell(ctx, decision.Held)
 	if err := r.act(ctx, seen, decision.Actions); err != nil {

@@ -26,14 +26,24 @@ type Options struct {
 	Store *catalogs.Store
 	// Limits bound how fast pods are touched.
 	Limits Limits
+	// Standing says what this process may do at the moment; everything when nil.
+	Standing func() Standing
 	// Clock tells the time; the real one when nil.
 	Clock clock.PassiveClock
 }
 
-// Setup adds the controller to a manager.
+// Setup adds the controller to a manager. It runs in every process: those that do
+// not lead stand in for a leader that is lost.
 func Setup(mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
+	}
+	if o.Standing == nil {
+		o.Standing = func() Standing { return Leading }
+	}
+	elected := make(election)
+	if err := mgr.Add(elected); err != nil {
+		return fmt.Errorf("setting up the failover controller: %w", err)
 	}
 	r := &Reconciler{
 		reader:   mgr.GetCache(),
@@ -43,6 +53,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		recorder: mgr.GetEventRecorder("chandlery-failover"),
 		clock:    o.Clock,
 		limits:   o.Limits,
+		standing: o.Standing,
 		marks:    map[types.UID]Mark{},
 	}
 	all := handler.EnqueueRequestsFromMapFunc(everything)
@@ -51,7 +62,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Watches(&corev1.Pod{}, all).
 		Watches(&corev1.Node{}, all, builder.WithPredicates(readiness())).
 		WatchesRawSource(source.Channel(o.Store.Listen(), all)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1, EnableWarmup: new(true)}).
+		WatchesRawSource(source.Channel(elected, all)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1, NeedLeaderElection: new(false)}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the failover controller: %w", err)

@@ -22,7 +22,7 @@ const (
 	// replicas of the catalog that is called.
 	replicas = 2
 	// failingAtMost bounds the time for which calls through the Service may fail
-	// when one of two replicas is lost with its node, the leader being elsewhere.
+	// when one of two replicas is lost with its node.
 	failingAtMost = 5 * time.Second
 	// strongWithin bounds the time from NotReady to full strength.
 	strongWithin = 20 * time.Second
@@ -76,7 +76,7 @@ func judge(t *testing.T, round turmoil.Round) {
 		if seen.Calls == 0 {
 			t.Errorf("%s: no calls", style)
 		}
-		if round.Kind == turmoil.LostNode && seen.Failing > failingAtMost {
+		if (round.Kind == turmoil.LostNode || round.Kind == turmoil.LostNodeLeader) && seen.Failing > failingAtMost {
 			t.Errorf("%s: calls failed for %s, at most %s are promised; %v", style, seen.Failing, failingAtMost, seen.Errors)
 		}
 		if (round.Kind == turmoil.KilledLeader || round.Kind == turmoil.StoppedLeader || round.Kind == turmoil.DeletedReplica) && seen.Failed > 0 {
