@@ -47,7 +47,10 @@ func (s *Scene) Call(ctx context.Context, target Target) (*Calls, error) {
 		signalled := cmd.Process.Signal(os.Interrupt)
 		return errors.Join(signalled, <-read, cmd.Wait())
 	}
-	return c, c.wellBy(ctx)
+	if err := c.wellBy(ctx); err != nil {
+		return nil, errors.Join(err, c.stop())
+	}
+	return c, nil
 }
 
 // wellBy waits until no call fails any more: at first the way to the Service may

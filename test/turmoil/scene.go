@@ -74,7 +74,10 @@ func Install(ctx context.Context, bed *nodes.Bed, dir string, progress io.Writer
 	if err := s.Kubectl(ctx, "-n", systemNamespace, "set", "env", "deployment/"+supervisorName, "SUPERVISOR_IMAGE_PLAIN_HTTP=true"); err != nil {
 		return nil, err
 	}
-	return s, s.SupervisorsStrong(ctx)
+	if err := s.SupervisorsStrong(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 func (s *Scene) program(name string) string { return filepath.Join(s.bin, name) }

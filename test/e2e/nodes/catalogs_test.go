@@ -2,6 +2,7 @@ package nodes_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -52,7 +53,15 @@ func makeCatalog(t *testing.T, what kind) (v1.Image, error) {
 	t.Helper()
 	samples, err := buildcache.SourceDir("examples/catalog")
 	must(t, err)
+	registry, err := registryImage()
+	must(t, err)
 	switch what {
+	case ownServer:
+		return images.Registry(registry, os.DirFS(samples))
+	case otherContent:
+		part := t.TempDir()
+		must(t, os.CopyFS(filepath.Join(part, samplePackage), os.DirFS(filepath.Join(samples, samplePackage))))
+		return images.Registry(registry, os.DirFS(part))
 	case opmServer:
 		opm, err := oracle.Build(t.Context(), os.Stderr)
 		must(t, err)
@@ -61,28 +70,20 @@ func makeCatalog(t *testing.T, what kind) (v1.Image, error) {
 		return images.Opm(opm, os.DirFS(samples), os.DirFS(cache))
 	case contentOnly:
 		return images.Content(os.DirFS(samples))
-	case noContent:
-		return images.WithoutCatalog()
-	}
-	registry, err := registryImage()
-	must(t, err)
-	switch what {
 	case brokenContent:
 		return images.Broken(registry)
-	case otherContent:
-		part := t.TempDir()
-		must(t, os.CopyFS(filepath.Join(part, samplePackage), os.DirFS(filepath.Join(samples, samplePackage))))
-		return images.Registry(registry, os.DirFS(part))
+	case noContent:
+		return images.WithoutCatalog()
+	case otherPort:
+		image, err := images.Registry(registry, os.DirFS(samples))
+		must(t, err)
+		file, err := image.ConfigFile()
+		must(t, err)
+		config := *file.Config.DeepCopy()
+		config.Cmd = append(config.Cmd, "--port", "50052")
+		return mutate.Config(image, config)
 	}
-	image, err := images.Registry(registry, os.DirFS(samples))
-	if err != nil || what != otherPort {
-		return image, err
-	}
-	file, err := image.ConfigFile()
-	must(t, err)
-	config := *file.Config.DeepCopy()
-	config.Cmd = append(config.Cmd, "--port", "50052")
-	return mutate.Config(image, config)
+	return nil, fmt.Errorf("there is no kind of catalog %d", what)
 }
 
 // registryImage is the image of our registry, made once.

@@ -15,12 +15,15 @@ import (
 	"github.com/chandlery/chandlery/test/turmoil"
 )
 
+// rolled is the catalog that is rolled out.
+const rolled = "rolled"
+
 // pollInterval is how often the catalogs that are rolled out are looked for.
 const pollInterval = 5 * time.Second
 
-// polled is a catalog whose tag is looked at again and again.
-func polled(name, image string) *operatorsv1alpha1.CatalogSource {
-	source := turmoil.NewCatalog(name, image, replicas)
+// polled is that catalog, whose tag is looked at again and again.
+func polled(image string) *operatorsv1alpha1.CatalogSource {
+	source := turmoil.NewCatalog(rolled, image, replicas)
 	source.Spec.UpdateStrategy = &operatorsv1alpha1.UpdateStrategy{
 		RegistryPoll: &operatorsv1alpha1.RegistryPoll{
 			RawInterval: pollInterval.String(),
@@ -36,31 +39,30 @@ func polled(name, image string) *operatorsv1alpha1.CatalogSource {
 // What is right again is rolled out, too.
 func TestRollOut(t *testing.T) {
 	s := scene(t)
-	const catalog = "rolled"
 	image := pushCatalog(t, s, "rolled:latest", ownServer)
-	create(t, s, polled(catalog, image))
-	must(t, s.Ready(t.Context(), catalog))
-	must(t, s.Strong(t.Context(), turmoil.Hosted(catalog, replicas)))
-	calls, err := s.Call(t.Context(), turmoil.Hosted(catalog, replicas))
+	create(t, s, polled(image))
+	must(t, s.Ready(t.Context(), rolled))
+	must(t, s.Strong(t.Context(), turmoil.Hosted(rolled, replicas)))
+	calls, err := s.Call(t.Context(), turmoil.Hosted(rolled, replicas))
 	must(t, err)
 	defer func() { must(t, calls.Stop()) }()
 	begun := time.Now()
 
-	first := served(t, s, catalog)
+	first := served(t.Context(), t, s)
 	pushCatalog(t, s, "rolled:latest", otherContent)
 	must(t, turmoil.Eventually(t.Context(), "other content to be rolled out", func(ctx context.Context) string {
-		if now := served(t, s, catalog); now == first || strings.Contains(now, ",") {
+		if now := served(ctx, t, s); now == first || strings.Contains(now, ",") {
 			return "served are " + now
 		}
 		return ""
 	}))
-	must(t, s.Strong(t.Context(), turmoil.Hosted(catalog, replicas)))
+	must(t, s.Strong(t.Context(), turmoil.Hosted(rolled, replicas)))
 	noneFailed(t, calls, begun)
 
-	second := served(t, s, catalog)
+	second := served(t.Context(), t, s)
 	pushCatalog(t, s, "rolled:latest", brokenContent)
 	must(t, turmoil.Eventually(t.Context(), "the status to tell of the image that cannot serve", func(ctx context.Context) string {
-		source, err := s.Source(ctx, catalog)
+		source, err := s.Source(ctx, rolled)
 		if err != nil {
 			return err.Error()
 		}
@@ -74,29 +76,29 @@ func TestRollOut(t *testing.T) {
 		return ""
 	}))
 	noneFailed(t, calls, begun)
-	if now := served(t, s, catalog); !strings.Contains(now, second) {
+	if now := served(t.Context(), t, s); !strings.Contains(now, second) {
 		t.Errorf("served are %s, what served before was %s", now, second)
 	}
 
 	pushCatalog(t, s, "rolled:latest", ownServer)
 	must(t, turmoil.Eventually(t.Context(), "the image that serves to be rolled out", func(ctx context.Context) string {
-		source, err := s.Source(ctx, catalog)
+		source, err := s.Source(ctx, rolled)
 		if err != nil {
 			return err.Error()
 		}
-		if now := served(t, s, catalog); now != first || source.Status.Message != "" {
+		if now := served(ctx, t, s); now != first || source.Status.Message != "" {
 			return fmt.Sprintf("served are %s; message %q", now, source.Status.Message)
 		}
 		return ""
 	}))
-	must(t, s.Strong(t.Context(), turmoil.Hosted(catalog, replicas)))
+	must(t, s.Strong(t.Context(), turmoil.Hosted(rolled, replicas)))
 	noneFailed(t, calls, begun)
 }
 
-// served are the images that a catalog's replicas run which are ready.
-func served(t *testing.T, s *turmoil.Scene, catalog string) string {
+// served are the images that those replicas run which are ready.
+func served(ctx context.Context, t *testing.T, s *turmoil.Scene) string {
 	t.Helper()
-	running, err := s.Images(t.Context(), turmoil.Hosted(catalog, replicas))
+	running, err := s.Images(ctx, turmoil.Hosted(rolled, replicas))
 	must(t, err)
 	return strings.Join(running, ",")
 }

@@ -34,7 +34,7 @@ func scene(t *testing.T) *turmoil.Scene {
 	t.Helper()
 	installed.once.Do(func() {
 		// The programs outlive the test that happens to come first.
-		dir, err := os.MkdirTemp("", "chandlery-nodes-")
+		dir, err := os.MkdirTemp("", "chandlery-nodes-") //nolint:usetesting // see above
 		if err == nil {
 			installed.scene, err = turmoil.Install(context.WithoutCancel(t.Context()), bed(t), dir, os.Stderr)
 		}
@@ -58,7 +58,7 @@ func create(t *testing.T, s *turmoil.Scene, objects ...client.Object) {
 	for _, o := range objects {
 		must(t, s.Client.Create(t.Context(), o))
 		t.Cleanup(func() {
-			if err := s.Client.Delete(context.WithoutCancel(t.Context()), o); client.IgnoreNotFound(err) != nil {
+			if err := client.IgnoreNotFound(s.Client.Delete(context.WithoutCancel(t.Context()), o)); err != nil {
 				t.Error(err)
 			}
 		})
