@@ -210,11 +210,19 @@ func podTrouble(pod *corev1.Pod, content string, now time.Time) (t *trouble, nex
 	return nil, 0
 }
 
+// signalled is added to the number of the signal that ended a container to make
+// its exit code.
+const signalled = 128
+
 // containerTrouble finds what keeps a container from running. Kubernetes goes back
 // and forth between trying and waiting; what is told here stays the same.
 func containerTrouble(pod, content string, s *corev1.ContainerStatus) *trouble {
 	const errPull, backOff, crash = "ErrImagePull", "ImagePullBackOff", "CrashLoopBackOff"
-	if ended := cmp.Or(s.State.Terminated, s.LastTerminationState.Terminated); ended != nil && !s.Ready && (s.RestartCount > 0 || ended.ExitCode != 0) {
+	ended := cmp.Or(s.State.Terminated, s.LastTerminationState.Terminated)
+	if ended != nil && ended.ExitCode > signalled && s.RestartCount <= 1 {
+		return nil // somebody ended it, once: that says nothing of what it serves
+	}
+	if ended != nil && !s.Ready && (s.RestartCount > 0 || ended.ExitCode != 0) {
 		said := strings.TrimSpace(ended.Message)
 		if said == "" {
 			said = ended.Reason

@@ -122,6 +122,11 @@ func TestProgressing(t *testing.T) {
 			pods: []*corev1.Pod{replica("a", waits("ImagePullBackOff", `Back-off pulling image "shops/shop:9": ErrImagePull: `+pull))},
 		},
 		{
+			reason: "killed once", deployment: rolling(complete, func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 1 }),
+			pods: []*corev1.Pod{replica("a", container(corev1.ContainerStatus{RestartCount: 1, LastTerminationState: corev1.ContainerState{Terminated: ended(137, "Serving")}}))},
+			want: "True StartingReplicas 1 of 2 replicas are available",
+		},
+		{
 			reason: "crash", deployment: rolling(), want: crash,
 			pods: []*corev1.Pod{replica("a", container(corev1.ContainerStatus{State: corev1.ContainerState{Terminated: ended(1, "no such catalog\n")}}))},
 		},
