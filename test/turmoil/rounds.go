@@ -3,7 +3,10 @@ package turmoil
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/chandlery/chandlery/test/caller"
 )
@@ -82,6 +85,11 @@ func (s *Scene) Go(ctx context.Context, kind Kind, target Target, calls *Calls) 
 // loseAndReturn takes the node of a replica away, one with the leader on it or
 // one without, and returns it when the catalog is at full strength elsewhere.
 func (s *Scene) loseAndReturn(ctx context.Context, kind Kind, target Target) (Loss, error) {
+	if kind == LostNodeLeader {
+		if err := s.leadBeside(ctx, target); err != nil {
+			return Loss{}, err
+		}
+	}
 	leader, err := s.Leader(ctx)
 	if err != nil {
 		return Loss{}, err
@@ -97,4 +105,30 @@ func (s *Scene) loseAndReturn(ctx context.Context, kind Kind, target Target) (Lo
 		return loss, err
 	}
 	return loss, s.Bed.Return(ctx, s.number(node))
+}
+
+// leadBeside stops leaders until one leads that is on a node with a pod of the
+// target.
+func (s *Scene) leadBeside(ctx context.Context, target Target) error {
+	const tries = 6
+	for range tries {
+		leader, err := s.Leader(ctx)
+		if err != nil {
+			return err
+		}
+		pods, err := s.pods(ctx, target)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Spec.NodeName == leader.Spec.NodeName }) {
+			return nil
+		}
+		if _, err := s.StopLeader(ctx); err != nil {
+			return err
+		}
+		if err := s.SupervisorsStrong(ctx); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("none of %d leaders is on a node with a replica of %s", tries, target)
 }
