@@ -27,6 +27,7 @@ AFRESH := -count=1
 TEST_TIMEOUT ?= 25m
 FUZZTIME     ?= 10s
 SOAK         ?= 4m
+export ROUNDS ?= 20
 BENCH        ?= .
 BENCHTIME    ?= 1s
 
@@ -115,12 +116,13 @@ test-env: ## Build the programs of the control plane and of nodes into the cache
 .PHONY: test
 test: test-env ## Every test: units, control-plane suites, conformance, then the end-to-end suites.
 	@$(GO) run ./test/packages all | xargs $(GO) test $(RACE) $(AFRESH) -timeout $(TEST_TIMEOUT)
-	@$(GO) run ./test/packages e2e | xargs $(GO) test $(RACE) $(AFRESH) -timeout $(TEST_TIMEOUT)
+	@$(MAKE) e2e
 
-# The end-to-end suites count time in leases, so nothing else runs beside them.
+# The end-to-end suites count time in leases, so nothing else runs beside them. The
+# verbose output of the suite on real nodes is its table of what was lost.
 .PHONY: e2e
-e2e: test-env build ## Both programs as processes: the end-to-end suites, then the demo.
-	@$(GO) run ./test/packages e2e | xargs $(GO) test $(RACE) $(AFRESH) -timeout $(TEST_TIMEOUT)
+e2e: test-env build ## The end-to-end suites, as root on real nodes too (ROUNDS=20 of taking things away), then the demo.
+	@$(GO) run ./test/packages e2e | xargs $(GO) test $(RACE) $(AFRESH) -v -p 1 -timeout $(TEST_TIMEOUT)
 	@$(GO) run ./test/demo --exit
 
 .PHONY: bench
@@ -130,6 +132,14 @@ bench: ## Run the benchmarks (BENCH=regexp, BENCHTIME=1s).
 .PHONY: bench-registry
 bench-registry: ## Compare the registry with opm and a bare server, about half an hour (ARGS=--help says what else).
 	@$(GO) run ./bench/registry --write docs/measurements.md $(ARGS)
+
+.PHONY: bench-failover
+bench-failover: ## Lose nodes and leaders on real nodes, beside a plain Deployment: half an hour, as root.
+	@$(GO) run ./bench/failover $(ARGS)
+
+.PHONY: bench-sources
+bench-sources: ## What 200 CatalogSources cost a supervisor, as root (ARGS=--help says what else).
+	@$(GO) run ./bench/sources $(ARGS)
 
 .PHONY: soak
 soak: ## Two replicas under load while content and processes change (SOAK=4m).
