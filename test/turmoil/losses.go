@@ -72,9 +72,26 @@ func (s *Scene) loseLeader(ctx context.Context, lose func(*corev1.Pod) error) (L
 	if err != nil {
 		return Loss{}, err
 	}
+	before, err := s.holder(ctx)
+	if err != nil {
+		return Loss{}, err
+	}
 	loss := Loss{Begun: time.Now()}
 	if err := lose(pod); err != nil {
 		return loss, fmt.Errorf("taking leader %s away: %w", pod.Name, err)
+	}
+	err = Eventually(ctx, "another leader than "+before, func(ctx context.Context) string {
+		holder, err := s.holder(ctx)
+		if err != nil {
+			return err.Error()
+		}
+		if holder == before || holder == "" {
+			return fmt.Sprintf("the Lease is held by %q", holder)
+		}
+		return ""
+	})
+	if err != nil {
+		return loss, err
 	}
 	loss.Restored, err = s.acts(ctx)
 	return loss, err
