@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -33,12 +34,10 @@ var installed struct {
 func scene(t *testing.T) *turmoil.Scene {
 	t.Helper()
 	installed.once.Do(func() {
-		// The programs outlive the test that happens to come first.
-		dir, err := os.MkdirTemp("", "chandlery-nodes-") //nolint:usetesting // see above
-		if err == nil {
-			installed.scene, err = turmoil.Install(context.WithoutCancel(t.Context()), bed(t), dir, os.Stderr)
-		}
-		installed.err = err
+		// The programs outlive the test that happens to come first; the bed's folder
+		// is removed with the bed.
+		dir := filepath.Dir(bed(t).LogDir())
+		installed.scene, installed.err = turmoil.Install(context.WithoutCancel(t.Context()), bed(t), dir, os.Stderr)
 	})
 	must(t, installed.err)
 	return installed.scene
