@@ -28,6 +28,9 @@ type Target struct {
 	Labels             map[string]string
 	// Replicas is how many pods there are at full strength.
 	Replicas int
+	// Hanging says that pods of lost nodes hang in Terminating until the nodes
+	// return: they do not count then. Without a supervisor that is so.
+	Hanging bool
 }
 
 // Hosted is a catalog that the supervisors run.
@@ -97,6 +100,9 @@ func (s *Scene) pods(ctx context.Context, target Target) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
 	if err := s.Client.List(ctx, pods, client.InNamespace(target.Namespace), client.MatchingLabels(target.Labels)); err != nil {
 		return nil, fmt.Errorf("listing the pods of %s: %w", target, err)
+	}
+	if target.Hanging {
+		pods.Items = slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
 	}
 	return pods.Items, nil
 }

@@ -17,7 +17,7 @@ import (
 // Kubernetes has it by default.
 func (s *Scene) Plain(ctx context.Context, name, image string, replicas int) (Target, error) {
 	labels := map[string]string{"app": name}
-	target := Target{Namespace: name, Service: name, Labels: labels, Replicas: replicas}
+	target := Target{Namespace: name, Service: name, Labels: labels, Replicas: replicas, Hanging: true}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: name},
