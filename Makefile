@@ -64,11 +64,11 @@ nodes-down: ## Stop what nodes-up started.
 
 .PHONY: node-lost
 node-lost: ## Cut the power of a node (N=2).
-	@$(NODES) lost $(N)
+	@$(NODES) lost $(or $(N),$(error say which node: make node-lost N=2))
 
 .PHONY: node-back
 node-back: ## Return a lost node and wait until it is Ready (N=2).
-	@$(NODES) back $(N)
+	@$(NODES) back $(or $(N),$(error say which node: make node-back N=2))
 
 ##@ Working on it
 

@@ -16,3 +16,13 @@ var (
 		Help: "Number of replicas of catalogs that would be marked or deleted now, by what holds that up.",
 	}, []string{"hold"})
 )
+
+// count makes every counter appear with zero, without which the first failover
+// would not be seen as an increase.
+func count() {
+	failovers.WithLabelValues(string(MarkNotReady), string(Silent))
+	failovers.WithLabelValues(string(MarkReady), string(Back))
+	for _, reason := range []Reason{NodeNotReady, NodeGone, Disrupted, Failed} {
+		failovers.WithLabelValues(string(Delete), string(reason))
+	}
+}

@@ -45,6 +45,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err := mgr.Add(elected); err != nil {
 		return fmt.Errorf("setting up the failover controller: %w", err)
 	}
+	count()
 	r := &Reconciler{
 		reader:   mgr.GetCache(),
 		live:     mgr.GetAPIReader(),
