@@ -70,7 +70,7 @@ func (r *Reconciler) host(ctx context.Context, source *operatorsv1alpha1.Catalog
 	if err != nil {
 		return h, err
 	}
-	view := replicasOf{source: source, deployment: running}
+	view := replicasOf{source: source, deployment: running, nodes: o.Nodes}
 	if ready := r.content(ctx, o, &h, &view); ready {
 		if err := r.bringAbout(ctx, o, &view); err != nil {
 			h.failed = true
@@ -124,7 +124,7 @@ func (r *Reconciler) describe(h *hosted, view *replicasOf) {
 	if view.deployment == nil && h.problem != "" {
 		progressing.Status, progressing.Reason, progressing.Message = metav1.ConditionFalse, reasonBlocked, h.problem
 	}
-	h.starting = available.Status == metav1.ConditionFalse && progressing.Status == metav1.ConditionTrue
+	h.starting = available.Status == metav1.ConditionFalse && progressing.Status == metav1.ConditionTrue && len(view.lost()) == 0
 	h.conditions = []metav1.Condition{available, progressing}
 }
 

@@ -31,6 +31,7 @@ const (
 	reasonNotServing = "NotServing"
 	reasonAsking     = "AskingRegistry"
 	reasonBlocked    = "Blocked"
+	reasonLost       = "ReplicaLost"
 )
 
 // patience is how long a replica may run without serving before that is called a
@@ -48,6 +49,7 @@ type replicasOf struct {
 	source     *operatorsv1alpha1.CatalogSource
 	deployment *appsv1.Deployment
 	pods       []*corev1.Pod
+	nodes      []*corev1.Node
 	// waiting says why there is nothing to run yet.
 	waiting string
 }
@@ -68,12 +70,19 @@ func serves(pod *corev1.Pod) bool {
 }
 
 func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) corev1.ConditionStatus {
-	for i := range pod.Status.Conditions {
-		if pod.Status.Conditions[i].Type == kind {
-			return pod.Status.Conditions[i].Status
-		}
+	if c := findPodCondition(pod, kind); c != nil {
+		return c.Status
 	}
 	return corev1.ConditionUnknown
+}
+
+func findPodCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == kind {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
 }
 
 // available says how many replicas serve, and where.
@@ -103,6 +112,9 @@ func (r *replicasOf) available() metav1.Condition {
 	} else {
 		c.Message += ": " + strings.Join(serving, ", ")
 	}
+	for _, l := range r.lost() {
+		c.Message += "; " + l.what()
+	}
 	if pin := runningPin(r.deployment); pin != nil && r.deployment.Annotations[annotationImage] != "" {
 		c.Message += "; image " + pin.Reference()
 		if !pin.fixed() {
@@ -130,16 +142,22 @@ func (r *replicasOf) progressing(now time.Time) (c metav1.Condition, t *trouble,
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, t.reason, t.message
 		return c, t, next
 	}
+	lost := r.lost()
 	switch want := *d.Spec.Replicas; {
 	case d.Status.ObservedGeneration < d.Generation:
 		c.Message = "new replicas are being made"
-		return c, nil, next
 	case d.Status.UpdatedReplicas == want && d.Status.Replicas == want:
 		c.Reason, c.Message = reasonStarting, fmt.Sprintf("%d of %d replicas are available", d.Status.AvailableReplicas, want)
-		return c, nil, next
+		if len(lost) > 0 {
+			c.Reason = reasonLost
+		}
+	default:
+		c.Message = fmt.Sprintf("%d of %d replicas are of the newest make, %d of all are available",
+			d.Status.UpdatedReplicas, want, d.Status.AvailableReplicas)
 	}
-	c.Message = fmt.Sprintf("%d of %d replicas are of the newest make, %d of all are available",
-		d.Status.UpdatedReplicas, *d.Spec.Replicas, d.Status.AvailableReplicas)
+	for _, l := range lost {
+		c.Message += "; " + l.outlook()
+	}
 	return c, nil, next
 }
 
@@ -153,6 +171,9 @@ func (r *replicasOf) trouble(now time.Time) (found *trouble, next time.Duration)
 		}
 	}
 	for _, pod := range r.starting() {
+		if r.isLost(pod) {
+			continue // that says nothing of what it serves
+		}
 		t, wait := podTrouble(pod, r.content(), now)
 		if t != nil {
 			return t, 0
@@ -201,7 +222,11 @@ func podTrouble(pod *corev1.Pod, content string, now time.Time) (t *trouble, nex
 		if running == nil {
 			continue
 		}
-		if left := patience - now.Sub(running.StartedAt.Time); left > 0 {
+		since := running.StartedAt.Time
+		if ready := findPodCondition(pod, corev1.PodReady); ready != nil && ready.LastTransitionTime.After(since) {
+			since = ready.LastTransitionTime.Time
+		}
+		if left := patience - now.Sub(since); left > 0 {
 			return nil, left
 		}
 		return &trouble{reasonNotServing, fmt.Sprintf(

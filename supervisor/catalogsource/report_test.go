@@ -52,6 +52,34 @@ func since(minutes int) func(*corev1.Pod) {
 	}}})
 }
 
+// silent describes a replica that answered until a minute before noon.
+func silent(pod *corev1.Pod) {
+	since(60)(pod)
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+		Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ReplicaUnreachable", LastTransitionTime: metav1.NewTime(noon.Add(-time.Minute)),
+	})
+}
+
+// unready describes a replica whose kubelet says so since some seconds.
+func unready(seconds int) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+			Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady",
+			LastTransitionTime: metav1.NewTime(noon.Add(-time.Duration(seconds) * time.Second)),
+		})
+	}
+}
+
+// lostNode describes a node that is not ready.
+func lostNode(name string) []*corev1.Node {
+	return []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}},
+	}}}
+}
+
+// shortOne says that one of the replicas that were complete is not available.
+func shortOne(d *appsv1.Deployment) { complete(d); d.Status.AvailableReplicas = 1 }
+
 // rolling describes a Deployment of two replicas in a roll-out.
 func rolling(change ...func(*appsv1.Deployment)) *appsv1.Deployment {
 	d := &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: new(int32(2))}, Status: appsv1.DeploymentStatus{Replicas: 3, UpdatedReplicas: 1, AvailableReplicas: 2}}
@@ -86,6 +114,10 @@ func TestAvailable(t *testing.T) {
 			"True ReplicasServe 3 replicas serve, 2 are wanted: a on node-a, b on node-b, c on node-c" + image,
 		},
 		{
+			"one lost", rolling(shortOne), []*corev1.Pod{replica("a", serving), replica("b", silent)},
+			"True ReplicasServe 1 of 2 replicas serve: a on node-a; b on node-b does not answer since 2026-03-01T11:59:00Z and was taken out of the Service" + image,
+		},
+		{
 			"by tag", rolling(func(d *appsv1.Deployment) { delete(d.Annotations, annotationDigest) }), nil,
 			"False NoReplicaServes 0 of 2 replicas serve; image shops/shop:1 by its tag, since its digest is not known",
 		},
@@ -105,6 +137,7 @@ func TestProgressing(t *testing.T) {
 		reason     string
 		deployment *appsv1.Deployment
 		pods       []*corev1.Pod
+		nodes      []*corev1.Node
 		want       string
 		next       time.Duration
 	}{
@@ -155,6 +188,26 @@ func TestProgressing(t *testing.T) {
 			want: "False NotServing pod a runs but does not answer health checks at port 50051; check that image shops/shop:1 serves a catalog there, and the pod's log",
 		},
 		{
+			reason: "lost", deployment: rolling(shortOne), pods: []*corev1.Pod{replica("a", serving), replica("b", silent)},
+			want: "True ReplicaLost 1 of 2 replicas are available; waiting for node node-b: replica b does not answer; it is replaced when the node is NotReady",
+		},
+		{
+			reason: "lost with its node", deployment: rolling(shortOne), pods: []*corev1.Pod{replica("a", serving), replica("b", since(60), unready(120))}, nodes: lostNode("node-b"),
+			want: "True ReplicaLost 1 of 2 replicas are available; node node-b is NotReady: replica b is being replaced",
+		},
+		{
+			reason: "lost in a roll-out", deployment: rolling(), pods: []*corev1.Pod{replica("a", silent)},
+			want: "True RollingOut 1 of 2 replicas are of the newest make, 2 of all are available; waiting for node node-a: replica a does not answer; it is replaced when the node is NotReady",
+		},
+		{
+			reason: "has just ceased to answer", deployment: rolling(shortOne), pods: []*corev1.Pod{replica("b", since(60), unready(20))}, next: 40 * time.Second,
+			want: "True StartingReplicas 1 of 2 replicas are available",
+		},
+		{
+			reason: "does not answer any more", deployment: rolling(shortOne), pods: []*corev1.Pod{replica("b", since(60), unready(70))},
+			want: "False NotServing pod b runs but does not answer health checks at port 50051; check that image shops/shop:1 serves a catalog there, and the pod's log",
+		},
+		{
 			reason: "old and leaving replicas do not matter", deployment: rolling(), want: "True RollingOut 1 of 2 replicas are of the newest make, 2 of all are available",
 			pods: []*corev1.Pod{replica("a", older, waits("ErrImagePull", pull)), replica("b", going, waits("ErrImagePull", pull))},
 		},
@@ -170,7 +223,7 @@ func TestProgressing(t *testing.T) {
 			})},
 		},
 	} {
-		c, found, next := (&replicasOf{deployment: tt.deployment, pods: tt.pods, waiting: "asking"}).progressing(noon)
+		c, found, next := (&replicasOf{deployment: tt.deployment, pods: tt.pods, nodes: tt.nodes, waiting: "asking"}).progressing(noon)
 		if diff := cmp.Diff(tt.want, string(c.Status)+" "+c.Reason+" "+c.Message); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
 		}

@@ -1,0 +1,59 @@
+package catalogsource
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/chandlery/chandlery/supervisor/failover"
+)
+
+// lostReplica is one that is out of reach. It is no trouble of what it serves.
+type lostReplica struct {
+	pod *corev1.Pod
+	// notReady tells that its node is known to be lost.
+	notReady bool
+}
+
+// lost are the replicas of any make that are out of reach, sorted.
+func (r *replicasOf) lost() []lostReplica {
+	var lost []lostReplica
+	for _, pod := range r.pods {
+		if pod.DeletionTimestamp == nil && pod.Labels[labelManagedBy] == managedBy && r.isLost(pod) {
+			lost = append(lost, lostReplica{pod: pod, notReady: r.onLostNode(pod)})
+		}
+	}
+	slices.SortFunc(lost, func(a, b lostReplica) int { return cmp.Compare(a.pod.Name, b.pod.Name) })
+	return lost[:min(len(lost), maxListed)]
+}
+
+// isLost says whether a pod was taken out of the Service since it does not answer,
+// or does not serve on a node that is not ready.
+func (r *replicasOf) isLost(pod *corev1.Pod) bool {
+	c := findPodCondition(pod, corev1.PodReady)
+	if c == nil || c.Status == corev1.ConditionTrue {
+		return false
+	}
+	return c.Reason == string(failover.Silent) || r.onLostNode(pod)
+}
+
+func (r *replicasOf) onLostNode(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(r.nodes, func(node *corev1.Node) bool { return node.Name == pod.Spec.NodeName && !isReady(node) })
+}
+
+// what says what became of the replica, and when. The time is that of the pod's
+// condition, so that the text stays the same.
+func (l lostReplica) what() string {
+	since := findPodCondition(l.pod, corev1.PodReady).LastTransitionTime.UTC().Format(time.RFC3339)
+	return l.pod.Name + " on " + l.pod.Spec.NodeName + " does not answer since " + since + " and was taken out of the Service"
+}
+
+// outlook says what is to come.
+func (l lostReplica) outlook() string {
+	if l.notReady {
+		return "node " + l.pod.Spec.NodeName + " is NotReady: replica " + l.pod.Name + " is being replaced"
+	}
+	return "waiting for node " + l.pod.Spec.NodeName + ": replica " + l.pod.Name + " does not answer; it is replaced when the node is NotReady"
+}
