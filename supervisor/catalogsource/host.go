@@ -33,6 +33,8 @@ type hosted struct {
 	next time.Duration
 	// starting tells that nothing serves yet and nothing keeps it from doing so.
 	starting bool
+	// blocked tells that what is wanted cannot be run; what runs is left alone.
+	blocked bool
 	// failed tells that what is wrong may be mended by trying again.
 	failed bool
 }
@@ -121,7 +123,7 @@ func (r *Reconciler) describe(h *hosted, view *replicasOf) {
 		}
 		h.fail(operatorsv1alpha1.CatalogSourceRegistryServerError, errors.New(message))
 	}
-	if view.deployment == nil && h.problem != "" {
+	if h.blocked || (view.deployment == nil && h.problem != "") {
 		progressing.Status, progressing.Reason, progressing.Message = metav1.ConditionFalse, reasonBlocked, h.problem
 	}
 	h.starting = available.Status == metav1.ConditionFalse && progressing.Status == metav1.ConditionTrue && len(view.lost()) == 0
@@ -162,6 +164,11 @@ func (r *Reconciler) content(ctx context.Context, o *Observation, h *hosted, vie
 func (r *Reconciler) pin(ctx context.Context, o *Observation, h *hosted, view *replicasOf) bool {
 	source, now := o.Source, r.clock.Now()
 	running := runningPin(o.Deployment)
+	if err := checkImage(source.Spec.Image, running); err != nil {
+		h.blocked = true
+		h.fail(operatorsv1alpha1.CatalogSourceSpecInvalidError, err)
+		return false
+	}
 	if needsLabel(source, r.hosting) {
 		if running != nil && running.CatalogDir == "" {
 			running = nil

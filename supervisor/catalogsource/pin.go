@@ -1,9 +1,11 @@
 package catalogsource
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
+	refs "github.com/distribution/reference"
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/chandlery/chandlery/bundles/image"
@@ -39,6 +41,20 @@ func repository(reference string) string {
 		return reference[:colon]
 	}
 	return reference
+}
+
+// checkImage says what is wrong with an image that no node could pull.
+func checkImage(text string, running *Pin) error {
+	_, err := refs.ParseDockerRef(text)
+	switch {
+	case err == nil:
+		return nil
+	case running == nil:
+		return fmt.Errorf("spec.image %q names no image: %w; write it as repository:tag or repository@sha256:<64 hex digits>", text, err)
+	default:
+		return fmt.Errorf("spec.image %q names no image: %w; what runs, %s, runs on; write it as repository:tag or repository@sha256:<64 hex digits>",
+			text, err, running.Reference())
+	}
 }
 
 // Answer is what a registry said of an image when it was last asked.

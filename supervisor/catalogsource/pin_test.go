@@ -28,6 +28,33 @@ func TestReference(t *testing.T) {
 	}
 }
 
+func TestCheckImage(t *testing.T) {
+	const remedy = "; write it as repository:tag or repository@sha256:<64 hex digits>"
+	for _, tt := range []struct {
+		image   string
+		running *Pin
+		want    string
+	}{
+		{image: "shop"},
+		{image: "host:5000/s"},
+		{image: "shops/shop:1@" + someDigest},
+		{image: "Not An Image", want: `spec.image "Not An Image" names no image: invalid reference format: repository name (library/Not An Image) must be lowercase` + remedy},
+		{image: "x@sha256:000", want: `spec.image "x@sha256:000" names no image: invalid reference format` + remedy},
+		{
+			image: "x@sha256:000", running: &Pin{Image: "shop:1", Digest: someDigest},
+			want: `spec.image "x@sha256:000" names no image: invalid reference format; what runs, shop@` + someDigest + ", runs on" + remedy,
+		},
+	} {
+		got := ""
+		if err := checkImage(tt.image, tt.running); err != nil {
+			got = err.Error()
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.image, diff)
+		}
+	}
+}
+
 func TestChoose(t *testing.T) {
 	const wanted = "shops/shop:2"
 	refused := &image.Error{Reference: wanted, Reason: image.ReasonNotFound, Err: errors.New("gone")}

@@ -397,6 +397,7 @@ func TestTroubles(t *testing.T) {
 		}), runs: 1},
 		{source: catalog("nowhere", good, works, strict), reason: server, want: []string{"pod nowhere-", "node affinity/selector"}},
 		{source: catalog("odd", good, works, func(s *operatorsv1alpha1.CatalogSource) { s.Spec.SourceType = "odd" }), reason: spec, want: []string{"unknown sourcetype: odd"}},
+		{source: catalog("unnamed", "Not An Image"), reason: spec, want: []string{`spec.image "Not An Image" names no image`, "write it as repository:tag"}},
 		{source: catalog("1st", good, works), reason: spec, want: []string{"make a CatalogSource with another name"}},
 		{source: catalog("bad-class", good, works, func(s *operatorsv1alpha1.CatalogSource) {
 			s.Annotations = map[string]string{"operatorframework.io/priorityclass": "gone"}
