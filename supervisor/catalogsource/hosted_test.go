@@ -103,6 +103,26 @@ func TestDeriveHosted(t *testing.T) {
 			},
 		},
 		{
+			reason: "the spec became invalid", source: observed(func(o *Observation) { o.Source.Spec.SourceType, o.Source.Generation = "helm", 2 }).Source,
+			before: operatorsv1alpha1.CatalogSourceStatus{
+				RegistryServiceStatus: service, GRPCConnectionState: connected,
+				Conditions: []metav1.Condition{shown, {Type: conditionProgressing, Status: metav1.ConditionFalse, Reason: reasonComplete, LastTransitionTime: at(2)}},
+			},
+			want: operatorsv1alpha1.CatalogSourceStatus{
+				Reason: "SpecInvalidError", Message: "unknown sourcetype: helm",
+				Conditions: []metav1.Condition{
+					{
+						Type: conditionAvailable, Status: metav1.ConditionFalse, Reason: "SpecInvalid", ObservedGeneration: 2, LastTransitionTime: at(9),
+						Message: "the catalog is not used while the spec is invalid; its running replicas are left alone",
+					},
+					{
+						Type: conditionProgressing, Status: metav1.ConditionFalse, Reason: "SpecInvalid", ObservedGeneration: 2, LastTransitionTime: at(2),
+						Message: "nothing is changed while the spec is invalid",
+					},
+				},
+			},
+		},
+		{
 			reason: "it was at an address before", source: observed().Source, h: hosted{created: at(1)}, state: catalogs.State{Address: "here:1"},
 			before: operatorsv1alpha1.CatalogSourceStatus{
 				RegistryServiceStatus: &operatorsv1alpha1.RegistryServiceStatus{Protocol: "grpc", CreatedAt: at(0)},

@@ -236,7 +236,7 @@ func (r *Reconciler) announce(u *unstructured.Unstructured, before, after operat
 func (r *Reconciler) announceRollOut(u *unstructured.Unstructured, before, after []metav1.Condition) {
 	for _, kind := range []string{conditionAvailable, conditionProgressing} {
 		was, is := apimeta.FindStatusCondition(before, kind), apimeta.FindStatusCondition(after, kind)
-		if is == nil || (was != nil && was.Reason == is.Reason) || is.Reason == reasonAsking {
+		if is == nil || (was != nil && was.Reason == is.Reason) || is.Reason == reasonAsking || is.Reason == reasonInvalid {
 			continue
 		}
 		level := corev1.EventTypeNormal

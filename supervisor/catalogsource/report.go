@@ -32,6 +32,7 @@ const (
 	reasonAsking     = "AskingRegistry"
 	reasonBlocked    = "Blocked"
 	reasonLost       = "ReplicaLost"
+	reasonInvalid    = "SpecInvalid"
 )
 
 // patience is how long a replica may run without serving before that is called a

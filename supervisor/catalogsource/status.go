@@ -25,6 +25,7 @@ func derive(source *operatorsv1alpha1.CatalogSource, state catalogs.State, follo
 	if status.Message != "" {
 		status.GRPCConnectionState = nil
 		status.RegistryServiceStatus = nil
+		suspend(&status, source, now)
 		return status
 	}
 	describeHosted(&status, source, h, now)
@@ -45,6 +46,21 @@ func derive(source *operatorsv1alpha1.CatalogSource, state catalogs.State, follo
 		status.Reason, status.Message = mistake(source)
 	}
 	return status
+}
+
+// suspend tells, of a catalog that was hosted, what becomes of it while the spec
+// makes no sense.
+func suspend(status *operatorsv1alpha1.CatalogSourceStatus, source *operatorsv1alpha1.CatalogSource, now metav1.Time) {
+	for _, c := range []metav1.Condition{
+		{Type: conditionAvailable, Message: "the catalog is not used while the spec is invalid; its running replicas are left alone"},
+		{Type: conditionProgressing, Message: "nothing is changed while the spec is invalid"},
+	} {
+		if apimeta.FindStatusCondition(status.Conditions, c.Type) == nil {
+			continue
+		}
+		c.Status, c.Reason, c.ObservedGeneration = metav1.ConditionFalse, reasonInvalid, source.Generation
+		setCondition(&status.Conditions, c, now)
+	}
 }
 
 // describeHosted tells what came of running the catalog.
