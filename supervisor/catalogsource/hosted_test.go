@@ -53,6 +53,17 @@ func TestDeriveHosted(t *testing.T) {
 			},
 		},
 		{
+			reason: "pods that are ready and cannot be reached", source: observed().Source, h: hosted{created: at(1), conditions: []metav1.Condition{available}},
+			state: catalogs.State{Address: address, Connectivity: "TRANSIENT_FAILURE", Err: errors.New("i/o timeout")},
+			want: operatorsv1alpha1.CatalogSourceStatus{
+				Reason: "RegistryServerError",
+				Message: "the catalog's content could not be read: i/o timeout; its pods are ready: " +
+					"see that NetworkPolicies let the supervisor reach them at port 50051, and that it runs in the pod network",
+				RegistryServiceStatus: service, Conditions: []metav1.Condition{shown},
+				GRPCConnectionState: &operatorsv1alpha1.GRPCConnectionState{Address: address, LastObservedState: "TRANSIENT_FAILURE"},
+			},
+		},
+		{
 			reason: "nothing answers yet", source: observed().Source, h: hosted{created: at(1), starting: true},
 			state: catalogs.State{Address: address, Connectivity: "TRANSIENT_FAILURE", LastConnect: at(3).Time, Err: errors.New("refused")},
 			want: operatorsv1alpha1.CatalogSourceStatus{

@@ -86,7 +86,7 @@ func findPodCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.Pod
 	return nil
 }
 
-// available says how many replicas serve, and where.
+// available says how many replicas are ready, and where.
 func (r *replicasOf) available() metav1.Condition {
 	var serving []string
 	for _, pod := range r.pods {
@@ -104,9 +104,9 @@ func (r *replicasOf) available() metav1.Condition {
 	if r.deployment != nil && r.deployment.Spec.Replicas != nil {
 		want = int(*r.deployment.Spec.Replicas)
 	}
-	c.Message = fmt.Sprintf("%d of %d replicas serve", min(count, want), want)
+	c.Message = fmt.Sprintf("%d of %d replicas are ready", min(count, want), want)
 	if count > want {
-		c.Message = fmt.Sprintf("%d replicas serve, %d are wanted", count, want)
+		c.Message = fmt.Sprintf("%d replicas are ready, %d are wanted", count, want)
 	}
 	if count == 0 {
 		c.Status, c.Reason = metav1.ConditionFalse, reasonNone

@@ -103,23 +103,23 @@ func TestAvailable(t *testing.T) {
 		pods       []*corev1.Pod
 		want       string
 	}{
-		{"nothing yet", nil, nil, "False NoReplicaServes 0 of 0 replicas serve"},
-		{"starting", rolling(), []*corev1.Pod{replica("a")}, "False NoReplicaServes 0 of 2 replicas serve" + image},
-		{"one", rolling(), []*corev1.Pod{replica("a", serving), replica("b")}, "True ReplicasServe 1 of 2 replicas serve: a on node-a" + image},
-		{"all", rolling(complete), []*corev1.Pod{replica("b", serving), replica("a", serving)}, "True ReplicasServe 2 of 2 replicas serve: a on node-a, b on node-b" + image},
-		{"one that goes", rolling(), []*corev1.Pod{replica("a", serving), replica("b", serving, going)}, "True ReplicasServe 1 of 2 replicas serve: a on node-a" + image},
+		{"nothing yet", nil, nil, "False NoReplicaServes 0 of 0 replicas are ready"},
+		{"starting", rolling(), []*corev1.Pod{replica("a")}, "False NoReplicaServes 0 of 2 replicas are ready" + image},
+		{"one", rolling(), []*corev1.Pod{replica("a", serving), replica("b")}, "True ReplicasServe 1 of 2 replicas are ready: a on node-a" + image},
+		{"all", rolling(complete), []*corev1.Pod{replica("b", serving), replica("a", serving)}, "True ReplicasServe 2 of 2 replicas are ready: a on node-a, b on node-b" + image},
+		{"one that goes", rolling(), []*corev1.Pod{replica("a", serving), replica("b", serving, going)}, "True ReplicasServe 1 of 2 replicas are ready: a on node-a" + image},
 		{
 			"surge", rolling(),
 			[]*corev1.Pod{replica("a", serving), replica("b", serving), replica("c", serving)},
-			"True ReplicasServe 3 replicas serve, 2 are wanted: a on node-a, b on node-b, c on node-c" + image,
+			"True ReplicasServe 3 replicas are ready, 2 are wanted: a on node-a, b on node-b, c on node-c" + image,
 		},
 		{
 			"one lost", rolling(shortOne), []*corev1.Pod{replica("a", serving), replica("b", silent)},
-			"True ReplicasServe 1 of 2 replicas serve: a on node-a; b on node-b does not answer since 2026-03-01T11:59:00Z and was taken out of the Service" + image,
+			"True ReplicasServe 1 of 2 replicas are ready: a on node-a; b on node-b does not answer since 2026-03-01T11:59:00Z and was taken out of the Service" + image,
 		},
 		{
 			"by tag", rolling(func(d *appsv1.Deployment) { delete(d.Annotations, annotationDigest) }), nil,
-			"False NoReplicaServes 0 of 2 replicas serve; image shops/shop:1 by its tag, since its digest is not known",
+			"False NoReplicaServes 0 of 2 replicas are ready; image shops/shop:1 by its tag, since its digest is not known",
 		},
 	} {
 		c := (&replicasOf{deployment: tt.deployment, pods: tt.pods}).available()

@@ -41,6 +41,9 @@ func derive(source *operatorsv1alpha1.CatalogSource, state catalogs.State, follo
 			state.Err = nil
 		}
 		describeConnection(&status, source, state)
+		if unreachable(source, state, h) && status.Message != "" && h.problem == "" {
+			status.Message += fmt.Sprintf("; its pods are ready: see that NetworkPolicies let the supervisor reach them at port %d, and that it runs in the pod network", catalogs.Port)
+		}
 	}
 	if status.Message == "" {
 		status.Reason, status.Message = mistake(source)
@@ -118,6 +121,12 @@ func describeConnection(status *operatorsv1alpha1.CatalogSourceStatus, source *o
 		LastObservedState: state.Connectivity,
 		LastConnectTime:   connectTime(status.GRPCConnectionState, state),
 	}
+}
+
+// unreachable says whether it is only the supervisor that cannot reach a catalog.
+func unreachable(source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *hosted) bool {
+	return catalogs.Hosted(source) && state.Err != nil && state.Connectivity == connectivity.TransientFailure.String() &&
+		apimeta.IsStatusConditionTrue(h.conditions, conditionAvailable)
 }
 
 // mistake says what in a CatalogSource is of no effect, while everything else of

@@ -234,7 +234,7 @@ func (w *world) rolledOut(named string, replicas int32, want ...func(gomega.Gome
 		g.Expect(d.Status.UpdatedReplicas).To(gomega.Equal(replicas))
 		source := w.source(g, named)
 		g.Expect(condition(source, "Progressing")).To(gomega.HavePrefix("False RolledOut"))
-		g.Expect(condition(source, "Available")).To(gomega.HavePrefix(fmt.Sprintf("True ReplicasServe %d of %d replicas serve", replicas, replicas)))
+		g.Expect(condition(source, "Available")).To(gomega.HavePrefix(fmt.Sprintf("True ReplicasServe %d of %d replicas are ready", replicas, replicas)))
 	}).Should(gomega.Succeed())
 	return d
 }
