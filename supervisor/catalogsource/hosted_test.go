@@ -114,6 +114,18 @@ func TestDeriveHosted(t *testing.T) {
 			},
 		},
 		{
+			reason: "ConfigMap and address", h: hosted{created: at(1)}, state: ready,
+			source: observed(func(o *Observation) {
+				o.Source.Spec = operatorsv1alpha1.CatalogSourceSpec{SourceType: "internal", ConfigMap: "lamps", Address: "here:1"}
+			}).Source,
+			want: operatorsv1alpha1.CatalogSourceStatus{
+				Reason: "SpecInvalidError",
+				Message: "spec.configMap and spec.address are both set; the ConfigMap is served and the address here:1 is not used: " +
+					"remove spec.address or, to use it, set spec.sourceType to grpc and remove spec.configMap",
+				RegistryServiceStatus: service, GRPCConnectionState: connected,
+			},
+		},
+		{
 			reason: "the spec became invalid", source: observed(func(o *Observation) { o.Source.Spec.SourceType, o.Source.Generation = "helm", 2 }).Source,
 			before: operatorsv1alpha1.CatalogSourceStatus{
 				RegistryServiceStatus: service, GRPCConnectionState: connected,

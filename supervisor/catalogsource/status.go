@@ -138,6 +138,10 @@ func mistake(source *operatorsv1alpha1.CatalogSource) (operatorsv1alpha1.Conditi
 	if !catalogs.Hosted(source) {
 		return "", ""
 	}
+	if source.Spec.Address != "" && isConfigMap(source) {
+		return operatorsv1alpha1.CatalogSourceSpecInvalidError,
+			fmt.Sprintf("spec.configMap and spec.address are both set; the ConfigMap is served and the address %s is not used: remove spec.address or, to use it, set spec.sourceType to grpc and remove spec.configMap", source.Spec.Address)
+	}
 	if source.Spec.Address != "" {
 		return operatorsv1alpha1.CatalogSourceSpecInvalidError,
 			fmt.Sprintf("spec.image and spec.address are both set; the image is run and the address %s is not used: remove one of them", source.Spec.Address)
