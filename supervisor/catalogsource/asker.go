@@ -213,12 +213,14 @@ func (a *asker) secret(ctx context.Context, key client.ObjectKey) (keychain auth
 		}
 		return nil, "", fmt.Errorf("reading Secret %s: %w", key, err)
 	}
-	data := secret.Data[corev1.DockerConfigJsonKey]
-	if len(data) == 0 {
+	var data []byte
+	switch secret.Type { //nolint:exhaustive // nodes use no other for pulling
+	case corev1.SecretTypeDockerConfigJson:
+		data = secret.Data[corev1.DockerConfigJsonKey]
+	case corev1.SecretTypeDockercfg:
 		data = secret.Data[corev1.DockerConfigKey]
-	}
-	if len(data) == 0 {
-		return nil, "has no key " + corev1.DockerConfigJsonKey, nil
+	default:
+		return nil, fmt.Sprintf("is of type %s, not %s", secret.Type, corev1.SecretTypeDockerConfigJson), nil
 	}
 	keychain, err = image.ParsePullSecret(data)
 	if err != nil {

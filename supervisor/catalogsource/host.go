@@ -21,6 +21,8 @@ type hosted struct {
 	// problem is what went wrong, with the reason for the status.
 	reason  operatorsv1alpha1.ConditionReason
 	problem string
+	// mistake is of no effect on anything else.
+	mistake string
 	// conditions say what runs and what is under way.
 	conditions []metav1.Condition
 	// created is when the Service was; no time when there is none.
@@ -85,6 +87,9 @@ func (r *Reconciler) host(ctx context.Context, source *operatorsv1alpha1.Catalog
 	err = r.children.tidy(ctx, source, view.pods, isComplete(view.deployment))
 	if err == nil {
 		err = r.balance(ctx, o, &view, &h)
+	}
+	if err == nil {
+		err = r.checkSecrets(ctx, source, &h)
 	}
 	if err != nil {
 		h.failed = true

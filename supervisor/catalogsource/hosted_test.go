@@ -126,6 +126,12 @@ func TestDeriveHosted(t *testing.T) {
 			},
 		},
 		{
+			reason: "a Secret that is not used", source: observed().Source, h: hosted{created: at(1), mistake: "spec.secrets names nothing"}, state: ready,
+			want: operatorsv1alpha1.CatalogSourceStatus{
+				Reason: "SpecInvalidError", Message: "spec.secrets names nothing", RegistryServiceStatus: service, GRPCConnectionState: connected,
+			},
+		},
+		{
 			reason: "the spec became invalid", source: observed(func(o *Observation) { o.Source.Spec.SourceType, o.Source.Generation = "helm", 2 }).Source,
 			before: operatorsv1alpha1.CatalogSourceStatus{
 				RegistryServiceStatus: service, GRPCConnectionState: connected,

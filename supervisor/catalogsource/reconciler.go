@@ -52,6 +52,7 @@ type Reconciler struct {
 	configMaps *configMaps
 	version    *serverVersion
 	moves      *moves
+	secrets    *pullSecrets
 	// failures space out what is tried again, for each CatalogSource by itself.
 	failures workqueue.TypedRateLimiter[types.NamespacedName]
 }
@@ -92,6 +93,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.asker.forget(key)
 	r.configMaps.forget(key)
 	r.moves.forget(key)
+	r.secrets.forget(key)
 	r.failures.Forget(key)
 }
 

@@ -106,6 +106,7 @@ func newReconciler(mgr ctrl.Manager, o Options, objects cache.Cache) (*Reconcile
 		asker:      newAsker(mgr.GetAPIReader(), &o.Hosting, o.Clock),
 		configMaps: &configMaps{cached: objects, live: mgr.GetAPIReader(), client: mgr.GetClient(), clock: o.Clock, judged: map[types.NamespacedName]verdict{}},
 		moves:      &moves{made: map[types.NamespacedName]move{}},
+		secrets:    &pullSecrets{known: map[types.NamespacedName]secretsVerdict{}},
 		version:    &serverVersion{discover: discover, clock: o.Clock},
 		failures:   workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry),
 	}, nil

@@ -48,6 +48,9 @@ func derive(source *operatorsv1alpha1.CatalogSource, state catalogs.State, follo
 	if status.Message == "" {
 		status.Reason, status.Message = mistake(source)
 	}
+	if status.Message == "" && h.mistake != "" {
+		status.Reason, status.Message = operatorsv1alpha1.CatalogSourceSpecInvalidError, h.mistake
+	}
 	return status
 }
 

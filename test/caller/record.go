@@ -35,7 +35,8 @@ type Call struct {
 type Summary struct {
 	Calls, Failed int
 	// Failing is the time during which calls failed: from the beginning of each
-	// failed call to its end, what overlaps counted once.
+	// failed call to its end, or to when the next was due where it failed sooner;
+	// what overlaps is counted once.
 	Failing time.Duration
 	// Longest is the longest stretch of it.
 	Longest time.Duration
@@ -53,6 +54,9 @@ func Summarise(calls []Call, style Style, from, until time.Time) Summary {
 		}
 		s.Calls++
 		if c.Err != "" {
+			if due := c.Begun.Add(DefaultPace.Every); c.Ended.Before(due) {
+				c.Ended = due
+			}
 			s.Failed++
 			s.Errors[c.Err]++
 			failed = append(failed, c)

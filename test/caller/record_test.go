@@ -39,6 +39,11 @@ func TestSummarise(t *testing.T) {
 			want:  Summary{Calls: 2, Failed: 2, Failing: 1500 * time.Millisecond, Longest: time.Second, Errors: map[string]int{"x": 2}},
 		},
 		{
+			name:  "what fails at once fails until the next call",
+			calls: []Call{call(0, 1, "x"), call(50, 51, "x"), call(100, 101, ""), call(150, 151, "x")},
+			want:  Summary{Calls: 4, Failed: 3, Failing: 150 * time.Millisecond, Longest: 100 * time.Millisecond, Errors: map[string]int{"x": 3}},
+		},
+		{
 			name:  "only what began in the span",
 			calls: []Call{call(-1, 5, "x"), call(10_000, 10_001, "x"), {Style: LongLived, Begun: at(1), Ended: at(2), Err: "x"}},
 			want:  Summary{Errors: map[string]int{}},

@@ -367,7 +367,9 @@ func TestTroubles(t *testing.T) {
 	good := registry.host + "/shop:1"
 	taken := &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}}}
 	taken.Name = "taken"
-	w.create(pullSecret("pull", registry.host, "clerk", "secret"), pullSecret("wrong", registry.host, "clerk", "wrong"), taken)
+	token := &corev1.Secret{Data: map[string][]byte{"token": []byte("t")}}
+	token.Name = "token"
+	w.create(pullSecret("pull", registry.host, "clerk", "secret"), pullSecret("wrong", registry.host, "clerk", "wrong"), token, taken)
 	strict := func(s *operatorsv1alpha1.CatalogSource) {
 		s.Spec.GrpcPodConfig = &operatorsv1alpha1.GrpcPodConfig{NodeSelector: map[string]string{"no": "node"}}
 	}
@@ -383,6 +385,8 @@ func TestTroubles(t *testing.T) {
 		{source: catalog("unknown", registry.host+"/gone:1", works), reason: server, want: []string{"couldn't ensure registry server - ", "/gone:1", "404 Not Found"}},
 		{source: catalog("wrong-secret", good, secrets("wrong")), reason: server, want: []string{"401 Unauthorized", "spec.secrets"}},
 		{source: catalog("no-secret", good, secrets("gone")), reason: server, want: []string{"401 Unauthorized", "Secret " + w.namespace + "/gone does not exist"}},
+		{source: catalog("one-secret", good, secrets("pull", "gone")), reason: spec, runs: 2, want: []string{"spec.secrets names Secret " + w.namespace + "/gone, which does not exist"}},
+		{source: catalog("odd-secret", good, secrets("pull", "token")), reason: spec, runs: 2, want: []string{"Secret " + w.namespace + "/token, which is of type Opaque"}},
 		{source: catalog("taken", good, works), reason: server, want: []string{"Service " + w.namespace + "/taken is there and belongs to somebody else; delete it"}},
 		{source: catalog("interval", good, works, polls("often")), reason: interval, runs: 2, want: []string{"error parsing spec.updateStrategy.registryPoll.interval. Using the default value of 15m0s instead. Error: "}},
 		{source: catalog("both", good, works, func(s *operatorsv1alpha1.CatalogSource) { s.Spec.Address = "here:1" }), reason: spec, runs: 2, want: []string{"spec.image and spec.address are both set"}},
