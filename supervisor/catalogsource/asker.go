@@ -224,7 +224,7 @@ func (a *asker) secret(ctx context.Context, key client.ObjectKey) (keychain auth
 	}
 	keychain, err = image.ParsePullSecret(data)
 	if err != nil {
-		return nil, err.Error(), nil //nolint:nilerr // it is what is wrong with this Secret alone
+		return nil, "is of no use: " + err.Error(), nil //nolint:nilerr // it is what is wrong with this Secret alone
 	}
 	return keychain, "", nil
 }

@@ -1,0 +1,96 @@
+package catalogsource
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// How long what was found of pull secrets counts: one that is amiss is looked at
+// again soon.
+const (
+	amissTime = 30 * time.Second
+	soundTime = 10 * time.Minute
+)
+
+// pullSecrets remembers what is amiss with the pull secrets of catalogs. Registries
+// that let anybody pull do not complain of it.
+type pullSecrets struct {
+	mu    sync.Mutex
+	known map[types.NamespacedName]secretsVerdict
+}
+
+type secretsVerdict struct {
+	generation int64
+	problem    string
+	until      time.Time
+}
+
+// find gives the verdict on the Secrets of a CatalogSource, if it still counts.
+func (s *pullSecrets) find(source *operatorsv1alpha1.CatalogSource, now time.Time) (verdict secretsVerdict, found bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	verdict, found = s.known[client.ObjectKeyFromObject(source)]
+	return verdict, found && verdict.generation == source.Generation && now.Before(verdict.until)
+}
+
+func (s *pullSecrets) keep(source *operatorsv1alpha1.CatalogSource, verdict secretsVerdict) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known[client.ObjectKeyFromObject(source)] = verdict
+}
+
+func (s *pullSecrets) forget(key types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.known, key)
+}
+
+// checkSecrets says what is amiss with spec.secrets, while everything else works.
+func (r *Reconciler) checkSecrets(ctx context.Context, source *operatorsv1alpha1.CatalogSource, h *hosted) error {
+	if len(source.Spec.Secrets) == 0 {
+		return nil
+	}
+	now := r.clock.Now()
+	verdict, found := r.secrets.find(source, now)
+	if !found {
+		problem, err := r.asker.secretsProblem(ctx, source)
+		if err != nil {
+			return err
+		}
+		verdict = secretsVerdict{generation: source.Generation, problem: problem, until: now.Add(soundTime)}
+		if problem != "" {
+			verdict.until = now.Add(amissTime)
+		}
+		r.secrets.keep(source, verdict)
+	}
+	if verdict.problem != "" {
+		h.mistake = verdict.problem
+		h.soonest(verdict.until.Sub(now))
+	}
+	return nil
+}
+
+// secretsProblem says what is amiss with the first Secret of spec.secrets that is.
+func (a *asker) secretsProblem(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (string, error) {
+	for _, name := range source.Spec.Secrets {
+		if name == "" {
+			continue
+		}
+		key := client.ObjectKey{Namespace: source.Namespace, Name: name}
+		_, problem, err := a.secret(ctx, key)
+		if err != nil {
+			return "", err
+		}
+		if problem != "" {
+			return fmt.Sprintf("spec.secrets names Secret %s, which %s; it is not used: create it of type kubernetes.io/dockerconfigjson, or remove it from spec.secrets",
+				key, problem), nil
+		}
+	}
+	return "", nil
+}
