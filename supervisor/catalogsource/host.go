@@ -202,17 +202,9 @@ func (r *Reconciler) pin(ctx context.Context, o *Observation, h *hosted, view *r
 // refused tells that the registry does not say what the image is, where that has
 // consequences.
 func (r *Reconciler) refused(h *hosted, answer *Answer, pin Pin, running *Pin) {
-	if answer.Err == nil {
-		return
+	if answer.Err != nil {
+		h.fail(operatorsv1alpha1.CatalogSourceRegistryServerError, fmt.Errorf("%w; %s", answer.Err, answer.consequence(pin, running)))
 	}
-	consequence := "the image is run by its tag; see that the supervisor reaches the registry, and spec.secrets"
-	switch {
-	case running != nil && pin == *running && pin.fixed():
-		consequence = "what runs, " + pin.Reference() + ", runs on; see that the registry has the image, and spec.secrets"
-	case answer.refused():
-		consequence = "see that the registry has the image, and spec.secrets"
-	}
-	h.fail(operatorsv1alpha1.CatalogSourceRegistryServerError, fmt.Errorf("%w; %s", answer.Err, consequence))
 }
 
 // observe reads what the objects depend on.

@@ -80,6 +80,27 @@ func (a Answer) refused() bool {
 	}
 }
 
+// consequence says what becomes of a question without an answer, and what to do.
+func (a Answer) consequence(pin Pin, running *Pin) string {
+	remedy := "see that the registry has the image, and spec.secrets"
+	switch reason := image.ReasonOf(a.Err); {
+	case reason == image.ReasonPlainHTTP:
+		remedy = "serve the registry with TLS, or start the supervisor with --image-plain-http"
+	case reason == image.ReasonUntrusted:
+		remedy = "have the registry show a certificate that the supervisor trusts, or start the supervisor with --image-skip-tls-verify"
+	case !a.refused():
+		remedy = "see that the supervisor reaches the registry, and spec.secrets"
+	}
+	switch {
+	case running != nil && pin == *running && pin.fixed():
+		return "what runs, " + pin.Reference() + ", runs on; " + remedy
+	case a.refused():
+		return remedy
+	default:
+		return "the image is run by its tag; " + remedy
+	}
+}
+
 // choose decides what is run of an image: by what runs now, and by what the
 // registry said of the image, if it was asked since this process started. ok is
 // false when nothing can be run before it is asked.

@@ -94,6 +94,28 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+func TestConsequence(t *testing.T) {
+	pin := Pin{Image: "shops/shop:1", Digest: someDigest}
+	const runsOn, byTag = "what runs, shops/shop@" + someDigest + ", runs on; ", "the image is run by its tag; "
+	for _, tt := range []struct {
+		reason  image.Reason
+		running *Pin
+		want    string
+	}{
+		{reason: image.ReasonNotFound, want: "see that the registry has the image, and spec.secrets"},
+		{reason: image.ReasonNotFound, running: &pin, want: runsOn + "see that the registry has the image, and spec.secrets"},
+		{reason: image.ReasonUnreachable, want: byTag + "see that the supervisor reaches the registry, and spec.secrets"},
+		{reason: image.ReasonUnreachable, running: &pin, want: runsOn + "see that the supervisor reaches the registry, and spec.secrets"},
+		{reason: image.ReasonPlainHTTP, want: byTag + "serve the registry with TLS, or start the supervisor with --image-plain-http"},
+		{reason: image.ReasonUntrusted, want: byTag + "have the registry show a certificate that the supervisor trusts, or start the supervisor with --image-skip-tls-verify"},
+	} {
+		answer := Answer{Err: &image.Error{Reference: pin.Image, Reason: tt.reason, Err: errors.New("it fails")}}
+		if diff := cmp.Diff(tt.want, answer.consequence(pin, tt.running)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
+		}
+	}
+}
+
 // polling describes a CatalogSource that is polled.
 func polling(interval string) *operatorsv1alpha1.CatalogSource {
 	source := observed().Source
