@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -220,7 +221,9 @@ func (r *Reconciler) announce(u *unstructured.Unstructured, before, after operat
 	if after.Message != "" && after.Message != before.Message {
 		r.recorder.Eventf(u, nil, corev1.EventTypeWarning, string(after.Reason), "Connect", "%s", event.Note(after.Message))
 	}
-	r.announceRollOut(u, before.Conditions, after.Conditions)
+	for _, c := range newsOf(before, after) {
+		r.recorder.Eventf(u, nil, levelOf(c), c.Reason, "Host", "%s", event.Note(c.Message))
+	}
 	was, is := before.GRPCConnectionState, after.GRPCConnectionState
 	if after.Message != "" || is == nil || (was != nil && was.LastObservedState == is.LastObservedState) {
 		return
@@ -233,21 +236,29 @@ func (r *Reconciler) announce(u *unstructured.Unstructured, before, after operat
 		event.Note("connection to "+is.Address+" is "+is.LastObservedState))
 }
 
-// announceRollOut tells of roll-outs that begin and end, and of catalogs that
-// begin and cease to be served.
-func (r *Reconciler) announceRollOut(u *unstructured.Unstructured, before, after []metav1.Condition) {
+// newsOf are the conditions that tell of roll-outs that begin, end or cannot go
+// on, and of catalogs that begin and cease to be served. What the message tells
+// is told with it.
+func newsOf(before, after operatorsv1alpha1.CatalogSourceStatus) []*metav1.Condition {
+	var news []*metav1.Condition
 	for _, kind := range []string{conditionAvailable, conditionProgressing} {
-		was, is := apimeta.FindStatusCondition(before, kind), apimeta.FindStatusCondition(after, kind)
-		if is == nil || (was != nil && was.Reason == is.Reason) || is.Reason == reasonAsking || is.Reason == reasonInvalid {
-			continue
+		was, is := apimeta.FindStatusCondition(before.Conditions, kind), apimeta.FindStatusCondition(after.Conditions, kind)
+		switch {
+		case is == nil, was != nil && was.Reason == is.Reason:
+		case is.Reason == reasonAsking, is.Reason == reasonInvalid:
+		case is.Reason == reasonNone && was == nil:
+		case strings.Contains(after.Message, is.Message):
+		default:
+			news = append(news, is)
 		}
-		level := corev1.EventTypeNormal
-		if is.Reason == reasonNone && was != nil {
-			level = corev1.EventTypeWarning
-		}
-		if is.Reason == reasonNone && was == nil {
-			continue
-		}
-		r.recorder.Eventf(u, nil, level, is.Reason, "Host", "%s", event.Note(is.Message))
 	}
+	return news
+}
+
+// levelOf says whether a condition tells of a trouble.
+func levelOf(c *metav1.Condition) string {
+	if c.Status == metav1.ConditionFalse && c.Reason != reasonComplete || c.Reason == reasonLost {
+		return corev1.EventTypeWarning
+	}
+	return corev1.EventTypeNormal
 }

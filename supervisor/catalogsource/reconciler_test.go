@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
@@ -25,6 +28,39 @@ func TestSilently(t *testing.T) {
 		got, err := silently(fmt.Errorf("writing: %w", tt.err))
 		if got != tt.want || (err != nil) != tt.fails {
 			t.Errorf("%s: %+v, %v", tt.reason, got, err)
+		}
+	}
+}
+
+func TestNews(t *testing.T) {
+	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
+	one := func(kind string, status metav1.ConditionStatus, reason string) []metav1.Condition {
+		return []metav1.Condition{{Type: kind, Status: status, Reason: reason, Message: "the cause"}}
+	}
+	for _, tt := range []struct {
+		name          string
+		before, after []metav1.Condition
+		message, want string
+	}{
+		{name: "asking", after: one(conditionProgressing, yes, reasonAsking)},
+		{name: "invalid", before: one(conditionAvailable, yes, reasonServing), after: one(conditionAvailable, no, reasonInvalid)},
+		{name: "serves", after: one(conditionAvailable, yes, reasonServing), want: "Normal ReplicasServe"},
+		{name: "serves on", before: one(conditionAvailable, yes, reasonServing), after: one(conditionAvailable, yes, reasonServing)},
+		{name: "does not serve yet", after: one(conditionAvailable, no, reasonNone)},
+		{name: "ceases to serve", before: one(conditionAvailable, yes, reasonServing), after: one(conditionAvailable, no, reasonNone), want: "Warning NoReplicaServes"},
+		{name: "rolls out", after: one(conditionProgressing, yes, reasonRollingOut), want: "Normal RollingOut"},
+		{name: "has rolled out", after: one(conditionProgressing, no, reasonComplete), want: "Normal RolledOut"},
+		{name: "lost one", after: one(conditionProgressing, yes, reasonLost), want: "Warning ReplicaLost"},
+		{name: "cannot go on", after: one(conditionProgressing, no, "Unschedulable"), want: "Warning Unschedulable"},
+		{name: "blocked", after: one(conditionProgressing, no, reasonBlocked), want: "Warning Blocked"},
+		{name: "told already", after: one(conditionProgressing, no, "ErrImagePull"), message: "couldn't ensure registry server - the cause; what served before serves on"},
+	} {
+		got := ""
+		for _, c := range newsOf(operatorsv1alpha1.CatalogSourceStatus{Conditions: tt.before}, operatorsv1alpha1.CatalogSourceStatus{Conditions: tt.after, Message: tt.message}) {
+			got += levelOf(c) + " " + c.Reason
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}
 }
