@@ -135,7 +135,8 @@ func TestPollInterval(t *testing.T) {
 		want              time.Duration
 	}{
 		{interval: "45m", want: 45 * time.Minute},
-		{interval: "1ns", want: time.Second},
+		{interval: "5s", want: 5 * time.Second},
+		{interval: "4999ms", want: 5 * time.Second, problem: "spec.updateStrategy.registryPoll.interval is 4.999s, and 5s is used instead; set it to 5s or more"},
 		{interval: "often", want: 15 * time.Minute, problem: problem + `time: invalid duration "often"`},
 		{interval: "", want: 15 * time.Minute, problem: problem + `time: invalid duration ""`},
 		{interval: "-5m", want: 15 * time.Minute, problem: problem + `"-5m" is not above zero`},

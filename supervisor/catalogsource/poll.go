@@ -10,6 +10,9 @@ import (
 	"github.com/chandlery/chandlery/bundles/image"
 )
 
+// minInterval is how often a registry is asked for one catalog at most.
+const minInterval = 5 * time.Second
+
 // pollInterval is how often the registry is asked whether the image of a catalog
 // has changed; 0 for never. problem is what is wrong with what the CatalogSource
 // says about it.
@@ -26,7 +29,11 @@ func pollInterval(source *operatorsv1alpha1.CatalogSource) (interval time.Durati
 			"error parsing spec.updateStrategy.registryPoll.interval. Using the default value of %s instead. Error: %q is not above zero",
 			operatorsv1alpha1.DefaultRegistryPollDuration, poll.RawInterval)
 	}
-	return max(poll.Interval.Duration, time.Second), ""
+	if poll.Interval.Duration < minInterval {
+		return minInterval, fmt.Sprintf("spec.updateStrategy.registryPoll.interval is %s, and %s is used instead; set it to %s or more",
+			poll.Interval.Duration, minInterval, minInterval)
+	}
+	return poll.Interval.Duration, ""
 }
 
 // nextPoll is when the registry is to be asked again; no time for never. Catalogs

@@ -38,7 +38,7 @@ func polls(interval string) func(*operatorsv1alpha1.CatalogSource) {
 func TestHosting(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "clerk", "secret")
 	first, digest := registry.push("shop:1", nil)
-	w.create(pullSecret("pull", registry.host, "clerk", "secret"), catalog("my.shop", registry.host+"/shop:1", secrets("pull"), polls("1s")))
+	w.create(pullSecret("pull", registry.host, "clerk", "secret"), catalog("my.shop", registry.host+"/shop:1", secrets("pull"), polls("5s")))
 	w.supervise()
 	pinned := registry.host + "/shop@" + digest
 	w.rolledOut("my.shop", 2, runs(pinned))
