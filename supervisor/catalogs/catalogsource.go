@@ -3,6 +3,7 @@ package catalogs
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -63,16 +64,34 @@ func typeProblem(spec operatorsv1alpha1.CatalogSourceSpec) string {
 	switch spec.SourceType {
 	case operatorsv1alpha1.SourceTypeInternal, operatorsv1alpha1.SourceTypeConfigmap:
 		if spec.ConfigMap == "" {
-			return fmt.Sprintf("configmap name unset: must be set for sourcetype: %s", spec.SourceType)
+			return fmt.Sprintf("configmap name unset: must be set for sourcetype: %s; set spec.configMap", spec.SourceType)
 		}
 	case operatorsv1alpha1.SourceTypeGrpc:
 		if spec.Image == "" && spec.Address == "" {
-			return "image and address unset: at least one must be set for sourcetype: grpc"
+			return "image and address unset: at least one must be set for sourcetype: grpc; set spec.image or spec.address"
+		}
+		if spec.Image == "" {
+			return addressProblem(spec.Address)
 		}
 	default:
-		return fmt.Sprintf("unknown sourcetype: %s", spec.SourceType)
+		return fmt.Sprintf("unknown sourcetype: %s; set spec.sourceType to grpc, configmap or internal", spec.SourceType)
 	}
 	return ""
+}
+
+// addressProblem says what keeps an address from being dialled. gRPC knows more
+// kinds of addresses, which begin with the name of what finds them.
+func addressProblem(address string) string {
+	for _, finder := range []string{"dns:", "unix:", "unix-abstract:", "passthrough:"} {
+		if strings.HasPrefix(address, finder) {
+			return ""
+		}
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err == nil && host != "" && port != "" && !strings.Contains(address, "/") {
+		return ""
+	}
+	return fmt.Sprintf("spec.address %q cannot be dialled; write it as host:port without scheme, such as shop.olm.svc:%d", address, Port)
 }
 
 // nameProblem says what keeps the name of a CatalogSource from being that of a

@@ -138,7 +138,7 @@ func TestDeriveHosted(t *testing.T) {
 				Conditions: []metav1.Condition{shown, {Type: conditionProgressing, Status: metav1.ConditionFalse, Reason: reasonComplete, LastTransitionTime: at(2)}},
 			},
 			want: operatorsv1alpha1.CatalogSourceStatus{
-				Reason: "SpecInvalidError", Message: "unknown sourcetype: helm",
+				Reason: "SpecInvalidError", Message: "unknown sourcetype: helm; set spec.sourceType to grpc, configmap or internal",
 				Conditions: []metav1.Condition{
 					{
 						Type: conditionAvailable, Status: metav1.ConditionFalse, Reason: "SpecInvalid", ObservedGeneration: 2, LastTransitionTime: at(9),

@@ -97,7 +97,7 @@ func TestDerive(t *testing.T) {
 		{
 			reason: "cannot be used: what was known of a connection goes", spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "odd"},
 			before: operatorsv1alpha1.CatalogSourceStatus{RegistryServiceStatus: service, GRPCConnectionState: connection("READY", at(3))},
-			want:   operatorsv1alpha1.CatalogSourceStatus{Reason: "SpecInvalidError", Message: "unknown sourcetype: odd"},
+			want:   operatorsv1alpha1.CatalogSourceStatus{Reason: "SpecInvalidError", Message: "unknown sourcetype: odd; set spec.sourceType to grpc, configmap or internal"},
 		},
 		{
 			reason: "fields that are not ours stay", spec: good,
