@@ -132,6 +132,11 @@ func TestDeriveHosted(t *testing.T) {
 			},
 		},
 		{
+			reason: "there never was anything to connect to", source: observed().Source, h: hosted{reason: "ConfigMapError", problem: "it does not exist"},
+			state: catalogs.State{Address: address, Connectivity: "CONNECTING"},
+			want:  operatorsv1alpha1.CatalogSourceStatus{Reason: "ConfigMapError", Message: "it does not exist"},
+		},
+		{
 			reason: "the spec became invalid", source: observed(func(o *Observation) { o.Source.Spec.SourceType, o.Source.Generation = "helm", 2 }).Source,
 			before: operatorsv1alpha1.CatalogSourceStatus{
 				RegistryServiceStatus: service, GRPCConnectionState: connected,

@@ -108,6 +108,9 @@ func (r *replicasOf) available() metav1.Condition {
 	if count > want {
 		c.Message = fmt.Sprintf("%d replicas are ready, %d are wanted", count, want)
 	}
+	if count == 0 && r.deployment == nil {
+		c.Message = "no replica has been made"
+	}
 	if count == 0 {
 		c.Status, c.Reason = metav1.ConditionFalse, reasonNone
 	} else {
@@ -168,7 +171,11 @@ func (r *replicasOf) trouble(now time.Time) (found *trouble, next time.Duration)
 	for i := range r.deployment.Status.Conditions {
 		c := &r.deployment.Status.Conditions[i]
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
-			return &trouble{c.Reason, c.Message + "; change what forbids it, or the CatalogSource"}, 0
+			remedy := "; change what forbids it, or the CatalogSource"
+			if strings.Contains(c.Message, "violates PodSecurity") {
+				remedy = "; set spec.grpcPodConfig.securityContextConfig: restricted, or let the namespace allow more"
+			}
+			return &trouble{c.Reason, c.Message + remedy}, 0
 		}
 	}
 	for _, pod := range r.starting() {

@@ -103,7 +103,7 @@ func TestAvailable(t *testing.T) {
 		pods       []*corev1.Pod
 		want       string
 	}{
-		{"nothing yet", nil, nil, "False NoReplicaServes 0 of 0 replicas are ready"},
+		{"nothing yet", nil, nil, "False NoReplicaServes no replica has been made"},
 		{"starting", rolling(), []*corev1.Pod{replica("a")}, "False NoReplicaServes 0 of 2 replicas are ready" + image},
 		{"one", rolling(), []*corev1.Pod{replica("a", serving), replica("b")}, "True ReplicasServe 1 of 2 replicas are ready: a on node-a" + image},
 		{"all", rolling(complete), []*corev1.Pod{replica("b", serving), replica("a", serving)}, "True ReplicasServe 2 of 2 replicas are ready: a on node-a, b on node-b" + image},
@@ -215,6 +215,15 @@ func TestProgressing(t *testing.T) {
 			reason: "forbidden", deployment: rolling(func(d *appsv1.Deployment) {
 				d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "exceeded quota"}}
 			}), want: "False FailedCreate exceeded quota; change what forbids it, or the CatalogSource",
+		},
+		{
+			reason: "not restricted", deployment: rolling(func(d *appsv1.Deployment) {
+				d.Status.Conditions = []appsv1.DeploymentCondition{{
+					Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate",
+					Message: `pods "shop-1" is forbidden: violates PodSecurity "restricted:latest"`,
+				}}
+			}), want: `False FailedCreate pods "shop-1" is forbidden: violates PodSecurity "restricted:latest"; ` +
+				"set spec.grpcPodConfig.securityContextConfig: restricted, or let the namespace allow more",
 		},
 		{
 			reason: "no room", deployment: rolling(), want: "False Unschedulable pod a: 0/3 nodes are available; make room for it or change spec.grpcPodConfig",

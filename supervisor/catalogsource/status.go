@@ -35,7 +35,8 @@ func derive(source *operatorsv1alpha1.CatalogSource, state catalogs.State, follo
 		// What was known of a connection to elsewhere says nothing of this one.
 		status.GRPCConnectionState = nil
 	}
-	if followed && state.Address == address {
+	nowhere := catalogs.Hosted(source) && h.created.IsZero() && state.LastConnect.IsZero() && status.GRPCConnectionState == nil
+	if followed && state.Address == address && !nowhere {
 		if h.starting && state.Snapshot == nil {
 			// That nothing answers yet is no news.
 			state.Err = nil
