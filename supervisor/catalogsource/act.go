@@ -79,18 +79,42 @@ func (c *children) find(ctx context.Context, kind schema.GroupVersionKind, key c
 	return object, nil
 }
 
-// owned says whether an object belongs to a CatalogSource, whoever made it.
+// owned says whether an object belongs to a CatalogSource, whoever made it. OLM
+// makes its Services, NetworkPolicies and older pods without a controller.
 func owned(object metav1.Object, source *operatorsv1alpha1.CatalogSource) bool {
-	ref := metav1.GetControllerOf(object)
-	return ref != nil && ref.Kind == operatorsv1alpha1.CatalogSourceKind && ref.UID == source.UID
+	ref := sourceOf(object)
+	return ref != nil && ref.UID == source.UID
+}
+
+// sourceOf is the CatalogSource that an object belongs to; nil when there is none,
+// or when something else controls the object.
+func sourceOf(object metav1.Object) *metav1.OwnerReference {
+	refs := object.GetOwnerReferences()
+	if controller := metav1.GetControllerOfNoCopy(object); controller != nil {
+		refs = []metav1.OwnerReference{*controller}
+	}
+	for i := range refs {
+		group, err := schema.ParseGroupVersion(refs[i].APIVersion)
+		if err == nil && group.Group == operatorsv1alpha1.GroupName && refs[i].Kind == operatorsv1alpha1.CatalogSourceKind {
+			return &refs[i]
+		}
+	}
+	return nil
+}
+
+// ensured is what a catalog consists of after it was brought to what is wanted.
+type ensured struct {
+	deployment *appsv1.Deployment
+	// service is nil when the Service is not as it should be.
+	service *corev1.Service
 }
 
 // ensure brings all objects of a catalog to what is wanted. What goes wrong with
-// one keeps no other from it. It returns the Deployment as it then is.
-func (c *children) ensure(ctx context.Context, source *operatorsv1alpha1.CatalogSource, all []*unstructured.Unstructured) (*appsv1.Deployment, error) {
+// one keeps no other from it.
+func (c *children) ensure(ctx context.Context, source *operatorsv1alpha1.CatalogSource, all []*unstructured.Unstructured) (ensured, error) {
 	var (
-		deployment *appsv1.Deployment
-		problems   []error
+		made     ensured
+		problems []error
 	)
 	for _, wanted := range all {
 		object, err := c.ensureOne(ctx, source, wanted)
@@ -98,11 +122,14 @@ func (c *children) ensure(ctx context.Context, source *operatorsv1alpha1.Catalog
 			problems = append(problems, err)
 			continue
 		}
-		if d, is := object.(*appsv1.Deployment); is {
-			deployment = d
+		switch o := object.(type) {
+		case *appsv1.Deployment:
+			made.deployment = o
+		case *corev1.Service:
+			made.service = o
 		}
 	}
-	return deployment, errors.Join(problems...)
+	return made, errors.Join(problems...)
 }
 
 func (c *children) ensureOne(ctx context.Context, source *operatorsv1alpha1.CatalogSource, wanted *unstructured.Unstructured) (client.Object, error) {
@@ -147,6 +174,9 @@ func (c *children) apply(ctx context.Context, wanted *unstructured.Unstructured,
 	}
 	err := c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(apply.FieldManager), client.ForceOwnership)
 	if err != nil {
+		if u.GroupVersionKind() == kindDeployment {
+			err = inTerms(err)
+		}
 		return nil, fmt.Errorf("applying %s %s: %w", u.GetKind(), client.ObjectKeyFromObject(u), err)
 	}
 	object := prototype(u.GroupVersionKind())

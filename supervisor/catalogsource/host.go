@@ -75,8 +75,9 @@ func (r *Reconciler) host(ctx context.Context, source *operatorsv1alpha1.Catalog
 		return h, err
 	}
 	view := replicasOf{source: source, deployment: running, nodes: o.Nodes}
+	reachable := false
 	if ready := r.content(ctx, o, &h, &view); ready {
-		if err := r.bringAbout(ctx, o, &view); err != nil {
+		if reachable, err = r.bringAbout(ctx, o, &view); err != nil {
 			h.failed = true
 			h.fail(serverError, err)
 		}
@@ -84,7 +85,7 @@ func (r *Reconciler) host(ctx context.Context, source *operatorsv1alpha1.Catalog
 	if view.pods, err = r.podsOf(ctx, source); err != nil {
 		return h, err
 	}
-	err = r.children.tidy(ctx, source, view.pods, isComplete(view.deployment))
+	err = r.children.tidy(ctx, source, view.pods, reachable && isComplete(view.deployment))
 	if err == nil {
 		err = r.balance(ctx, o, &view, &h)
 	}
@@ -100,20 +101,22 @@ func (r *Reconciler) host(ctx context.Context, source *operatorsv1alpha1.Catalog
 	return h, err
 }
 
-// bringAbout makes the objects of a catalog what they should be.
-func (r *Reconciler) bringAbout(ctx context.Context, o *Observation, view *replicasOf) error {
+// bringAbout makes the objects of a catalog what they should be. reachable says
+// whether the Service is, and so leads to our replicas.
+func (r *Reconciler) bringAbout(ctx context.Context, o *Observation, view *replicasOf) (reachable bool, err error) {
 	all, err := Desired(o, r.hosting)
 	if err != nil {
-		return err
+		return false, err
 	}
 	made, err := r.children.ensure(ctx, o.Source, all)
-	if made != nil {
-		view.deployment = made
+	if made.deployment != nil {
+		view.deployment = made.deployment
 	}
+	reachable = made.service != nil
 	if err != nil {
-		return err
+		return reachable, err
 	}
-	return r.children.prune(ctx, o.Source, all)
+	return reachable, r.children.prune(ctx, o.Source, all)
 }
 
 // describe says what runs and how far it is.

@@ -5,13 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -114,8 +112,8 @@ func newReconciler(mgr ctrl.Manager, o Options, objects cache.Cache) (*Reconcile
 
 // owner maps an object to the CatalogSource that it belongs to.
 func owner(_ context.Context, object client.Object) []reconcile.Request {
-	ref := metav1.GetControllerOf(object)
-	if ref == nil || ref.Kind != operatorsv1alpha1.CatalogSourceKind {
+	ref := sourceOf(object)
+	if ref == nil {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: ref.Name}}}

@@ -253,20 +253,33 @@ func TestInheritance(t *testing.T) {
 	theirs := func(named string, labels map[string]string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Name: named, Labels: labels, OwnerReferences: []metav1.OwnerReference{owner}}
 	}
+	// OLM makes no controller of it for Services, NetworkPolicies and older pods.
+	loosely := func(named string, labels map[string]string) metav1.ObjectMeta {
+		m := theirs(named, labels)
+		m.OwnerReferences[0].Controller = new(false)
+		return m
+	}
 	managed := map[string]string{"olm.managed": "true"}
 	pod := func(named string, labels map[string]string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: theirs(named, labels), Spec: corev1.PodSpec{
 			Containers: []corev1.Container{{Name: "registry-server", Image: "old"}},
 		}}
 	}
-	service := &corev1.Service{ObjectMeta: theirs("shop", map[string]string{"olm.managed": "true", "olm.service-spec-hash": "old"}), Spec: corev1.ServiceSpec{
+	service := &corev1.Service{ObjectMeta: loosely("shop", map[string]string{"olm.managed": "true", "olm.service-spec-hash": "old"}), Spec: corev1.ServiceSpec{
 		Selector: map[string]string{"olm.catalogSource": "shop", "olm.managed": "true"},
 		Ports:    []corev1.ServicePort{{Name: "grpc", Port: 50051, TargetPort: intstr.FromInt32(50051)}},
 	}}
 	w.create(
 		&corev1.ServiceAccount{ObjectMeta: theirs("shop", managed)}, service,
-		&networkingv1.NetworkPolicy{ObjectMeta: theirs("shop-unpack-bundles", managed), Spec: networkingv1.NetworkPolicySpec{PodSelector: metav1.LabelSelector{}}},
+		&networkingv1.NetworkPolicy{ObjectMeta: loosely("shop-grpc-server", managed), Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"olm.catalogSource": "shop", "olm.managed": "true"}},
+		}},
+		&networkingv1.NetworkPolicy{ObjectMeta: loosely("shop-unpack-bundles", managed), Spec: networkingv1.NetworkPolicySpec{PodSelector: metav1.LabelSelector{}}},
 		pod("shop-abcde", map[string]string{"olm.catalogSource": "shop", "olm.managed": "true", "olm.pod-spec-hash": "old"}),
+		&corev1.Pod{
+			ObjectMeta: loosely("shop-older", map[string]string{"olm.catalogSource": "shop"}),
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "registry-server", Image: "older"}}},
+		},
 		pod("shop-update", map[string]string{"olm.catalogSource": "", "olm.managed": "true", "catalogsource.operators.coreos.com/update": "shop"}),
 	)
 	w.Eventually(func(g gomega.Gomega) {
@@ -317,6 +330,16 @@ func TestInheritance(t *testing.T) {
 	w.get(w, "shop", now)
 	if now.UID != service.UID || now.Spec.ClusterIP != service.Spec.ClusterIP {
 		t.Error("the Service is another one")
+	}
+	if s := w.source(w, "shop"); s.Status.Message != "" {
+		t.Errorf("status: %s", s.Status.Message)
+	}
+	policies := &networkingv1.NetworkPolicyList{}
+	if err := w.List(t.Context(), policies, client.InNamespace(w.namespace)); err != nil {
+		t.Fatal(err)
+	}
+	if len(policies.Items) != 1 || !metav1.IsControlledBy(&policies.Items[0], source) || !metav1.IsControlledBy(now, source) {
+		t.Errorf("NetworkPolicies %v, owners of the Service %v", policies.Items, now.OwnerReferences)
 	}
 	if now.Labels["olm.catalogSource"] != "shop" || now.Labels["olm.service-spec-hash"] == "old" {
 		t.Errorf("labels of the Service %v", now.Labels)
@@ -408,7 +431,7 @@ func TestTroubles(t *testing.T) {
 		}), reason: server, want: []string{"no PriorityClass with name gone"}},
 		{source: catalog("bad-selector", good, works, func(s *operatorsv1alpha1.CatalogSource) {
 			s.Spec.GrpcPodConfig = &operatorsv1alpha1.GrpcPodConfig{NodeSelector: map[string]string{"no": "such value!"}}
-		}), reason: server, want: []string{"applying Deployment " + w.namespace + "/bad-selector", "such value!"}},
+		}), reason: server, want: []string{"applying Deployment " + w.namespace + "/bad-selector", "refuses spec.grpcPodConfig.nodeSelector", "such value!"}},
 	} {
 		w.create(tt.source)
 		checks = append(checks, func() {
