@@ -137,6 +137,29 @@ func TestDeriveHosted(t *testing.T) {
 			want:  operatorsv1alpha1.CatalogSourceStatus{Reason: "ConfigMapError", Message: "it does not exist"},
 		},
 		{
+			reason: "a directory outside", h: hosted{created: at(1)}, state: ready,
+			source: observed(config(operatorsv1alpha1.GrpcPodConfig{ExtractContent: &operatorsv1alpha1.ExtractContentConfig{CatalogDir: "../../etc"}})).Source,
+			want: operatorsv1alpha1.CatalogSourceStatus{
+				Reason:                "SpecInvalidError",
+				Message:               `spec.grpcPodConfig.extractContent.catalogDir is "../../etc", and /etc is used instead; write an absolute path without ..`,
+				RegistryServiceStatus: service, GRPCConnectionState: connected,
+			},
+		},
+		{
+			reason: "a relative directory", h: hosted{created: at(1)}, state: ready,
+			source: observed(config(operatorsv1alpha1.GrpcPodConfig{ExtractContent: &operatorsv1alpha1.ExtractContentConfig{CatalogDir: "configs"}})).Source,
+			want: operatorsv1alpha1.CatalogSourceStatus{
+				Reason:                "SpecInvalidError",
+				Message:               `spec.grpcPodConfig.extractContent.catalogDir is "configs", and /configs is used instead; write an absolute path without ..`,
+				RegistryServiceStatus: service, GRPCConnectionState: connected,
+			},
+		},
+		{
+			reason: "a usual directory", h: hosted{created: at(1)}, state: ready,
+			source: observed(config(operatorsv1alpha1.GrpcPodConfig{ExtractContent: &operatorsv1alpha1.ExtractContentConfig{CatalogDir: "/configs/"}})).Source,
+			want:   operatorsv1alpha1.CatalogSourceStatus{RegistryServiceStatus: service, GRPCConnectionState: connected},
+		},
+		{
 			reason: "the spec became invalid", source: observed(func(o *Observation) { o.Source.Spec.SourceType, o.Source.Generation = "helm", 2 }).Source,
 			before: operatorsv1alpha1.CatalogSourceStatus{
 				RegistryServiceStatus: service, GRPCConnectionState: connected,

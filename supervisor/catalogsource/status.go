@@ -2,7 +2,10 @@ package catalogsource
 
 import (
 	"fmt"
+	"path"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -153,7 +156,17 @@ func mistake(source *operatorsv1alpha1.CatalogSource) (operatorsv1alpha1.Conditi
 	if _, err := askedReplicas(source); err != nil {
 		return operatorsv1alpha1.CatalogSourceSpecInvalidError, err.Error()
 	}
+	if extract := extracted(source); extract != nil && oddDir(extract.CatalogDir) {
+		return operatorsv1alpha1.CatalogSourceSpecInvalidError, fmt.Sprintf(
+			"spec.grpcPodConfig.extractContent.catalogDir is %q, and %s is used instead; write an absolute path without ..", extract.CatalogDir, path.Join("/", extract.CatalogDir))
+	}
 	return "", ""
+}
+
+// oddDir says whether a directory in an image may be meant to be another one than
+// that which is read.
+func oddDir(dir string) bool {
+	return dir != "" && (!path.IsAbs(dir) || slices.Contains(strings.Split(dir, "/"), ".."))
 }
 
 // connectTime is when the connection was last established; no time before the
