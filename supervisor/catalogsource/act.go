@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -82,24 +83,19 @@ func (c *children) find(ctx context.Context, kind schema.GroupVersionKind, key c
 // owned says whether an object belongs to a CatalogSource, whoever made it. OLM
 // makes its Services, NetworkPolicies and older pods without a controller.
 func owned(object metav1.Object, source *operatorsv1alpha1.CatalogSource) bool {
-	ref := sourceOf(object)
-	return ref != nil && ref.UID == source.UID
+	return slices.ContainsFunc(owners(object), func(ref metav1.OwnerReference) bool { return ref.UID == source.UID })
 }
 
-// sourceOf is the CatalogSource that an object belongs to; nil when there is none,
-// or when something else controls the object.
-func sourceOf(object metav1.Object) *metav1.OwnerReference {
+// owners are the CatalogSources that an object belongs to; none when something
+// else controls it.
+func owners(object metav1.Object) []metav1.OwnerReference {
 	refs := object.GetOwnerReferences()
 	if controller := metav1.GetControllerOfNoCopy(object); controller != nil {
 		refs = []metav1.OwnerReference{*controller}
 	}
-	for i := range refs {
-		group, err := schema.ParseGroupVersion(refs[i].APIVersion)
-		if err == nil && group.Group == operatorsv1alpha1.GroupName && refs[i].Kind == operatorsv1alpha1.CatalogSourceKind {
-			return &refs[i]
-		}
-	}
-	return nil
+	return slices.DeleteFunc(slices.Clone(refs), func(ref metav1.OwnerReference) bool {
+		return ref.Kind != operatorsv1alpha1.CatalogSourceKind
+	})
 }
 
 // ensured is what a catalog consists of after it was brought to what is wanted.

@@ -112,11 +112,11 @@ func newReconciler(mgr ctrl.Manager, o Options, objects cache.Cache) (*Reconcile
 
 // owner maps an object to the CatalogSource that it belongs to.
 func owner(_ context.Context, object client.Object) []reconcile.Request {
-	ref := sourceOf(object)
-	if ref == nil {
-		return nil
+	var requests []reconcile.Request
+	for _, ref := range owners(object) {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: ref.Name}})
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: ref.Name}}}
+	return requests
 }
 
 // catalog maps a pod to the CatalogSource that its labels name.
