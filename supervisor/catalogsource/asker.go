@@ -214,7 +214,7 @@ func (a *asker) secret(ctx context.Context, key client.ObjectKey) (keychain auth
 		return nil, "", fmt.Errorf("reading Secret %s: %w", key, err)
 	}
 	var data []byte
-	switch secret.Type { //nolint:exhaustive // nodes use no other for pulling
+	switch secret.Type {
 	case corev1.SecretTypeDockerConfigJson:
 		data = secret.Data[corev1.DockerConfigJsonKey]
 	case corev1.SecretTypeDockercfg:

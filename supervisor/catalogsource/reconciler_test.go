@@ -3,6 +3,7 @@ package catalogsource
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -55,11 +56,11 @@ func TestNews(t *testing.T) {
 		{name: "blocked", after: one(conditionProgressing, no, reasonBlocked), want: "Warning Blocked"},
 		{name: "told already", after: one(conditionProgressing, no, "ErrImagePull"), message: "couldn't ensure registry server - the cause; what served before serves on"},
 	} {
-		got := ""
+		var got []string
 		for _, c := range newsOf(operatorsv1alpha1.CatalogSourceStatus{Conditions: tt.before}, operatorsv1alpha1.CatalogSourceStatus{Conditions: tt.after, Message: tt.message}) {
-			got += levelOf(c) + " " + c.Reason
+			got = append(got, levelOf(c)+" "+c.Reason)
 		}
-		if diff := cmp.Diff(tt.want, got); diff != "" {
+		if diff := cmp.Diff(tt.want, strings.Join(got, ", ")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}

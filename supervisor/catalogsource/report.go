@@ -86,8 +86,39 @@ func findPodCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.Pod
 	return nil
 }
 
-// available says how many replicas are ready, and where.
+// available says how many replicas serve, and where.
 func (r *replicasOf) available() metav1.Condition {
+	c := metav1.Condition{Type: conditionAvailable, Status: metav1.ConditionTrue, Reason: reasonServing}
+	serving := r.serving()
+	count := len(serving)
+	if count == 0 {
+		c.Status, c.Reason = metav1.ConditionFalse, reasonNone
+	}
+	if r.deployment == nil && count == 0 {
+		c.Message = "no replica has been made"
+		return c
+	}
+	c.Message = r.tally(count)
+	if count > maxListed {
+		serving = append(serving[:maxListed], "…")
+	}
+	if count > 0 {
+		c.Message += ": " + strings.Join(serving, ", ")
+	}
+	for _, l := range r.lost() {
+		c.Message += "; " + l.what()
+	}
+	if pin := runningPin(r.deployment); pin != nil {
+		c.Message += "; image " + pin.Reference()
+		if !pin.fixed() {
+			c.Message += " by its tag, since its digest is not known"
+		}
+	}
+	return c
+}
+
+// serving lists the replicas that take calls, sorted.
+func (r *replicasOf) serving() []string {
 	var serving []string
 	for _, pod := range r.pods {
 		if serves(pod) {
@@ -95,37 +126,19 @@ func (r *replicasOf) available() metav1.Condition {
 		}
 	}
 	slices.Sort(serving)
-	count := len(serving)
-	if count > maxListed {
-		serving = append(serving[:maxListed], "…")
-	}
-	c := metav1.Condition{Type: conditionAvailable, Status: metav1.ConditionTrue, Reason: reasonServing}
+	return serving
+}
+
+// tally says how many replicas are ready of those that are wanted.
+func (r *replicasOf) tally(ready int) string {
 	want := 0
 	if r.deployment != nil && r.deployment.Spec.Replicas != nil {
 		want = int(*r.deployment.Spec.Replicas)
 	}
-	c.Message = fmt.Sprintf("%d of %d replicas are ready", min(count, want), want)
-	if count > want {
-		c.Message = fmt.Sprintf("%d replicas are ready, %d are wanted", count, want)
+	if ready > want {
+		return fmt.Sprintf("%d replicas are ready, %d are wanted", ready, want)
 	}
-	if count == 0 && r.deployment == nil {
-		c.Message = "no replica has been made"
-	}
-	if count == 0 {
-		c.Status, c.Reason = metav1.ConditionFalse, reasonNone
-	} else {
-		c.Message += ": " + strings.Join(serving, ", ")
-	}
-	for _, l := range r.lost() {
-		c.Message += "; " + l.what()
-	}
-	if pin := runningPin(r.deployment); pin != nil && r.deployment.Annotations[annotationImage] != "" {
-		c.Message += "; image " + pin.Reference()
-		if !pin.fixed() {
-			c.Message += " by its tag, since its digest is not known"
-		}
-	}
-	return c
+	return fmt.Sprintf("%d of %d replicas are ready", ready, want)
 }
 
 // progressing says how far a roll-out is, or what keeps it from going on; trouble
@@ -230,17 +243,22 @@ func podTrouble(pod *corev1.Pod, content string, now time.Time) (t *trouble, nex
 		if running == nil {
 			continue
 		}
-		since := running.StartedAt.Time
-		if ready := findPodCondition(pod, corev1.PodReady); ready != nil && ready.LastTransitionTime.After(since) {
-			since = ready.LastTransitionTime.Time
-		}
-		if left := patience - now.Sub(since); left > 0 {
+		if left := patience - now.Sub(silentSince(pod, running)); left > 0 {
 			return nil, left
 		}
 		return &trouble{reasonNotServing, fmt.Sprintf(
 			"pod %s runs but does not answer health checks at port %d; check that %s serves a catalog there, and the pod's log", pod.Name, catalogs.Port, content)}, 0
 	}
 	return nil, 0
+}
+
+// silentSince is since when a pod might serve and does not: since its container
+// was started, or since it ceased to be ready.
+func silentSince(pod *corev1.Pod, running *corev1.ContainerStateRunning) time.Time {
+	if ready := findPodCondition(pod, corev1.PodReady); ready != nil && ready.LastTransitionTime.After(running.StartedAt.Time) {
+		return ready.LastTransitionTime.Time
+	}
+	return running.StartedAt.Time
 }
 
 // signalled is added to the number of the signal that ended a container to make
@@ -256,12 +274,8 @@ func containerTrouble(pod, content string, s *corev1.ContainerStatus) *trouble {
 		return nil // somebody ended it, once: that says nothing of what it serves
 	}
 	if ended != nil && !s.Ready && (s.RestartCount > 0 || ended.ExitCode != 0) {
-		said := strings.TrimSpace(ended.Message)
-		if said == "" {
-			said = ended.Reason
-		}
 		return &trouble{crash, fmt.Sprintf("pod %s: container %s ended with exit code %d: %s; check that %s holds a catalog that can be served",
-			pod, s.Name, ended.ExitCode, said, content)}
+			pod, s.Name, ended.ExitCode, cmp.Or(strings.TrimSpace(ended.Message), ended.Reason), content)}
 	}
 	waiting := s.State.Waiting
 	if waiting == nil {

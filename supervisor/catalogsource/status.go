@@ -38,24 +38,18 @@ func derive(source *operatorsv1alpha1.CatalogSource, state catalogs.State, follo
 		// What was known of a connection to elsewhere says nothing of this one.
 		status.GRPCConnectionState = nil
 	}
-	nowhere := catalogs.Hosted(source) && h.created.IsZero() && state.LastConnect.IsZero() && status.GRPCConnectionState == nil
-	if followed && state.Address == address && !nowhere {
-		if h.starting && state.Snapshot == nil {
-			// That nothing answers yet is no news.
-			state.Err = nil
-		}
-		describeConnection(&status, source, state)
-		if unreachable(source, state, h) && status.Message != "" && h.problem == "" {
-			status.Message += fmt.Sprintf("; its pods are ready: see that NetworkPolicies let the supervisor reach them at port %d, and that it runs in the pod network", catalogs.Port)
-		}
+	if followed && state.Address == address && !nowhere(&status, source, state, h) {
+		describeConnection(&status, source, state, h)
 	}
 	if status.Message == "" {
-		status.Reason, status.Message = mistake(source)
-	}
-	if status.Message == "" && h.mistake != "" {
-		status.Reason, status.Message = operatorsv1alpha1.CatalogSourceSpecInvalidError, h.mistake
+		status.Reason, status.Message = mistake(source, h)
 	}
 	return status
+}
+
+// nowhere says whether there never was anything to connect to.
+func nowhere(status *operatorsv1alpha1.CatalogSourceStatus, source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *hosted) bool {
+	return catalogs.Hosted(source) && h.created.IsZero() && state.LastConnect.IsZero() && status.GRPCConnectionState == nil
 }
 
 // suspend tells, of a catalog that was hosted, what becomes of it while the spec
@@ -112,16 +106,18 @@ func registryService(source *operatorsv1alpha1.CatalogSource, h *hosted, now met
 }
 
 // describeConnection tells what is known of the connection to the catalog.
-func describeConnection(status *operatorsv1alpha1.CatalogSourceStatus, source *operatorsv1alpha1.CatalogSource, state catalogs.State) {
+func describeConnection(status *operatorsv1alpha1.CatalogSourceStatus, source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *hosted) {
+	if h.starting && state.Snapshot == nil {
+		// That nothing answers yet is no news.
+		state.Err = nil
+	}
 	if state.Err != nil && status.Message == "" {
 		status.Reason = operatorsv1alpha1.CatalogSourceRegistryServerError
 		status.Message = "the catalog's content could not be read: " + state.Err.Error()
-		switch {
-		case state.Snapshot != nil:
+		if state.Snapshot != nil {
 			status.Message += "; the last content that was read goes on being used"
-		case state.Connectivity == connectivity.TransientFailure.String() && !catalogs.Hosted(source):
-			status.Message += "; check spec.address " + source.Spec.Address + " and that the catalog serves there"
 		}
+		status.Message += remedyOf(source, state, h)
 	}
 	status.GRPCConnectionState = &operatorsv1alpha1.GRPCConnectionState{
 		Address:           state.Address,
@@ -130,15 +126,24 @@ func describeConnection(status *operatorsv1alpha1.CatalogSourceStatus, source *o
 	}
 }
 
-// unreachable says whether it is only the supervisor that cannot reach a catalog.
-func unreachable(source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *hosted) bool {
-	return catalogs.Hosted(source) && state.Err != nil && state.Connectivity == connectivity.TransientFailure.String() &&
-		apimeta.IsStatusConditionTrue(h.conditions, conditionAvailable)
+// remedyOf says what to do about a catalog that cannot be reached, where the
+// conditions do not.
+func remedyOf(source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *hosted) string {
+	switch {
+	case state.Connectivity != connectivity.TransientFailure.String():
+		return ""
+	case !catalogs.Hosted(source):
+		return "; check spec.address " + source.Spec.Address + " and that the catalog serves there"
+	case apimeta.IsStatusConditionTrue(h.conditions, conditionAvailable):
+		return fmt.Sprintf("; its pods are ready: see that NetworkPolicies let the supervisor reach them at port %d, and that it runs in the pod network", catalogs.Port)
+	default:
+		return ""
+	}
 }
 
 // mistake says what in a CatalogSource is of no effect, while everything else of
 // it works.
-func mistake(source *operatorsv1alpha1.CatalogSource) (operatorsv1alpha1.ConditionReason, string) {
+func mistake(source *operatorsv1alpha1.CatalogSource, h *hosted) (operatorsv1alpha1.ConditionReason, string) {
 	if _, problem := pollInterval(source); problem != "" {
 		return operatorsv1alpha1.CatalogSourceIntervalInvalidError, problem
 	}
@@ -159,6 +164,9 @@ func mistake(source *operatorsv1alpha1.CatalogSource) (operatorsv1alpha1.Conditi
 	if extract := extracted(source); extract != nil && oddDir(extract.CatalogDir) {
 		return operatorsv1alpha1.CatalogSourceSpecInvalidError, fmt.Sprintf(
 			"spec.grpcPodConfig.extractContent.catalogDir is %q, and %s is used instead; write an absolute path without ..", extract.CatalogDir, path.Join("/", extract.CatalogDir))
+	}
+	if h.mistake != "" {
+		return operatorsv1alpha1.CatalogSourceSpecInvalidError, h.mistake
 	}
 	return "", ""
 }
