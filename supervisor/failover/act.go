@@ -3,9 +3,10 @@ package failover
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"maps"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -20,11 +21,15 @@ import (
 // has replicas of many catalogs, each of them waits.
 const parallel = 8
 
-// act does what was decided, and remembers it.
-func (r *Reconciler) act(ctx context.Context, seen *scope, actions []Action) error {
+// actTimeout bounds one request: what hangs must not keep the others waiting.
+const actTimeout = 5 * time.Second
+
+// act does what was decided, and remembers it. It says whether everything was
+// done; what was not is decided on again after a pause of its own.
+func (r *Reconciler) act(ctx context.Context, seen *scope, actions []Action) bool {
 	r.forget(seen)
 	var lock sync.Mutex
-	var failures []error
+	complete := true
 	var group errgroup.Group
 	group.SetLimit(parallel)
 	for _, action := range actions {
@@ -36,22 +41,30 @@ func (r *Reconciler) act(ctx context.Context, seen *scope, actions []Action) err
 			case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
 				// Somebody was faster; what they did is on its way here.
 				log.FromContext(ctx).V(1).Info("Leaving pod alone", "pod", action.Replica.Name, "cause", err.Error())
+				r.remember(action, seen)
 			case err != nil:
-				failures = append(failures, err)
+				complete = false
+				attempt := r.attempts[action.target()]
+				r.attempts[action.target()] = Attempt{Catalog: action.Catalog, Last: seen.Now, Refusals: attempt.Refusals + 1}
+				log.FromContext(ctx).Error(err, "Acting on replica failed", "action", action.Verb, "reason", action.Reason,
+					"catalogSource", action.Catalog.String(), "pod", action.Replica.Name, "node", action.Replica.Node)
 			default:
 				r.remember(action, seen)
+				r.mark(action, seen)
 				r.announce(ctx, action, seen)
 			}
 			return nil
 		})
 	}
-	_ = group.Wait() // failures has them all
-	return errors.Join(failures...)
+	_ = group.Wait() // nothing gives an error
+	return complete
 }
 
 // do does one action. Each carries the UID of the pod, so that a pod of the same
 // name that came after it is not touched, and a mark the version that was read.
 func (r *Reconciler) do(ctx context.Context, action Action, pod *corev1.Pod) error {
+	ctx, cancel := context.WithTimeout(ctx, actTimeout)
+	defer cancel()
 	var err error
 	switch action.Verb {
 	case MarkNotReady:
@@ -87,8 +100,17 @@ func (r *Reconciler) setReady(ctx context.Context, pod *corev1.Pod, status corev
 	return r.client.Status().Patch(ctx, target, client.RawPatch(types.StrategicMergePatchType, patch))
 }
 
-// remember notes a mark, so that it is not repeated without end.
+// remember notes that an action came to something. A deletion is not repeated
+// soon: a pod may stay for a while though it is deleted.
 func (r *Reconciler) remember(action Action, seen *scope) {
+	delete(r.attempts, action.target())
+	if action.Verb == Delete {
+		r.attempts[action.target()] = Attempt{Catalog: action.Catalog, Last: seen.Now}
+	}
+}
+
+// mark notes a mark, so that it is not repeated without end.
+func (r *Reconciler) mark(action Action, seen *scope) {
 	if action.Verb != MarkNotReady {
 		return
 	}
@@ -101,11 +123,11 @@ func (r *Reconciler) remember(action Action, seen *scope) {
 	r.marks[action.Replica.UID] = mark
 }
 
-// forget drops the marks of pods that are no more.
+// forget drops what was done to pods that are no more; that one was deleted, not
+// before its replacement can be seen.
 func (r *Reconciler) forget(seen *scope) {
-	for uid := range r.marks {
-		if seen.pods[uid] == nil {
-			delete(r.marks, uid)
-		}
-	}
+	maps.DeleteFunc(r.marks, func(uid types.UID, _ Mark) bool { return seen.pods[uid] == nil })
+	maps.DeleteFunc(r.attempts, func(target Target, attempt Attempt) bool {
+		return seen.pods[target.UID] == nil && seen.Now.Sub(attempt.Last) > replacing
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/supervisor/replicas"
 )
@@ -40,6 +41,16 @@ const (
 	fewNodes      = 2
 	// slowdown is how many times slower pods are deleted in such a zone.
 	slowdown = 10
+	// asking is how long it takes until a replica that is asked is known to answer
+	// or not.
+	asking = 5 * time.Second
+	// replacing is the time in which the pod appears that takes the place of one
+	// that was deleted.
+	replacing = 10 * time.Second
+	// firstPause and longestPause bound the time until what the API refused, or
+	// what had no effect, is tried again.
+	firstPause   = 2 * time.Second
+	longestPause = 5 * time.Minute
 )
 
 // decider gathers a decision.
@@ -63,45 +74,117 @@ func Decide(o Observation) Decision {
 	return d.decision
 }
 
-// delete deletes pods that will not serve again. Those go first whose catalog has
-// the fewest replicas left.
-func (d *decider) delete() {
-	type candidate struct {
-		Action
+// candidate is a deletion that may be decided on.
+type candidate struct {
+	Action
 
-		left int
-	}
+	refusals, left int
+}
+
+// delete deletes pods that will not serve again. Those go first whose catalog has
+// the fewest replicas left, and last those whose deletion was refused before.
+func (d *decider) delete() {
 	var candidates []candidate
 	for _, c := range d.Catalogs {
-		left := 0
-		for _, r := range c.Replicas {
-			if r.answers() {
-				left++
-			}
-		}
-		for _, r := range c.Replicas {
-			if reason, message := d.fatal(r); reason != "" {
-				d.condemned[string(r.UID)] = true
-				action := Action{Verb: Delete, Reason: reason, Catalog: c.Key, Replica: r, Message: message}
-				candidates = append(candidates, candidate{left: left, Action: action})
-			}
-		}
+		candidates = append(candidates, d.candidates(c)...)
 	}
 	slices.SortFunc(candidates, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.left, b.left), cmp.Compare(a.Replica.UID, b.Replica.UID))
+		return cmp.Or(cmp.Compare(a.refusals, b.refusals), cmp.Compare(a.left, b.left), cmp.Compare(a.Replica.UID, b.Replica.UID))
 	})
 	zones := zoneStates(d.Nodes)
-	somewhere := slices.ContainsFunc(slices.Collect(maps.Values(d.Nodes)), func(n Node) bool { return n.Ready == corev1.ConditionTrue })
 	for _, c := range candidates {
 		switch {
-		case !somewhere:
-			d.decision.Held[NoNodeReady]++
 		case c.Reason == NodeNotReady && zones[d.Nodes[c.Replica.Node].Zone]:
 			d.spend(c.Action, &d.decision.Budget.Slow, d.Limits.slowed(), ZoneDisrupted)
 		default:
 			d.spend(c.Action, &d.decision.Budget.Normal, d.Limits, RateLimited)
 		}
 	}
+}
+
+// candidates are the deletions that a catalog needs and can bear.
+func (d *decider) candidates(c Catalog) []candidate {
+	left := 0
+	fatal := map[types.UID]Action{}
+	for _, r := range c.Replicas {
+		if r.answers() {
+			left++
+		}
+		if reason, message := d.fatal(r); reason != "" {
+			fatal[r.UID] = Action{Verb: Delete, Reason: reason, Catalog: c.Key, Replica: r, Message: message}
+		}
+	}
+	kept := d.kept(c, fatal)
+	somewhere := slices.ContainsFunc(slices.Collect(maps.Values(d.Nodes)), func(n Node) bool { return n.Ready == corev1.ConditionTrue })
+	var found []candidate
+	for _, r := range c.Replicas {
+		action, doomed := fatal[r.UID]
+		if !doomed {
+			continue
+		}
+		d.condemned[string(r.UID)] = !kept[r.UID]
+		switch {
+		case !somewhere:
+			d.decision.Held[NoNodeReady]++
+		case d.pausing(action):
+		case kept[r.UID]:
+			d.decision.Held[LastAnswering]++
+		default:
+			found = append(found, candidate{Action: action, left: left, refusals: d.Attempts[action.target()].Refusals})
+		}
+	}
+	return found
+}
+
+// kept are the replicas of a catalog that would be deleted but still answer, and
+// have to go on until others do. While nothing that answers is to stay, one of
+// them goes, so that another pod takes its place, and the next when that one
+// answers. The last one goes only when it is of no use to the clients of the
+// Service any more, which leads nobody to a pod that is not ready, and when no
+// other pod is on its way.
+func (d *decider) kept(c Catalog, fatal map[types.UID]Action) map[types.UID]bool {
+	var useful []Replica
+	coming := d.replaced(c.Key)
+	for _, r := range c.Replicas {
+		_, doomed := fatal[r.UID]
+		switch {
+		case !doomed && r.answers() && d.Nodes[r.Node].Ready == corev1.ConditionTrue:
+			return nil
+		case doomed && r.useful():
+			useful = append(useful, r)
+		case !r.Terminating:
+			coming = true
+		}
+	}
+	slices.SortStableFunc(useful, func(a, b Replica) int { return cmp.Compare(a.worth(), b.worth()) })
+	kept := map[types.UID]bool{}
+	for i, r := range useful {
+		first := i == 0 && (len(useful) > 1 || !r.Ready)
+		kept[r.UID] = coming || !first
+	}
+	return kept
+}
+
+// replaced says whether a replica of a catalog was deleted so recently that what
+// takes its place may not be seen yet.
+func (d *decider) replaced(catalog types.NamespacedName) bool {
+	recent := false
+	for target, attempt := range d.Attempts {
+		if target.Verb == Delete && attempt.Catalog == catalog && attempt.Refusals == 0 && !d.overdue(attempt.Last, replacing) {
+			recent = true
+		}
+	}
+	return recent
+}
+
+// pausing says whether an action was tried in vain and is not yet tried again.
+func (d *decider) pausing(a Action) bool {
+	attempt, tried := d.Attempts[a.target()]
+	if !tried || d.overdue(attempt.Last, attempt.pause()) {
+		return false
+	}
+	d.decision.Held[Backoff]++
+	return true
 }
 
 // fatal says why a pod will not serve again; empty for one that may.
@@ -134,6 +217,9 @@ func (d *decider) stranded(r Replica) (Reason, string) {
 	case node.Ready == corev1.ConditionTrue:
 		return "", ""
 	case node.Ready == corev1.ConditionFalse && r.Health == replicas.Serving && !d.overdue(node.Since, settle):
+		return "", ""
+	case r.Health == replicas.Unknown && r.Phase == corev1.PodRunning && !d.overdue(r.Since, asking):
+		// It may answer; we have only just begun to ask.
 		return "", ""
 	default:
 		return NodeNotReady, fmt.Sprintf("node %s is not ready (its condition Ready is %s)", r.Node, node.Ready)
@@ -186,6 +272,9 @@ func (d *decider) mark() {
 				continue
 			}
 			action := Action{Verb: MarkNotReady, Reason: Silent, Catalog: c.Key, Replica: r, Message: d.silence(r)}
+			if d.pausing(action) {
+				continue
+			}
 			d.spend(action, &d.decision.Budget.Normal, d.Limits, RateLimited)
 		}
 	}
@@ -256,6 +345,9 @@ func (d *decider) takeBack() {
 				continue
 			}
 			action := Action{Verb: MarkReady, Reason: Back, Catalog: c.Key, Replica: r, Message: fmt.Sprintf("the replica on node %s answers again", r.Node)}
+			if d.pausing(action) {
+				continue
+			}
 			d.spend(action, &d.decision.Budget.Normal, d.Limits, RateLimited)
 		}
 	}

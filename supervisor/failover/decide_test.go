@@ -28,6 +28,7 @@ func pod(name, node string, changes ...func(*Replica)) Replica {
 func silent(r *Replica)      { r.Health, r.Since = replicas.Unreachable, ago(1) }
 func notReady(r *Replica)    { r.Ready = false }
 func terminating(r *Replica) { r.Terminating = true }
+func unasked(r *Replica)     { r.Ready, r.Health, r.Phase = false, replicas.Unknown, corev1.PodPending }
 func failed(r *Replica)      { r.Phase = corev1.PodFailed }
 
 func marked(seconds int) func(*Replica) {
@@ -63,6 +64,11 @@ func (d Decision) done() []string {
 }
 
 func TestDecide(t *testing.T) {
+	deleted := func(name string, seconds, refusals int) map[Target]Attempt {
+		catalog := types.NamespacedName{Namespace: "olm", Name: "x"}
+		return map[Target]Attempt{{UID: types.UID(name), Verb: Delete}: {Catalog: catalog, Last: ago(seconds), Refusals: refusals}}
+	}
+	unready := Node{Zone: "/", Ready: corev1.ConditionFalse, Since: ago(11)}
 	three := map[string]Node{"a": ready(), "b": ready(), "c": ready()}
 	with := func(name string, n Node) map[string]Node {
 		nodes := map[string]Node{"a": ready(), "b": ready(), "c": ready()}
@@ -74,6 +80,7 @@ func TestDecide(t *testing.T) {
 		catalogs []Catalog
 		nodes    map[string]Node
 		marks    map[types.UID]Mark
+		attempts map[Target]Attempt
 		want     []string
 		held     map[Hold]int
 		wake     time.Duration
@@ -212,9 +219,75 @@ func TestDecide(t *testing.T) {
 			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent)), shop("y", pod("y1", "b", silent))},
 			want:     []string{"delete y1 NodeNotReady", "delete x2 NodeNotReady"},
 		},
+		{
+			reason: "both nodes say that they are not ready, and the replicas answer: one at a time", nodes: map[string]Node{"a": unready, "b": unready, "c": ready()},
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b"))}, want: []string{"delete x1 NodeNotReady"}, held: map[Hold]int{LastAnswering: 1},
+		},
+		{
+			reason: "the kubelets are cut off: the one that the Service does not lead to goes first", nodes: map[string]Node{"a": away(), "b": away(), "c": ready()},
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", notReady))}, want: []string{"delete x2 NodeNotReady"}, held: map[Hold]int{LastAnswering: 1},
+		},
+		{
+			reason: "the replacement may not be seen yet", nodes: map[string]Node{"a": away(), "b": away(), "c": ready()}, attempts: deleted("x0", 4, 0),
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b"))}, held: map[Hold]int{LastAnswering: 2}, wake: 6 * time.Second,
+		},
+		{
+			reason: "the replacement does not answer yet", nodes: map[string]Node{"a": away(), "b": away(), "c": ready()},
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b"), pod("x3", "c", unasked))}, held: map[Hold]int{LastAnswering: 2},
+		},
+		{
+			reason: "the replacement answers", nodes: map[string]Node{"a": away(), "b": away(), "c": ready()},
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b"), pod("x3", "c"))}, want: []string{"delete x1 NodeNotReady", "delete x2 NodeNotReady"},
+		},
+		{
+			reason: "the only replica answers, and its kubelet says that it is ready", nodes: with("b", unready),
+			catalogs: []Catalog{shop("x", pod("x1", "b"))}, held: map[Hold]int{LastAnswering: 1},
+		},
+		{
+			reason: "the only replica answers us, and the Service leads nobody there", nodes: with("b", away()),
+			catalogs: []Catalog{shop("x", pod("x1", "b", notReady))}, want: []string{"delete x1 NodeNotReady"},
+		},
+		{
+			reason: "the Service leads nobody to the one that answers, and another is on its way", nodes: with("b", away()),
+			catalogs: []Catalog{shop("x", pod("x1", "b", notReady), pod("x2", "c", unasked))}, held: map[Hold]int{LastAnswering: 1},
+		},
+		{
+			reason: "one is silent and goes at once, the other answers and stays", nodes: map[string]Node{"a": away(), "b": away(), "c": ready()},
+			catalogs: []Catalog{shop("x", pod("x1", "a", silent, notReady), pod("x2", "b", notReady))}, want: []string{"delete x1 NodeNotReady"}, held: map[Hold]int{LastAnswering: 1},
+		},
+		{
+			reason: "both were to be deleted and were not: one at a time", nodes: three,
+			catalogs: []Catalog{shop("x", pod("x1", "a", disruptedFor(11)), pod("x2", "b", disruptedFor(11)))},
+			want:     []string{"delete x1 PodDisrupted"}, held: map[Hold]int{LastAnswering: 1},
+		},
+		{
+			reason: "what is kept because it answers lets others be marked", nodes: with("a", unready),
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent))}, want: []string{"mark x2 ReplicaUnreachable"}, held: map[Hold]int{LastAnswering: 1},
+		},
+		{
+			reason: "we have only begun to ask", nodes: with("b", away()),
+			catalogs: []Catalog{shop("x", pod("x1", "b", func(r *Replica) { r.Health, r.Since = replicas.Unknown, ago(1) }))}, wake: asking - time.Second,
+		},
+		{
+			reason: "the pod was deleted and has a finalizer", nodes: with("b", away()), attempts: deleted("x2", 60, 0),
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent, terminating))}, held: map[Hold]int{Backoff: 1}, wake: longestPause - time.Minute,
+		},
+		{
+			reason: "the deletion was refused", nodes: with("b", away()), attempts: deleted("x2", 3, 2),
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent))}, held: map[Hold]int{Backoff: 1}, wake: time.Second,
+		},
+		{
+			reason: "the deletion was refused a while ago: it goes last", nodes: with("b", away()), attempts: deleted("x2", 5, 2),
+			catalogs: []Catalog{shop("x", pod("x2", "b", silent)), shop("y", pod("y1", "a"), pod("y2", "b", silent))},
+			want:     []string{"delete y2 NodeNotReady", "delete x2 NodeNotReady"},
+		},
+		{
+			reason: "the mark was refused", nodes: three, attempts: map[Target]Attempt{{UID: "x2", Verb: MarkNotReady}: {Last: ago(1), Refusals: 1}},
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent))}, held: map[Hold]int{Backoff: 1}, wake: time.Second,
+		},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
-			got := Decide(Observation{Now: now, Catalogs: tt.catalogs, Nodes: tt.nodes, Marks: tt.marks, Limits: Limits{Rate: 10, Burst: 5}})
+			got := Decide(Observation{Now: now, Catalogs: tt.catalogs, Nodes: tt.nodes, Marks: tt.marks, Attempts: tt.attempts, Limits: Limits{Rate: 10, Burst: 5}})
 			if diff := cmp.Diff(tt.want, got.done()); diff != "" {
 				t.Errorf("actions (-want +got):\n%s", diff)
 			}
@@ -249,5 +322,18 @@ func TestDecideIsBoundedInTime(t *testing.T) {
 	o.Now = o.Now.Add(time.Hour)
 	if third := Decide(o); len(third.Actions) != 5 {
 		t.Errorf("%d actions after a rest", len(third.Actions))
+	}
+}
+
+func TestPauses(t *testing.T) {
+	for _, tt := range []struct {
+		refusals int
+		want     time.Duration
+	}{
+		{0, longestPause}, {1, firstPause}, {2, 2 * firstPause}, {4, 8 * firstPause}, {1000, longestPause},
+	} {
+		if got := (Attempt{Refusals: tt.refusals}).pause(); got != tt.want {
+			t.Errorf("%d refusals: %s, want %s", tt.refusals, got, tt.want)
+		}
 	}
 }

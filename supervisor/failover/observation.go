@@ -18,6 +18,8 @@ type Observation struct {
 	Nodes map[string]Node
 	// Marks are the marks that this process has set, by the pod's UID.
 	Marks map[types.UID]Mark
+	// Attempts are what this process has tried and what is still to be seen.
+	Attempts map[Target]Attempt
 	// Budget is what Decide left of it the last time.
 	Budget Budget
 	Limits Limits
@@ -47,7 +49,7 @@ type Replica struct {
 	Disrupted time.Time
 
 	// Health is what the replica answers us, and Since since when. Health is
-	// Unknown of a pod that is not asked.
+	// Unknown of a pod that is not asked, since this process began to ask.
 	Health replicas.Health
 	Since  time.Time
 }
@@ -62,6 +64,24 @@ func (r Replica) answers() bool {
 // answer.
 func (r Replica) silent() bool {
 	return r.Health == replicas.Unreachable && r.Ready && !r.Terminating
+}
+
+// useful says whether the replica answers us, be it or not that clients of the
+// Service are led to it.
+func (r Replica) useful() bool {
+	return r.Health == replicas.Serving && r.Phase != corev1.PodFailed
+}
+
+// worth orders replicas by what they are to the clients of the Service.
+func (r Replica) worth() int {
+	switch {
+	case r.Terminating:
+		return 0
+	case !r.Ready:
+		return 1
+	default:
+		return 2
+	}
 }
 
 // Node is a node of the cluster.
@@ -91,6 +111,34 @@ type Mark struct {
 	// Count is how often it was marked since, and Last when for the last time.
 	Count int
 	Last  time.Time
+}
+
+// Target is an action on a pod.
+type Target struct {
+	UID  types.UID
+	Verb Verb
+}
+
+// Attempt is the outcome of an action that is not seen to have had its effect.
+type Attempt struct {
+	Catalog types.NamespacedName
+	// Last is when it was tried last.
+	Last time.Time
+	// Refusals is how often in a row it failed.
+	Refusals int
+}
+
+// pause is how long to wait before it is tried again. What the API has accepted is
+// not soon: a pod with a finalizer stays until somebody takes that away.
+func (a Attempt) pause() time.Duration {
+	pause := longestPause
+	if a.Refusals > 0 {
+		pause = firstPause
+	}
+	for range a.Refusals - 1 {
+		pause = min(2*pause, longestPause)
+	}
+	return pause
 }
 
 // Limits bound how fast pods are touched.
@@ -157,10 +205,16 @@ const (
 	NoNodeReady Hold = "NoNodeReady"
 	// CutOff waits because it may be us that cannot reach the replicas.
 	CutOff Hold = "CutOff"
+	// LastAnswering waits because nothing else answers for the catalog yet.
+	LastAnswering Hold = "LastAnswering"
+	// Backoff waits because the same was tried in vain a while ago.
+	Backoff Hold = "Backoff"
 )
 
 // Holds lists every one.
-func Holds() []Hold { return []Hold{RateLimited, ZoneDisrupted, NoNodeReady, CutOff} }
+func Holds() []Hold {
+	return []Hold{RateLimited, ZoneDisrupted, NoNodeReady, CutOff, LastAnswering, Backoff}
+}
 
 // Action is what is done to one pod.
 type Action struct {
@@ -171,3 +225,5 @@ type Action struct {
 	// Message says it to a person.
 	Message string
 }
+
+func (a Action) target() Target { return Target{UID: a.Replica.UID, Verb: a.Verb} }

@@ -32,7 +32,7 @@ type scope struct {
 // observe reads what there is.
 func (r *Reconciler) observe(ctx context.Context) (*scope, error) {
 	seen := &scope{
-		Observation: Observation{Now: r.clock.Now(), Nodes: map[string]Node{}, Marks: r.marks, Budget: r.budget, Limits: r.limits},
+		Observation: Observation{Now: r.clock.Now(), Nodes: map[string]Node{}, Marks: r.marks, Attempts: r.attempts, Budget: r.budget, Limits: r.limits},
 		sources:     map[types.NamespacedName]*unstructured.Unstructured{},
 		pods:        map[types.UID]*corev1.Pod{},
 	}
@@ -96,6 +96,7 @@ func (r *Reconciler) catalog(key types.NamespacedName, pods []*corev1.Pod, seen 
 	for _, pod := range pods {
 		seen.pods[pod.UID] = pod
 		replica := replicaOf(pod)
+		replica.Since = r.started
 		for _, state := range states {
 			if state.UID == pod.UID {
 				replica.Health, replica.Since = state.Health, state.Since

@@ -2,6 +2,7 @@ package failover
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ func observations(t *rapid.T) Observation {
 		return past.Draw(t, "when")
 	})
 	o := Observation{
-		Now: now, Nodes: map[string]Node{}, Marks: map[types.UID]Mark{},
+		Now: now, Nodes: map[string]Node{}, Marks: map[types.UID]Mark{}, Attempts: map[Target]Attempt{},
 		Limits: Limits{Rate: rapid.Float64Range(0.1, 20).Draw(t, "rate"), Burst: rapid.IntRange(1, 8).Draw(t, "burst")},
 	}
 	names := []string{"", "unknown"}
@@ -66,7 +67,12 @@ func apply(o Observation, d Decision) Observation {
 		done[a.Replica.UID] = a.Verb
 	}
 	next := o
-	next.Budget, next.Catalogs = d.Budget, nil
+	next.Budget, next.Catalogs, next.Attempts = d.Budget, nil, maps.Clone(o.Attempts)
+	for _, a := range d.Actions {
+		if a.Verb == Delete {
+			next.Attempts[a.target()] = Attempt{Catalog: a.Catalog, Last: o.Now}
+		}
+	}
 	for _, c := range o.Catalogs {
 		c.Replicas = slices.DeleteFunc(slices.Clone(c.Replicas), func(r Replica) bool { return done[r.UID] == Delete })
 		for i, r := range c.Replicas {
@@ -119,6 +125,10 @@ func TestDecideProperties(t *testing.T) {
 				if a.Verb == Delete && a.Reason == NodeNotReady && o.Nodes[a.Replica.Node].Ready == corev1.ConditionTrue {
 					t.Fatalf("deleted a pod on a node that is ready: %+v", a)
 				}
+			}
+			useful := slices.ContainsFunc(c.Replicas, func(r Replica) bool { return r.answers() && r.Phase != corev1.PodFailed })
+			if useful && !slices.ContainsFunc(after.Catalogs[i].Replicas, func(r Replica) bool { return r.Health == replicas.Serving }) {
+				t.Fatalf("nothing of %s answers any more:\n%+v\n%+v", c.Key, c.Replicas, d)
 			}
 			if marks > 0 && answering(after.Catalogs[i]) == 0 {
 				t.Fatalf("marked replicas of %s though none is left that answers", c.Key)

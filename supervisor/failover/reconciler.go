@@ -42,9 +42,11 @@ type Reconciler struct {
 	standing func() Standing
 
 	// What this process remembers. Reconcile is never run twice at once.
-	budget Budget
-	marks  map[types.UID]Mark
-	held   map[Hold]int
+	budget   Budget
+	marks    map[types.UID]Mark
+	attempts map[Target]Attempt
+	held     map[Hold]int
+	started  time.Time
 }
 
 // Reconcile observes, decides and acts, as far as the process may.
@@ -67,13 +69,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	decision := standing.allowed(Decide(seen.Observation))
 	r.budget = decision.Budget
 	r.tell(ctx, decision.Held)
-	if err := r.act(ctx, seen, decision.Actions); err != nil {
-		return ctrl.Result{}, err
+	next := sweep
+	if decision.Wake > 0 {
+		next = min(next, decision.Wake)
 	}
-	if decision.Wake > 0 && decision.Wake < sweep {
-		return ctrl.Result{RequeueAfter: wait.Jitter(decision.Wake, jitter)}, nil
+	if complete := r.act(ctx, seen, decision.Actions); !complete {
+		next = min(next, firstPause)
 	}
-	return ctrl.Result{RequeueAfter: wait.Jitter(sweep, jitter)}, nil
+	return ctrl.Result{RequeueAfter: wait.Jitter(next, jitter)}, nil
 }
 
 // tell says what is held up, when that has changed.

@@ -56,6 +56,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		limits:   o.Limits,
 		standing: o.Standing,
 		marks:    map[types.UID]Mark{},
+		attempts: map[Target]Attempt{},
+		started:  o.Clock.Now(),
 	}
 	all := handler.EnqueueRequestsFromMapFunc(everything)
 	err := ctrl.NewControllerManagedBy(mgr).
