@@ -156,7 +156,10 @@ func (c *children) ensureOne(ctx context.Context, source *operatorsv1alpha1.Cata
 	}
 	log.FromContext(ctx).Info("Changing object", "kind", kind.Kind, "object", key.String())
 	object, err := c.apply(ctx, wanted, live.GetUID())
-	if apierrors.IsInvalid(err) && kind != kindDeployment {
+	if kind == kindDeployment || !apierrors.IsInvalid(err) {
+		return object, err
+	}
+	if object, err = c.overwrite(ctx, wanted, live.GetUID()); isStuck(err) {
 		return c.replace(ctx, live, wanted, err)
 	}
 	return object, err
@@ -182,9 +185,34 @@ func (c *children) apply(ctx context.Context, wanted *unstructured.Unstructured,
 	return object, nil
 }
 
+// overwrite writes whole lists where applying them leaves what somebody added,
+// which may not stand beside ours: a second port of the same name.
+func (c *children) overwrite(ctx context.Context, wanted *unstructured.Unstructured, uid types.UID) (client.Object, error) {
+	u := wanted.DeepCopy()
+	u.SetUID(uid)
+	text, err := u.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s %s: %w", u.GetKind(), client.ObjectKeyFromObject(u), err)
+	}
+	object := prototype(u.GroupVersionKind())
+	object.SetNamespace(u.GetNamespace())
+	object.SetName(u.GetName())
+	if err := c.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, text), client.FieldOwner(apply.FieldManager)); err != nil {
+		return nil, fmt.Errorf("overwriting %s %s: %w", u.GetKind(), client.ObjectKeyFromObject(u), err)
+	}
+	return object, nil
+}
+
 // replace deletes an object that somebody gave a value which cannot be taken
-// back, and makes it again. Only Deployments have anything that lives on in them.
+// back, and makes it again, if that is sure to be allowed. Only Deployments have
+// anything that lives on in them.
 func (c *children) replace(ctx context.Context, live client.Object, wanted *unstructured.Unstructured, cause error) (client.Object, error) {
+	trial := wanted.DeepCopy()
+	trial.SetName("")
+	trial.SetGenerateName("trial-")
+	if err := c.client.Create(ctx, trial, client.DryRunAll, client.FieldOwner(apply.FieldManager)); err != nil {
+		return nil, fmt.Errorf("%w; it is not deleted either, for it could not be made again: %w", cause, err)
+	}
 	uid := live.GetUID()
 	key := client.ObjectKeyFromObject(wanted)
 	log.FromContext(ctx).Info("Replacing object that cannot be changed", "kind", wanted.GetKind(), "object", key.String(), "error", cause.Error())

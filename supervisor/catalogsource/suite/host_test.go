@@ -152,6 +152,7 @@ func (w *world) mends(named, service string) {
 		{"selects nothing", &corev1.Service{}, service, func(o client.Object) { o.(*corev1.Service).Spec.Selector["odd"] = "one" }},
 		{"no label", &corev1.Service{}, service, func(o client.Object) { o.SetLabels(nil) }},
 		{"another port", &corev1.Service{}, service, func(o client.Object) { o.(*corev1.Service).Spec.Ports[0].TargetPort = intstr.FromInt32(1) }},
+		{"moved", &corev1.Service{}, service, func(o client.Object) { o.(*corev1.Service).Spec.Ports[0].Port = 1 }},
 		{"no pull secret", &corev1.ServiceAccount{}, named, func(o client.Object) { o.(*corev1.ServiceAccount).ImagePullSecrets = nil }},
 		{"lets nobody in", &networkingv1.NetworkPolicy{}, named + "-grpc-server", func(o client.Object) { o.(*networkingv1.NetworkPolicy).Spec.Ingress = nil }},
 		{"lets replicas out", &networkingv1.NetworkPolicy{}, named + "-grpc-server", func(o client.Object) {
@@ -159,6 +160,10 @@ func (w *world) mends(named, service string) {
 		}},
 		{"lets all go", &policyv1.PodDisruptionBudget{}, named, func(o client.Object) {
 			o.(*policyv1.PodDisruptionBudget).Spec.MaxUnavailable = new(intstr.FromInt32(2))
+		}},
+		{"both bounds", &policyv1.PodDisruptionBudget{}, named, func(o client.Object) {
+			budget := o.(*policyv1.PodDisruptionBudget)
+			budget.Spec.MaxUnavailable, budget.Spec.MinAvailable = nil, new(intstr.FromInt32(1))
 		}},
 	} {
 		w.get(w, tt.name, tt.object)
@@ -172,6 +177,9 @@ func (w *world) mends(named, service string) {
 			w.get(g, tt.name, tt.object)
 			g.Expect(content(tt.object)).To(gomega.Equal(content(before)))
 		}).Should(gomega.Succeed(), "%T %s", tt.object, tt.reason)
+		if s, is := before.(*corev1.Service); is && s.UID != tt.object.GetUID() {
+			w.t.Errorf("%s: the Service is another one", tt.reason)
+		}
 	}
 	for _, o := range []client.Object{
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: service}},

@@ -1,0 +1,85 @@
+package suite_test
+
+import (
+	"testing"
+
+	"github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// forbid has the API server refuse requests for objects in the test's namespace
+// that an expression is not true of. The result ends that.
+func (w *world) forbid(rule admissionv1.Rule, verb admissionv1.OperationType, expression, message string) (end func()) {
+	w.t.Helper()
+	name := metav1.ObjectMeta{Name: w.namespace}
+	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+		FailurePolicy: new(admissionv1.Fail),
+		MatchConstraints: &admissionv1.MatchResources{
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.namespace}},
+			ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: []admissionv1.OperationType{verb}, Rule: rule,
+			}}},
+		},
+		Validations: []admissionv1.Validation{{Expression: expression, Message: message}},
+	}}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: name.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+	}}
+	for _, o := range []client.Object{policy, binding} {
+		if err := w.Create(w.t.Context(), o); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	ended := false
+	end = func() {
+		if ended {
+			return
+		}
+		ended = true
+		for _, o := range []client.Object{binding, policy} {
+			if err := w.Delete(w.t.Context(), o); err != nil {
+				w.t.Error(err)
+			}
+		}
+	}
+	return end
+}
+
+// TestDeniedMending damages a Service where a policy refuses to have it mended:
+// it stays as it is, for without it nothing would be reachable.
+func TestDeniedMending(t *testing.T) {
+	w, registry := newWorld(t), newImages(t, "", "")
+	registry.push("shop:1", nil)
+	w.create(catalog("shop", registry.host+"/shop:1"))
+	w.supervise()
+	w.rolledOut("shop", 2)
+	end := w.forbid(admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"services"}},
+		admissionv1.Update, "object.spec.ports[0].port != 50051", "the port is taken")
+	defer end()
+	service := &corev1.Service{}
+	w.get(w, "shop", service)
+	w.Eventually(func() error {
+		return w.Update(t.Context(), service.DeepCopy(), client.DryRunAll)
+	}).Should(gomega.MatchError(gomega.ContainSubstring("the port is taken")))
+	uid := service.UID
+	service.Spec.Ports[0].Port = 50052
+	if err := w.Update(t.Context(), service); err != nil {
+		t.Fatal(err)
+	}
+	w.Eventually(func(g gomega.Gomega) {
+		g.Expect(w.source(g, "shop").Status.Message).To(gomega.ContainSubstring("the port is taken"))
+	}).Should(gomega.Succeed())
+	w.Consistently(func(g gomega.Gomega) {
+		w.get(g, "shop", service)
+		g.Expect(service.UID).To(gomega.Equal(uid))
+	}).Should(gomega.Succeed())
+	end()
+	w.Eventually(func(g gomega.Gomega) {
+		w.get(g, "shop", service)
+		g.Expect(service.UID).To(gomega.Equal(uid))
+		g.Expect(service.Spec.Ports[0].Port).To(gomega.Equal(int32(50051)))
+	}).Should(gomega.Succeed())
+}
