@@ -299,7 +299,13 @@ func (d *decider) unheard(r Replica) bool {
 		d.wake(wait)
 		return false
 	}
-	return mark.Count < maxMarks || d.Nodes[r.Node].stale(d.Now)
+	if mark.Count < maxMarks || d.Nodes[r.Node].stale(d.Now) {
+		return true
+	}
+	if node := d.Nodes[r.Node]; !node.Renewed.IsZero() {
+		d.wake(d.untilStale(node))
+	}
+	return false
 }
 
 // blind says whether it may be us that are cut off: everything that answers runs
@@ -325,7 +331,7 @@ func (d *decider) blind() bool {
 func (d *decider) silence(r Replica) string {
 	text := fmt.Sprintf("the replica on node %s does not answer while another one does", r.Node)
 	if renewed := d.Nodes[r.Node].Renewed; !renewed.IsZero() {
-		text += fmt.Sprintf("; the node's Lease was renewed %s ago", d.Now.Sub(renewed).Truncate(time.Second))
+		text += fmt.Sprintf("; the node's Lease was last seen to be renewed %s ago", d.Now.Sub(renewed).Truncate(time.Second))
 	}
 	return text
 }

@@ -107,7 +107,7 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			reason: "the kubelet insists", nodes: with("b", leased(ready(), 3)), marks: map[types.UID]Mark{"x2": {Silence: ago(1), Count: maxMarks, Last: ago(5)}},
-			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent))},
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent))}, wake: leaseStale - 3*time.Second,
 		},
 		{
 			reason: "the kubelet insisted and is gone", nodes: with("b", leased(ready(), 16)), marks: map[types.UID]Mark{"x2": {Silence: ago(1), Count: maxMarks, Last: ago(5)}},
@@ -334,6 +334,24 @@ func TestPauses(t *testing.T) {
 	} {
 		if got := (Attempt{Refusals: tt.refusals}).pause(); got != tt.want {
 			t.Errorf("%d refusals: %s, want %s", tt.refusals, got, tt.want)
+		}
+	}
+}
+
+// TestClocksOfNodes looks at the Lease of a node whose clock is wrong.
+func TestClocksOfNodes(t *testing.T) {
+	for _, skew := range []time.Duration{-time.Hour, -20 * time.Second, 0, time.Hour} {
+		seen := sightings{}
+		renewed := now.Add(skew)
+		for second := range 60 {
+			at := now.Add(time.Duration(second) * time.Second)
+			if second%10 == 0 && second <= 30 {
+				renewed = at.Add(skew) // the last time after half a minute
+			}
+			n := Node{Renewed: seen.see("a", renewed, at)}
+			if want := second > 45; n.stale(at) != want {
+				t.Errorf("the clock is off by %s, second %d: stale %v", skew, second, !want)
+			}
 		}
 	}
 }

@@ -91,8 +91,9 @@ type Node struct {
 	// Ready is its condition, and Since since when.
 	Ready corev1.ConditionStatus
 	Since time.Time
-	// Renewed is when its kubelet last renewed its Lease; zero when that is not
-	// known.
+	// Renewed is when the Lease of its kubelet was last seen to be another one than
+	// before, or seen first, by our own clock: that of the node may be wrong. Zero
+	// when it is not known.
 	Renewed time.Time
 	// Gone is a node that does not exist.
 	Gone bool

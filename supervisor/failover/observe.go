@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -184,8 +185,25 @@ func (r *Reconciler) observeLeases(ctx context.Context, seen *scope) {
 	for _, lease := range leases.Items {
 		node, known := seen.Nodes[lease.Name]
 		if known && lease.Spec.RenewTime != nil {
-			node.Renewed = lease.Spec.RenewTime.Time
+			node.Renewed = r.leases.see(lease.Name, lease.Spec.RenewTime.Time, seen.Now)
 			seen.Nodes[lease.Name] = node
 		}
 	}
+	maps.DeleteFunc(r.leases, func(node string, _ sighting) bool { return seen.Nodes[node].Renewed.IsZero() })
+}
+
+// sightings are what the Leases of nodes were when they were looked at last.
+type sightings map[string]sighting
+
+// sighting is what a Lease says of its renewal, and since when by our own clock.
+type sighting struct{ renewed, since time.Time }
+
+// see notes what a Lease says, and gives since when it has.
+func (s sightings) see(node string, renewed, now time.Time) time.Time {
+	last, known := s[node]
+	if !known || !last.renewed.Equal(renewed) {
+		last = sighting{renewed: renewed, since: now}
+		s[node] = last
+	}
+	return last.since
 }

@@ -45,6 +45,7 @@ type Reconciler struct {
 	budget   Budget
 	marks    map[types.UID]Mark
 	attempts map[Target]Attempt
+	leases   sightings
 	held     map[Hold]int
 	started  time.Time
 }

@@ -57,6 +57,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		standing: o.Standing,
 		marks:    map[types.UID]Mark{},
 		attempts: map[Target]Attempt{},
+		leases:   sightings{},
 		started:  o.Clock.Now(),
 	}
 	all := handler.EnqueueRequestsFromMapFunc(everything)
