@@ -4,9 +4,10 @@ import "time"
 
 // Budget bounds how fast pods are touched. Its zero value is a full one.
 type Budget struct {
-	// Normal holds the tokens for most actions, Slow those for deletions in a
-	// zone most of whose nodes are not ready.
-	Normal, Slow Bucket
+	// Marks holds the tokens for marks, which are urgent and must not wait for
+	// deletions, Deletions those for these, and Slow those for deletions in a zone
+	// most of whose nodes are not ready.
+	Marks, Deletions, Slow Bucket
 }
 
 // Bucket holds tokens; it is filled at a rate up to a size. Its zero value is

@@ -66,11 +66,19 @@ type decider struct {
 func Decide(o Observation) Decision {
 	d := decider{Observation: o, condemned: map[string]bool{}}
 	d.decision = Decision{Held: map[Hold]int{}, Budget: o.Budget}
-	d.decision.Budget.Normal.fill(o.Now, o.Limits)
+	d.decision.Budget.Marks.fill(o.Now, o.Limits)
+	d.decision.Budget.Deletions.fill(o.Now, o.Limits)
 	d.decision.Budget.Slow.fill(o.Now, o.Limits.slowed())
-	d.delete()
-	d.mark()
-	d.takeBack()
+	candidates := d.candidates()
+	if o.Standing == Leading {
+		d.delete(candidates)
+	}
+	if o.Standing != Waiting {
+		d.mark()
+	}
+	if o.Standing == Leading {
+		d.takeBack()
+	}
 	return d.decision
 }
 
@@ -81,13 +89,18 @@ type candidate struct {
 	refusals, left int
 }
 
-// delete deletes pods that will not serve again. Those go first whose catalog has
-// the fewest replicas left, and last those whose deletion was refused before.
-func (d *decider) delete() {
-	var candidates []candidate
+// candidates are the deletions of pods that will not serve again.
+func (d *decider) candidates() []candidate {
+	var found []candidate
 	for _, c := range d.Catalogs {
-		candidates = append(candidates, d.candidates(c)...)
+		found = append(found, d.candidatesOf(c)...)
 	}
+	return found
+}
+
+// delete deletes pods. Those go first whose catalog has the fewest replicas left,
+// and last those whose deletion was refused before.
+func (d *decider) delete(candidates []candidate) {
 	slices.SortFunc(candidates, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.refusals, b.refusals), cmp.Compare(a.left, b.left), cmp.Compare(a.Replica.UID, b.Replica.UID))
 	})
@@ -97,13 +110,13 @@ func (d *decider) delete() {
 		case c.Reason == NodeNotReady && zones[d.Nodes[c.Replica.Node].Zone]:
 			d.spend(c.Action, &d.decision.Budget.Slow, d.Limits.slowed(), ZoneDisrupted)
 		default:
-			d.spend(c.Action, &d.decision.Budget.Normal, d.Limits, RateLimited)
+			d.spend(c.Action, &d.decision.Budget.Deletions, d.Limits, RateLimited)
 		}
 	}
 }
 
-// candidates are the deletions that a catalog needs and can bear.
-func (d *decider) candidates(c Catalog) []candidate {
+// candidatesOf are the deletions that a catalog needs and can bear.
+func (d *decider) candidatesOf(c Catalog) []candidate {
 	left := 0
 	fatal := map[types.UID]Action{}
 	for _, r := range c.Replicas {
@@ -275,7 +288,7 @@ func (d *decider) mark() {
 			if d.pausing(action) {
 				continue
 			}
-			d.spend(action, &d.decision.Budget.Normal, d.Limits, RateLimited)
+			d.spend(action, &d.decision.Budget.Marks, d.Limits, RateLimited)
 		}
 	}
 }
@@ -354,7 +367,7 @@ func (d *decider) takeBack() {
 			if d.pausing(action) {
 				continue
 			}
-			d.spend(action, &d.decision.Budget.Normal, d.Limits, RateLimited)
+			d.spend(action, &d.decision.Budget.Marks, d.Limits, RateLimited)
 		}
 	}
 }

@@ -287,7 +287,7 @@ func TestDecide(t *testing.T) {
 		},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
-			got := Decide(Observation{Now: now, Catalogs: tt.catalogs, Nodes: tt.nodes, Marks: tt.marks, Attempts: tt.attempts, Limits: Limits{Rate: 10, Burst: 5}})
+			got := Decide(Observation{Now: now, Standing: Leading, Catalogs: tt.catalogs, Nodes: tt.nodes, Marks: tt.marks, Attempts: tt.attempts, Limits: Limits{Rate: 10, Burst: 5}})
 			if diff := cmp.Diff(tt.want, got.done()); diff != "" {
 				t.Errorf("actions (-want +got):\n%s", diff)
 			}
@@ -305,7 +305,7 @@ func TestDecide(t *testing.T) {
 }
 
 func TestDecideIsBoundedInTime(t *testing.T) {
-	o := Observation{Now: now, Nodes: map[string]Node{"a": ready(), "b": away()}, Limits: Limits{Rate: 10, Burst: 5}}
+	o := Observation{Now: now, Standing: Leading, Nodes: map[string]Node{"a": ready(), "b": away()}, Limits: Limits{Rate: 10, Burst: 5}}
 	var pods []Replica
 	for i := range 20 {
 		pods = append(pods, pod(fmt.Sprintf("x%02d", i), "b", silent))

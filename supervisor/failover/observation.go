@@ -11,7 +11,9 @@ import (
 
 // Observation is everything that Decide goes by.
 type Observation struct {
-	Now      time.Time
+	Now time.Time
+	// Standing is what this process may do.
+	Standing Standing
 	Catalogs []Catalog
 	// Nodes are those of the cluster by name. A node that was looked for and does
 	// not exist is Gone; of one that is missing here nothing is known.

@@ -31,11 +31,14 @@ type scope struct {
 }
 
 // observe reads what there is.
-func (r *Reconciler) observe(ctx context.Context) (*scope, error) {
+func (r *Reconciler) observe(ctx context.Context, standing Standing) (*scope, error) {
 	seen := &scope{
-		Observation: Observation{Now: r.clock.Now(), Nodes: map[string]Node{}, Marks: r.marks, Attempts: r.attempts, Budget: r.budget, Limits: r.limits},
-		sources:     map[types.NamespacedName]*unstructured.Unstructured{},
-		pods:        map[types.UID]*corev1.Pod{},
+		Observation: Observation{
+			Now: r.clock.Now(), Standing: standing, Nodes: map[string]Node{},
+			Marks: r.marks, Attempts: r.attempts, Budget: r.budget, Limits: r.limits,
+		},
+		sources: map[types.NamespacedName]*unstructured.Unstructured{},
+		pods:    map[types.UID]*corev1.Pod{},
 	}
 	if err := r.observePods(ctx, seen); err != nil {
 		return nil, err
@@ -46,9 +49,18 @@ func (r *Reconciler) observe(ctx context.Context) (*scope, error) {
 	return seen, nil
 }
 
-// silent says whether there is a replica whose node's Lease is of interest.
-func (s *scope) silent() bool {
-	return slices.ContainsFunc(s.Catalogs, func(c Catalog) bool { return slices.ContainsFunc(c.Replicas, Replica.silent) })
+// silence is when the last of the replicas fell silent that are, whose nodes'
+// Leases are of interest; zero when there is none.
+func (s *scope) silence() time.Time {
+	var last time.Time
+	for _, c := range s.Catalogs {
+		for _, r := range c.Replicas {
+			if r.silent() && r.Since.After(last) {
+				last = r.Since
+			}
+		}
+	}
+	return last
 }
 
 // observePods finds the pods of each CatalogSource.

@@ -25,7 +25,7 @@ func observations(t *rapid.T) Observation {
 		return past.Draw(t, "when")
 	})
 	o := Observation{
-		Now: now, Nodes: map[string]Node{}, Marks: map[types.UID]Mark{}, Attempts: map[Target]Attempt{},
+		Now: now, Standing: Leading, Nodes: map[string]Node{}, Marks: map[types.UID]Mark{}, Attempts: map[Target]Attempt{},
 		Limits: Limits{Rate: rapid.Float64Range(0.1, 20).Draw(t, "rate"), Burst: rapid.IntRange(1, 8).Draw(t, "burst")},
 	}
 	names := []string{"", "unknown"}
@@ -106,7 +106,7 @@ func TestDecideProperties(t *testing.T) {
 		if diff := cmp.Diff(d, Decide(o)); diff != "" {
 			t.Fatalf("the same observation gives another decision:\n%s", diff)
 		}
-		if limit := o.Limits.Burst + 1; len(d.Actions) > limit {
+		if limit := 2*o.Limits.Burst + 1; len(d.Actions) > limit {
 			t.Fatalf("%d actions at once, the limit is %d", len(d.Actions), limit)
 		}
 		after := apply(o, d)

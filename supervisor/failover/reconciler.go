@@ -53,26 +53,30 @@ type Reconciler struct {
 // Reconcile observes, decides and acts, as far as the process may.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	standing := r.standing()
-	seen, err := r.observe(ctx)
+	seen, err := r.observe(ctx, standing)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	silent := seen.silent()
+	silence := seen.silence()
+	silent := !silence.IsZero()
 	if standing != Leading && !silent {
 		return ctrl.Result{}, nil // a replica that ceases to answer is told of
 	}
 	if standing == Waiting {
-		return ctrl.Result{RequeueAfter: watchful}, nil
+		return ctrl.Result{RequeueAfter: watch(seen.Now, silence)}, nil
 	}
 	if silent {
 		r.observeLeases(ctx, seen)
 	}
-	decision := standing.allowed(Decide(seen.Observation))
+	decision := Decide(seen.Observation)
 	r.budget = decision.Budget
 	r.tell(ctx, decision.Held)
 	next := sweep
 	if decision.Wake > 0 {
 		next = min(next, decision.Wake)
+	}
+	if standing != Leading {
+		next = watch(seen.Now, silence)
 	}
 	if complete := r.act(ctx, seen, decision.Actions); !complete {
 		next = min(next, firstPause)

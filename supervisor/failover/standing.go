@@ -2,7 +2,6 @@ package failover
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -31,14 +30,20 @@ const (
 // deputise, while there is a replica that does not answer.
 const watchful = 500 * time.Millisecond
 
-// allowed gives what of a decision a process of a standing does.
-func (s Standing) allowed(d Decision) Decision {
-	if s == Leading {
-		return d
+// After a while of the same silence the leader has done what could be done, or
+// deputies have, and looking less often is enough.
+const (
+	accustomed = time.Minute
+	relaxed    = 10 * time.Second
+)
+
+// watch is when a process that does not lead looks again, if the last replica that
+// fell silent did so at a time.
+func watch(now, silence time.Time) time.Duration {
+	if now.Sub(silence) > accustomed {
+		return relaxed
 	}
-	d.Actions = slices.DeleteFunc(d.Actions, func(a Action) bool { return s == Waiting || a.Verb != MarkNotReady })
-	d.Wake = watchful
-	return d
+	return watchful
 }
 
 // election tells when the process begins to lead. A manager runs it then.

@@ -1,15 +1,18 @@
 package failover
 
 import (
+	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestAllowed decides on a lost node with a replica of two catalogs, one of which
+// TestStandings decides on a lost node with a replica of two catalogs, one of which
 // the API knows to be away and one that just fell silent.
-func TestAllowed(t *testing.T) {
+func TestStandings(t *testing.T) {
 	o := Observation{
 		Now: now, Limits: Limits{Rate: 10, Burst: 50},
 		Catalogs: []Catalog{
@@ -26,11 +29,35 @@ func TestAllowed(t *testing.T) {
 		{Deputising, []string{"mark b1 ReplicaUnreachable"}},
 		{Leading, []string{"delete a1 NodeNotReady", "mark b1 ReplicaUnreachable"}},
 	} {
-		if diff := cmp.Diff(tt.want, tt.standing.allowed(Decide(o)).done()); diff != "" {
+		o.Standing = tt.standing
+		if diff := cmp.Diff(tt.want, Decide(o).done()); diff != "" {
 			t.Errorf("standing %d (-want +got)\n%s", tt.standing, diff)
 		}
 	}
 	if o.Nodes["lost"].Ready != corev1.ConditionUnknown {
 		t.Error("the observation was changed")
+	}
+}
+
+// TestMarksDoNotWaitForDeletions has more pods to delete than there are tokens.
+func TestMarksDoNotWaitForDeletions(t *testing.T) {
+	for _, standing := range []Standing{Deputising, Leading} {
+		o := Observation{Now: now, Standing: standing, Limits: Limits{Rate: 1, Burst: 2}, Nodes: map[string]Node{"a": ready(), "b": ready()}}
+		for i := range 60 {
+			name := fmt.Sprintf("a%02d", i)
+			o.Catalogs = append(o.Catalogs, shop(name, pod(name, "a", failed, notReady)))
+		}
+		o.Catalogs = append(o.Catalogs, shop("b", pod("lost", "a", silent), pod("good", "b")))
+		if d := Decide(o); !slices.Contains(d.done(), "mark lost ReplicaUnreachable") {
+			t.Errorf("standing %d: the silent replica is not marked: %v", standing, d.done())
+		}
+	}
+}
+
+func TestWatch(t *testing.T) {
+	for seconds, want := range map[int]time.Duration{1: watchful, 60: watchful, 61: relaxed} {
+		if got := watch(now, ago(seconds)); got != want {
+			t.Errorf("silent for %d s: looks after %s, want %s", seconds, got, want)
+		}
 	}
 }
