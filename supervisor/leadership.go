@@ -112,17 +112,30 @@ func (f *fence) standing() failover.Standing {
 	return failover.Deputising
 }
 
-// statusOfPod and eventsPath are the paths of what deputies write.
+// statusOfPod and eventsPath are the paths of what deputies write, after the prefix
+// that some API servers are behind.
 var (
 	statusOfPod = regexp.MustCompile(`^/api/v1/namespaces/[^/]+/pods/[^/]+/status$`)
 	eventsPath  = regexp.MustCompile(`^/apis/events\.k8s\.io/v1/namespaces/[^/]+/events(/[^/]+)?$`)
+	apiBegins   = regexp.MustCompile(`/apis?/`)
 )
 
 // harmless says whether a request may be sent by a deputy: the condition of a pod,
 // which its kubelet corrects when it is wrong, and Events, which only tell.
 func harmless(req *http.Request) bool {
-	return req.Method == http.MethodPatch && statusOfPod.MatchString(req.URL.Path) ||
-		(req.Method == http.MethodPost || req.Method == http.MethodPatch) && eventsPath.MatchString(req.URL.Path)
+	path := withoutPrefix(req.URL.Path)
+	return req.Method == http.MethodPatch && statusOfPod.MatchString(path) ||
+		(req.Method == http.MethodPost || req.Method == http.MethodPatch) && eventsPath.MatchString(path)
+}
+
+// withoutPrefix gives a path from where the API begins. That is the first place
+// that may be it, so that a path that goes on behind a proxy of the API does not
+// pass for one of the API.
+func withoutPrefix(path string) string {
+	if begin := apiBegins.FindStringIndex(path); begin != nil {
+		return path[begin[0]:]
+	}
+	return path
 }
 
 // guard refuses requests that change something while the fence is closed.

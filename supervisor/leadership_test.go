@@ -218,6 +218,10 @@ func TestHarmless(t *testing.T) {
 		want         bool
 	}{
 		{http.MethodPatch, "/api/v1/namespaces/olm/pods/catalog-1/status", true},
+		{http.MethodPatch, "/k8s/clusters/c-1/api/v1/namespaces/olm/pods/catalog-1/status", true},
+		{http.MethodPost, "/k8s/clusters/c-1/apis/events.k8s.io/v1/namespaces/olm/events", true},
+		{http.MethodPatch, "/k8s/clusters/c-1/api/v1/namespaces/olm/pods/catalog-1", false},
+		{http.MethodPatch, "/api/v1/namespaces/olm/services/x/proxy/api/v1/namespaces/olm/pods/catalog-1/status", false},
 		{http.MethodPost, "/apis/events.k8s.io/v1/namespaces/olm/events", true},
 		{http.MethodPatch, "/apis/events.k8s.io/v1/namespaces/olm/events/one", true},
 		{http.MethodDelete, "/api/v1/namespaces/olm/pods/catalog-1", false},
