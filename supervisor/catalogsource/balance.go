@@ -30,12 +30,7 @@ func crowded(o *Observation, view *replicasOf) *corev1.Pod {
 	if !isComplete(view.deployment) || *view.deployment.Spec.Replicas < 2 {
 		return nil
 	}
-	on := map[string][]*corev1.Pod{}
-	for _, pod := range view.pods {
-		if pod.Labels[labelManagedBy] == managedBy && serves(pod) {
-			on[pod.Spec.NodeName] = append(on[pod.Spec.NodeName], pod)
-		}
-	}
+	on := view.byNode()
 	free := slices.ContainsFunc(o.Nodes, func(node *corev1.Node) bool {
 		return len(on[node.Name]) == 0 && isReady(node) && !node.Spec.Unschedulable && takes(node, &view.deployment.Spec.Template.Spec)
 	})
@@ -43,6 +38,23 @@ func crowded(o *Observation, view *replicasOf) *corev1.Pod {
 		return nil
 	}
 	return youngestOf(on)
+}
+
+// byNode are our replicas that serve, by the node on which they run.
+func (r *replicasOf) byNode() map[string][]*corev1.Pod {
+	on := map[string][]*corev1.Pod{}
+	for _, pod := range r.pods {
+		if pod.Labels[labelManagedBy] == managedBy && serves(pod) {
+			on[pod.Spec.NodeName] = append(on[pod.Spec.NodeName], pod)
+		}
+	}
+	return on
+}
+
+// apart says whether all replicas serve and none shares its node. Until then a
+// move was of no use, even if there is nowhere to go to for the moment.
+func (r *replicasOf) apart() bool {
+	return isComplete(r.deployment) && youngestOf(r.byNode()) == nil
 }
 
 // youngestOf finds the youngest of the pods that are not alone on their node.
@@ -106,7 +118,7 @@ func (r *Reconciler) balance(ctx context.Context, o *Observation, view *replicas
 	key, now := client.ObjectKeyFromObject(o.Source), r.clock.Now()
 	pod := crowded(o, view)
 	if pod == nil {
-		if isComplete(view.deployment) {
+		if view.apart() {
 			r.moves.forget(key)
 		}
 		return nil

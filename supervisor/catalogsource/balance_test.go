@@ -45,6 +45,24 @@ func TestCrowded(t *testing.T) {
 	}
 }
 
+func TestApart(t *testing.T) {
+	on := func(node string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.NodeName = node } }
+	together := []*corev1.Pod{replica("x", serving, on("a")), replica("y", serving, on("a"))}
+	spread := []*corev1.Pod{replica("x", serving, on("a")), replica("y", serving, on("b"))}
+	for reason, tt := range map[string]struct {
+		view replicasOf
+		want bool
+	}{
+		"spread":        {replicasOf{deployment: rolling(complete), pods: spread}, true},
+		"together":      {replicasOf{deployment: rolling(complete), pods: together}, false},
+		"in a roll-out": {replicasOf{deployment: rolling(), pods: spread}, false},
+	} {
+		if got := tt.view.apart(); got != tt.want {
+			t.Errorf("%s: %t, want %t", reason, got, tt.want)
+		}
+	}
+}
+
 func TestMovesBecomeRarer(t *testing.T) {
 	m, key := &moves{made: map[types.NamespacedName]move{}}, types.NamespacedName{Name: "shop"}
 	pod := replica("x", func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(noon) })
