@@ -103,9 +103,35 @@ func (d desired) insist(object map[string]any) {
 	case !found:
 	case d.kind == kindDeployment:
 		spec["paused"] = false
+		insistOnPods(spec)
+	case d.kind == kindService:
+		spec["publishNotReadyAddresses"] = false
 	case d.kind == kindNetworkPolicy:
 		spec["egress"] = []any{}
 	}
+}
+
+// insistOnPods does so for the pods of a Deployment.
+func insistOnPods(spec map[string]any) {
+	pod, _, _ := unstructured.NestedMap(spec, "template", "spec")
+	pod["hostNetwork"] = false
+	for _, kind := range []string{"initContainers", "containers"} {
+		containers, _ := pod[kind].([]any)
+		for i := range containers {
+			container, _ := containers[i].(map[string]any)
+			for _, words := range []string{"command", "args"} {
+				if container[words] == nil {
+					container[words] = []any{}
+				}
+			}
+			ports, _ := container["ports"].([]any)
+			for i := range ports {
+				port, _ := ports[i].(map[string]any)
+				port["hostPort"] = int64(0)
+			}
+		}
+	}
+	_ = unstructured.SetNestedMap(spec, pod, "template", "spec")
 }
 
 // meta is what all objects of a catalog have in common. Their owner takes them

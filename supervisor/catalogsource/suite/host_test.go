@@ -148,11 +148,17 @@ func (w *world) mends(named, service string) {
 	}{
 		{"scaled", &appsv1.Deployment{}, named, func(o client.Object) { o.(*appsv1.Deployment).Spec.Replicas = new(int32(0)) }},
 		{"another image", &appsv1.Deployment{}, named, func(o client.Object) { o.(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Image = "odd" }},
+		{"another command", &appsv1.Deployment{}, named, func(o client.Object) {
+			container := &o.(*appsv1.Deployment).Spec.Template.Spec.Containers[0]
+			container.Command, container.Args = []string{"/bin/false"}, []string{"odd"}
+		}},
+		{"the node's network", &appsv1.Deployment{}, named, func(o client.Object) { o.(*appsv1.Deployment).Spec.Template.Spec.HostNetwork = true }},
 		{"no label", &appsv1.Deployment{}, named, func(o client.Object) { o.SetLabels(nil) }},
 		{"selects nothing", &corev1.Service{}, service, func(o client.Object) { o.(*corev1.Service).Spec.Selector["odd"] = "one" }},
 		{"no label", &corev1.Service{}, service, func(o client.Object) { o.SetLabels(nil) }},
 		{"another port", &corev1.Service{}, service, func(o client.Object) { o.(*corev1.Service).Spec.Ports[0].TargetPort = intstr.FromInt32(1) }},
 		{"moved", &corev1.Service{}, service, func(o client.Object) { o.(*corev1.Service).Spec.Ports[0].Port = 1 }},
+		{"leads to what does not serve", &corev1.Service{}, service, func(o client.Object) { o.(*corev1.Service).Spec.PublishNotReadyAddresses = true }},
 		{"no pull secret", &corev1.ServiceAccount{}, named, func(o client.Object) { o.(*corev1.ServiceAccount).ImagePullSecrets = nil }},
 		{"lets nobody in", &networkingv1.NetworkPolicy{}, named + "-grpc-server", func(o client.Object) { o.(*networkingv1.NetworkPolicy).Spec.Ingress = nil }},
 		{"lets replicas out", &networkingv1.NetworkPolicy{}, named + "-grpc-server", func(o client.Object) {
