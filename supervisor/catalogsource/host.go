@@ -75,6 +75,9 @@ func (r *Reconciler) host(ctx context.Context, source *operatorsv1alpha1.Catalog
 		return h, err
 	}
 	view := replicasOf{source: source, deployment: running, nodes: o.Nodes}
+	if view.pods, err = r.podsOf(ctx, source); err != nil {
+		return h, err
+	}
 	reachable := false
 	if ready := r.content(ctx, o, &h, &view); ready {
 		if reachable, err = r.bringAbout(ctx, o, &view); err != nil {
@@ -186,7 +189,7 @@ func (r *Reconciler) pin(ctx context.Context, o *Observation, h *hosted, view *r
 		return true
 	}
 	answer, retry := r.asker.answer(client.ObjectKeyFromObject(source))
-	ask, next := question(source, running, answer, retry, now)
+	ask, next := question(source, running, answer, retry, view.unpulled(), now)
 	if ask {
 		r.asker.ask(ctx, source.DeepCopy())
 	} else if !next.IsZero() {

@@ -166,8 +166,10 @@ func TestQuestion(t *testing.T) {
 		running *Pin
 		answer  *Answer
 		polled  int
-		now     int
-		ask     bool
+		// unpulled is since when a node cannot pull what runs, 0 when none is.
+		unpulled int
+		now      int
+		ask      bool
 	}{
 		{reason: "nothing is known", source: observed().Source, ask: true},
 		{reason: "it runs", source: observed().Source, running: known},
@@ -179,6 +181,12 @@ func TestQuestion(t *testing.T) {
 		{reason: "polled by another supervisor", source: polling("10m"), running: known, polled: 5, now: 12},
 		{reason: "polled by this one", source: polling("10m"), running: known, answer: told(5), now: 12},
 		{reason: "polled again", source: polling("10m"), running: known, answer: told(5), now: 17, ask: true},
+		{reason: "polled by a clock that is ahead", source: polling("10m"), running: known, answer: told(5), polled: 1000, now: 17, ask: true},
+		{reason: "not pulled", source: observed().Source, running: known, unpulled: 10, now: 10, ask: true},
+		{reason: "not pulled, told before", source: observed().Source, running: known, answer: told(5), unpulled: 10, now: 10, ask: true},
+		{reason: "not pulled, told since", source: observed().Source, running: known, answer: told(12), unpulled: 10, now: 13},
+		{reason: "not pulled, told since, again", source: observed().Source, running: known, answer: told(12), unpulled: 10, now: 14, ask: true},
+		{reason: "not pulled for long", source: observed().Source, running: known, answer: told(100), unpulled: 10, now: 105, ask: true},
 		{reason: "failed, too early", source: observed().Source, answer: failed, now: 1},
 		{reason: "failed, again", source: observed().Source, answer: failed, now: 3, ask: true},
 		{reason: "failed, and the CatalogSource was changed", source: changed, answer: failed, now: 1, ask: true},
@@ -186,7 +194,11 @@ func TestQuestion(t *testing.T) {
 		if tt.polled > 0 {
 			tt.source.Status.LatestImageRegistryPoll = &metav1.Time{Time: at(tt.polled)}
 		}
-		ask, next := question(tt.source, tt.running, tt.answer, at(2), at(tt.now))
+		var unpulled time.Time
+		if tt.unpulled > 0 {
+			unpulled = at(tt.unpulled)
+		}
+		ask, next := question(tt.source, tt.running, tt.answer, at(2), unpulled, at(tt.now))
 		if ask != tt.ask {
 			t.Errorf("%s: asks %v, next %s", tt.reason, ask, next)
 		}
@@ -196,7 +208,7 @@ func TestQuestion(t *testing.T) {
 	}
 	byDigest := polling("10m")
 	byDigest.Spec.Image = "shop@" + someDigest
-	if !nextPoll(byDigest, nil).IsZero() {
+	if !nextPoll(byDigest, nil, noon).IsZero() {
 		t.Error("an image by digest is polled")
 	}
 }

@@ -37,14 +37,15 @@ func pollInterval(source *operatorsv1alpha1.CatalogSource) (interval time.Durati
 }
 
 // nextPoll is when the registry is to be asked again; no time for never. Catalogs
-// that were made together do not ask together.
-func nextPoll(source *operatorsv1alpha1.CatalogSource, answer *Answer) time.Time {
+// that were made together do not ask together. What was asked later than now, by
+// another clock, tells nothing.
+func nextPoll(source *operatorsv1alpha1.CatalogSource, answer *Answer, now time.Time) time.Time {
 	interval, _ := pollInterval(source)
 	if interval == 0 || image.IsDigest(source.Spec.Image) {
 		return time.Time{}
 	}
 	last := source.CreationTimestamp.Time
-	if polled := source.Status.LatestImageRegistryPoll; polled != nil && polled.After(last) {
+	if polled := source.Status.LatestImageRegistryPoll; polled != nil && polled.After(last) && !polled.After(now) {
 		last = polled.Time
 	}
 	if answer != nil && answer.Time.After(last) {
@@ -58,8 +59,9 @@ func nextPoll(source *operatorsv1alpha1.CatalogSource, answer *Answer) time.Time
 }
 
 // question says whether the registry is to be asked now, and else when; no time
-// for when something changes.
-func question(source *operatorsv1alpha1.CatalogSource, running *Pin, answer *Answer, retry, now time.Time) (ask bool, next time.Time) {
+// for when something changes. unpulled is since when a node has been unable to
+// pull what runs; no time when none is.
+func question(source *operatorsv1alpha1.CatalogSource, running *Pin, answer *Answer, retry, unpulled, now time.Time) (ask bool, next time.Time) {
 	if answer != nil && answer.Pin.Image != source.Spec.Image {
 		answer = nil
 	}
@@ -75,7 +77,25 @@ func question(source *operatorsv1alpha1.CatalogSource, running *Pin, answer *Ans
 	case answer == nil && !isFixedAt(running, source.Spec.Image):
 		return true, time.Time{}
 	default:
-		return due(nextPoll(source, answer))
+		at := nextPoll(source, answer, now)
+		if again := nextDoubt(source, answer, unpulled); !again.IsZero() && (at.IsZero() || again.Before(at)) {
+			at = again
+		}
+		return due(at)
+	}
+}
+
+// nextDoubt is when the registry is to be asked again because a node cannot pull
+// what the tag once was: it may be gone since the tag is something else. The
+// pauses double, for as long as that lasts.
+func nextDoubt(source *operatorsv1alpha1.CatalogSource, answer *Answer, unpulled time.Time) time.Time {
+	switch {
+	case unpulled.IsZero(), image.IsDigest(source.Spec.Image):
+		return time.Time{}
+	case answer == nil:
+		return unpulled
+	default:
+		return answer.Time.Add(min(max(answer.Time.Sub(unpulled), firstPause), maxPause))
 	}
 }
 
