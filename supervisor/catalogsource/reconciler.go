@@ -123,14 +123,24 @@ func (r *Reconciler) serve(ctx context.Context, source *operatorsv1alpha1.Catalo
 		return r.host(ctx, source)
 	}
 	r.asker.forget(client.ObjectKeyFromObject(source))
+	h, err := hosted{}, r.end(ctx, source)
+	if err != nil {
+		h.failed = true
+		h.fail(operatorsv1alpha1.CatalogSourceRegistryServerError, fmt.Errorf("ending what ran before: %w", err))
+	}
+	return h, nil
+}
+
+// end removes what ran while a catalog was hosted.
+func (r *Reconciler) end(ctx context.Context, source *operatorsv1alpha1.CatalogSource) error {
 	if err := r.children.prune(ctx, source, nil); err != nil {
-		return hosted{}, err
+		return err
 	}
 	pods, err := r.podsOf(ctx, source)
 	if err != nil {
-		return hosted{}, err
+		return err
 	}
-	return hosted{}, r.children.tidy(ctx, source, pods, true)
+	return r.children.tidy(ctx, source, pods, true)
 }
 
 // resolveTemplate writes the image that the template of a CatalogSource stands
@@ -165,6 +175,7 @@ func (r *Reconciler) report(ctx context.Context, u *unstructured.Unstructured, s
 	observe(key, state.Ready() && state.Address == catalogs.Address(source))
 	now := metav1.NewTime(r.clock.Now()).Rfc3339Copy()
 	status := derive(source, state, followed, h, now)
+	status.Message = clip(status.Message)
 	if version, err := r.version.get(); err == nil {
 		setTemplateConditions(&status.Conditions, source, version, now)
 	}

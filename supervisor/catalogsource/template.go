@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -69,9 +70,26 @@ func setTemplateConditions(conditions *[]metav1.Condition, source *operatorsv1al
 	setCondition(conditions, metav1.Condition{Type: conditionResolvedImage, Status: status, Reason: reason, Message: resolved}, now)
 }
 
+// maxMessage is how long, in bytes, a message may be. Registries and container
+// runtimes send whole pages, and the API takes no condition with one.
+const maxMessage = 4096
+
+// clip cuts a message that is too long.
+func clip(message string) string {
+	const more = "…"
+	if len(message) <= maxMessage {
+		return message
+	}
+	end := maxMessage - len(more)
+	for end > 0 && !utf8.RuneStart(message[end]) {
+		end--
+	}
+	return message[:end] + more
+}
+
 // setCondition sets a condition; its time changes only with its status.
 func setCondition(conditions *[]metav1.Condition, c metav1.Condition, now metav1.Time) {
-	c.LastTransitionTime = now
+	c.Message, c.LastTransitionTime = clip(c.Message), now
 	if old := apimeta.FindStatusCondition(*conditions, c.Type); old != nil && old.Status == c.Status {
 		c.LastTransitionTime = old.LastTransitionTime
 	}

@@ -1,11 +1,15 @@
 package suite_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/onsi/gomega"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -82,4 +86,58 @@ func TestDeniedMending(t *testing.T) {
 		g.Expect(service.UID).To(gomega.Equal(uid))
 		g.Expect(service.Spec.Ports[0].Port).To(gomega.Equal(int32(50051)))
 	}).Should(gomega.Succeed())
+}
+
+// TestDeniedEnd has a catalog served elsewhere where a policy keeps its Deployment
+// from being deleted: the status says so.
+func TestDeniedEnd(t *testing.T) {
+	w, registry := newWorld(t), newImages(t, "", "")
+	registry.push("shop:1", nil)
+	w.create(catalog("shop", registry.host+"/shop:1"))
+	w.supervise()
+	d := w.rolledOut("shop", 2)
+	end := w.forbid(admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
+		admissionv1.Delete, "false", "not now")
+	defer end()
+	w.Eventually(func() error {
+		return w.Delete(t.Context(), d.DeepCopy(), client.DryRunAll)
+	}).Should(gomega.MatchError(gomega.ContainSubstring("not now")))
+	w.Eventually(func(g gomega.Gomega) {
+		s := w.source(g, "shop")
+		s.Spec.Image, s.Spec.Address = "", "127.0.0.1:1"
+		g.Expect(w.Update(t.Context(), s)).To(gomega.Succeed())
+	}).Should(gomega.Succeed())
+	w.becomes("shop", func(g gomega.Gomega, s *operatorsv1alpha1.CatalogSource) {
+		g.Expect(s.Status.Message).To(gomega.ContainSubstring("not now"))
+		g.Expect(condition(s, "Available")).To(gomega.BeEmpty())
+	})
+	end()
+	w.Eventually(func() bool {
+		return apierrors.IsNotFound(w.Get(t.Context(), client.ObjectKeyFromObject(d), &appsv1.Deployment{}))
+	}).Should(gomega.BeTrue())
+}
+
+// TestGoneDigest has the tag of a catalog moved and what it was removed, without
+// polling: when a node cannot pull it, the registry is asked again.
+func TestGoneDigest(t *testing.T) {
+	w, registry := newWorld(t), newImages(t, "", "")
+	registry.push("shop:1", nil)
+	w.create(catalog("shop", registry.host+"/shop:1"))
+	w.supervise()
+	d := w.rolledOut("shop", 2)
+	_, digest := registry.push("shop:1", nil)
+	w.Eventually(func(g gomega.Gomega) {
+		var pods corev1.PodList
+		g.Expect(w.List(t.Context(), &pods, client.InNamespace(w.namespace))).To(gomega.Succeed())
+		g.Expect(pods.Items).NotTo(gomega.BeEmpty())
+		pod := &pods.Items[0]
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "registry-server", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
+			Reason: "ImagePullBackOff", Message: "ErrImagePull: " + strings.Repeat("the registry sent this page ", 1500),
+		}}}}
+		g.Expect(w.Status().Update(t.Context(), pod)).To(gomega.Succeed())
+	}).Should(gomega.Succeed())
+	if after := w.rolledOut("shop", 2, runs(registry.host+"/shop@"+digest)); after.UID != d.UID {
+		t.Error("the Deployment is another one")
+	}
 }
