@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -101,24 +101,37 @@ func (s *Set) choose(tried map[*replica]bool) (*replica, *link) {
 // it may just have come back, and if not, says why.
 const lastResort = 5
 
-// newest is the revision of the replica that joined last of those that serve.
-// During a roll-out the replicas of two revisions serve, maybe different content;
-// asking only the new ones keeps what is read together the same.
+// newest is the revision that was rolled out last of those of which a replica
+// serves: the one whose oldest pod is the youngest, because a pod of an older
+// revision may be replaced at any time. When that is the same, it is the one of the
+// replica that joined last. During a roll-out the replicas of two revisions serve,
+// maybe different content; asking only the new ones keeps what is read together
+// the same.
 func (s *Set) newest() string {
-	for _, r := range slices.Backward(s.members) {
-		if r.state.Health == Serving && r.state.Ready && !r.state.Terminating {
-			return r.state.revision()
+	begun := map[string]time.Time{}
+	for _, r := range s.members {
+		if first, known := begun[r.state.Revision]; !known || r.state.Created.Before(first) {
+			begun[r.state.Revision] = r.state.Created
 		}
 	}
-	return ""
+	newest, since := "", time.Time{}
+	for _, r := range s.members {
+		if at := begun[r.state.Revision]; r.state.available() && !at.Before(since) {
+			newest, since = r.state.Revision, at
+		}
+	}
+	return newest
 }
+
+// available says whether calls may be led to the replica without need.
+func (s State) available() bool { return s.Health == Serving && s.Ready && !s.Terminating }
 
 // rank says how good a replica is for a call: the lower the better.
 func (s State) rank(newest string) int {
 	switch {
-	case s.Health == Serving && s.Ready && !s.Terminating && s.revision() == newest:
+	case s.available() && s.Revision == newest:
 		return 0
-	case s.Health == Serving && s.Ready && !s.Terminating:
+	case s.available():
 		return 1
 	case s.Health == Serving && !s.Terminating:
 		return 2

@@ -196,10 +196,15 @@ func TestSetTakesTurns(t *testing.T) {
 
 func TestSetAsksTheNewestRevision(t *testing.T) {
 	old, next := serve(t, "old", false), serve(t, "next", false)
-	joined := next.endpoint()
-	joined.Pod.Name, joined.Ready = "shop-2-next", false
-	b := probed(t, old.endpoint(), joined)
-	b.become(map[string]replicas.Health{"node-old": replicas.Serving, "node-next": replicas.Serving})
+	// All are seen at once, in no order that says anything.
+	born := time.Now()
+	first, joined := old.endpoint(), next.endpoint()
+	first.Revision, first.Created = "1", born
+	joined.Revision, joined.Created, joined.Ready = "2", born.Add(time.Minute), false
+	// A pod of the old revision that was replaced meanwhile does not make it new.
+	replaced := replicas.Endpoint{Address: "127.0.0.1:1", UID: "replaced", Node: "replaced", Revision: "1", Created: born.Add(time.Hour)}
+	b := probed(t, joined, first, replaced)
+	b.become(map[string]replicas.Health{"node-old": replicas.Serving, "node-next": replicas.Serving, "replaced": replicas.Unreachable})
 	all := func(want string) {
 		t.Helper()
 		for range 4 {
@@ -210,10 +215,10 @@ func TestSetAsksTheNewestRevision(t *testing.T) {
 	}
 	all("old")
 	joined.Ready = true
-	b.set.Update([]replicas.Endpoint{old.endpoint(), joined})
+	b.set.Update([]replicas.Endpoint{first, joined, replaced})
 	all("next")
 	joined.Terminating = true
-	b.set.Update([]replicas.Endpoint{old.endpoint(), joined})
+	b.set.Update([]replicas.Endpoint{first, joined, replaced})
 	all("old")
 }
 

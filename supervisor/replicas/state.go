@@ -22,6 +22,10 @@ type Endpoint struct {
 	Pod  types.NamespacedName
 	UID  types.UID
 	Node string
+	// Revision is the same for replicas of one roll-out, and Created when the pod
+	// was. Both are empty when they are not known.
+	Revision string
+	Created  time.Time
 	// Ready and Terminating are what the EndpointSlice says.
 	Ready, Terminating bool
 }
@@ -36,16 +40,6 @@ func (e Endpoint) name() string {
 	default:
 		return fmt.Sprintf("pod %s on node %s", e.Pod.Name, e.Node)
 	}
-}
-
-// revision is the same for replicas of one roll-out: the pods of a ReplicaSet
-// have its name, a hyphen and some letters.
-func (e Endpoint) revision() string {
-	end := strings.LastIndexByte(e.Pod.Name, '-')
-	if end < 0 {
-		return e.Pod.Name
-	}
-	return e.Pod.Name[:end]
 }
 
 // same says whether two endpoints are the same replica.
