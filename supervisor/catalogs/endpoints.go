@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -43,6 +45,40 @@ func Endpoints(slicesOfService []discoveryv1.EndpointSlice) []replicas.Endpoint 
 		return cmp.Or(cmp.Compare(a.Pod.Name, b.Pod.Name), cmp.Compare(a.Address, b.Address))
 	})
 	return slices.Compact(found)
+}
+
+// labelTemplateHash is how the pods of a ReplicaSet are told from those of others.
+const labelTemplateHash = appsv1.DefaultDeploymentUniqueLabelKey
+
+// belonging gives the slices that hold replicas of a catalog: those of its own
+// Service say so. Of a Service that today's OLM made, which says nothing, they are
+// those of the catalog's pods only: another catalog may want a Service of the same
+// name.
+func belonging(found []discoveryv1.EndpointSlice, catalog string, pods map[types.UID]*corev1.Pod) []discoveryv1.EndpointSlice {
+	var kept []discoveryv1.EndpointSlice
+	for _, slice := range found {
+		label, labelled := slice.Labels[LabelCatalogSource]
+		switch {
+		case labelled && label == catalog:
+			kept = append(kept, slice)
+		case !labelled:
+			slice.Endpoints = slices.DeleteFunc(slices.Clone(slice.Endpoints), func(e discoveryv1.Endpoint) bool {
+				return e.TargetRef == nil || pods[e.TargetRef.UID] == nil
+			})
+			kept = append(kept, slice)
+		}
+	}
+	return kept
+}
+
+// describe adds what is known of the pods: of which roll-out they are.
+func describe(endpoints []replicas.Endpoint, pods map[types.UID]*corev1.Pod) []replicas.Endpoint {
+	for i, e := range endpoints {
+		if pod := pods[e.UID]; pod != nil {
+			endpoints[i].Revision, endpoints[i].Created = pod.Labels[labelTemplateHash], pod.CreationTimestamp.Time
+		}
+	}
+	return endpoints
 }
 
 // portOf is the port at which the endpoints of a slice listen; empty when it has

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,21 +25,23 @@ func Setup(mgr ctrl.Manager, store *Store) error {
 	if err := mgr.Add(store); err != nil {
 		return fmt.Errorf("adding the catalog store: %w", err)
 	}
+	f := &follower{reader: mgr.GetCache(), store: store}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("catalogs").
 		For(NewObject(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(served)).
+		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(f.served)).
+		// An endpoint may be seen before its pod is.
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(labelled), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WithOptions(controller.Options{NeedLeaderElection: new(false)}).
-		Complete(&follower{reader: mgr.GetCache(), store: store})
+		Complete(f)
 	if err != nil {
 		return fmt.Errorf("setting up the catalogs controller: %w", err)
 	}
 	return nil
 }
 
-// served names the catalog whose replicas an EndpointSlice holds: the labels of
-// its Service are its own too.
-func served(_ context.Context, o client.Object) []reconcile.Request {
+// labelled names the catalog that an object bears in a label.
+func labelled(_ context.Context, o client.Object) []reconcile.Request {
 	name := o.GetLabels()[LabelCatalogSource]
 	if name == "" {
 		return nil
@@ -50,6 +53,28 @@ func served(_ context.Context, o client.Object) []reconcile.Request {
 type follower struct {
 	reader client.Reader
 	store  *Store
+}
+
+// served names the catalogs whose replicas an EndpointSlice may hold: the labels of
+// its Service are its own too. Those that today's OLM makes do not name the
+// catalog, but have the name of its Service.
+func (f *follower) served(ctx context.Context, o client.Object) []reconcile.Request {
+	if requests := labelled(ctx, o); requests != nil {
+		return requests
+	}
+	sources := NewList()
+	if err := f.reader.List(ctx, sources, client.InNamespace(o.GetNamespace())); err != nil {
+		log.FromContext(ctx).Error(err, "Listing CatalogSources failed", "endpointSlice", client.ObjectKeyFromObject(o).String())
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range sources.Items {
+		source, err := Decode(&sources.Items[i])
+		if err == nil && ServiceName(source) == o.GetLabels()[discoveryv1.LabelServiceName] {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(source)})
+		}
+	}
+	return requests
 }
 
 // Reconcile follows or forgets one catalog.
@@ -84,6 +109,15 @@ func (f *follower) followReplicas(ctx context.Context, source *operatorsv1alpha1
 	if err := f.reader.List(ctx, &found, client.InNamespace(source.Namespace), ofService); err != nil {
 		return fmt.Errorf("listing the EndpointSlices of Service %s/%s: %w", source.Namespace, ServiceName(source), err)
 	}
-	endpoints := Endpoints(found.Items)
+	var pods corev1.PodList
+	ofCatalog := client.MatchingLabels{LabelManaged: LabelManagedValue, LabelCatalogSource: source.Name}
+	if err := f.reader.List(ctx, &pods, client.InNamespace(source.Namespace), ofCatalog, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the pods of CatalogSource %s/%s: %w", source.Namespace, source.Name, err)
+	}
+	known := make(map[types.UID]*corev1.Pod, len(pods.Items))
+	for i := range pods.Items {
+		known[pods.Items[i].UID] = &pods.Items[i]
+	}
+	endpoints := describe(Endpoints(belonging(found.Items, source.Name, known)), known)
 	return f.store.FollowReplicas(client.ObjectKeyFromObject(source), Address(source), endpoints) //nolint:contextcheck // connections outlive the call
 }

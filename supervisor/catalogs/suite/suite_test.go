@@ -157,6 +157,55 @@ func TestReplicasFollowTheEndpointSlices(t *testing.T) {
 	w.Eventually(func() []replicas.State { return store.Replicas(key) }).WithTimeout(patience).WithPolling(polling).Should(gomega.BeEmpty())
 }
 
+// TestReplicasOfOLMsService has a Service as today's OLM makes it, which says
+// nothing of the catalog, its replicas come last, and another catalog wants it too.
+func TestReplicasOfOLMsService(t *testing.T) {
+	w := gomega.NewWithT(t)
+	namespace := controlplane.Namespace(t)
+	c, store := supervise(t, namespace)
+	key := types.NamespacedName{Namespace: namespace, Name: "my-shop"}
+	other := types.NamespacedName{Namespace: namespace, Name: "my.shop"}
+	labels := map[string]string{catalogs.LabelCatalogSource: key.Name, catalogs.LabelManaged: catalogs.LabelManagedValue}
+	for _, name := range []string{key.Name, other.Name} {
+		w.Expect(c.Create(t.Context(), &operatorsv1alpha1.CatalogSource{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Image: "example/catalog:1"},
+		})).To(gomega.Succeed())
+		w.Eventually(func() bool {
+			_, followed := store.State(types.NamespacedName{Namespace: namespace, Name: name})
+			return followed
+		}).
+			WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue())
+	}
+	w.Expect(c.Create(t.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "my-shop", Labels: map[string]string{catalogs.LabelManaged: catalogs.LabelManagedValue}},
+		Spec: corev1.ServiceSpec{
+			Selector: labels,
+			Ports:    []corev1.ServicePort{{Name: "grpc", Port: catalogs.Port, TargetPort: intstr.FromInt32(catalogs.Port)}},
+		},
+	})).To(gomega.Succeed())
+	w.Expect(c.Create(t.Context(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "my-shop"},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "registry-server", Image: "example/catalog:1"}}},
+			},
+		},
+	})).To(gomega.Succeed())
+	w.Eventually(func() map[types.UID]string { return ready(store.Replicas(key)) }).WithTimeout(patience).WithPolling(polling).
+		Should(gomega.And(gomega.HaveLen(2), gomega.Equal(wanted(t, c, namespace, labels))))
+	for _, r := range store.Replicas(key) {
+		if r.Revision == "" || r.Created.IsZero() {
+			t.Errorf("replica %s is of revision %q, made at %s", r.Pod.Name, r.Revision, r.Created)
+		}
+	}
+	if found := store.Replicas(other); len(found) > 0 {
+		t.Errorf("catalog %s follows replicas of %s: %+v", other, key, found)
+	}
+}
+
 // ready gives the nodes of the replicas that are ready, by the pod's UID.
 func ready(states []replicas.State) map[types.UID]string {
 	nodes := map[types.UID]string{}

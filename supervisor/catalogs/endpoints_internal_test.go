@@ -1,0 +1,45 @@
+package catalogs
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestBelonging(t *testing.T) {
+	slice := func(labels map[string]string) discoveryv1.EndpointSlice {
+		found := discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{{}}}
+		found.Labels = labels
+		for _, uid := range []types.UID{"ours", "theirs"} {
+			found.Endpoints = append(found.Endpoints, discoveryv1.Endpoint{TargetRef: &corev1.ObjectReference{Kind: "Pod", UID: uid}})
+		}
+		return found
+	}
+	pods := map[types.UID]*corev1.Pod{"ours": {}}
+	for _, tt := range []struct {
+		reason string
+		labels map[string]string
+		want   []types.UID
+	}{
+		{"the Service is the catalog's own", map[string]string{LabelCatalogSource: "shop"}, []types.UID{"", "ours", "theirs"}},
+		{"the Service is another catalog's", map[string]string{LabelCatalogSource: "other"}, nil},
+		{"the Service is one of OLM's: the catalog's pods", nil, []types.UID{"ours"}},
+	} {
+		var got []types.UID
+		for _, s := range belonging([]discoveryv1.EndpointSlice{slice(tt.labels)}, "shop", pods) {
+			for _, e := range s.Endpoints {
+				uid := types.UID("")
+				if e.TargetRef != nil {
+					uid = e.TargetRef.UID
+				}
+				got = append(got, uid)
+			}
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
+		}
+	}
+}
