@@ -21,6 +21,10 @@ const (
 	LabelManagedValue = "true"
 )
 
+// ReasonReplicaUnreachable is the reason of a pod's condition Ready that was set
+// because the replica in it does not answer while others do.
+const ReasonReplicaUnreachable = "ReplicaUnreachable"
+
 // Hosted says whether the supervisor runs the catalog of a CatalogSource, as
 // replicas behind a Service, instead of dialling where somebody else runs it. An
 // image wins over an address.
