@@ -16,7 +16,8 @@ import (
 )
 
 // retryContent is how soon content is read again that could not be read: a
-// catalog that has just started refuses calls until it is ready.
+// catalog that has just started refuses calls until it is ready. The pause doubles
+// each time, up to the interval in which content is read anyway.
 const retryContent = time.Second
 
 var connectivityReady = connectivity.Ready.String()
@@ -88,6 +89,9 @@ type reading struct {
 	timer   *time.Timer
 	joined  int
 	overdue bool
+	// pause is the one after the last reading that failed; zero after one that
+	// went well, or when another replica has begun or ceased to serve since.
+	pause time.Duration
 }
 
 func (r *reading) due(joined int) bool {
@@ -95,13 +99,22 @@ func (r *reading) due(joined int) bool {
 }
 
 // begin notes that the content is being read.
-func (r *reading) begin(joined int) { r.running, r.joined, r.overdue = true, joined, false }
+func (r *reading) begin(joined int) {
+	if r.joined != joined {
+		r.pause = 0
+	}
+	r.running, r.joined, r.overdue = true, joined, false
+}
 
 // done notes how that went: what went well is done again after a time, what did
-// not, soon.
-func (r *reading) done(good bool, wait time.Duration) {
-	if !good {
-		wait = retryContent
+// not, soon, and later each time.
+func (r *reading) done(good bool, refresh time.Duration) {
+	wait := refresh
+	if good {
+		r.pause = 0
+	} else {
+		r.pause = min(max(retryContent, 2*r.pause), max(retryContent, refresh))
+		wait = r.pause
 	}
 	if r.timer != nil {
 		r.timer.Stop()
