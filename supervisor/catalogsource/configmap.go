@@ -21,7 +21,8 @@ import (
 
 // configMaps looks after the ConfigMaps that hold catalogs. The cache has the
 // metadata of those with our label only; the content is read once a version, to
-// find what is wrong with it before it replaces one that serves.
+// find what is wrong with it before it replaces one that serves. What is served is
+// a copy, so that a replica that starts later serves what was judged too.
 type configMaps struct {
 	cached client.Reader
 	live   client.Reader
@@ -36,7 +37,9 @@ type configMaps struct {
 type verdict struct {
 	configMap types.UID
 	version   string
-	err       error
+	// snapshot names the copy of a version that is good.
+	snapshot string
+	err      error
 }
 
 func configMapMetadata() *metav1.PartialObjectMetadata {
@@ -49,6 +52,8 @@ func configMapMetadata() *metav1.PartialObjectMetadata {
 type held struct {
 	// version is to be served; empty when nothing can be.
 	version string
+	// snapshot names the ConfigMap with the content of that version.
+	snapshot string
 	// reference is for the status; nil when there is no ConfigMap.
 	reference *operatorsv1alpha1.ConfigMapResourceReference
 }
@@ -59,17 +64,21 @@ type held struct {
 func (c *configMaps) observe(ctx context.Context, source *operatorsv1alpha1.CatalogSource, running *appsv1.Deployment) (held, error) {
 	var h held
 	if running != nil {
-		h.version = running.Spec.Template.Labels[labelConfigMapVersion]
+		h.version, h.snapshot = running.Spec.Template.Labels[labelConfigMapVersion], mountedConfigMap(running)
 	}
 	found, err := c.find(ctx, client.ObjectKey{Namespace: source.Namespace, Name: source.Spec.ConfigMap})
 	if err != nil {
 		return h, servingOn(err, h.version)
 	}
 	h.reference = c.reference(source, found)
-	if err := c.judge(ctx, client.ObjectKeyFromObject(source), found); err != nil {
+	last, err := c.judge(ctx, source, found)
+	if err == nil {
+		err = last.err
+	}
+	if err != nil {
 		return h, servingOn(err, h.version)
 	}
-	h.version = found.ResourceVersion
+	h.version, h.snapshot = last.version, last.snapshot
 	return h, nil
 }
 
@@ -113,27 +122,36 @@ func (c *configMaps) find(ctx context.Context, key client.ObjectKey) (*metav1.Pa
 	return found, nil
 }
 
-// judge says what is wrong with the content of a ConfigMap.
-func (c *configMaps) judge(ctx context.Context, source types.NamespacedName, found *metav1.PartialObjectMetadata) error {
+// judge says what is wrong with the content of a ConfigMap, and sees to it that
+// there is a copy when nothing is.
+func (c *configMaps) judge(ctx context.Context, source *operatorsv1alpha1.CatalogSource, found *metav1.PartialObjectMetadata) (verdict, error) {
 	c.mu.Lock()
-	last := c.judged[source]
+	last := c.judged[client.ObjectKeyFromObject(source)]
 	c.mu.Unlock()
 	if last.configMap == found.UID && last.version == found.ResourceVersion {
-		return last.err
+		if last.err != nil {
+			return last, nil
+		}
+		there, err := c.holds(ctx, source, last.snapshot)
+		if there || err != nil {
+			return last, err
+		}
 	}
 	content, key := &corev1.ConfigMap{}, client.ObjectKeyFromObject(found)
 	if err := c.live.Get(ctx, key, content); err != nil {
-		return fmt.Errorf("reading ConfigMap %s: %w", key, err)
+		return verdict{}, fmt.Errorf("reading ConfigMap %s: %w", key, err)
 	}
-	next := verdict{configMap: found.UID, version: found.ResourceVersion, err: check(content)}
-	if content.ResourceVersion != found.ResourceVersion {
-		// The event that tells of it is on its way.
-		return next.err
+	next := verdict{configMap: content.UID, version: content.ResourceVersion, err: check(content)}
+	if next.err == nil {
+		var err error
+		if next.snapshot, err = c.keep(ctx, source, content); err != nil {
+			return verdict{}, err
+		}
 	}
 	c.mu.Lock()
-	c.judged[source] = next
-	c.mu.Unlock()
-	return next.err
+	defer c.mu.Unlock()
+	c.judged[client.ObjectKeyFromObject(source)] = next
+	return next, nil
 }
 
 func (c *configMaps) forget(source types.NamespacedName) {

@@ -37,7 +37,7 @@ func serveContent(spec *corev1.PodSpec, o *Observation, h *Hosting) {
 	switch {
 	case isConfigMap(o.Source):
 		addVolume(spec, corev1.Volume{Name: volumeContent, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-			LocalObjectReference: corev1.LocalObjectReference{Name: o.Source.Spec.ConfigMap},
+			LocalObjectReference: corev1.LocalObjectReference{Name: o.ConfigMapSnapshot},
 		}}})
 		mount(serving, corev1.VolumeMount{Name: volumeContent, MountPath: configMapDir, ReadOnly: true})
 		serving.Args = []string{"serve", "configmap:" + configMapDir}

@@ -394,8 +394,11 @@ func TestContent(t *testing.T) {
 func TestConfigMapPod(t *testing.T) {
 	d := deploymentOf(t, observed(func(o *Observation) {
 		o.Source.Spec = operatorsv1alpha1.CatalogSourceSpec{SourceType: "internal", ConfigMap: "lamps"}
-		o.ConfigMapVersion = "7"
+		o.ConfigMapVersion, o.ConfigMapSnapshot = "7", "shop-abc"
 	}), hosting())
+	if got := mountedConfigMap(d); got != "shop-abc" {
+		t.Errorf("ConfigMap %q is mounted", got)
+	}
 	pod := d.Spec.Template
 	serving := pod.Spec.Containers[0]
 	if serving.Name != "configmap-registry-server" || strings.Join(serving.Args, " ") != "serve configmap:/configmap" || pod.Labels[labelConfigMapVersion] != "7" {

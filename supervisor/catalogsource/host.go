@@ -89,6 +89,9 @@ func (r *Reconciler) host(ctx context.Context, source *operatorsv1alpha1.Catalog
 		return h, err
 	}
 	err = r.children.tidy(ctx, source, view.pods, reachable && isComplete(view.deployment))
+	if err == nil && isComplete(view.deployment) {
+		err = r.configMaps.prune(ctx, source, mountedConfigMap(view.deployment), o.ConfigMapSnapshot)
+	}
 	if err == nil {
 		err = r.balance(ctx, o, &view, &h)
 	}
@@ -164,7 +167,7 @@ func (r *Reconciler) content(ctx context.Context, o *Observation, h *hosted, vie
 			h.failed = true
 			h.fail(operatorsv1alpha1.CatalogSourceConfigMapError, err)
 		}
-		o.ConfigMapVersion = found.version
+		o.ConfigMapVersion, o.ConfigMapSnapshot = found.version, found.snapshot
 		return found.version != ""
 	}
 	return r.pin(ctx, o, h, view)

@@ -30,6 +30,8 @@ type Observation struct {
 	Pin Pin
 	// ConfigMapVersion is the resourceVersion of the ConfigMap that is served.
 	ConfigMapVersion string
+	// ConfigMapSnapshot names the ConfigMap with the content of that version.
+	ConfigMapSnapshot string
 }
 
 // Version is a version of Kubernetes or of what it runs containers with.

@@ -140,7 +140,10 @@ func (r *Reconciler) end(ctx context.Context, source *operatorsv1alpha1.CatalogS
 	if err != nil {
 		return err
 	}
-	return r.children.tidy(ctx, source, pods, true)
+	if err := r.children.tidy(ctx, source, pods, true); err != nil {
+		return err
+	}
+	return r.configMaps.prune(ctx, source)
 }
 
 // resolveTemplate writes the image that the template of a CatalogSource stands

@@ -133,8 +133,12 @@ func (r *Reconciler) inNamespace(ctx context.Context, object client.Object) []re
 	return r.selected(ctx, func(*unstructured.Unstructured) bool { return true }, client.InNamespace(object.GetName()))
 }
 
-// servedFrom maps a ConfigMap to the CatalogSources whose catalog is in it.
+// servedFrom maps a ConfigMap to the CatalogSources whose catalog is in it, or for
+// which it was copied.
 func (r *Reconciler) servedFrom(ctx context.Context, object client.Object) []reconcile.Request {
+	if of := owner(ctx, object); len(of) > 0 {
+		return of
+	}
 	return r.selected(ctx, func(u *unstructured.Unstructured) bool {
 		name, _, _ := unstructured.NestedString(u.Object, "spec", "configMap")
 		return name == object.GetName()

@@ -521,14 +521,51 @@ func TestConfigMap(t *testing.T) {
 	if d := w.rolledOut("lamps", 2); d.Generation != first.Generation {
 		t.Error("content that cannot be served was rolled out")
 	}
+	// A replica that starts now finds what was good.
+	if copied := w.mounted(first); copied.Data["packages"] != good || !*copied.Immutable || len(copied.Labels) == 0 {
+		t.Errorf("replicas serve %+v", copied)
+	}
 	// Other content is rolled out.
 	held.Data["packages"] = strings.Replace(good, "stable", "fast", 1)
 	if err := w.Update(t.Context(), held); err != nil {
 		t.Fatal(err)
 	}
-	w.rolledOut("lamps", 2, func(g gomega.Gomega, d *appsv1.Deployment) {
+	last := w.rolledOut("lamps", 2, func(g gomega.Gomega, d *appsv1.Deployment) {
 		g.Expect(d.Spec.Template.Labels["olm.configMapResourceVersion"]).To(gomega.Equal(held.ResourceVersion))
 	})
+	copied := w.mounted(last)
+	if diff := cmp.Diff(held.Data, copied.Data); diff != "" {
+		t.Errorf("replicas serve (-want +got):\n%s", diff)
+	}
+	// Copies stay for as long as they are needed.
+	copies := func() (named []string) {
+		var all corev1.ConfigMapList
+		w.Expect(w.List(t.Context(), &all, client.InNamespace(w.namespace), client.MatchingLabels{"olm.catalogSource": "lamps"})).To(gomega.Succeed())
+		for i := range all.Items {
+			named = append(named, all.Items[i].Name)
+		}
+		return named
+	}
+	w.Eventually(copies).Should(gomega.ConsistOf(copied.Name))
+	if err := w.Delete(t.Context(), copied); err != nil {
+		t.Fatal(err)
+	}
+	w.Eventually(copies).Should(gomega.ConsistOf(copied.Name))
+	w.Consistently(copies).Should(gomega.ConsistOf(copied.Name))
+}
+
+// mounted reads the ConfigMap that replicas serve.
+func (w *world) mounted(d *appsv1.Deployment) *corev1.ConfigMap {
+	w.t.Helper()
+	for _, v := range d.Spec.Template.Spec.Volumes {
+		if v.ConfigMap != nil {
+			found := &corev1.ConfigMap{}
+			w.get(w, v.ConfigMap.Name, found)
+			return found
+		}
+	}
+	w.t.Fatal("replicas mount no ConfigMap")
+	return nil
 }
 
 // TestTemplate resolves a template, and says what it cannot resolve.

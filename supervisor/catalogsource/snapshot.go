@@ -1,0 +1,107 @@
+package catalogsource
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/supervisor/apply"
+)
+
+// snapshot is a copy of the content of a ConfigMap that cannot be changed, named
+// after the content. It is no larger than what it was made of, for annotations
+// are left out.
+func snapshot(source *operatorsv1alpha1.CatalogSource, content *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+	text, err := json.Marshal([]any{content.Data, content.BinaryData})
+	if err != nil {
+		return nil, fmt.Errorf("encoding ConfigMap %s: %w", client.ObjectKeyFromObject(content), err)
+	}
+	const enough = 6
+	sum := sha256.Sum256(text)
+	return &corev1.ConfigMap{
+		ObjectMeta: meta(source, fmt.Sprintf("%s-%x", source.Name, sum[:enough])),
+		Data:       content.Data, BinaryData: content.BinaryData, Immutable: new(true),
+	}, nil
+}
+
+// keep makes the copy of content that is good, unless there is one.
+func (c *configMaps) keep(ctx context.Context, source *operatorsv1alpha1.CatalogSource, content *corev1.ConfigMap) (named string, err error) {
+	made, err := snapshot(source, content)
+	if err != nil {
+		return "", err
+	}
+	key := client.ObjectKeyFromObject(made)
+	err = c.client.Create(ctx, made, client.FieldOwner(apply.FieldManager))
+	switch {
+	case err == nil:
+		log.FromContext(ctx).Info("Copied ConfigMap", "configMap", client.ObjectKeyFromObject(content).String(), "copy", key.String())
+		return key.Name, nil
+	case !apierrors.IsAlreadyExists(err):
+		return "", fmt.Errorf("copying ConfigMap %s to %s: %w", client.ObjectKeyFromObject(content), key, err)
+	}
+	there := configMapMetadata()
+	if err := c.live.Get(ctx, key, there); err != nil {
+		return "", fmt.Errorf("reading ConfigMap %s: %w", key, err)
+	}
+	if !owned(there, source) || there.DeletionTimestamp != nil {
+		return "", fmt.Errorf("ConfigMap %s, a copy of %s, is there and belongs to somebody else, or is being deleted; delete it", key, client.ObjectKeyFromObject(content))
+	}
+	return key.Name, nil
+}
+
+// holds says whether the cache has a copy.
+func (c *configMaps) holds(ctx context.Context, source *operatorsv1alpha1.CatalogSource, named string) (bool, error) {
+	key, there := client.ObjectKey{Namespace: source.Namespace, Name: named}, configMapMetadata()
+	if err := c.cached.Get(ctx, key, there); err != nil {
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return false, fmt.Errorf("reading ConfigMap %s: %w", key, err)
+	}
+	return owned(there, source) && there.DeletionTimestamp == nil, nil
+}
+
+// prune deletes the copies that were made for a CatalogSource, but those that are
+// used.
+func (c *configMaps) prune(ctx context.Context, source *operatorsv1alpha1.CatalogSource, used ...string) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
+	err := c.cached.List(ctx, list, client.InNamespace(source.Namespace), client.MatchingLabels(serviceLabels(source.Name)))
+	if err != nil {
+		return fmt.Errorf("listing the ConfigMaps of CatalogSource %s/%s: %w", source.Namespace, source.Name, err)
+	}
+	for i := range list.Items {
+		one := &list.Items[i]
+		if slices.Contains(used, one.Name) || !metav1.IsControlledBy(one, source) || one.DeletionTimestamp != nil {
+			continue
+		}
+		key, uid := client.ObjectKeyFromObject(one), one.UID
+		log.FromContext(ctx).Info("Deleting object", "kind", "ConfigMap", "object", key.String())
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+		err := c.client.Delete(ctx, object, client.Preconditions{UID: &uid})
+		if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+			return fmt.Errorf("deleting ConfigMap %s: %w", key, err)
+		}
+	}
+	return nil
+}
+
+// mountedConfigMap names the ConfigMap that the replicas of a Deployment serve.
+func mountedConfigMap(d *appsv1.Deployment) string {
+	for i := range d.Spec.Template.Spec.Volumes {
+		if v := &d.Spec.Template.Spec.Volumes[i]; v.Name == volumeContent && v.ConfigMap != nil {
+			return v.ConfigMap.Name
+		}
+	}
+	return ""
+}
