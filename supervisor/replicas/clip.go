@@ -32,6 +32,8 @@ func clip(err error) error {
 }
 
 // clipUnary clips the error of a call.
+//
+//nolint:revive // the arguments are gRPC's
 func clipUnary(
 	ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
@@ -39,6 +41,8 @@ func clipUnary(
 }
 
 // clipStream clips the errors of a stream.
+//
+//nolint:revive // the arguments are gRPC's
 func clipStream(
 	ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption,
 ) (grpc.ClientStream, error) {
