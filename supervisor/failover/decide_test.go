@@ -2,6 +2,7 @@ package failover
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -353,5 +354,40 @@ func TestClocksOfNodes(t *testing.T) {
 				t.Errorf("the clock is off by %s, second %d: stale %v", skew, second, !want)
 			}
 		}
+	}
+}
+
+// TestOneRefusedDeletionHoldsUpNoOther has many pods on a node that is lost, of
+// which the API does not let one go.
+func TestOneRefusedDeletionHoldsUpNoOther(t *testing.T) {
+	o := Observation{
+		Now: now, Standing: Leading, Limits: Limits{Rate: 10, Burst: 50}, Attempts: map[Target]Attempt{},
+		Nodes: map[string]Node{"a": ready(), "b": away()},
+	}
+	for i := range 200 {
+		name := fmt.Sprintf("p%03d", i)
+		o.Catalogs = append(o.Catalogs, shop(name, pod(name, "b", silent, notReady)))
+	}
+	tries := 0
+	for o.Now.Before(now.Add(time.Minute)) {
+		d := Decide(o)
+		gone := map[types.NamespacedName]bool{}
+		for _, a := range d.Actions {
+			if a.Replica.Name != "p000" {
+				gone[a.Catalog] = true
+				continue
+			}
+			tries++
+			o.Attempts[a.target()] = Attempt{Catalog: a.Catalog, Last: o.Now, Refusals: tries}
+		}
+		o.Catalogs = slices.DeleteFunc(o.Catalogs, func(c Catalog) bool { return gone[c.Key] })
+		o.Budget = d.Budget
+		o.Now = o.Now.Add(max(d.Wake, 5*time.Millisecond))
+		if len(o.Catalogs) == 1 && o.Now.After(now.Add(20*time.Second)) {
+			break
+		}
+	}
+	if len(o.Catalogs) != 1 || tries > 5 {
+		t.Errorf("%d pods are left after %s, one of them was tried %d times", len(o.Catalogs), o.Now.Sub(now), tries)
 	}
 }
