@@ -248,17 +248,20 @@ type part struct {
 func parts(source *operatorsv1alpha1.CatalogSource) []part {
 	other := *source
 	other.Spec.SourceType = operatorsv1alpha1.SourceTypeGrpc
-	return []part{
+	all := []part{
 		{kindDeployment, source.Name},
 		{kindBudget, source.Name},
 		{kindService, source.Name},
 		{kindService, catalogs.ServiceName(&other)},
-		{kindServiceAccount, source.Name},
 		{kindServiceAccount, source.Name + "-configmap-server"},
 		{kindNetworkPolicy, policyName(source)},
 		// It was for Jobs that do not run any more: bundles are read in process.
 		{kindNetworkPolicy, source.Name + "-unpack-bundles"},
 	}
+	if !sharesAccount(&other) {
+		all = append(all, part{kindServiceAccount, source.Name})
+	}
+	return all
 }
 
 // prune deletes what belongs to a CatalogSource and is not wanted.

@@ -40,12 +40,15 @@ func Desired(o *Observation, h *Hosting) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects := []desired{
-		{kindServiceAccount, serviceAccount(o.Source)},
-		{kindNetworkPolicy, networkPolicy(o.Source, runsRegistry(o.Source, h))},
-		{kindService, service},
-		{kindDeployment, deployment(o, template, replicas)},
+	var objects []desired
+	if !sharesAccount(o.Source) {
+		objects = append(objects, desired{kindServiceAccount, serviceAccount(o.Source)})
 	}
+	objects = append(objects,
+		desired{kindNetworkPolicy, networkPolicy(o.Source, runsRegistry(o.Source, h))},
+		desired{kindService, service},
+		desired{kindDeployment, deployment(o, template, replicas)},
+	)
 	if replicas > 1 {
 		objects = append(objects, desired{kindBudget, budget(o.Source)})
 	}
@@ -154,14 +157,27 @@ func accountName(source *operatorsv1alpha1.CatalogSource) string {
 	return source.Name
 }
 
+// sharesAccount says whether the ServiceAccount of that name is the one that each
+// namespace has: it is used, and left alone.
+func sharesAccount(source *operatorsv1alpha1.CatalogSource) bool {
+	return accountName(source) == "default"
+}
+
+// pullSecretsOf are those that the CatalogSource names.
+func pullSecretsOf(source *operatorsv1alpha1.CatalogSource) []corev1.LocalObjectReference {
+	var all []corev1.LocalObjectReference
+	for _, secret := range source.Spec.Secrets {
+		if secret != "" {
+			all = append(all, corev1.LocalObjectReference{Name: secret})
+		}
+	}
+	return all
+}
+
 // serviceAccount has the pull secrets. The replicas get no token for it.
 func serviceAccount(source *operatorsv1alpha1.CatalogSource) *corev1.ServiceAccount {
 	account := &corev1.ServiceAccount{ObjectMeta: meta(source, accountName(source))}
-	for _, secret := range source.Spec.Secrets {
-		if secret != "" {
-			account.ImagePullSecrets = append(account.ImagePullSecrets, corev1.LocalObjectReference{Name: secret})
-		}
-	}
+	account.ImagePullSecrets = pullSecretsOf(source)
 	return account
 }
 

@@ -121,6 +121,10 @@ func TestDesiredObjects(t *testing.T) {
 			want: []string{"ServiceAccount my.shop", "NetworkPolicy my.shop-grpc-server", "Service my-shop", "Deployment my.shop", "PodDisruptionBudget my.shop"},
 		},
 		{
+			reason: "the account of the namespace", change: []func(*Observation){func(o *Observation) { o.Source.Name = "default" }},
+			want: []string{"NetworkPolicy default-grpc-server", "Service default", "Deployment default", "PodDisruptionBudget default"},
+		},
+		{
 			reason: "ConfigMap", change: []func(*Observation){configMap},
 			want: []string{"ServiceAccount shop-configmap-server", "NetworkPolicy shop-grpc-server", "Service shop", "Deployment shop", "PodDisruptionBudget shop"},
 		},

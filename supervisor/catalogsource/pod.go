@@ -66,6 +66,9 @@ func podSpec(o *Observation, h *Hosting) corev1.PodSpec {
 		spec.Containers[0].ImagePullPolicy = catalogPullPolicy(o.Pin)
 		spec.Containers[0].SecurityContext = &corev1.SecurityContext{ReadOnlyRootFilesystem: new(false)}
 	}
+	if sharesAccount(o.Source) {
+		spec.ImagePullSecrets = pullSecretsOf(o.Source)
+	}
 	configure(&spec, o.Source)
 	spread(&spec, o.Source.Name)
 	if restricted(o) {

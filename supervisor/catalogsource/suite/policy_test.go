@@ -141,3 +141,25 @@ func TestGoneDigest(t *testing.T) {
 		t.Error("the Deployment is another one")
 	}
 }
+
+// TestDefaultName runs a catalog whose ServiceAccount is the namespace's own.
+func TestDefaultName(t *testing.T) {
+	w, registry := newWorld(t), newImages(t, "clerk", "secret")
+	_, digest := registry.push("shop:1", nil)
+	account := &corev1.ServiceAccount{}
+	w.Eventually(func(g gomega.Gomega) { w.get(g, "default", account) }).Should(gomega.Succeed())
+	w.create(pullSecret("pull", registry.host, "clerk", "secret"), catalog("default", registry.host+"/shop:1", secrets("pull")))
+	w.supervise()
+	d := w.rolledOut("default", 2, runs(registry.host+"/shop@"+digest))
+	if got := d.Spec.Template.Spec.ImagePullSecrets; len(got) != 1 || got[0].Name != "pull" {
+		t.Errorf("pull secrets %v", got)
+	}
+	w.becomes("default", func(g gomega.Gomega, s *operatorsv1alpha1.CatalogSource) {
+		g.Expect(s.Status.Message).To(gomega.BeEmpty())
+	})
+	now := &corev1.ServiceAccount{}
+	w.get(w, "default", now)
+	if now.ResourceVersion != account.ResourceVersion {
+		t.Errorf("ServiceAccount %+v", now)
+	}
+}
