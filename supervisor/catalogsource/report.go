@@ -117,11 +117,13 @@ func (r *replicasOf) available() metav1.Condition {
 	return c
 }
 
-// serving lists the replicas that take calls, sorted.
+// serving lists the replicas that take calls through the Service, sorted. Pods
+// that another controller started to look at an image do not.
 func (r *replicasOf) serving() []string {
 	var serving []string
 	for _, pod := range r.pods {
-		if serves(pod) {
+		selected := pod.Labels[catalogs.LabelCatalogSource] != "" && pod.Labels[catalogs.LabelManaged] == catalogs.LabelManagedValue
+		if selected && serves(pod) {
 			serving = append(serving, pod.Name+" on "+pod.Spec.NodeName)
 		}
 	}

@@ -114,6 +114,13 @@ func TestAvailable(t *testing.T) {
 			"True ReplicasServe 3 replicas are ready, 2 are wanted: a on node-a, b on node-b, c on node-c" + image,
 		},
 		{
+			"another controller's poll", rolling(),
+			[]*corev1.Pod{replica("a", serving, func(p *corev1.Pod) {
+				p.Labels = map[string]string{"olm.catalogSource": "", "olm.managed": "true", labelUpdate: "shop"}
+			})},
+			"False NoReplicaServes 0 of 2 replicas are ready" + image,
+		},
+		{
 			"one lost", rolling(shortOne),
 			[]*corev1.Pod{replica("a", serving), replica("b", silent)},
 			"True ReplicasServe 1 of 2 replicas are ready: a on node-a; b on node-b does not answer since 2026-03-01T11:59:00Z and was taken out of the Service" + image,

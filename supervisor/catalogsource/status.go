@@ -73,7 +73,7 @@ func describeHosted(status *operatorsv1alpha1.CatalogSourceStatus, source *opera
 	status.ConfigMapResource = h.configMap
 	if interval, _ := pollInterval(source); interval == 0 {
 		status.LatestImageRegistryPoll = nil
-	} else if polled := status.LatestImageRegistryPoll; !h.polled.IsZero() && (polled == nil || h.polled.Truncate(time.Second).After(polled.Time)) {
+	} else if polled := status.LatestImageRegistryPoll; !h.polled.IsZero() && (polled == nil || polled.After(now.Time) || h.polled.Truncate(time.Second).After(polled.Time)) {
 		status.LatestImageRegistryPoll = new(metav1.NewTime(h.polled).Rfc3339Copy())
 	}
 	if len(h.conditions) == 0 {
