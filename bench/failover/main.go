@@ -47,7 +47,7 @@ func start(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, bed.Stop()) }()
+	defer func() { err = errors.Join(err, bed.Stop()) }() //nolint:contextcheck // the bed is stopped when ctx has ended, too
 	dir, err := os.MkdirTemp("", "chandlery-bench-")
 	if err != nil {
 		return fmt.Errorf("making a folder for programs: %w", err)
