@@ -88,16 +88,7 @@ func (r *Reconciler) host(ctx context.Context, source *operatorsv1alpha1.Catalog
 	if view.pods, err = r.podsOf(ctx, source); err != nil {
 		return h, err
 	}
-	err = r.children.tidy(ctx, source, view.pods, reachable && isComplete(view.deployment))
-	if err == nil && isComplete(view.deployment) {
-		err = r.configMaps.prune(ctx, source, mountedConfigMap(view.deployment), o.ConfigMapSnapshot)
-	}
-	if err == nil {
-		err = r.balance(ctx, o, &view, &h)
-	}
-	if err == nil {
-		err = r.checkSecrets(ctx, source, &h)
-	}
+	err = r.tend(ctx, o, &view, &h, reachable)
 	if err != nil {
 		h.failed = true
 		h.fail(serverError, err)
@@ -105,6 +96,23 @@ func (r *Reconciler) host(ctx context.Context, source *operatorsv1alpha1.Catalog
 	r.describe(&h, &view)
 	err = r.serviceTime(ctx, source, &h)
 	return h, err
+}
+
+// tend removes what has had its day, moves replicas, and looks at the pull secrets.
+func (r *Reconciler) tend(ctx context.Context, o *Observation, view *replicasOf, h *hosted, reachable bool) error {
+	complete := isComplete(view.deployment)
+	if err := r.children.tidy(ctx, o.Source, view.pods, reachable && complete); err != nil {
+		return err
+	}
+	if complete {
+		if err := r.configMaps.prune(ctx, o.Source, mountedConfigMap(view.deployment), o.ConfigMapSnapshot); err != nil {
+			return err
+		}
+	}
+	if err := r.balance(ctx, o, view, h); err != nil {
+		return err
+	}
+	return r.checkSecrets(ctx, o.Source, h)
 }
 
 // bringAbout makes the objects of a catalog what they should be. reachable says
@@ -192,7 +200,7 @@ func (r *Reconciler) pin(ctx context.Context, o *Observation, h *hosted, view *r
 		return true
 	}
 	answer, retry := r.asker.answer(client.ObjectKeyFromObject(source))
-	ask, next := question(source, running, answer, retry, view.unpulled(), now)
+	ask, next := question(source, running, answer, moments{now: now, retry: retry, unpulled: view.unpulled()})
 	if ask {
 		r.asker.ask(ctx, source.DeepCopy())
 	} else if !next.IsZero() {

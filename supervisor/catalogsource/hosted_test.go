@@ -90,6 +90,11 @@ func TestDeriveHosted(t *testing.T) {
 			want:   operatorsv1alpha1.CatalogSourceStatus{RegistryServiceStatus: service, GRPCConnectionState: connected, LatestImageRegistryPoll: new(at(8))},
 		},
 		{
+			reason: "polled by a clock that is ahead", source: polling("10m"), h: hosted{created: at(1), polled: at(7).Time}, state: ready,
+			before: operatorsv1alpha1.CatalogSourceStatus{LatestImageRegistryPoll: new(at(60 * 24))},
+			want:   operatorsv1alpha1.CatalogSourceStatus{RegistryServiceStatus: service, GRPCConnectionState: connected, LatestImageRegistryPoll: new(at(7))},
+		},
+		{
 			reason: "bad interval", source: polling("-1s"), h: hosted{created: at(1)}, state: ready,
 			want: operatorsv1alpha1.CatalogSourceStatus{
 				Reason:                "InvalidIntervalError",

@@ -198,7 +198,7 @@ func TestQuestion(t *testing.T) {
 		if tt.unpulled > 0 {
 			unpulled = at(tt.unpulled)
 		}
-		ask, next := question(tt.source, tt.running, tt.answer, at(2), unpulled, at(tt.now))
+		ask, next := question(tt.source, tt.running, tt.answer, moments{now: at(tt.now), retry: at(2), unpulled: unpulled})
 		if ask != tt.ask {
 			t.Errorf("%s: asks %v, next %s", tt.reason, ask, next)
 		}

@@ -58,30 +58,35 @@ func nextPoll(source *operatorsv1alpha1.CatalogSource, answer *Answer, now time.
 	return last.Add(interval + jitter)
 }
 
+// moments are the times that a question depends on.
+type moments struct {
+	now time.Time
+	// retry is when a question that failed is asked again.
+	retry time.Time
+	// unpulled is since when a node has been unable to pull what runs; no time
+	// when none is.
+	unpulled time.Time
+}
+
 // question says whether the registry is to be asked now, and else when; no time
-// for when something changes. unpulled is since when a node has been unable to
-// pull what runs; no time when none is.
-func question(source *operatorsv1alpha1.CatalogSource, running *Pin, answer *Answer, retry, unpulled, now time.Time) (ask bool, next time.Time) {
+// for when something changes.
+func question(source *operatorsv1alpha1.CatalogSource, running *Pin, answer *Answer, t moments) (ask bool, next time.Time) {
 	if answer != nil && answer.Pin.Image != source.Spec.Image {
 		answer = nil
 	}
 	due := func(at time.Time) (bool, time.Time) {
-		return !at.IsZero() && !now.Before(at), at
+		return !at.IsZero() && !t.now.Before(at), at
 	}
 	switch {
 	case answer != nil && answer.Err != nil && answer.Generation != source.Generation:
 		// What was wrong may be what has been changed.
 		return true, time.Time{}
 	case answer != nil && answer.Err != nil:
-		return due(retry)
+		return due(t.retry)
 	case answer == nil && !isFixedAt(running, source.Spec.Image):
 		return true, time.Time{}
 	default:
-		at := nextPoll(source, answer, now)
-		if again := nextDoubt(source, answer, unpulled); !again.IsZero() && (at.IsZero() || again.Before(at)) {
-			at = again
-		}
-		return due(at)
+		return due(earlier(nextPoll(source, answer, t.now), nextDoubt(source, answer, t.unpulled)))
 	}
 }
 
@@ -97,6 +102,14 @@ func nextDoubt(source *operatorsv1alpha1.CatalogSource, answer *Answer, unpulled
 	default:
 		return answer.Time.Add(min(max(answer.Time.Sub(unpulled), firstPause), maxPause))
 	}
+}
+
+// earlier is the earlier of two times, of which none may be one.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
 }
 
 // isFixedAt says whether what runs is an image by its digest.

@@ -73,7 +73,7 @@ func describeHosted(status *operatorsv1alpha1.CatalogSourceStatus, source *opera
 	status.ConfigMapResource = h.configMap
 	if interval, _ := pollInterval(source); interval == 0 {
 		status.LatestImageRegistryPoll = nil
-	} else if polled := status.LatestImageRegistryPoll; !h.polled.IsZero() && (polled == nil || polled.After(now.Time) || h.polled.Truncate(time.Second).After(polled.Time)) {
+	} else if !h.polled.IsZero() && isOutdated(status.LatestImageRegistryPoll, h.polled, now) {
 		status.LatestImageRegistryPoll = new(metav1.NewTime(h.polled).Rfc3339Copy())
 	}
 	if len(h.conditions) == 0 {
@@ -84,6 +84,12 @@ func describeHosted(status *operatorsv1alpha1.CatalogSourceStatus, source *opera
 		c.ObservedGeneration = source.Generation
 		setCondition(&status.Conditions, c, now)
 	}
+}
+
+// isOutdated says whether the time of a poll says less than that of another one: a
+// time to come is from another clock.
+func isOutdated(shown *metav1.Time, polled time.Time, now metav1.Time) bool {
+	return shown == nil || shown.After(now.Time) || polled.Truncate(time.Second).After(shown.Time)
 }
 
 // registryService is where the catalog is served; of one with an address that it

@@ -6,7 +6,7 @@ import (
 
 	"github.com/onsi/gomega"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,21 +16,21 @@ import (
 
 // forbid has the API server refuse requests for objects in the test's namespace
 // that an expression is not true of. The result ends that.
-func (w *world) forbid(rule admissionv1.Rule, verb admissionv1.OperationType, expression, message string) (end func()) {
+func (w *world) forbid(rule admissionregistrationv1.Rule, verb admissionregistrationv1.OperationType, expression, message string) (end func()) {
 	w.t.Helper()
 	name := metav1.ObjectMeta{Name: w.namespace}
-	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicySpec{
-		FailurePolicy: new(admissionv1.Fail),
-		MatchConstraints: &admissionv1.MatchResources{
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: name, Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		FailurePolicy: new(admissionregistrationv1.Fail),
+		MatchConstraints: &admissionregistrationv1.MatchResources{
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.namespace}},
-			ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-				Operations: []admissionv1.OperationType{verb}, Rule: rule,
+			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+				Operations: []admissionregistrationv1.OperationType{verb}, Rule: rule,
 			}}},
 		},
-		Validations: []admissionv1.Validation{{Expression: expression, Message: message}},
+		Validations: []admissionregistrationv1.Validation{{Expression: expression, Message: message}},
 	}}
-	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-		PolicyName: name.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: name, Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: name.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 	}}
 	for _, o := range []client.Object{policy, binding} {
 		if err := w.Create(w.t.Context(), o); err != nil {
@@ -60,8 +60,8 @@ func TestDeniedMending(t *testing.T) {
 	w.create(catalog("shop", registry.host+"/shop:1"))
 	w.supervise()
 	w.rolledOut("shop", 2)
-	end := w.forbid(admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"services"}},
-		admissionv1.Update, "object.spec.ports[0].port != 50051", "the port is taken")
+	end := w.forbid(admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"services"}},
+		admissionregistrationv1.Update, "object.spec.ports[0].port != 50051", "the port is taken")
 	defer end()
 	service := &corev1.Service{}
 	w.get(w, "shop", service)
@@ -96,8 +96,8 @@ func TestDeniedEnd(t *testing.T) {
 	w.create(catalog("shop", registry.host+"/shop:1"))
 	w.supervise()
 	d := w.rolledOut("shop", 2)
-	end := w.forbid(admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
-		admissionv1.Delete, "false", "not now")
+	end := w.forbid(admissionregistrationv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
+		admissionregistrationv1.Delete, "false", "not now")
 	defer end()
 	w.Eventually(func() error {
 		return w.Delete(t.Context(), d.DeepCopy(), client.DryRunAll)
@@ -144,11 +144,11 @@ func TestGoneDigest(t *testing.T) {
 
 // TestDefaultName runs a catalog whose ServiceAccount is the namespace's own.
 func TestDefaultName(t *testing.T) {
-	w, registry := newWorld(t), newImages(t, "clerk", "secret")
+	w, registry := newWorld(t), newImages(t, "porter", "secret")
 	_, digest := registry.push("shop:1", nil)
 	account := &corev1.ServiceAccount{}
 	w.Eventually(func(g gomega.Gomega) { w.get(g, "default", account) }).Should(gomega.Succeed())
-	w.create(pullSecret("pull", registry.host, "clerk", "secret"), catalog("default", registry.host+"/shop:1", secrets("pull")))
+	w.create(pullSecret("pull", registry.host, "porter", "secret"), catalog("default", registry.host+"/shop:1", secrets("pull")))
 	w.supervise()
 	d := w.rolledOut("default", 2, runs(registry.host+"/shop@"+digest))
 	if got := d.Spec.Template.Spec.ImagePullSecrets; len(got) != 1 || got[0].Name != "pull" {
