@@ -18,7 +18,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/spdx/tools-golang/spdx/v2/common"
 	spdx "github.com/spdx/tools-golang/spdx/v2/v2_3"
-	"golang.org/x/mod/module"
 )
 
 // SPDX is the media type of the list of what an image is made of.
@@ -104,11 +103,6 @@ func modulePackage(m debug.Module) *spdx.Package {
 	}
 	if m.Sum != "" {
 		pkg.PackageSourceInfo = "go.sum: " + m.Sum
-	}
-	path, pathErr := module.EscapePath(m.Path)
-	version, versionErr := module.EscapeVersion(m.Version)
-	if m.Sum != "" && pathErr == nil && versionErr == nil {
-		pkg.PackageDownloadLocation = "https://proxy.golang.org/" + path + "/@v/" + version + ".zip"
 	}
 	return pkg
 }
