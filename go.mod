@@ -39,7 +39,9 @@ require (
 )
 
 require (
+	cel.dev/cel-go v0.33.2 // indirect
 	github.com/anchore/go-struct-converter v0.1.0 // indirect
+	github.com/go-air/gini v1.0.4 // indirect
 	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
 	gotest.tools/v3 v3.5.2 // indirect

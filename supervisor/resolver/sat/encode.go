@@ -1,0 +1,266 @@
+package sat
+
+import (
+	"slices"
+
+	"github.com/go-air/gini"
+	"github.com/go-air/gini/logic"
+	"github.com/go-air/gini/z"
+)
+
+const (
+	// maxLiterals bounds the size of what is given to the solver, counted in
+	// literals of its clauses; each takes some ten bytes there.
+	maxLiterals = 1 << 24
+	// pairs is up to how many variables, of which one may be taken, every pair is
+	// excluded by a clause of its own.
+	pairs = 5
+)
+
+// encoding is a problem as clauses in a solver.
+type encoding struct {
+	solver *gini.Gini
+	// next is the first literal that is not in use.
+	next z.Var
+	// guard is a literal without which the clauses that are added say nothing;
+	// none when it is null.
+	guard z.Lit
+}
+
+// literal is the one that says that a variable is taken.
+func literal(id ID) z.Lit {
+	return z.Var(id + 1).Pos() //nolint:gosec // newEncoding bounds the number of variables
+}
+
+// encode states a problem to a new solver.
+func encode(p Problem) (*encoding, error) {
+	e, err := newEncoding(p)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range p.Constraints {
+		e.add(c)
+	}
+	return e, nil
+}
+
+// encodeGuarded states each constraint so that it holds only where its guard, the
+// literal at the same index, is assumed.
+func encodeGuarded(p Problem) (*encoding, []z.Lit, error) {
+	e, err := newEncoding(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	guards := make([]z.Lit, len(p.Constraints))
+	for i, c := range p.Constraints {
+		guards[i] = e.fresh()
+		e.guard = guards[i]
+		e.add(c)
+	}
+	e.guard = z.LitNull
+	return e, guards, nil
+}
+
+func newEncoding(p Problem) (*encoding, error) {
+	literals := p.Variables
+	for _, c := range p.Constraints {
+		literals += size(c)
+		if literals > maxLiterals {
+			break
+		}
+	}
+	if literals > maxLiterals {
+		return nil, &LimitError{Bound: "literals of encoded constraints", Allowed: maxLiterals}
+	}
+	return &encoding{
+		solver: gini.NewVc(p.Variables+len(p.Constraints)+2, literals+1),
+		next:   z.Var(p.Variables + 1), //nolint:gosec // bounded by maxLiterals
+	}, nil
+}
+
+// size estimates how many literals encode a constraint, not too low.
+func size(c Constraint) int {
+	n := len(c.Others)
+	switch {
+	case c.Kind == Dependency:
+		return n + 2
+	case c.Kind == Conflict:
+		return 3 * n
+	case c.Kind == AtMost && c.Limit == 0:
+		return 2 * n
+	case c.Kind == AtMost && c.Limit == 1:
+		return 9 * n
+	case c.Kind == AtMost && c.Limit < n:
+		return sorterSize(n)
+	default:
+		return 2
+	}
+}
+
+// sorterSize is the number of literals of a sorting network: n·log²n/4 comparators
+// of two gates with seven literals.
+func sorterSize(n int) int {
+	wires, depth := 1, 0
+	for wires < n {
+		wires *= 2
+		depth++
+	}
+	if n > maxLiterals {
+		return maxLiterals + 1
+	}
+	return wires * depth * (depth + 1) / 4 * 14
+}
+
+// fresh is a literal that stands for nothing else.
+func (e *encoding) fresh() z.Lit {
+	lit := e.next.Pos()
+	e.next++
+	return lit
+}
+
+// clause demands that one of the literals is true, where the guard is.
+func (e *encoding) clause(literals ...z.Lit) {
+	if e.guard != z.LitNull {
+		e.solver.Add(e.guard.Not())
+	}
+	for _, lit := range literals {
+		e.solver.Add(lit)
+	}
+	e.solver.Add(z.LitNull)
+}
+
+func (e *encoding) add(c Constraint) {
+	switch c.Kind {
+	case Mandatory:
+		e.clause(literal(c.Variable))
+	case Prohibited:
+		e.clause(literal(c.Variable).Not())
+	case Dependency:
+		e.dependency(c)
+	case Conflict:
+		for _, other := range c.Others {
+			if other != c.Variable {
+				e.clause(literal(c.Variable).Not(), literal(other).Not())
+			}
+		}
+	case AtMost:
+		e.atMost(c)
+	}
+}
+
+func (e *encoding) dependency(c Constraint) {
+	if !c.demands() {
+		return
+	}
+	if e.guard != z.LitNull {
+		e.solver.Add(e.guard.Not())
+	}
+	e.solver.Add(literal(c.Variable).Not())
+	for _, other := range c.Others {
+		e.solver.Add(literal(other))
+	}
+	e.solver.Add(z.LitNull)
+}
+
+func (e *encoding) atMost(c Constraint) {
+	literals := distinct(c.Others)
+	switch {
+	case len(literals) <= c.Limit:
+	case c.Limit == 0:
+		for _, lit := range literals {
+			e.clause(lit.Not())
+		}
+	case c.Limit == 1 && len(literals) <= pairs:
+		for i, lit := range literals {
+			for _, other := range literals[:i] {
+				e.clause(lit.Not(), other.Not())
+			}
+		}
+	case c.Limit == 1:
+		e.ladder(literals)
+	default:
+		e.clause(e.sorter(literals).atMost(c.Limit))
+	}
+}
+
+// distinct lists the literals of IDs, each once, in ascending order.
+func distinct(ids []ID) []z.Lit {
+	literals := make([]z.Lit, len(ids))
+	for i, id := range ids {
+		literals[i] = literal(id)
+	}
+	slices.Sort(literals)
+	return slices.Compact(literals)
+}
+
+// ladder lets no more than one of the literals be true: of a row of steps, each
+// says that one of the literals up to it is.
+func (e *encoding) ladder(literals []z.Lit) {
+	step := e.fresh()
+	e.clause(literals[0].Not(), step)
+	for i, lit := range literals[1:] {
+		e.clause(lit.Not(), step.Not())
+		if i == len(literals)-2 {
+			return
+		}
+		next := e.fresh()
+		e.clause(step.Not(), next)
+		e.clause(lit.Not(), next)
+		step = next
+	}
+}
+
+// sorter counts how many literals of a number of them are true.
+type sorter struct {
+	sorted *logic.CardSort
+	// names are the solver's literals for the variables of the circuit.
+	names []z.Lit
+}
+
+// sorter adds a sorting network over the literals. It only defines literals of its
+// own, so that no guard is needed.
+func (e *encoding) sorter(literals []z.Lit) sorter {
+	circuit := logic.NewCCap(sorterSize(len(literals)) / 7)
+	inputs := make([]z.Lit, len(literals))
+	for i := range inputs {
+		inputs[i] = circuit.Lit()
+	}
+	sorted := logic.NewCardSort(inputs, circuit)
+	names := make([]z.Lit, circuit.Len())
+	for i, in := range inputs {
+		names[in.Var()] = literals[i]
+	}
+	for i := range names {
+		if i > 0 && names[i] == z.LitNull {
+			names[i] = e.fresh()
+		}
+	}
+	s := sorter{sorted: sorted, names: names}
+	circuit.ToCnf(gates{to: e.solver, sorter: s})
+	return s
+}
+
+// atMost is a literal that says that no more than n are true.
+func (s sorter) atMost(n int) z.Lit { return s.name(s.sorted.Leq(n)) }
+
+func (s sorter) name(lit z.Lit) z.Lit {
+	if lit.IsPos() {
+		return s.names[lit.Var()]
+	}
+	return s.names[lit.Var()].Not()
+}
+
+// gates hands the clauses of a circuit to the solver, under the solver's names.
+type gates struct {
+	to     *gini.Gini
+	sorter sorter
+}
+
+// Add takes the next literal of a clause, null for its end.
+func (g gates) Add(lit z.Lit) {
+	if lit == z.LitNull {
+		g.to.Add(lit)
+		return
+	}
+	g.to.Add(g.sorter.name(lit))
+}
