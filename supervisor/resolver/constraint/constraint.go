@@ -1,0 +1,135 @@
+package constraint
+
+import (
+	"slices"
+
+	"github.com/blang/semver/v4"
+
+	"github.com/chandlery/chandlery/bundles"
+)
+
+// Constraint is something that another operator has to meet. Exactly one of its
+// fields after FailureMessage is set.
+type Constraint struct {
+	// FailureMessage says in the author's words why it is there; mostly empty.
+	FailureMessage string
+
+	// GVK asks for an operator that brings an API.
+	GVK *bundles.GVK
+	// Package asks for a version of a package.
+	Package *PackageRange
+	// Label asks for an operator that bears a label.
+	Label string
+	// All, Any and Not combine others: every one, at least one, none of them.
+	All, Any, Not []Constraint
+	// Rule is an expression in CEL over an operator's properties.
+	Rule *Rule
+}
+
+// PackageRange is a package and the versions of it that will do.
+type PackageRange struct {
+	Name string
+	// Range is as it was written, in the grammar of github.com/blang/semver.
+	Range  string
+	covers semver.Range
+}
+
+// MetBy says whether an operator meets the constraint, by itself.
+func (c *Constraint) MetBy(s *Subject) bool {
+	met := func(c Constraint) bool { return c.MetBy(s) }
+	switch {
+	case c.GVK != nil:
+		return slices.Contains(s.GVKs, *c.GVK)
+	case c.Package != nil:
+		return c.Package.metBy(s)
+	case c.Label != "":
+		return slices.Contains(s.Labels, c.Label)
+	case c.Rule != nil:
+		return c.Rule.met(s)
+	case c.All != nil:
+		return !slices.ContainsFunc(c.All, func(c Constraint) bool { return !c.MetBy(s) })
+	case c.Any != nil:
+		return slices.ContainsFunc(c.Any, met)
+	default:
+		return !slices.ContainsFunc(c.Not, met)
+	}
+}
+
+// metBy says whether an operator is of the package and its version in the range,
+// which nobody knows of one that does not say its version.
+func (p *PackageRange) metBy(s *Subject) bool {
+	return s.Package == p.Name && !s.Version.Equals(semver.Version{}) && p.covers(s.Version)
+}
+
+// Selectors gives constraints of the kinds GVK, Package and Label one of which
+// every operator meets that meets this one, so that candidates can be looked up.
+// There are none, and false is said, when only looking at each operator helps.
+func (c *Constraint) Selectors() ([]Constraint, bool) {
+	switch {
+	case c.GVK != nil || c.Package != nil || c.Label != "":
+		return []Constraint{*c}, true
+	case c.All != nil:
+		return narrowest(c.All)
+	case c.Any != nil:
+		var all []Constraint
+		for i := range c.Any {
+			some, ok := c.Any[i].Selectors()
+			if !ok {
+				return nil, false
+			}
+			all = append(all, some...)
+		}
+		return all, true
+	default:
+		return nil, false
+	}
+}
+
+// narrowest gives the fewest selectors of any of the constraints.
+func narrowest(all []Constraint) ([]Constraint, bool) {
+	var best []Constraint
+	for i := range all {
+		if some, ok := all[i].Selectors(); ok && (best == nil || len(some) < len(best)) {
+			best = some
+		}
+	}
+	return best, best != nil
+}
+
+// Split gives constraints that several operators may meet in place of one that
+// meets this one by itself: for an All that asks for several things to be
+// there, one for each of them, joined with what All says besides. It gives nil
+// for others. Which operators may share is described in decision 18.
+func (c *Constraint) Split() []Constraint {
+	if c.All == nil {
+		return nil
+	}
+	var wanted, filters []Constraint
+	for _, member := range flatten(nil, c.All) {
+		if _, ok := member.Selectors(); ok {
+			wanted = append(wanted, member)
+		} else {
+			filters = append(filters, member)
+		}
+	}
+	if len(wanted) < 2 {
+		return nil
+	}
+	parts := make([]Constraint, len(wanted))
+	for i := range wanted {
+		parts[i] = Constraint{FailureMessage: c.FailureMessage, All: slices.Concat(wanted[i:i+1], filters)}
+	}
+	return parts
+}
+
+// flatten puts the members of an All within an All in its place.
+func flatten(to, all []Constraint) []Constraint {
+	for i := range all {
+		if all[i].All != nil {
+			to = flatten(to, all[i].All)
+		} else {
+			to = append(to, all[i])
+		}
+	}
+	return to
+}

@@ -1,0 +1,330 @@
+package constraint
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+
+	"github.com/chandlery/chandlery/bundles"
+)
+
+const (
+	// maxEncoded bounds the JSON of one olm.constraint property, as clusters
+	// always did.
+	maxEncoded = 131072
+	// maxDepth and maxNodes bound what a compound constraint consists of.
+	maxDepth = 32
+	maxNodes = 4096
+	// maxRange bounds the text of a range of versions.
+	maxRange = 4096
+)
+
+// PropertyError says which property of a bundle cannot be used.
+type PropertyError struct {
+	// Index counts from zero.
+	Index int
+	// Type of the property.
+	Type string
+	// Err says what is wrong with the value.
+	Err error
+}
+
+// Error names the property, what is wrong with it and what to do.
+func (e *PropertyError) Error() string {
+	return fmt.Sprintf("properties[%d] of type %s: %v; ask the publisher of the catalog to mend it", e.Index, bundles.Quote(e.Type), e.Err)
+}
+
+// Unwrap gives what is wrong with the value.
+func (e *PropertyError) Unwrap() error { return e.Err }
+
+// Parse reads properties: what they say of the operator that bears them and what
+// it requires, in their order. The error is a *PropertyError.
+func Parse(properties []Property) (Subject, []Constraint, error) {
+	return NewParser().Parse(properties)
+}
+
+// Parser parses properties and remembers what it has parsed, so that what many
+// bundles have in common is parsed once and takes memory once.
+type Parser struct {
+	facts map[Property]*fact
+}
+
+// NewParser makes a parser that remembers nothing yet.
+func NewParser() *Parser { return &Parser{facts: map[Property]*fact{}} }
+
+// fact is what one property says.
+type fact struct {
+	pkg        *packageFact
+	gvk        *bundles.GVK
+	label      string
+	deprecated bool
+	requires   *Constraint
+	err        error
+}
+
+type packageFact struct {
+	name    string
+	version semver.Version
+}
+
+// Parse does what the function Parse does.
+func (p *Parser) Parse(properties []Property) (Subject, []Constraint, error) {
+	subject := Subject{Properties: properties}
+	var requires []Constraint
+	var pkg *packageFact
+	for i, property := range properties {
+		f := p.fact(property)
+		err := f.err
+		if f.pkg != nil && pkg != nil && (pkg.name != f.pkg.name || !pkg.version.Equals(f.pkg.version)) {
+			err = errTwoPackages
+		}
+		if err != nil {
+			return Subject{}, nil, &PropertyError{Index: i, Type: property.Type, Err: err}
+		}
+		switch {
+		case f.pkg != nil:
+			pkg = f.pkg
+			subject.Package, subject.Version = pkg.name, pkg.version
+		case f.gvk != nil:
+			if !slices.Contains(subject.GVKs, *f.gvk) {
+				subject.GVKs = append(subject.GVKs, *f.gvk)
+			}
+		case f.label != "":
+			subject.Labels = append(subject.Labels, f.label)
+		case f.requires != nil:
+			requires = append(requires, *f.requires)
+		}
+		subject.Deprecated = subject.Deprecated || f.deprecated
+	}
+	return subject, requires, nil
+}
+
+// fact parses one property, once.
+func (p *Parser) fact(property Property) *fact {
+	if f, ok := p.facts[property]; ok {
+		return f
+	}
+	f := &fact{}
+	f.err = f.parse(property)
+	p.facts[property] = f
+	return f
+}
+
+// parse reads a property by its type; of other types than these nothing is
+// known.
+func (f *fact) parse(p Property) error {
+	switch p.Type {
+	case bundles.TypePackage:
+		return f.parsePackage(p.Value)
+	case bundles.TypeGVK:
+		f.gvk = new(bundles.GVK)
+		return decode(p.Value, f.gvk)
+	case TypeLabel:
+		return decodeLabel(p.Value, &f.label)
+	case TypeDeprecated:
+		f.deprecated = true
+		return nil
+	case bundles.TypePackageRequired, bundles.TypeGVKRequired, TypeLabelRequired, TypeConstraint:
+		f.requires = new(Constraint)
+		return f.requires.parse(p)
+	default:
+		return nil
+	}
+}
+
+func (f *fact) parsePackage(value string) error {
+	var property bundles.PackageProperty
+	if err := decode(value, &property); err != nil {
+		return err
+	}
+	if property.PackageName == "" {
+		return missing("packageName")
+	}
+	version, err := semver.ParseTolerant(property.Version)
+	if err != nil {
+		return fmt.Errorf("parsing version %s: %w", bundles.Quote(property.Version), clipped(err))
+	}
+	f.pkg = &packageFact{name: property.PackageName, version: version}
+	return nil
+}
+
+// parse reads a property that requires something.
+func (c *Constraint) parse(p Property) error {
+	switch p.Type {
+	case bundles.TypePackageRequired:
+		var wanted bundles.PackageRequired
+		return cmpErr(decode(p.Value, &wanted), func() error { return c.setPackage(wanted) })
+	case bundles.TypeGVKRequired:
+		var wanted bundles.GVK
+		return cmpErr(decode(p.Value, &wanted), func() error { return c.setGVK(wanted) })
+	case TypeLabelRequired:
+		return decodeLabel(p.Value, &c.Label)
+	default:
+		return c.parseCompound(p.Value)
+	}
+}
+
+// cmpErr goes on with the next step unless there is an error.
+func cmpErr(err error, next func() error) error {
+	if err != nil {
+		return err
+	}
+	return next()
+}
+
+func (c *Constraint) setPackage(wanted bundles.PackageRequired) error {
+	if wanted.PackageName == "" {
+		return missing("packageName")
+	}
+	if len(wanted.VersionRange) > maxRange {
+		return fmt.Errorf("%w: its version range has %d bytes, the limit is %d", errTooLarge, len(wanted.VersionRange), maxRange)
+	}
+	covers, err := semver.ParseRange(wanted.VersionRange)
+	if err != nil {
+		return fmt.Errorf("parsing version range %s: %w", bundles.Quote(wanted.VersionRange), clipped(err))
+	}
+	c.Package = &PackageRange{Name: wanted.PackageName, Range: wanted.VersionRange, covers: covers}
+	return nil
+}
+
+func (c *Constraint) setGVK(wanted bundles.GVK) error {
+	if wanted.Version == "" {
+		return missing("version")
+	}
+	if wanted.Kind == "" {
+		return missing("kind")
+	}
+	c.GVK = &wanted
+	return nil
+}
+
+// encoded is the JSON of an olm.constraint property.
+type encoded struct {
+	FailureMessage string                   `json:"failureMessage"`
+	GVK            *bundles.GVK             `json:"gvk"`
+	Package        *bundles.PackageRequired `json:"package"`
+	All            *encodedList             `json:"all"`
+	Any            *encodedList             `json:"any"`
+	Not            *encodedList             `json:"not"`
+	CEL            *struct {
+		Rule string `json:"rule"`
+	} `json:"cel"`
+}
+
+type encodedList struct {
+	Constraints []encoded `json:"constraints"`
+}
+
+func (c *Constraint) parseCompound(value string) error {
+	if len(value) > maxEncoded {
+		return fmt.Errorf("%w: it has %d bytes, the limit is %d", errTooLarge, len(value), maxEncoded)
+	}
+	var e encoded
+	decoder := json.NewDecoder(strings.NewReader(value))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&e); err != nil {
+		return fmt.Errorf("decoding value: %w", clipped(bundles.DescribeJSON(err)))
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errTrailing
+	}
+	nodes := 0
+	return c.fill(&e, 1, &nodes)
+}
+
+// fill makes a constraint of its decoded form.
+func (c *Constraint) fill(e *encoded, depth int, nodes *int) error {
+	if *nodes++; *nodes > maxNodes {
+		return fmt.Errorf("%w: it consists of more than %d constraints", errTooLarge, maxNodes)
+	}
+	if depth > maxDepth {
+		return fmt.Errorf("%w: its constraints are nested more than %d deep", errTooLarge, maxDepth)
+	}
+	if n := e.alternatives(); n != 1 {
+		return fmt.Errorf("%w, found %d", errAlternatives, n)
+	}
+	c.FailureMessage = e.FailureMessage
+	switch {
+	case e.GVK != nil:
+		return c.setGVK(*e.GVK)
+	case e.Package != nil:
+		return c.setPackage(*e.Package)
+	case e.CEL != nil:
+		rule, err := compile(e.CEL.Rule)
+		c.Rule = rule
+		return err
+	case e.All != nil:
+		return fillList(&c.All, "all", e.All, depth, nodes)
+	case e.Any != nil:
+		return fillList(&c.Any, "any", e.Any, depth, nodes)
+	default:
+		return fillList(&c.Not, "not", e.Not, depth, nodes)
+	}
+}
+
+// alternatives counts what is set of what excludes each other.
+func (e *encoded) alternatives() int {
+	n := 0
+	for _, set := range []bool{e.GVK != nil, e.Package != nil, e.All != nil, e.Any != nil, e.Not != nil, e.CEL != nil} {
+		if set {
+			n++
+		}
+	}
+	return n
+}
+
+func fillList(to *[]Constraint, operator string, list *encodedList, depth int, nodes *int) error {
+	if len(list.Constraints) == 0 {
+		return fmt.Errorf("%s: %w", operator, errEmptyList)
+	}
+	*to = make([]Constraint, len(list.Constraints))
+	for i := range list.Constraints {
+		if err := (*to)[i].fill(&list.Constraints[i], depth+1, nodes); err != nil {
+			return fmt.Errorf("%s.constraints[%d]: %w", operator, i, err)
+		}
+	}
+	return nil
+}
+
+var (
+	errTooLarge     = errors.New("the constraint is too large")
+	errTrailing     = errors.New("decoding value: there is more text behind the JSON")
+	errAlternatives = errors.New("exactly one of gvk, package, all, any, not and cel must be set")
+	errEmptyList    = errors.New("the list of constraints must not be empty")
+	errMissing      = errors.New("must not be empty")
+	errTwoPackages  = errors.New("the bundle says that it is another package or version too")
+)
+
+func missing(field string) error { return fmt.Errorf("field %q %w", field, errMissing) }
+
+func decode(value string, to any) error {
+	if err := json.Unmarshal([]byte(value), to); err != nil {
+		return fmt.Errorf("decoding value: %w", clipped(bundles.DescribeJSON(err)))
+	}
+	if bytes.Equal(bytes.TrimSpace([]byte(value)), []byte("null")) {
+		return fmt.Errorf("decoding value: %w", errNull)
+	}
+	return nil
+}
+
+var errNull = errors.New("it must be an object, found null")
+
+func decodeLabel(value string, to *string) error {
+	var property struct {
+		Label string `json:"label"`
+	}
+	if err := decode(value, &property); err != nil {
+		return err
+	}
+	if property.Label == "" {
+		return missing("label")
+	}
+	*to = property.Label
+	return nil
+}

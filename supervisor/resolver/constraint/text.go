@@ -1,0 +1,92 @@
+package constraint
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	// maxShown bounds a foreign value in messages, in bytes.
+	maxShown = 200
+	// maxText bounds a whole constraint in messages, in bytes.
+	maxText = 1000
+)
+
+// String gives the constraint in the words that follow "requires an operator" in
+// today's messages. It is one printable line of bounded length.
+func (c *Constraint) String() string {
+	var b strings.Builder
+	c.write(&b)
+	return clip(b.String(), maxText)
+}
+
+func (c *Constraint) write(b *strings.Builder) {
+	switch {
+	case b.Len() > maxText:
+		// What is beyond will be cut off anyway.
+	case c.FailureMessage != "":
+		b.WriteString(printable(c.FailureMessage, maxText))
+	case c.GVK != nil:
+		fmt.Fprintf(b, "providing an API with group: %s, version: %s, kind: %s", shown(c.GVK.Group), shown(c.GVK.Version), shown(c.GVK.Kind))
+	case c.Package != nil:
+		fmt.Fprintf(b, "with package: %s and with version in range: %s", shown(c.Package.Name), shown(c.Package.Range))
+	case c.Label != "":
+		b.WriteString("with label: " + shown(c.Label))
+	case c.Rule != nil:
+		b.WriteString("with constraint: " + shown(c.Rule.Text))
+	case c.All != nil:
+		writeList(b, "all of", c.All)
+	case c.Any != nil:
+		writeList(b, "at least one of", c.Any)
+	default:
+		writeList(b, "none of", c.Not)
+	}
+}
+
+func writeList(b *strings.Builder, operator string, list []Constraint) {
+	b.WriteString(operator + " (")
+	for i := range list {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		list[i].write(b)
+	}
+	b.WriteString(")")
+}
+
+func shown(text string) string { return printable(text, maxShown) }
+
+// printable gives a foreign text on one line, without what a terminal might act
+// on.
+func printable(text string, limit int) string {
+	text = strings.Join(strings.Fields(clip(text, limit)), " ")
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, text)
+}
+
+// clip shortens a text without cutting a character in two.
+func clip(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	end := limit
+	for end > limit-utf8.UTFMax && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
+}
+
+// clipped bounds the text of an error that repeats foreign values.
+func clipped(err error) error {
+	if text := err.Error(); len(text) > maxShown || printable(text, maxShown) != text {
+		return errors.New(printable(text, maxShown)) //nolint:err113 // what others make errors of, cut
+	}
+	return err
+}
