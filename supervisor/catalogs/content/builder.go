@@ -1,0 +1,368 @@
+package content
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
+)
+
+// Listed is a bundle as one channel presents it.
+type Listed struct {
+	Package, Channel, Bundle string
+	// Version of the bundle, for catalogs so old that the properties do not say
+	// it.
+	Version     string
+	Image       string
+	Replaces    string
+	Skips       []string
+	SkipRange   string
+	Deprecation string
+	Properties  []constraint.Property
+}
+
+// Builder builds a Catalog from what a server says, in any order.
+type Builder struct {
+	limit, size int64
+	packages    map[string]*draft
+	pool        pool
+}
+
+// draft is a package that is not complete yet.
+type draft struct {
+	defaultChannel, deprecation string
+	channels                    map[string]*Channel
+	bundles                     map[string]*Bundle
+	channelDeprecations         map[string]string
+	bundleDeprecations          map[string]string
+}
+
+// NewBuilder makes a builder that refuses more than limit bytes, as
+// Catalog.Bytes counts them.
+func NewBuilder(limit int64) *Builder {
+	return &Builder{limit: limit, packages: map[string]*draft{}, pool: newPool()}
+}
+
+var errTooLarge = errors.New("the catalog is too large")
+
+// Add takes a bundle as a channel presents it. Of what comes twice, the first
+// counts. The error says that the catalog is too large.
+func (b *Builder) Add(l Listed) error {
+	d := b.draft(l.Package)
+	bundle := d.bundles[l.Bundle]
+	if bundle == nil {
+		bundle = b.bundle(l)
+		d.bundles[bundle.Name] = bundle
+		b.size += bundleBytes
+	}
+	if l.Deprecation != "" && d.bundleDeprecations[bundle.Name] == "" {
+		d.bundleDeprecations[bundle.Name] = b.pool.text(l.Deprecation)
+	}
+	channel := d.channels[l.Channel]
+	if channel == nil {
+		channel = &Channel{Name: b.pool.text(l.Channel)}
+		d.channels[channel.Name] = channel
+		b.size += channelBytes
+	}
+	channel.Entries = append(channel.Entries, &Entry{
+		Channel: channel, Bundle: bundle,
+		Replaces: b.pool.text(l.Replaces), SkipRange: b.pool.text(l.SkipRange), Skips: b.pool.texts(l.Skips),
+	})
+	b.size += entryBytes
+	if size := b.size + b.pool.size; size > b.limit {
+		return fmt.Errorf("%w: what has been read of it takes more than %d bytes of memory, which is the limit for one catalog; serve its packages by several catalogs",
+			errTooLarge, b.limit)
+	}
+	return nil
+}
+
+// bundle makes a bundle of what is said of it.
+func (b *Builder) bundle(l Listed) *Bundle {
+	bundle := &Bundle{Name: b.pool.text(l.Bundle), Image: b.pool.text(l.Image)}
+	bundle.Subject, bundle.Requires, bundle.Err = b.pool.parse(withPackage(l))
+	if bundle.Err == nil && bundle.Subject.Package != "" && bundle.Subject.Package != l.Package {
+		bundle.Err = fmt.Errorf("property %s says that it is of package %s; ask the publisher of the catalog to mend it",
+			bundles.TypePackage, bundles.Quote(bundle.Subject.Package))
+	}
+	if bundle.Err != nil {
+		bundle.Err = fmt.Errorf("package %s, bundle %s: %w", bundles.Quote(l.Package), bundles.Quote(l.Bundle), bundle.Err)
+	}
+	bundle.Subject.Package = b.pool.text(l.Package)
+	return bundle
+}
+
+// withPackage gives the properties of a bundle, and among them the one that
+// says its package and version, for a catalog that leaves it out.
+func withPackage(l Listed) []constraint.Property {
+	given := slices.ContainsFunc(l.Properties, func(p constraint.Property) bool { return p.Type == bundles.TypePackage })
+	if given || l.Version == "" {
+		return l.Properties
+	}
+	value, err := json.Marshal(bundles.PackageProperty{PackageName: l.Package, Version: l.Version})
+	if err != nil {
+		// Strings always marshal; without the property the bundle just says less.
+		return l.Properties
+	}
+	return append(slices.Clone(l.Properties), constraint.Property{Type: bundles.TypePackage, Value: string(value)})
+}
+
+// Describe takes what a package says of itself.
+func (b *Builder) Describe(pkg, defaultChannel, deprecation string) {
+	d := b.draft(pkg)
+	d.defaultChannel, d.deprecation = b.pool.text(defaultChannel), b.pool.text(deprecation)
+}
+
+// DeprecateChannel takes what a package says of a channel.
+func (b *Builder) DeprecateChannel(pkg, channel, message string) {
+	b.draft(pkg).channelDeprecations[channel] = b.pool.text(message)
+}
+
+// DeprecateBundle takes what a package says of a bundle.
+func (b *Builder) DeprecateBundle(pkg, bundle, message string) {
+	b.draft(pkg).bundleDeprecations[bundle] = b.pool.text(message)
+}
+
+func (b *Builder) draft(name string) *draft {
+	if b.packages[name] == nil {
+		b.size += packageBytes
+		b.packages[b.pool.text(name)] = &draft{
+			channels: map[string]*Channel{}, bundles: map[string]*Bundle{},
+			channelDeprecations: map[string]string{}, bundleDeprecations: map[string]string{},
+		}
+	}
+	return b.packages[name]
+}
+
+// Build ends the building. A package without any channel is left out: nothing
+// of it can be chosen.
+func (b *Builder) Build() *Catalog {
+	c := &Catalog{byGVK: map[bundles.GVK][]*Entry{}, byLabel: map[string][]*Entry{}}
+	for name, d := range b.packages {
+		if len(d.channels) > 0 {
+			c.packages = append(c.packages, d.build(b.pool.text(name)))
+		}
+	}
+	slices.SortFunc(c.packages, func(x, y *Package) int { return strings.Compare(x.Name, y.Name) })
+	c.index()
+	c.size = b.size + b.pool.size
+	return c
+}
+
+func (d *draft) build(name string) *Package {
+	p := &Package{
+		Name: name, DefaultChannel: d.defaultChannel, Deprecation: d.deprecation,
+		Bundles: make([]*Bundle, 0, len(d.bundles)), Channels: make([]*Channel, 0, len(d.channels)),
+	}
+	for _, bundle := range d.bundles {
+		bundle.Package, bundle.Deprecation = p, d.bundleDeprecations[bundle.Name]
+		p.Bundles = append(p.Bundles, bundle)
+	}
+	slices.SortFunc(p.Bundles, func(x, y *Bundle) int { return strings.Compare(x.Name, y.Name) })
+	for _, channel := range d.channels {
+		channel.Package, channel.Deprecation = p, d.channelDeprecations[channel.Name]
+		channel.arrange()
+		p.Channels = append(p.Channels, channel)
+	}
+	slices.SortFunc(p.Channels, func(x, y *Channel) int { return strings.Compare(x.Name, y.Name) })
+	return p
+}
+
+// index finds the entries by what their bundles provide.
+func (c *Catalog) index() {
+	for _, p := range c.packages {
+		for _, channel := range p.Channels {
+			for _, entry := range channel.Entries {
+				if entry.Bundle.Err == nil {
+					c.indexEntry(entry)
+				}
+			}
+		}
+	}
+}
+
+func (c *Catalog) indexEntry(entry *Entry) {
+	for _, gvk := range entry.Bundle.Subject.GVKs {
+		c.byGVK[gvk] = append(c.byGVK[gvk], entry)
+	}
+	for _, label := range entry.Bundle.Subject.Labels {
+		if listed := c.byLabel[label]; len(listed) == 0 || listed[len(listed)-1] != entry {
+			c.byLabel[label] = append(listed, entry)
+		}
+	}
+}
+
+// FromCatalog builds a Catalog from a file-based catalog that has been read. What
+// of its properties no resolution needs, such as manifests, is left out.
+func FromCatalog(c *bundles.Catalog) (*Catalog, error) {
+	const unlimited = 1 << 62
+	b := NewBuilder(unlimited)
+	for _, p := range c.Packages {
+		if err := b.addPackage(p); err != nil {
+			return nil, err
+		}
+	}
+	return b.Build(), nil
+}
+
+func (b *Builder) addPackage(p *bundles.Package) error {
+	byName := make(map[string]*bundles.Bundle, len(p.Bundles))
+	for _, bundle := range p.Bundles {
+		byName[bundle.Name] = bundle
+	}
+	deprecation, _ := p.Deprecated(bundles.SchemaPackage, "")
+	b.Describe(p.Name, p.DefaultChannel, deprecation)
+	for _, list := range p.Deprecations {
+		for _, entry := range list.Entries {
+			switch entry.Reference.Schema {
+			case bundles.SchemaChannel:
+				b.DeprecateChannel(p.Name, entry.Reference.Name, entry.Message)
+			case bundles.SchemaBundle:
+				b.DeprecateBundle(p.Name, entry.Reference.Name, entry.Message)
+			}
+		}
+	}
+	for _, channel := range p.Channels {
+		for _, entry := range channel.Entries {
+			bundle := byName[entry.Name]
+			if bundle == nil {
+				return fmt.Errorf("package %s, channel %s, entry %s: %w", bundles.Quote(p.Name), bundles.Quote(channel.Name), bundles.Quote(entry.Name), errNoBundle)
+			}
+			err := b.Add(Listed{
+				Package: p.Name, Channel: channel.Name, Bundle: entry.Name, Image: bundle.Image,
+				Replaces: entry.Replaces, Skips: entry.Skips, SkipRange: entry.SkipRange, Properties: propertiesOf(bundle),
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+var errNoBundle = errors.New("the channel lists a bundle that the package does not have")
+
+// propertiesOf gives the properties without the values of those that will not be
+// kept: they are not to be copied first.
+func propertiesOf(bundle *bundles.Bundle) []constraint.Property {
+	out := make([]constraint.Property, len(bundle.Properties))
+	for i, p := range bundle.Properties {
+		out[i].Type = p.Type
+		if !unneeded(p.Type, len(p.Value)) {
+			out[i].Value = string(p.Value)
+		}
+	}
+	return out
+}
+
+// arrange puts the entries and the chain in order.
+func (c *Channel) arrange() {
+	slices.SortStableFunc(c.Entries, func(x, y *Entry) int { return strings.Compare(x.Bundle.Name, y.Bundle.Name) })
+	c.Entries = slices.Clip(slices.CompactFunc(c.Entries, func(x, y *Entry) bool { return x.Bundle == y.Bundle }))
+	for _, entry := range c.Entries {
+		entry.Place = -1
+	}
+	c.Chain, c.Err = c.chain()
+	for i, entry := range c.Chain {
+		entry.Place = i
+	}
+}
+
+// places is how the entries of a channel lead to each other.
+type places struct {
+	replaced, skipped map[string]bool
+}
+
+func (c *Channel) places() places {
+	p := places{replaced: map[string]bool{}, skipped: map[string]bool{}}
+	for _, entry := range c.Entries {
+		if entry.Replaces != "" {
+			p.replaced[entry.Replaces] = true
+		}
+		for _, name := range entry.Skips {
+			p.skipped[name] = true
+		}
+	}
+	return p
+}
+
+// chain follows what replaces what down from the head.
+func (c *Channel) chain() ([]*Entry, error) {
+	places := c.places()
+	var heads []*Entry
+	for _, entry := range c.Entries {
+		if !places.replaced[entry.Bundle.Name] && !places.skipped[entry.Bundle.Name] {
+			heads = append(heads, entry)
+		}
+	}
+	if len(heads) == 0 {
+		return nil, fmt.Errorf("%w found in channel %s of package %s", errNoHead, bundles.Quote(c.Name), bundles.Quote(c.Package.Name))
+	}
+	chains := make([][]*Entry, len(heads))
+	for i, head := range heads {
+		chain, ok := c.follow(head, places.skipped)
+		if !ok {
+			return nil, fmt.Errorf("%w beginning with %s in channel %s of package %s", errCycle,
+				bundles.Quote(head.Bundle.Name), bundles.Quote(c.Name), bundles.Quote(c.Package.Name))
+		}
+		chains[i] = chain
+	}
+	if len(chains) > 1 {
+		return nil, fmt.Errorf("%w, but %d replacement chains were found in channel %s of package %s: %s", errNoOrder,
+			len(chains), bundles.Quote(c.Name), bundles.Quote(c.Package.Name), describe(chains))
+	}
+	return slices.Clip(chains[0]), nil
+}
+
+var (
+	errNoHead  = errors.New("no channel heads (entries not replaced by another entry)")
+	errCycle   = errors.New("a cycle exists in the chain of replacement")
+	errNoOrder = errors.New("a unique replacement chain within a channel is required to determine the relative order between channel entries")
+)
+
+// follow gives the entries below one that are not skipped; false when there is
+// no end to them. It ends at what is not part of the channel.
+func (c *Channel) follow(head *Entry, skipped map[string]bool) ([]*Entry, bool) {
+	var chain []*Entry
+	entry := head
+	for range c.Entries {
+		if !skipped[entry.Bundle.Name] {
+			chain = append(chain, entry)
+		}
+		next := c.Entry(entry.Replaces)
+		if next == nil || entry.Replaces == "" {
+			return chain, true
+		}
+		entry = next
+	}
+	return nil, false
+}
+
+// describe names the ends of chains, of the first few if they are many.
+func describe(chains [][]*Entry) string {
+	const most = 5
+	var names []string
+	for _, chain := range chains[:min(most, len(chains))] {
+		name := printable(chain[0].Bundle.Name)
+		if len(chain) > 1 {
+			name += "..." + printable(chain[len(chain)-1].Bundle.Name)
+		}
+		names = append(names, name)
+	}
+	if len(chains) > most {
+		names = append(names, fmt.Sprintf("and %d more", len(chains)-most))
+	}
+	return strings.Join(names, ", ")
+}
+
+// printable gives a name as it is if it can be printed and is not too long, and
+// quoted otherwise.
+func printable(name string) string {
+	if quoted := bundles.Quote(name); quoted != `"`+name+`"` {
+		return quoted
+	}
+	return name
+}

@@ -1,0 +1,162 @@
+package content
+
+import (
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
+)
+
+// maxProperty bounds the value of a property of a type that means nothing here
+// and is only kept for expressions.
+const maxProperty = 16 << 10
+
+// The sizes of what a catalog consists of, with the pointers to it.
+const (
+	word         = 8
+	packageBytes = int64(unsafe.Sizeof(Package{})) + word
+	channelBytes = int64(unsafe.Sizeof(Channel{})) + word
+	bundleBytes  = int64(unsafe.Sizeof(Bundle{})) + word
+	// An entry is listed by its channel and by the chain.
+	entryBytes    = int64(unsafe.Sizeof(Entry{})) + 2*word
+	stringBytes   = int64(unsafe.Sizeof(""))
+	propertyBytes = int64(unsafe.Sizeof(constraint.Property{}))
+	gvkBytes      = int64(unsafe.Sizeof(bundles.GVK{}))
+	wantedBytes   = int64(unsafe.Sizeof(constraint.Constraint{}))
+)
+
+// pool keeps what bundles have in common once.
+type pool struct {
+	size       int64
+	strings    map[string]string
+	lists      map[string][]string
+	gvks       map[string][]bundles.GVK
+	properties map[string][]constraint.Property
+	wanted     map[string][]constraint.Constraint
+	parser     *constraint.Parser
+}
+
+func newPool() pool {
+	return pool{
+		strings: map[string]string{}, lists: map[string][]string{}, gvks: map[string][]bundles.GVK{},
+		properties: map[string][]constraint.Property{}, wanted: map[string][]constraint.Constraint{},
+		parser: constraint.NewParser(),
+	}
+}
+
+// text gives the one copy of a text, which nothing larger stays in memory for.
+func (p *pool) text(s string) string {
+	if s == "" {
+		return ""
+	}
+	if kept, ok := p.strings[s]; ok {
+		return kept
+	}
+	kept := strings.Clone(s)
+	p.strings[kept] = kept
+	p.size += int64(len(kept))
+	return kept
+}
+
+// texts gives the one copy of a list.
+func (p *pool) texts(list []string) []string {
+	return shared(p, p.lists, list, stringBytes, func(s *string, key *strings.Builder) {
+		*s = p.text(*s)
+		writePart(key, *s)
+	})
+}
+
+// shared gives the one copy of a list whose elements have a key.
+func shared[T any](p *pool, kept map[string][]T, list []T, each int64, add func(*T, *strings.Builder)) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	var key strings.Builder
+	own := make([]T, len(list))
+	copy(own, list)
+	for i := range own {
+		add(&own[i], &key)
+	}
+	if same, ok := kept[key.String()]; ok {
+		return same
+	}
+	kept[key.String()] = own
+	p.size += each * int64(len(own))
+	return own
+}
+
+// writePart adds a text to a key so that different lists have different keys.
+func writePart(key *strings.Builder, part string) {
+	key.WriteString(strconv.Itoa(len(part)))
+	key.WriteByte(':')
+	key.WriteString(part)
+}
+
+// parse reads the properties of a bundle and keeps what resolution needs.
+func (p *pool) parse(given []constraint.Property) (constraint.Subject, []constraint.Constraint, error) {
+	own := make([]constraint.Property, len(given))
+	for i, property := range given {
+		own[i].Type = p.text(property.Type)
+		if !unneeded(property.Type, len(property.Value)) {
+			own[i].Value = p.text(property.Value)
+		}
+	}
+	subject, requires, err := p.parser.Parse(own)
+	if err != nil {
+		return constraint.Subject{}, nil, err //nolint:wrapcheck // the caller names the bundle
+	}
+	var wantedKey strings.Builder
+	subject.Properties = own[:0]
+	for i, property := range given {
+		if unneeded(property.Type, len(property.Value)) {
+			continue
+		}
+		subject.Properties = append(subject.Properties, own[i])
+		if requiring(property.Type) {
+			writePart(&wantedKey, property.Type)
+			writePart(&wantedKey, property.Value)
+		}
+	}
+	subject.Properties = shared(p, p.properties, subject.Properties, propertyBytes, func(q *constraint.Property, key *strings.Builder) {
+		writePart(key, q.Type)
+		writePart(key, q.Value)
+	})
+	subject.Labels = p.texts(subject.Labels)
+	subject.GVKs = shared(p, p.gvks, subject.GVKs, gvkBytes, func(g *bundles.GVK, key *strings.Builder) {
+		g.Group, g.Version, g.Kind = p.text(g.Group), p.text(g.Version), p.text(g.Kind)
+		writePart(key, g.Group)
+		writePart(key, g.Version)
+		writePart(key, g.Kind)
+	})
+	first := true
+	requires = shared(p, p.wanted, requires, wantedBytes, func(_ *constraint.Constraint, key *strings.Builder) {
+		if first {
+			key.WriteString(wantedKey.String())
+			first = false
+		}
+	})
+	return subject, requires, nil
+}
+
+func requiring(kind string) bool {
+	switch kind {
+	case bundles.TypePackageRequired, bundles.TypeGVKRequired, constraint.TypeLabelRequired, constraint.TypeConstraint:
+		return true
+	}
+	return false
+}
+
+// unneeded says of a property that it is manifests or a description, or so large
+// that no expression can mean it.
+func unneeded(kind string, size int) bool {
+	switch kind {
+	case bundles.TypeBundleObject, bundles.TypeCSVMetadata:
+		return true
+	case constraint.TypeConstraint, bundles.TypePackage, bundles.TypeGVK, bundles.TypePackageRequired, bundles.TypeGVKRequired,
+		constraint.TypeLabel, constraint.TypeLabelRequired:
+		return false
+	}
+	return size > maxProperty
+}
