@@ -29,28 +29,22 @@ type encoding struct {
 
 // literal is the one that says that a variable is taken.
 func literal(id ID) z.Lit {
-	return z.Var(id + 1).Pos() //nolint:gosec // newEncoding bounds the number of variables
+	return z.Var(id + 1).Pos() //nolint:gosec // bounded limits the number of variables
 }
 
 // encode states a problem to a new solver.
-func encode(p Problem) (*encoding, error) {
-	e, err := newEncoding(p)
-	if err != nil {
-		return nil, err
-	}
+func encode(p Problem) *encoding {
+	e := newEncoding(p)
 	for _, c := range p.Constraints {
 		e.add(c)
 	}
-	return e, nil
+	return e
 }
 
 // encodeGuarded states each constraint so that it holds only where its guard, the
 // literal at the same index, is assumed.
-func encodeGuarded(p Problem) (*encoding, []z.Lit, error) {
-	e, err := newEncoding(p)
-	if err != nil {
-		return nil, nil, err
-	}
+func encodeGuarded(p Problem) (*encoding, []z.Lit) {
+	e := newEncoding(p)
 	guards := make([]z.Lit, len(p.Constraints))
 	for i, c := range p.Constraints {
 		guards[i] = e.fresh()
@@ -58,24 +52,30 @@ func encodeGuarded(p Problem) (*encoding, []z.Lit, error) {
 		e.add(c)
 	}
 	e.guard = z.LitNull
-	return e, guards, nil
+	return e, guards
 }
 
-func newEncoding(p Problem) (*encoding, error) {
+// bounded refuses a problem that is too large for the solver.
+func bounded(p Problem) error {
 	literals := p.Variables
 	for _, c := range p.Constraints {
 		literals += size(c)
 		if literals > maxLiterals {
-			break
+			return tooLarge()
 		}
 	}
-	if literals > maxLiterals {
-		return nil, &LimitError{Bound: "literals of encoded constraints", Allowed: maxLiterals}
-	}
+	return nil
+}
+
+func tooLarge() error {
+	return &LimitError{Bound: "literals of encoded constraints", Allowed: maxLiterals}
+}
+
+func newEncoding(p Problem) *encoding {
 	return &encoding{
-		solver: gini.NewVc(p.Variables+len(p.Constraints)+2, literals+1),
-		next:   z.Var(p.Variables + 1), //nolint:gosec // bounded by maxLiterals
-	}, nil
+		solver: gini.NewV(p.Variables + 2),
+		next:   z.Var(p.Variables + 1), //nolint:gosec // bounded
+	}
 }
 
 // size estimates how many literals encode a constraint, not too low.
@@ -185,12 +185,17 @@ func (e *encoding) atMost(c Constraint) {
 
 // distinct lists the literals of IDs, each once, in ascending order.
 func distinct(ids []ID) []z.Lit {
+	literals := literals(ids)
+	slices.Sort(literals)
+	return slices.Compact(literals)
+}
+
+func literals(ids []ID) []z.Lit {
 	literals := make([]z.Lit, len(ids))
 	for i, id := range ids {
 		literals[i] = literal(id)
 	}
-	slices.Sort(literals)
-	return slices.Compact(literals)
+	return literals
 }
 
 // ladder lets no more than one of the literals be true: of a row of steps, each

@@ -1,30 +1,32 @@
 package sat
 
-import "slices"
+import (
+	"slices"
 
-// reach is what the walk reached.
+	"github.com/go-air/gini/z"
+)
+
+// reach is what the best walk reached.
 type reach struct {
+	*relations
+
 	ids []ID
 	// place is where in ids a variable is, counted from 1; 0 where it is not.
 	place []int
 }
 
-func newReach(ids []ID, variables int) reach {
-	r := reach{ids: ids, place: make([]int, variables)}
-	for i, id := range ids {
-		r.place[id] = i + 1
-	}
-	return r
-}
-
 // fewest drops from what the walk reached all that is not needed. Within a solution
 // nothing is forbidden, so that only dependencies count here; and where every
 // demand of what must stay is met by what must stay, the solver is not needed.
-func (r reach) fewest(d demands, roots []ID, b *budget) ([]ID, error) {
-	kept, met := r.keep(d, roots)
+func (w *walk) fewest(reached []ID) ([]ID, error) {
+	r := reach{relations: w.relations, ids: reached, place: make([]int, w.Variables)}
+	for i, id := range reached {
+		r.place[id] = i + 1
+	}
+	kept, met := r.keep()
 	if !met {
 		var err error
-		if kept, err = r.smallest(d, kept, roots, b); err != nil {
+		if kept, err = r.smallest(kept, w.search.budget); err != nil {
 			return nil, err
 		}
 	}
@@ -35,18 +37,19 @@ func (r reach) fewest(d demands, roots []ID, b *budget) ([]ID, error) {
 // keep finds what every solution within the reach must take: the mandatory
 // variables, the choices of their dependencies, and what is the only one there to
 // meet a demand of those. It also says whether that meets all demands.
-func (r reach) keep(d demands, roots []ID) (ids []ID, met bool) {
+func (r reach) keep() (ids []ID, met bool) {
 	is := make([]bool, len(r.place))
 	ids = make([]ID, 0, len(r.ids))
-	for _, id := range roots {
+	for _, id := range r.roots {
 		is[id] = true
 		ids = append(ids, id)
 	}
 	var open [][]ID
 	for i := 0; i < len(ids); i++ {
-		for _, others := range d.of(ids[i]) {
+		for _, need := range r.needs.of(ids[i]) {
+			others := r.Constraints[need].Others
 			first, alone := r.first(others)
-			if !alone && i >= len(roots) {
+			if !alone && i >= len(r.roots) {
 				open = append(open, others)
 				continue
 			}
@@ -82,32 +85,23 @@ func (r reach) first(others []ID) (first ID, alone bool) {
 // smallest has the solver find the smallest solution: each time one is found, a
 // smaller one is asked for, until there is none. Then the walk chooses among the
 // smallest.
-func (r reach) smallest(d demands, kept, roots []ID, b *budget) ([]ID, error) {
-	p := r.problem(d)
-	needed := needs(p)
-	is := make([]bool, len(r.ids))
+func (r reach) smallest(kept []ID, b *budget) ([]ID, error) {
+	p := r.problem()
+	w := &walk{relations: relate(p), search: &search{encoding: encode(p), budget: b}}
+	open := make([]bool, p.Variables)
+	for i := range open {
+		open[i] = true
+	}
 	for _, id := range kept {
-		is[r.place[id]-1] = true
-		p.Constraints = append(p.Constraints, Constraint{Kind: Mandatory, Variable: r.within(id)})
+		open[r.within(id)] = false
+		w.search.clause(literal(r.within(id)))
 	}
-	var open []ID
-	for i := range r.ids {
-		if !is[i] {
-			open = append(open, ID(i))
-		}
-	}
-	s, err := newSearch(p, b)
+	more, err := w.search.shrink(open)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.shrink(open); err != nil {
-		return nil, err
-	}
-	starts := make([]ID, len(roots))
-	for i, id := range roots {
-		starts[i] = r.within(id)
-	}
-	ids, err := s.walk(needed, starts)
+	w.most = len(kept) + more
+	ids, err := w.best()
 	for i, id := range ids {
 		ids[i] = r.ids[id]
 	}
@@ -118,12 +112,15 @@ func (r reach) smallest(d demands, kept, roots []ID, b *budget) ([]ID, error) {
 func (r reach) within(id ID) ID { return ID(r.place[id] - 1) }
 
 // problem states the dependencies among what was reached as a problem of its own.
-func (r reach) problem(d demands) Problem {
+func (r reach) problem() Problem {
 	p := Problem{Variables: len(r.ids)}
+	for _, id := range r.roots {
+		p.Constraints = append(p.Constraints, Constraint{Kind: Mandatory, Variable: r.within(id)})
+	}
 	for i, id := range r.ids {
-		for _, others := range d.of(id) {
+		for _, need := range r.needs.of(id) {
 			c := Constraint{Kind: Dependency, Variable: ID(i)}
-			for _, other := range others {
+			for _, other := range r.Constraints[need].Others {
 				if r.place[other] > 0 {
 					c.Others = append(c.Others, r.within(other))
 				}
@@ -136,28 +133,31 @@ func (r reach) problem(d demands) Problem {
 
 // shrink finds how few of the open variables a solution can take, and lets the
 // search go on among those that take no more.
-func (s *search) shrink(open []ID) error {
-	if sorterSize(len(open)) > maxLiterals {
-		return &LimitError{Bound: "literals of encoded constraints", Allowed: maxLiterals}
+func (s *search) shrink(open []bool) (int, error) {
+	var counted []z.Lit
+	for i, is := range open {
+		if is {
+			counted = append(counted, literal(ID(i)))
+		}
 	}
-	if _, err := s.ask(); err != nil {
-		return err
+	if sorterSize(len(counted)) > maxLiterals {
+		return 0, tooLarge()
 	}
-	counter := s.sorter(distinct(open))
-	for {
-		count := 0
-		for _, id := range open {
-			if s.model[id] {
-				count++
+	counter := s.sorter(counted)
+	for most := len(counted); ; {
+		smaller, err := s.ask(counter.atMost(most - 1))
+		if err != nil {
+			return 0, err
+		}
+		if !smaller {
+			s.clause(counter.atMost(most))
+			return most, nil
+		}
+		most = 0
+		for _, lit := range counted {
+			if s.solver.Value(lit) {
+				most++
 			}
-		}
-		s.clause(counter.atMost(count))
-		if count == 0 {
-			return nil
-		}
-		smaller, err := s.ask(counter.atMost(count - 1))
-		if err != nil || !smaller {
-			return err
 		}
 	}
 }

@@ -4,24 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
-	"github.com/go-air/gini"
 	"github.com/go-air/gini/z"
 )
 
-// slice is how long the solver works before it is asked whether to go on. It looks
-// at the clock itself, every 20000 propagations, so that there is no goroutine to
-// be stopped; what it has learned in a slice it keeps for the next.
-const slice = 5 * time.Millisecond
-
-// slices bounds a single question, to two seconds of work: the conflicts of a
-// question cannot be counted from outside the solver.
-const slicesPerQuestion = 400
+const (
+	// slice is how long the solver works at a question before it is looked whether
+	// to go on. It looks at the clock itself, every 20000 propagations, so that no
+	// goroutine is needed that would have to be stopped. What it has learned in a
+	// slice it keeps for the next.
+	slice = 5 * time.Millisecond
+	// slicesPerQuestion bounds a single question, to two seconds of work: the
+	// conflicts that it meets cannot be counted from outside the solver.
+	slicesPerQuestion = 400
+)
 
 // budget is what a search may use, all its parts together.
 type budget struct {
-	ctx     context.Context
+	ctx     context.Context //nolint:containedctx // it lives as long as one call of Solve
 	allowed int
 	used    int
 }
@@ -38,86 +40,64 @@ func (b *budget) spend() error {
 	return nil
 }
 
-// search is a problem within the solver, with the choices made so far.
+// search puts questions about a problem to the solver.
 type search struct {
 	*encoding
 
-	budget    *budget
-	variables int
-	// model is the last solution that the solver found; what it takes needs no
-	// question.
-	model []bool
-	// settled are the variables known to be taken (1) or not (-1) in whatever
-	// solution is found from here on.
-	settled []int8
+	budget *budget
 }
 
-func newSearch(p Problem, b *budget) (*search, error) {
-	e, err := encode(p)
-	if err != nil {
-		return nil, err
-	}
-	return &search{
-		encoding: e, budget: b, variables: p.Variables,
-		model: make([]bool, p.Variables), settled: make([]int8, p.Variables),
-	}, nil
-}
-
-// ask says whether there is a solution that takes what is assumed, and remembers
-// it.
+// ask says whether there is a solution where what is assumed is true.
 func (s *search) ask(assumed ...z.Lit) (bool, error) {
-	ok, err := s.budget.question(s.solver, assumed)
-	if ok {
-		for id := range s.model {
-			s.model[id] = s.solver.Value(literal(ID(id)))
-		}
-	}
-	return ok, err
-}
-
-// question puts one question to a solver.
-func (b *budget) question(solver *gini.Gini, assumed []z.Lit) (bool, error) {
 	for range slicesPerQuestion {
-		if err := b.spend(); err != nil {
+		if err := s.budget.spend(); err != nil {
 			return false, err
 		}
-		solver.Assume(assumed...)
-		if answer := solver.Try(slice); answer != 0 {
+		s.solver.Assume(assumed...)
+		if answer := s.solver.Try(slice); answer != 0 {
 			return answer > 0, nil
 		}
 	}
 	return false, &LimitError{Bound: "steps for a single question", Allowed: slicesPerQuestion}
 }
 
-// choose takes the first of others that can be, for good.
-func (s *search) choose(others []ID) (ID, error) {
-	for _, id := range others {
-		ok, err := s.possible(id)
-		if err != nil {
+// shortest finds how many of the literals, from the first on, leave no solution
+// when they and what is held are true; all of them together must leave none. The
+// solver's own reasons save questions: only the literals up to the last one that
+// took part need to be looked at. They do not change what is found, so that it is
+// the same whatever the solver comes upon first.
+func (s *search) shortest(held, literals []z.Lit) (int, error) {
+	solvable, end, step := -1, len(literals), 1
+	for try := end; solvable < end-1; {
+		ok, err := s.ask(slices.Concat(held, literals[:try])...)
+		switch {
+		case err != nil:
 			return 0, err
+		case ok && try == len(literals):
+			return 0, errors.New("the solver contradicts itself: what must have no solution has one")
+		case ok:
+			solvable = try
+			try = (solvable + 1 + end) / 2
+		default:
+			end = s.involved(literals[:try])
+			try = max(end-step, solvable+1)
+			step *= 2
 		}
-		if ok {
-			s.settle(id, 1, literal(id))
-			return id, nil
-		}
-		s.settle(id, -1, literal(id).Not())
 	}
-	return 0, errors.New("the solver contradicts itself: none of the choices that it left is possible")
+	return end, nil
 }
 
-func (s *search) possible(id ID) (bool, error) {
-	if s.settled[id] != 0 {
-		return s.settled[id] > 0, nil
+// involved is how many of the literals, from the first on, took part in the last
+// answer, which was that there is no solution.
+func (s *search) involved(literals []z.Lit) int {
+	why := make(map[z.Lit]bool)
+	for _, lit := range s.solver.Why(nil) {
+		why[lit] = true
 	}
-	if s.model[id] {
-		return true, nil
+	for i := len(literals); i > 0; i-- {
+		if why[literals[i-1]] {
+			return i
+		}
 	}
-	return s.ask(literal(id))
-}
-
-func (s *search) settle(id ID, way int8, lit z.Lit) {
-	if s.settled[id] == 0 {
-		s.settled[id] = way
-		s.clause(lit)
-	}
+	return 0
 }

@@ -2,7 +2,8 @@ package sat
 
 import (
 	"context"
-	"slices"
+	"errors"
+	"fmt"
 )
 
 // Solve finds the best solution, as the IDs that are taken, in ascending order.
@@ -30,90 +31,64 @@ func Solve(ctx context.Context, p Problem, steps int) ([]ID, error) {
 	if err := p.validate(); err != nil {
 		return nil, err
 	}
-	budget := &budget{ctx: ctx, allowed: steps}
-	search, err := newSearch(p, budget)
+	if err := bounded(p); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("search for a solution: %w", err)
+	}
+	r := relate(p)
+	w := &walk{relations: r, search: &search{budget: &budget{ctx: ctx, allowed: steps}}, most: p.Variables}
+	reached, err := w.best()
+	if errors.Is(err, errNone) {
+		return nil, explain(p, w.search.budget)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if ok, err := search.ask(); err != nil {
-		return nil, err
-	} else if !ok {
-		return nil, explain(p, budget)
-	}
-	demands, roots := needs(p), mandatory(p)
-	reached, err := search.walk(demands, roots)
-	if err != nil {
-		return nil, err
-	}
-	return newReach(reached, p.Variables).fewest(demands, roots, budget)
+	return w.fewest(reached)
 }
 
-// mandatory lists the variables that must be taken, in the order of their
-// constraints.
-func mandatory(p Problem) []ID {
-	var ids []ID
-	seen := make([]bool, p.Variables)
-	for _, c := range p.Constraints {
-		if c.Kind == Mandatory && !seen[c.Variable] {
-			seen[c.Variable] = true
-			ids = append(ids, c.Variable)
-		}
-	}
-	return ids
+// errNone is the answer to a walk through a problem without solution.
+var errNone = errors.New("no solution")
+
+// walk looks for the best choices, in the order of a walk from the roots.
+type walk struct {
+	*relations
+
+	search *search
+	// most is how many variables a solution may take.
+	most int
 }
 
-// demands are the dependencies of each variable: for every Dependency constraint,
-// in order, the IDs of which one must be taken.
-type demands struct {
-	start  []int
-	others [][]ID
-}
-
-// of lists what a variable depends upon.
-func (d demands) of(id ID) [][]ID { return d.others[d.start[id]:d.start[id+1]] }
-
-// needs sorts the dependencies of a problem by variable.
-func needs(p Problem) demands {
-	d := demands{start: make([]int, p.Variables+2)}
-	total := 0
-	for _, c := range p.Constraints {
-		if c.demands() {
-			d.start[c.Variable+2]++
-			total++
+// best gives all that the best walk reaches, the roots first.
+//
+// It makes an attempt, and where that fails has the solver find the first choice
+// that was wrong: what was chosen before is part of a solution, what was chosen
+// there is not, given that. So that choice is refuted, and the next attempt, which
+// comes to the same choices up to there, takes the next one.
+func (w *walk) best() ([]ID, error) {
+	var refuted []ID
+	for {
+		a := w.try(refuted)
+		if !a.failed && len(a.taken) <= w.most {
+			return a.taken, nil
 		}
-	}
-	for i := 2; i < len(d.start); i++ {
-		d.start[i] += d.start[i-1]
-	}
-	d.others = make([][]ID, total)
-	for _, c := range p.Constraints {
-		if c.demands() {
-			d.others[d.start[c.Variable+1]] = c.Others
-			d.start[c.Variable+1]++
+		if w.search.encoding == nil {
+			w.search.encoding = encode(w.Problem)
 		}
-	}
-	return d
-}
-
-// walk follows the best choices from the roots, and gives all that it reaches, the
-// roots first. The constraints must be known to have a solution.
-func (s *search) walk(d demands, roots []ID) ([]ID, error) {
-	queue := slices.Clone(roots)
-	seen := make([]bool, s.variables)
-	for _, id := range roots {
-		seen[id] = true
-	}
-	for i := 0; i < len(queue); i++ {
-		for _, others := range d.of(queue[i]) {
-			id, err := s.choose(others)
-			if err != nil {
-				return nil, err
-			}
-			if !seen[id] {
-				seen[id] = true
-				queue = append(queue, id)
-			}
+		choices := literals(a.choices())
+		end, err := w.search.shortest(nil, choices)
+		if err != nil {
+			return nil, err
 		}
+		if end == 0 {
+			return nil, errNone
+		}
+		for _, lit := range choices[:end-1] {
+			w.search.clause(lit)
+		}
+		w.search.clause(choices[end-1].Not())
+		refuted = append(refuted, a.choices()[end-1])
 	}
-	return queue, nil
 }
