@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
-	"unicode"
 
 	"google.golang.org/grpc/metadata"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,9 +15,6 @@ import (
 )
 
 const (
-	// maxEntries bounds the channel entries of one catalog. The largest ones in
-	// use have some ten thousand.
-	maxEntries = 1_000_000
 	// snapshotTimeout bounds the reading of a whole catalog.
 	snapshotTimeout = 2 * time.Minute
 	// bundleTimeout bounds the reading of one bundle.
@@ -28,9 +23,6 @@ const (
 	// one whose process hangs is noticed soon.
 	probeTimeout = 5 * time.Second
 )
-
-// errTooLarge says that a catalog has more entries than any catalog should.
-var errTooLarge = fmt.Errorf("the catalog has more than %d channel entries", maxEntries)
 
 // announcedDigest asks a catalog which content it serves, and that it answers
 // within a time. Servers other than our own do not say; the answer is empty then.
@@ -55,21 +47,6 @@ func announcedDigest(ctx context.Context, client api.RegistryClient, timeout tim
 	return digestOf(header), nil
 }
 
-// sameFailure says whether two errors say the same but for numbers: the port of
-// one's own end of a connection is another one each time.
-func sameFailure(a, b error) bool {
-	if a == nil || b == nil {
-		return a == nil && b == nil
-	}
-	withoutDigits := func(r rune) rune {
-		if unicode.IsDigit(r) {
-			return -1
-		}
-		return r
-	}
-	return strings.Map(withoutDigits, a.Error()) == strings.Map(withoutDigits, b.Error())
-}
-
 func digestOf(header metadata.MD) string {
 	if values := header.Get(api.ContentDigestHeader); len(values) == 1 {
 		return values[0]
@@ -77,25 +54,23 @@ func digestOf(header metadata.MD) string {
 	return ""
 }
 
-// fetchSnapshot reads all of a catalog but keeps no manifests.
-func fetchSnapshot(ctx context.Context, client api.RegistryClient) (*Snapshot, error) {
+// fetchList reads all of a catalog that has nothing but api.Registry. Manifests
+// come along; their digests are kept, and nothing else of them.
+func fetchList(ctx context.Context, client api.RegistryClient, limit int64) (*Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
 	defer cancel()
 	stream, err := client.ListBundles(ctx, &api.ListBundlesRequest{})
 	if err != nil {
 		return nil, fmt.Errorf("failed to list bundles: %w", err)
 	}
-	a := newAssembly()
-	for n := 0; ; n++ {
+	a := newAssembly(limit)
+	for {
 		bundle, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err == nil && n >= maxEntries {
-			err = errTooLarge
-		}
 		if err == nil {
-			err = a.addBundle(bundle)
+			err = a.addListed(bundle)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("failed to list bundles: %w", err)
@@ -114,9 +89,7 @@ func fetchSnapshot(ctx context.Context, client api.RegistryClient) (*Snapshot, e
 	if err != nil {
 		return nil, fmt.Errorf("failed to list bundles: %w", err)
 	}
-	snapshot := a.snapshot()
-	snapshot.announced = digestOf(header)
-	return snapshot, nil
+	return a.snapshot(digestOf(header)), nil
 }
 
 // fetchBundle reads one bundle with its manifests.

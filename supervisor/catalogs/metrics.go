@@ -16,6 +16,21 @@ var replicaCount = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeO
 	Help: "Replicas of a catalog by what they answer this process: serving, notserving, unreachable or unknown.",
 }, []string{"namespace", "name", "state"})
 
+var (
+	snapshotBytes = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
+		Name: "chandlery_catalog_snapshot_bytes",
+		Help: "Memory of the snapshot of a catalog, estimated. Catalogs of the same content share it.",
+	}, []string{"namespace", "name"})
+	snapshotCount = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
+		Name: "chandlery_catalog_snapshots",
+		Help: "Contents of catalogs that are held, those that catalogs share counted once.",
+	})
+	snapshotTotal = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
+		Name: "chandlery_catalog_snapshots_bytes",
+		Help: "Memory of the contents that are held, estimated.",
+	})
+)
+
 // gauge counts the replicas of a catalog in each state.
 func gauge(key types.NamespacedName, states []replicas.State) {
 	counts := map[replicas.Health]int{}
@@ -30,4 +45,5 @@ func gauge(key types.NamespacedName, states []replicas.State) {
 // ungauge forgets a catalog.
 func ungauge(key types.NamespacedName) {
 	replicaCount.DeletePartialMatch(prometheus.Labels{"namespace": key.Namespace, "name": key.Name})
+	snapshotBytes.DeleteLabelValues(key.Namespace, key.Name)
 }

@@ -3,6 +3,8 @@ package catalogs
 import (
 	"testing"
 	"time"
+
+	"github.com/chandlery/chandlery/supervisor/replicas"
 )
 
 func TestReadingAgain(t *testing.T) {
@@ -25,8 +27,8 @@ func TestReadingAgain(t *testing.T) {
 		{joined: 2, good: true},
 		{joined: 2, want: retryContent},
 	} {
-		r.begin(step.joined)
-		r.done(step.good, refresh)
+		r.begin(t.Context(), replicas.Summary{Joined: step.joined})
+		r.done(outcome{good: step.good, again: refresh}, refresh)
 		if r.pause != step.want {
 			t.Errorf("reading %d: again after %s, want %s", i, r.pause, step.want)
 		}
@@ -34,8 +36,8 @@ func TestReadingAgain(t *testing.T) {
 	short := reading{}
 	defer short.stop()
 	for range 3 {
-		short.begin(1)
-		short.done(false, time.Millisecond)
+		short.begin(t.Context(), replicas.Summary{Joined: 1})
+		short.done(outcome{}, time.Millisecond)
 	}
 	if short.pause != retryContent {
 		t.Errorf("again after %s although content is read more often anyway", short.pause)

@@ -1,177 +1,107 @@
 package catalogs
 
 import (
-	"cmp"
-	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
-	"fmt"
-	"slices"
-	"strings"
+	"sync"
 
-	"google.golang.org/protobuf/proto"
-
-	"github.com/chandlery/chandlery/bundles"
-	"github.com/chandlery/chandlery/proto/api"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 )
 
-// Snapshot is what a catalog served at one moment, without the manifests. It is
-// not changed after it was made.
+// Snapshot is what a catalog served at one moment, without the manifests. It does
+// not change after it was made, but for what becomes known of manifests.
 type Snapshot struct {
-	// Content is the part that resolution needs.
-	Content *bundles.Catalog
+	// Content is the part that resolution needs. Catalogs that serve the same share
+	// it.
+	Content *content.Catalog
 	// Digest is the SHA-256, in hex, of all that was served. Two snapshots with
 	// the same digest are the same.
 	Digest string
 
-	manifests map[bundleKey]string
+	// shared is what Content and listed belong to, held so that others find it.
+	shared *served
 	// announced is the server's own word for the content, empty when it has
 	// none.
 	announced string
+
+	mu         sync.Mutex
+	remembered map[bundleKey]sum
 }
 
 type bundleKey struct{ pkg, name string }
 
-// Manifests gives the digest of a bundle's manifests as plan.Digest makes it;
-// empty when the catalog serves none for it.
+// sum is a SHA-256.
+type sum [32]byte
+
+// Manifests gives the digest of a bundle's inline manifests as plan.Digest makes
+// it; empty when the catalog has none for it or when it is not known yet: a
+// catalog that is read by pages sends no manifests, and the digest is known once
+// Store.Bundle has read them.
 func (s *Snapshot) Manifests(pkg, bundle string) string {
-	return s.manifests[bundleKey{pkg: pkg, name: bundle}]
-}
-
-// assembly puts a snapshot together from the messages of a catalog.
-type assembly struct {
-	packages  map[string]*bundles.Package
-	channels  map[[2]string]*bundles.Channel
-	manifests map[bundleKey]string
-	seen      map[bundleKey]bool
-	sums      []string
-}
-
-func newAssembly() *assembly {
-	return &assembly{
-		packages:  map[string]*bundles.Package{},
-		channels:  map[[2]string]*bundles.Channel{},
-		manifests: map[bundleKey]string{},
-		seen:      map[bundleKey]bool{},
-	}
-}
-
-// addBundle takes one channel entry as ListBundles gives it.
-func (a *assembly) addBundle(b *api.Bundle) error {
-	if err := a.sum(b); err != nil {
-		return fmt.Errorf("bundle %s of package %s: %w", b.GetCsvName(), b.GetPackageName(), err)
-	}
-	pkg := a.pkg(b.GetPackageName())
-	channel := a.channel(pkg, b.GetChannelName())
-	channel.Entries = append(channel.Entries, bundles.Entry{
-		Name: b.GetCsvName(), Replaces: b.GetReplaces(), Skips: b.GetSkips(), SkipRange: b.GetSkipRange(),
-	})
-	key := bundleKey{pkg: pkg.Name, name: b.GetCsvName()}
-	if a.seen[key] {
-		return nil
-	}
-	a.seen[key] = true
-	pkg.Bundles = append(pkg.Bundles, &bundles.Bundle{
-		Name: b.GetCsvName(), Package: pkg.Name, Image: b.GetBundlePath(), Properties: propertiesOf(b),
-	})
-	if len(b.GetObject()) > 0 && b.GetBundlePath() == "" {
-		a.manifests[key] = plan.Digest(b.GetObject())
-	}
-	return nil
-}
-
-// addPackage takes what GetPackage says beyond the bundles.
-func (a *assembly) addPackage(p *api.Package) error {
-	if err := a.sum(p); err != nil {
-		return fmt.Errorf("package %s: %w", p.GetName(), err)
-	}
-	pkg := a.pkg(p.GetName())
-	pkg.DefaultChannel = p.GetDefaultChannelName()
-	var deprecations []bundles.Deprecation
-	deprecate := func(schema, name string, d *api.Deprecation) {
-		if d != nil {
-			reference := bundles.Reference{Schema: schema, Name: name}
-			deprecations = append(deprecations, bundles.Deprecation{Reference: reference, Message: d.GetMessage()})
+	key := bundleKey{pkg: pkg, name: bundle}
+	if s.shared != nil {
+		if digest, ok := s.shared.listed[key]; ok {
+			return hex.EncodeToString(digest[:])
 		}
 	}
-	deprecate(bundles.SchemaPackage, "", p.GetDeprecation())
-	for _, c := range p.GetChannels() {
-		deprecate(bundles.SchemaChannel, c.GetName(), c.GetDeprecation())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if digest, ok := s.remembered[key]; ok {
+		return hex.EncodeToString(digest[:])
 	}
-	if len(deprecations) > 0 {
-		pkg.Deprecations = []bundles.DeprecationList{{Entries: deprecations}}
-	}
-	return nil
+	return ""
 }
 
-// packageNames are the packages that the bundles so far belong to, sorted.
-func (a *assembly) packageNames() []string {
-	names := make([]string, 0, len(a.packages))
-	for name := range a.packages {
-		names = append(names, name)
+// remember keeps the digest of manifests that have been read. True when another
+// one was known.
+func (s *Snapshot) remember(pkg, bundle, digest string) (changed bool) {
+	key := bundleKey{pkg: pkg, name: bundle}
+	var next sum
+	if n, err := hex.Decode(next[:], []byte(digest)); err != nil || n != len(next) || s.shared == nil || !s.shared.inline(key) {
+		return false
 	}
-	slices.Sort(names)
-	return names
+	if _, listed := s.shared.listed[key]; listed {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, known := s.remembered[key]
+	if s.remembered == nil {
+		s.remembered = map[bundleKey]sum{}
+	}
+	s.remembered[key] = next
+	return known && before != next
 }
 
-// snapshot ends the assembly.
-func (a *assembly) snapshot() *Snapshot {
-	content := &bundles.Catalog{}
-	for _, name := range a.packageNames() {
-		pkg := a.packages[name]
-		slices.SortFunc(pkg.Channels, func(x, y *bundles.Channel) int { return strings.Compare(x.Name, y.Name) })
-		slices.SortFunc(pkg.Bundles, func(x, y *bundles.Bundle) int { return cmp.Compare(x.Name, y.Name) })
-		content.Packages = append(content.Packages, pkg)
+// Bytes estimates how much memory the snapshot takes, with what it shares.
+func (s *Snapshot) Bytes() int64 {
+	if s.shared == nil {
+		return 0
 	}
-	// Servers are free in the order in which they send; the digest is not to
-	// depend on it.
-	slices.Sort(a.sums)
-	total := sha256.Sum256([]byte(strings.Join(a.sums, "")))
-	return &Snapshot{Content: content, Digest: hex.EncodeToString(total[:]), manifests: a.manifests}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shared.bytes() + int64(len(s.remembered))*manifestBytes
 }
 
-func (a *assembly) pkg(name string) *bundles.Package {
-	if a.packages[name] == nil {
-		a.packages[name] = &bundles.Package{Name: name}
-	}
-	return a.packages[name]
+// manifestBytes is about what the digest of one bundle's manifests takes.
+const manifestBytes = 128
+
+// served is what catalogs of the same content share.
+type served struct {
+	content *content.Catalog
+	// listed are the digests of the manifests that came with the content.
+	listed map[bundleKey]sum
 }
 
-func (a *assembly) channel(pkg *bundles.Package, name string) *bundles.Channel {
-	key := [2]string{pkg.Name, name}
-	if a.channels[key] == nil {
-		a.channels[key] = &bundles.Channel{Name: name, Package: pkg.Name}
-		pkg.Channels = append(pkg.Channels, a.channels[key])
-	}
-	return a.channels[key]
+func (s *served) bytes() int64 {
+	return s.content.Bytes() + int64(len(s.listed))*manifestBytes
 }
 
-func (a *assembly) sum(m proto.Message) error {
-	text, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-	if err != nil {
-		return fmt.Errorf("encoding it for its digest: %w", err)
+// inline says whether the content has a bundle whose manifests are not in an image.
+func (s *served) inline(key bundleKey) bool {
+	pkg := s.content.Package(key.pkg)
+	if pkg == nil {
+		return false
 	}
-	sum := sha256.Sum256(text)
-	a.sums = append(a.sums, string(sum[:]))
-	return nil
-}
-
-// propertiesOf gives a bundle's properties; for a catalog so old that it sends
-// none, what its other fields say.
-func propertiesOf(b *api.Bundle) []bundles.Property {
-	properties := make([]bundles.Property, 0, len(b.GetProperties()))
-	for _, p := range b.GetProperties() {
-		properties = append(properties, bundles.Property{Type: p.GetType(), Value: json.RawMessage(p.GetValue())})
-	}
-	hasPackage := slices.ContainsFunc(properties, func(p bundles.Property) bool { return p.Type == bundles.TypePackage })
-	if hasPackage {
-		return properties
-	}
-	value, err := json.Marshal(bundles.PackageProperty{PackageName: b.GetPackageName(), Version: b.GetVersion()})
-	if err != nil {
-		// Strings always marshal; without the property the bundle just says less.
-		return properties
-	}
-	return append(properties, bundles.Property{Type: bundles.TypePackage, Value: value})
+	bundle := pkg.Bundle(key.name)
+	return bundle != nil && bundle.Image == ""
 }

@@ -4,10 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/proto/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
@@ -38,9 +36,9 @@ type fataler interface {
 
 func assemble(t fataler, entries []*api.Bundle, packages []*api.Package) *Snapshot {
 	t.Helper()
-	a := newAssembly()
+	a := newAssembly(maxBytes)
 	for _, b := range entries {
-		if err := a.addBundle(b); err != nil {
+		if err := a.addListed(b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -49,42 +47,25 @@ func assemble(t fataler, entries []*api.Bundle, packages []*api.Package) *Snapsh
 			t.Fatal(err)
 		}
 	}
-	return a.snapshot()
+	return a.snapshot("")
 }
 
 func TestAssembly(t *testing.T) {
 	s := assemble(t, messages(), packages())
-	property := func(kind, value string) bundles.Property { return bundles.Property{Type: kind, Value: []byte(value)} }
-	want := &bundles.Catalog{Packages: []*bundles.Package{
-		{
-			Name: "fan", DefaultChannel: "stable",
-			Channels: []*bundles.Channel{{Name: "stable", Package: "fan", Entries: []bundles.Entry{{Name: "fan.v1"}}}},
-			Bundles: []*bundles.Bundle{{
-				Name: "fan.v1", Package: "fan", Image: "registry.example/fan:1",
-				Properties: []bundles.Property{property("olm.package", `{"packageName":"fan","version":"1.0.0"}`), property("olm.gvk", `{}`)},
-			}},
-			Deprecations: []bundles.DeprecationList{{Entries: []bundles.Deprecation{
-				{Reference: bundles.Reference{Schema: "olm.package"}, Message: "use lamp"},
-				{Reference: bundles.Reference{Schema: "olm.channel", Name: "stable"}, Message: "old"},
-			}}},
-		},
-		{
-			Name: "lamp", DefaultChannel: "stable",
-			Channels: []*bundles.Channel{
-				{Name: "beta", Package: "lamp", Entries: []bundles.Entry{{Name: "lamp.v2"}}},
-				{Name: "stable", Package: "lamp", Entries: []bundles.Entry{
-					{Name: "lamp.v2", Replaces: "lamp.v1", Skips: []string{"lamp.v1.5"}, SkipRange: "<2.0.0"}, {Name: "lamp.v1"},
-				}},
-			},
-			// A catalog too old for properties gets the one that every bundle has.
-			Bundles: []*bundles.Bundle{
-				{Name: "lamp.v1", Package: "lamp", Properties: []bundles.Property{property("olm.package", `{"packageName":"lamp","version":"1.0.0"}`)}},
-				{Name: "lamp.v2", Package: "lamp", Properties: []bundles.Property{property("olm.package", `{"packageName":"lamp","version":"2.0.0"}`)}},
-			},
-		},
-	}}
-	if diff := cmp.Diff(want, s.Content); diff != "" {
-		t.Errorf("content (-want +got):\n%s", diff)
+	fan, lamp := s.Content.Package("fan"), s.Content.Package("lamp")
+	if len(s.Content.Packages()) != 2 || fan == nil || lamp == nil {
+		t.Fatalf("packages %+v", s.Content.Packages())
+	}
+	if fan.DefaultChannel != "stable" || fan.Deprecation != "use lamp" || fan.Channel("stable").Deprecation != "old" || fan.Bundle("fan.v1").Image == "" {
+		t.Errorf("package %+v", fan)
+	}
+	if lamp.Deprecation != "" || lamp.Channel("stable").Deprecation != "" || len(lamp.Channels) != 2 || len(lamp.Bundles) != 2 {
+		t.Errorf("package %+v", lamp)
+	}
+	head := lamp.Channel("stable").Chain[0]
+	// A catalog too old for properties says the version in another field.
+	if head.Bundle.Name != "lamp.v2" || head.Replaces != "lamp.v1" || head.SkipRange != "<2.0.0" || head.Bundle.Subject.Version.String() != "2.0.0" {
+		t.Errorf("head %+v of %+v", head, head.Bundle)
 	}
 	for _, tt := range []struct{ pkg, bundle, want string }{
 		{"lamp", "lamp.v1", plan.Digest([]string{"{1}"})},
@@ -95,6 +76,31 @@ func TestAssembly(t *testing.T) {
 		if got := s.Manifests(tt.pkg, tt.bundle); got != tt.want {
 			t.Errorf("Manifests(%s, %s) = %q, want %q", tt.pkg, tt.bundle, got, tt.want)
 		}
+	}
+}
+
+func TestManifestsAreRemembered(t *testing.T) {
+	s := assemble(t, append(messages(), &api.Bundle{CsvName: "rug.v1", PackageName: "rug", ChannelName: "stable", Version: "1.0.0"}), packages())
+	first, second := plan.Digest([]string{"{1}"}), plan.Digest([]string{"{2}"})
+	for i, tt := range []struct {
+		pkg, bundle, digest string
+		changed             bool
+		want                string
+	}{
+		{"lamp", "lamp.v1", second, false, first}, // as it was listed
+		{"fan", "fan.v1", first, false, ""},       // in an image
+		{"lamp", "none", first, false, ""},
+		{"rug", "rug.v1", "nonsense", false, ""},
+		{"rug", "rug.v1", first, false, first},
+		{"rug", "rug.v1", first, false, first},
+		{"rug", "rug.v1", second, true, second},
+	} {
+		if changed := s.remember(tt.pkg, tt.bundle, tt.digest); changed != tt.changed || s.Manifests(tt.pkg, tt.bundle) != tt.want {
+			t.Errorf("%d: changed %v, Manifests(%s, %s) = %s", i, changed, tt.pkg, tt.bundle, s.Manifests(tt.pkg, tt.bundle))
+		}
+	}
+	if empty := (&Snapshot{}); empty.Manifests("lamp", "lamp.v1") != "" || empty.remember("lamp", "lamp.v1", first) || empty.Bytes() != 0 {
+		t.Error("an empty snapshot knows something")
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -33,6 +32,10 @@ type State struct {
 	LastConnect time.Time
 	// Snapshot is the last content that was read in full; nil before the first.
 	Snapshot *Snapshot
+	// ReadAt is when the snapshot was last known to be what the catalog serves: when
+	// it was read, or the catalog said that nothing else is served. That it moves on
+	// is told to nobody.
+	ReadAt time.Time
 	// Err is why there is no connection or reading the content failed last; nil
 	// once it has been read again.
 	Err error
@@ -51,7 +54,13 @@ type Store struct {
 	ctx     context.Context //nolint:containedctx // the lifetime of the store: connections outlive the calls that ask for them
 	refresh time.Duration
 	probe   time.Duration
+	silent  time.Duration
+	settle  time.Duration
+	limit   int64
 	clock   clock.PassiveClock
+	pool    *pool
+	// readers are places for those who read a catalog.
+	readers chan struct{}
 
 	mu        sync.Mutex
 	network   *replicas.Network // made when a catalog is hosted
@@ -60,10 +69,36 @@ type Store struct {
 	running   sync.WaitGroup
 }
 
-// NewStore makes a store that lives as long as ctx. Content is read again every
-// refresh, besides each time a connection is established.
+// NewStore makes a store that lives as long as ctx. Content is read when it
+// changes; catalogs are asked whether it has every refresh, and each time a
+// connection is established.
 func NewStore(ctx context.Context, refresh time.Duration, clk clock.PassiveClock) *Store {
-	return &Store{ctx: ctx, refresh: refresh, probe: probeTimeout, clock: clk, sources: map[types.NamespacedName]*source{}}
+	return &Store{
+		ctx: ctx, refresh: refresh, probe: probeTimeout, silent: silentInterval, settle: settleTime, limit: maxBytes, clock: clk,
+		pool: newPool(), readers: make(chan struct{}, maxReaders), sources: map[types.NamespacedName]*source{},
+	}
+}
+
+const (
+	// maxReaders is how many catalogs are read at once, so that a supervisor that
+	// starts beside many of them needs no more memory than one that has started.
+	maxReaders = 4
+	// queueTimeout is how long a reading waits for others at most: a catalog that
+	// answers slowly is not to keep others from being read.
+	queueTimeout = 10 * time.Second
+)
+
+// enter waits until a catalog may be read. Whoever has read calls leave.
+func (s *Store) enter(ctx context.Context) (leave func()) {
+	timer := time.NewTimer(queueTimeout)
+	defer timer.Stop()
+	select {
+	case s.readers <- struct{}{}:
+		return func() { <-s.readers }
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return func() {}
 }
 
 // Start waits until the store's context ends and everything it runs has
@@ -170,11 +205,15 @@ func (s *Store) start(old *source, key types.NamespacedName, address string, hos
 		options.Network, options.Probe = s.network, replicas.DefaultProbe()
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
-	next := &source{key: key, address: address, hosted: hosted, ctx: ctx, cancel: cancel, store: s, state: State{Address: address}}
+	next := &source{
+		key: key, address: address, hosted: hosted, ctx: ctx, cancel: cancel, store: s,
+		nudges: make(chan struct{}, 1), state: State{Address: address},
+	}
 	next.set = replicas.NewSet(ctx, options)
 	if old != nil {
 		old.cancel()
-		next.state.Snapshot = old.current().Snapshot
+		before := old.current()
+		next.state.Snapshot, next.state.ReadAt = before.Snapshot, before.ReadAt
 		next.state.inherited = next.state.Snapshot != nil
 	}
 	return next, nil
@@ -216,14 +255,16 @@ func (s *Store) Replicas(key types.NamespacedName) []replicas.State {
 	return found.set.States()
 }
 
-// Bundle reads a bundle with its manifests from the catalog.
+// Bundle reads a bundle with its manifests from the catalog. The digest of inline
+// manifests is known to the snapshot from then on.
 func (s *Store) Bundle(ctx context.Context, catalog types.NamespacedName, pkg, channel, name string) (plan.Bundle, error) {
 	found := s.find(catalog)
 	if found == nil {
 		return plan.Bundle{}, fmt.Errorf("reading bundle %s of package %s: %w for catalogsource %s", name, pkg, ErrNotConnected, catalog)
 	}
+	snapshot := found.current().Snapshot
 	var bundle plan.Bundle
-	err := found.set.Do(ctx, func(ctx context.Context, conn grpc.ClientConnInterface) error {
+	err := found.set.Do(ctx, func(ctx context.Context, conn replicas.Conn) error {
 		var err error
 		bundle, err = fetchBundle(ctx, api.NewRegistryClient(conn), catalog, &api.GetBundleRequest{PkgName: pkg, ChannelName: channel, CsvName: name})
 		return err
@@ -231,7 +272,32 @@ func (s *Store) Bundle(ctx context.Context, catalog types.NamespacedName, pkg, c
 	if errors.Is(err, replicas.ErrNone) {
 		return plan.Bundle{}, fmt.Errorf("reading bundle %s of package %s: %w for catalogsource %s: %w", name, pkg, ErrNotConnected, catalog, err)
 	}
+	if err == nil && len(bundle.Objects) > 0 && snapshot != nil && snapshot == found.current().Snapshot {
+		if snapshot.remember(pkg, name, plan.Digest(bundle.Objects)) {
+			s.publish(ctx, catalog)
+		}
+	}
 	return bundle, err
+}
+
+// count brings what metrics say of the snapshots up to date.
+func (s *Store) count() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	distinct, bytes := map[*served]bool{}, int64(0)
+	for key, followed := range s.sources {
+		snapshot := followed.current().Snapshot
+		if snapshot == nil || snapshot.shared == nil {
+			continue
+		}
+		snapshotBytes.WithLabelValues(key.Namespace, key.Name).Set(float64(snapshot.Bytes()))
+		if !distinct[snapshot.shared] {
+			distinct[snapshot.shared] = true
+			bytes += snapshot.shared.bytes()
+		}
+	}
+	snapshotCount.Set(float64(len(distinct)))
+	snapshotTotal.Set(float64(bytes))
 }
 
 // publish tells every listener that the state of a catalog changed.

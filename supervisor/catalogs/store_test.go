@@ -98,7 +98,28 @@ func lamp(manifests ...string) fakecatalog.Package {
 }
 
 func TestStoreConnectsAndReads(t *testing.T) {
-	server := fakecatalog.Start(t, lamp("{}"))
+	for kind, start := range kinds() {
+		t.Run(kind, func(t *testing.T) { connectsAndReads(t, start(t, lamp("{}")), kind == "extended") })
+	}
+}
+
+// kinds are the servers that there are: today's, which lists everything and says
+// nothing of it, ours without the extension API and ours.
+func kinds() map[string]func(tb testing.TB, packages ...fakecatalog.Package) *fakecatalog.Server {
+	return map[string]func(tb testing.TB, packages ...fakecatalog.Package) *fakecatalog.Server{
+		"silent": func(tb testing.TB, packages ...fakecatalog.Package) *fakecatalog.Server {
+			tb.Helper()
+			server := fakecatalog.Start(tb, packages...)
+			server.Announce("")
+			return server
+		},
+		"announcing": fakecatalog.Start,
+		"extended":   fakecatalog.StartExtended,
+	}
+}
+
+func connectsAndReads(t *testing.T, server *fakecatalog.Server, pages bool) {
+	t.Helper()
 	b := newBench(t)
 	if _, followed := b.store.State(shop); followed {
 		t.Error("a catalog is followed that nobody asked for")
@@ -109,10 +130,13 @@ func TestStoreConnectsAndReads(t *testing.T) {
 	if state.Address != server.Address() || state.LastConnect.Before(before) || state.Err != nil {
 		t.Errorf("state %+v", state)
 	}
-	if got := state.Snapshot.Content.Packages; len(got) != 1 || got[0].Name != "lamp" || got[0].DefaultChannel != "stable" {
+	if state.ReadAt.Before(before) {
+		t.Errorf("content as of %s", state.ReadAt)
+	}
+	if got := state.Snapshot.Content.Packages(); len(got) != 1 || got[0].Name != "lamp" || got[0].DefaultChannel != "stable" {
 		t.Errorf("content %+v", got)
 	}
-	if got := state.Snapshot.Manifests("lamp", "lamp.v1"); got != plan.Digest([]string{"{}"}) {
+	if got := state.Snapshot.Manifests("lamp", "lamp.v1"); (got == "") != pages || (got != "" && got != plan.Digest([]string{"{}"})) {
 		t.Errorf("digest of the manifests %q", got)
 	}
 
@@ -122,6 +146,9 @@ func TestStoreConnectsAndReads(t *testing.T) {
 	}
 	if bundle.Name != "lamp.v1" || bundle.Package != "lamp" || bundle.Channel != "stable" || bundle.Catalog != shop || len(bundle.Objects) != 1 || len(bundle.Properties) != 1 {
 		t.Errorf("bundle %+v", bundle)
+	}
+	if got := state.Snapshot.Manifests("lamp", "lamp.v1"); got != plan.Digest([]string{"{}"}) {
+		t.Errorf("digest of the manifests %q although they have been read", got)
 	}
 	if _, err := b.store.Bundle(t.Context(), shop, "lamp", "stable", "lamp.v2"); err == nil || !strings.Contains(err.Error(), "reading bundle lamp.v2 of package lamp from catalog olm/shop") {
 		t.Errorf("error for a bundle that is not there: %v", err)
@@ -136,26 +163,42 @@ func TestStoreConnectsAndReads(t *testing.T) {
 }
 
 func TestStoreNoticesNewContent(t *testing.T) {
-	server := fakecatalog.Start(t, lamp("{}"))
+	for kind, start := range kinds() {
+		t.Run(kind, func(t *testing.T) { noticesNewContent(t, start(t, lamp("{}"))) })
+	}
+}
+
+func noticesNewContent(t *testing.T, server *fakecatalog.Server) {
+	t.Helper()
 	b := newBench(t)
+	b.store.SetSilentInterval(refresh)
 	changes := b.store.Listen()
 	b.follow(t, server.Address())
 	first := b.ready(t)
-	// What says the same is not a change.
-	asked := server.Listed()
-	b.Eventually(server.Listed).WithTimeout(patience).WithPolling(5 * time.Millisecond).Should(gomega.BeNumerically(">", asked+1))
-	if again, _ := b.store.State(shop); again.Snapshot != first.Snapshot {
-		t.Error("the same content made another snapshot")
-	}
 	for len(changes) > 0 {
 		<-changes
 	}
+	// What says the same is not a change, but known to be so as of now.
+	asked := server.Asked()
+	b.Eventually(server.Asked).WithTimeout(patience).WithPolling(5 * time.Millisecond).Should(gomega.BeNumerically(">", asked+1))
+	if again := b.becomes(t, "seen again", func(s catalogs.State) bool { return s.ReadAt.After(first.ReadAt) }); again.Snapshot != first.Snapshot {
+		t.Error("the same content made another snapshot")
+	}
+	if len(changes) > 0 {
+		t.Error("the same content is told as a change")
+	}
 	server.Serve(lamp("{}", "[]"))
 	second := b.becomes(t, "new content", func(s catalogs.State) bool { return s.Snapshot.Digest != first.Snapshot.Digest })
-	if second.Snapshot.Manifests("lamp", "lamp.v1") == first.Snapshot.Manifests("lamp", "lamp.v1") {
+	if _, err := b.store.Bundle(t.Context(), shop, "lamp", "stable", "lamp.v1"); err != nil {
+		t.Fatal(err)
+	}
+	if second.Snapshot.Manifests("lamp", "lamp.v1") != plan.Digest([]string{"{}", "[]"}) {
 		t.Error("the digest of the manifests did not change")
 	}
 	b.Eventually(changes).WithTimeout(patience).Should(gomega.Receive())
+	// A server that itself goes back is believed.
+	server.Serve(lamp("{}"))
+	b.becomes(t, "the content before", func(s catalogs.State) bool { return s.Snapshot.Digest == first.Snapshot.Digest })
 }
 
 func TestStoreTakesTheServersWordForUnchangedContent(t *testing.T) {

@@ -14,20 +14,28 @@ import (
 // ErrNone says that a catalog has no replica that could be asked.
 var ErrNone = errors.New("there is no replica to ask")
 
+// Conn is a connection to a replica.
+type Conn struct {
+	grpc.ClientConnInterface
+
+	// Replica is the one that it leads to.
+	Replica Endpoint
+}
+
 // Do does op at a replica that serves. When that one fails to answer, or is given
 // up while op waits for it, op is done again, from its beginning, at the next one,
 // until there is none left. Other errors of op are returned as they are: another
 // replica would say the same.
-func (s *Set) Do(ctx context.Context, op func(ctx context.Context, conn grpc.ClientConnInterface) error) error {
+func (s *Set) Do(ctx context.Context, op func(ctx context.Context, conn Conn) error) error {
 	var failures []error
 	tried := map[*replica]bool{}
 	for {
-		r, at := s.choose(tried)
+		r, at, endpoint := s.choose(tried)
 		if r == nil {
 			return s.failed(failures)
 		}
 		tried[r] = true
-		err := at.call(ctx, op)
+		err := at.call(ctx, endpoint, op)
 		if err == nil || ctx.Err() != nil || !elsewhere(err) {
 			return err
 		}
@@ -51,12 +59,12 @@ func (s *Set) failed(failures []error) error {
 }
 
 // call does op on the connection, and ends it when that is given up.
-func (l *link) call(ctx context.Context, op func(ctx context.Context, conn grpc.ClientConnInterface) error) error {
+func (l *link) call(ctx context.Context, endpoint Endpoint, op func(ctx context.Context, conn Conn) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stop := context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) }) //nolint:contextcheck // two contexts end the call
 	defer stop()
-	err := op(ctx, l)
+	err := op(ctx, Conn{ClientConnInterface: l, Replica: endpoint})
 	if err != nil && l.ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", ErrGivenUp, err)
 	}
@@ -72,7 +80,7 @@ func elsewhere(err error) bool {
 
 // choose gives the best replica that was not tried. Replicas that are equally
 // good take turns.
-func (s *Set) choose(tried map[*replica]bool) (*replica, *link) {
+func (s *Set) choose(tried map[*replica]bool) (*replica, *link, Endpoint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	newest := s.newest()
@@ -90,11 +98,11 @@ func (s *Set) choose(tried map[*replica]bool) (*replica, *link) {
 		}
 	}
 	if len(best) == 0 {
-		return nil, nil
+		return nil, nil, Endpoint{}
 	}
 	s.turn++
 	chosen := best[s.turn%len(best)]
-	return chosen, chosen.link
+	return chosen, chosen.link, chosen.state.Endpoint
 }
 
 // lastResort is the rank of a replica that is only asked when there is no other:

@@ -129,7 +129,7 @@ func (s *Set) Summary() Summary {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	summary.Joined = s.joined
+	summary.Joined, summary.Revision = s.joined, s.newest()
 	return summary
 }
 

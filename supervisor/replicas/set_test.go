@@ -153,7 +153,7 @@ func (b *bench) become(want map[string]replicas.Health) {
 // ask makes a call and gives the name of the replica that answered.
 func (b *bench) ask(ctx context.Context) (string, error) {
 	var name string
-	err := b.set.Do(ctx, func(ctx context.Context, conn grpc.ClientConnInterface) error {
+	err := b.set.Do(ctx, func(ctx context.Context, conn replicas.Conn) error {
 		reply, err := api.NewRegistryClient(conn).GetPackage(ctx, &api.GetPackageRequest{})
 		name = reply.GetName()
 		return err

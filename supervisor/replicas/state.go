@@ -91,6 +91,9 @@ type Summary struct {
 	// Joined counts how often a replica began or ceased to serve, so that a
 	// change can be told.
 	Joined int
+	// Revision is that of the replicas that calls are led to, as far as it is
+	// known.
+	Revision string
 }
 
 // summarize puts the states of the replicas of a catalog together.

@@ -31,6 +31,8 @@ type Entry struct {
 	// Image is where the manifests are when they are not inline.
 	Image      string
 	Properties []*api.Property
+	// Deprecation is the message of a deprecation of the bundle.
+	Deprecation string
 }
 
 // Simple is a package with one channel, stable.
@@ -47,7 +49,7 @@ func (p Package) Bundles() []*api.Bundle {
 			bundles = append(bundles, &api.Bundle{
 				CsvName: e.Name, PackageName: p.Name, ChannelName: c.Name, Version: e.Version,
 				Replaces: e.Replaces, Skips: e.Skips, SkipRange: e.SkipRange,
-				Object: e.Objects, BundlePath: e.Image,
+				Object: e.Objects, BundlePath: e.Image, Deprecation: deprecation(e.Deprecation),
 				Properties: append([]*api.Property{own}, slices.Clone(e.Properties)...),
 			})
 		}

@@ -1,5 +1,6 @@
 // Package fakecatalog is a catalog server for tests of its clients: it serves
-// api.Registry on loopback, with content and faults that the test chooses.
+// api.Registry on loopback, and the extension API where the test wants it, with
+// content and faults that the test chooses.
 package fakecatalog
 
 import (
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/chandlery/chandlery/proto/api"
+	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
 	"github.com/chandlery/chandlery/test/ports"
 )
 
@@ -30,18 +32,50 @@ type Server struct {
 	packages []Package
 	failure  error
 	listed   int
-	digest   string
 	asked    int
+	// announced is the digest that the test chose; nil for that of the content.
+	announced *string
+	// extended says that the extension API is served.
+	extended bool
+	pages    pages
+	// changed is closed when what Watch tells may be something else.
+	changed chan struct{}
 }
 
-// Start starts a server that stops when the test ends.
+// Start starts a server that stops when the test ends. It serves api.Registry alone,
+// and announces a digest of its content.
 func Start(tb testing.TB, packages ...Package) *Server {
 	tb.Helper()
-	s := &Server{tb: tb, address: ports.Address(tb)}
+	return start(tb, &Server{tb: tb}, packages)
+}
+
+// StartExtended starts a server that has the extension API too.
+func StartExtended(tb testing.TB, packages ...Package) *Server {
+	tb.Helper()
+	return start(tb, &Server{tb: tb, extended: true}, packages)
+}
+
+func start(tb testing.TB, s *Server, packages []Package) *Server {
+	tb.Helper()
+	s.address, s.changed = ports.Address(tb), make(chan struct{})
 	s.Serve(packages...)
 	s.Restart()
 	tb.Cleanup(s.Stop)
 	return s
+}
+
+// Extend says whether the server has the extension API the next time that it is
+// restarted.
+func (s *Server) Extend(extended bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.extended = extended
+}
+
+// news tells those who watch that something changed. The lock is held.
+func (s *Server) news() {
+	close(s.changed)
+	s.changed = make(chan struct{})
 }
 
 // Address is where the server listens, the same after each restart.
@@ -52,13 +86,24 @@ func (s *Server) Serve(packages ...Package) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.packages = packages
+	s.news()
 }
 
-// Announce makes the server send a digest of its content, as our registry does.
+// Announce makes the server send this instead of the digest of its content. With an
+// empty one it says nothing of its content, as opm's.
 func (s *Server) Announce(digest string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.digest = digest
+	s.announced = &digest
+	s.news()
+}
+
+// digest is what the server says of its content. The lock is held.
+func (s *Server) digest() string {
+	if s.announced != nil {
+		return *s.announced
+	}
+	return digest(s.packages)
 }
 
 // Asked is how many times the packages have been asked for.
@@ -70,10 +115,10 @@ func (s *Server) Asked() int {
 
 // header is what comes before the messages of a stream.
 func (s *Server) header() metadata.MD {
-	if s.digest == "" {
+	if s.digest() == "" {
 		return nil
 	}
-	return metadata.Pairs(api.ContentDigestHeader, s.digest)
+	return metadata.Pairs(api.ContentDigestHeader, s.digest())
 }
 
 // ListPackages sends the names of the packages.
@@ -102,6 +147,7 @@ func (s *Server) Fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failure = err
+	s.news()
 }
 
 // Listed is how many times the content has been asked for.
@@ -134,6 +180,9 @@ func (s *Server) Restart() {
 	server, ended := grpc.NewServer(), make(chan struct{})
 	api.RegisterRegistryServer(server, s)
 	s.mu.Lock()
+	if s.extended {
+		registryv1.RegisterRegistryServiceServer(server, &extension{server: s})
+	}
 	s.address, s.running, s.ended = listener.Addr().String(), server, ended
 	s.mu.Unlock()
 	go func() {

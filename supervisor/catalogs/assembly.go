@@ -1,0 +1,197 @@
+package catalogs
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/chandlery/chandlery/proto/api"
+	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
+	"github.com/chandlery/chandlery/supervisor/catalogs/content"
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+const (
+	// maxEntries bounds the channel entries of one catalog. The largest ones in
+	// use have some ten thousand.
+	maxEntries = 1_000_000
+	// maxBytes bounds the memory that the snapshot of one catalog takes. The
+	// largest ones in use take some twenty megabytes.
+	maxBytes = 128 << 20
+)
+
+// errUnusable says that a content cannot be used, however often it is read.
+var errUnusable = errors.New("the content of the catalog cannot be used")
+
+// unusable marks an error as one of the content.
+func unusable(err error) error { return fmt.Errorf("%w: %w", errUnusable, err) }
+
+// assembly puts a snapshot together from the messages of a catalog.
+type assembly struct {
+	builder  *content.Builder
+	packages map[string]*description
+	listed   map[bundleKey]sum
+	sums     []sum
+	limit    int64
+	// entries and texts are what has been taken, to be bounded: the number of
+	// messages, and the bytes of what is said of deprecations.
+	entries int
+	texts   int64
+}
+
+// description is what a package says of itself.
+type description struct{ defaultChannel, deprecation string }
+
+func newAssembly(limit int64) *assembly {
+	return &assembly{builder: content.NewBuilder(limit), packages: map[string]*description{}, listed: map[bundleKey]sum{}, limit: limit}
+}
+
+// addListed takes one channel entry as api.Registry gives it, with the manifests.
+func (a *assembly) addListed(b *api.Bundle) error {
+	if len(b.GetObject()) > 0 && b.GetBundlePath() == "" {
+		var digest sum
+		if _, err := hex.Decode(digest[:], []byte(plan.Digest(b.GetObject()))); err != nil {
+			return fmt.Errorf("digest of the manifests of bundle %s of package %s: %w", b.GetCsvName(), b.GetPackageName(), err)
+		}
+		a.listed[bundleKey{pkg: b.GetPackageName(), name: b.GetCsvName()}] = digest
+	}
+	return a.add(b, listedBundle(b))
+}
+
+// addPaged takes one channel entry as the extension API gives it.
+func (a *assembly) addPaged(b *registryv1.Bundle) error {
+	if err := a.add(b, pagedBundle(b)); err != nil {
+		return err
+	}
+	if b.GetInDefaultChannel() {
+		a.pkg(b.GetPackage()).defaultChannel = b.GetChannel()
+	}
+	return nil
+}
+
+// add takes a channel entry.
+func (a *assembly) add(m proto.Message, l content.Listed) error {
+	if err := a.sum(m); err != nil {
+		return fmt.Errorf("bundle %s of package %s: %w", l.Bundle, l.Package, err)
+	}
+	a.pkg(l.Package)
+	if err := a.builder.Add(l); err != nil {
+		return unusable(err)
+	}
+	return nil
+}
+
+// addPackage takes what GetPackage says beyond the bundles.
+func (a *assembly) addPackage(p *api.Package) error {
+	if err := a.sum(p); err != nil {
+		return fmt.Errorf("package %s: %w", p.GetName(), err)
+	}
+	if err := a.text(p.GetName(), proto.Size(p)); err != nil {
+		return err
+	}
+	*a.pkg(p.GetName()) = description{defaultChannel: p.GetDefaultChannelName(), deprecation: deprecationOf(p.GetDeprecation())}
+	for _, c := range p.GetChannels() {
+		if d := c.GetDeprecation(); d != nil {
+			a.builder.DeprecateChannel(p.GetName(), c.GetName(), deprecationOf(d))
+		}
+	}
+	return nil
+}
+
+// addDeprecation takes a deprecation as the extension API gives it.
+func (a *assembly) addDeprecation(d *registryv1.DeprecatedObject) error {
+	if err := a.sum(d); err != nil {
+		return fmt.Errorf("deprecation in package %s: %w", d.GetPackage(), err)
+	}
+	if err := a.text(d.GetPackage(), len(d.GetMessage())); err != nil {
+		return err
+	}
+	switch message := deprecationText(d.GetMessage()); d.GetKind() {
+	case registryv1.DeprecatedKind_DEPRECATED_KIND_PACKAGE:
+		a.pkg(d.GetPackage()).deprecation = message
+	case registryv1.DeprecatedKind_DEPRECATED_KIND_CHANNEL:
+		a.builder.DeprecateChannel(d.GetPackage(), d.GetName(), message)
+	case registryv1.DeprecatedKind_DEPRECATED_KIND_BUNDLE:
+		a.builder.DeprecateBundle(d.GetPackage(), d.GetName(), message)
+	case registryv1.DeprecatedKind_DEPRECATED_KIND_UNSPECIFIED:
+	}
+	return nil
+}
+
+// text bounds what is said of packages besides their bundles.
+func (a *assembly) text(pkg string, size int) error {
+	if a.texts += int64(size); a.texts > a.limit {
+		return unusable(fmt.Errorf("what it says of packages and deprecations, as of package %s, takes more than %d bytes; split the catalog", pkg, a.limit))
+	}
+	return nil
+}
+
+// pkg gives the description of a package.
+func (a *assembly) pkg(name string) *description {
+	if a.packages[name] == nil {
+		a.packages[name] = &description{}
+	}
+	return a.packages[name]
+}
+
+// packageNames are the packages that the bundles so far belong to, sorted.
+func (a *assembly) packageNames() []string {
+	names := make([]string, 0, len(a.packages))
+	for name := range a.packages {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// snapshot ends the assembly. What the server announces is a part of the digest: it
+// stands for the manifests that pages lack.
+func (a *assembly) snapshot(announced string) *Snapshot {
+	// Servers are free in the order in which they send; the digest is not to
+	// depend on it.
+	slices.SortFunc(a.sums, func(x, y sum) int { return bytes.Compare(x[:], y[:]) })
+	total := sha256.New()
+	_, _ = fmt.Fprintf(total, "%d:%s", len(announced), announced)
+	for _, s := range a.sums {
+		_, _ = total.Write(s[:])
+	}
+	for name, d := range a.packages {
+		a.builder.Describe(name, d.defaultChannel, d.deprecation)
+	}
+	shared := &served{content: a.builder.Build(), listed: a.listed}
+	return &Snapshot{Content: shared.content, Digest: hex.EncodeToString(total.Sum(nil)), shared: shared, announced: announced}
+}
+
+// sum counts a message and keeps its digest.
+func (a *assembly) sum(m proto.Message) error {
+	if a.entries++; a.entries > maxEntries {
+		return unusable(fmt.Errorf("it has more than %d channel entries and deprecations; split the catalog", maxEntries))
+	}
+	text, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("encoding it for its digest: %w", err)
+	}
+	a.sums = append(a.sums, sha256.Sum256(text))
+	return nil
+}
+
+// deprecationOf gives the words of a deprecation; empty for none.
+func deprecationOf(d *api.Deprecation) string {
+	if d == nil {
+		return ""
+	}
+	return deprecationText(d.GetMessage())
+}
+
+// deprecationText gives a deprecation words, if it has none.
+func deprecationText(message string) string {
+	if message == "" {
+		return "deprecated without a reason"
+	}
+	return message
+}

@@ -1,0 +1,157 @@
+package catalogs
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/proto/api"
+	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
+	"github.com/chandlery/chandlery/supervisor/catalogs/content"
+	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
+)
+
+// listedBundle puts a channel entry of api.Registry into the terms of content.
+func listedBundle(b *api.Bundle) content.Listed {
+	said := statements[*api.GroupVersionKind, *api.Property, *api.Dependency]{
+		provided: b.GetProvidedApis(), required: b.GetRequiredApis(),
+		properties: b.GetProperties(), dependencies: b.GetDependencies(),
+	}
+	return content.Listed{
+		Package: b.GetPackageName(), Channel: b.GetChannelName(), Bundle: b.GetCsvName(), Version: b.GetVersion(), Image: b.GetBundlePath(),
+		Replaces: b.GetReplaces(), Skips: b.GetSkips(), SkipRange: b.GetSkipRange(),
+		Deprecation: deprecationOf(b.GetDeprecation()), Properties: said.all(),
+	}
+}
+
+// pagedBundle puts a channel entry of the extension API into the terms of content.
+func pagedBundle(b *registryv1.Bundle) content.Listed {
+	said := statements[*registryv1.GroupVersionKind, *registryv1.Property, *registryv1.Dependency]{
+		provided: b.GetProvidedApis(), required: b.GetRequiredApis(),
+		properties: b.GetProperties(), dependencies: b.GetDependencies(),
+	}
+	l := content.Listed{
+		Package: b.GetPackage(), Channel: b.GetChannel(), Bundle: b.GetName(), Version: b.GetVersion(), Image: b.GetImage(),
+		Replaces: b.GetReplaces(), Skips: b.GetSkips(), SkipRange: b.GetSkipRange(), Properties: said.all(),
+	}
+	if d := b.GetDeprecation(); d != nil {
+		l.Deprecation = deprecationText(d.GetMessage())
+	}
+	return l
+}
+
+// identified is an API, in either of the two contracts.
+type identified interface {
+	GetGroup() string
+	GetVersion() string
+	GetKind() string
+}
+
+// typed is a property or dependency, in either of the two contracts.
+type typed interface {
+	GetType() string
+	GetValue() string
+}
+
+// statements are what the message of a bundle states: as properties and, in forms
+// that are older than these, in other fields.
+type statements[G identified, P, D typed] struct {
+	provided, required []G
+	properties         []P
+	dependencies       []D
+}
+
+// all gives everything as properties. The older forms count where today's resolver
+// lets them count: provided APIs when there are no properties at all, required APIs
+// when there are no dependencies. What is stated twice is there once. Properties
+// that carry manifests are left out.
+func (s statements[G, P, D]) all() []constraint.Property {
+	out := make([]constraint.Property, 0, len(s.properties)+1)
+	for _, p := range s.properties {
+		if p.GetType() != bundles.TypeBundleObject && p.GetType() != bundles.TypeCSVMetadata {
+			out = append(out, constraint.Property{Type: p.GetType(), Value: p.GetValue()})
+		}
+	}
+	if len(s.properties) == 0 {
+		for _, g := range s.provided {
+			out = append(out, property(bundles.TypeGVK, gvkOf(g)))
+		}
+	}
+	if len(s.dependencies) == 0 {
+		for _, g := range s.required {
+			out = include(out, property(bundles.TypeGVKRequired, gvkOf(g)))
+		}
+	}
+	for _, d := range s.dependencies {
+		out = include(out, requirement(d.GetType(), d.GetValue()))
+	}
+	return out
+}
+
+func gvkOf(g identified) bundles.GVK {
+	return bundles.GVK{Group: g.GetGroup(), Version: g.GetVersion(), Kind: g.GetKind()}
+}
+
+// property makes a property with a value that consists of strings.
+func property(kind string, value any) constraint.Property {
+	text, err := json.Marshal(value)
+	if err != nil {
+		// Strings always marshal; what is empty cannot be read, which is told then.
+		text = nil
+	}
+	return constraint.Property{Type: kind, Value: string(text)}
+}
+
+// requirement gives the property that a dependency stands for. The value of one
+// that cannot be read is kept: whoever wants the bundle is told then.
+func requirement(kind, value string) constraint.Property {
+	switch kind {
+	case bundles.TypeGVK:
+		return constraint.Property{Type: bundles.TypeGVKRequired, Value: value}
+	case bundles.TypePackage:
+		var wanted struct {
+			PackageName string `json:"packageName"`
+			Version     string `json:"version"`
+		}
+		if err := json.Unmarshal([]byte(value), &wanted); err != nil {
+			return constraint.Property{Type: bundles.TypePackageRequired, Value: value}
+		}
+		return property(bundles.TypePackageRequired, bundles.PackageRequired{PackageName: wanted.PackageName, VersionRange: wanted.Version})
+	case constraint.TypeLabel:
+		return constraint.Property{Type: constraint.TypeLabelRequired, Value: value}
+	case constraint.TypeConstraint:
+		return constraint.Property{Type: kind, Value: value}
+	default:
+		// Nobody could meet what nobody knows. A constraint of a type that is not
+		// known cannot be read, which is told to whoever wants the bundle.
+		return property(constraint.TypeConstraint, map[string]string{"failureMessage": "dependency of the unknown type " + kind, kind: value})
+	}
+}
+
+// include adds a requirement unless it is there. Registries state the same one as
+// a property, as a dependency and as a required API.
+func include(all []constraint.Property, one constraint.Property) []constraint.Property {
+	text := canonical(one)
+	if slices.ContainsFunc(all, func(p constraint.Property) bool { return p.Type == one.Type && canonical(p) == text }) {
+		return all
+	}
+	return append(all, one)
+}
+
+// canonical gives the value of a requirement in the one way in which it is written
+// here; as it is when it cannot be read.
+func canonical(p constraint.Property) string {
+	var value any
+	switch p.Type {
+	case bundles.TypeGVKRequired:
+		value = &bundles.GVK{}
+	case bundles.TypePackageRequired:
+		value = &bundles.PackageRequired{}
+	default:
+		return p.Value
+	}
+	if err := json.Unmarshal([]byte(p.Value), value); err != nil {
+		return p.Value
+	}
+	return property(p.Type, value).Value
+}
