@@ -1,13 +1,19 @@
 package resolver
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
 
+// ErrPending says that a catalog which the answer may depend on is being read for
+// the first time: there is nothing to say so far.
+var ErrPending = errors.New("the catalog is being read for the first time")
+
 // UnsatisfiableError says that no version fits a Subscription, and why.
 type UnsatisfiableError struct {
-	// Reasons are facts that together leave no solution.
+	// Reasons are facts that together leave no solution, in byte order. Without
+	// any one of them there would be one.
 	Reasons []string
 	// Remedy is what a person can do.
 	Remedy string
@@ -24,7 +30,8 @@ func (e *UnsatisfiableError) Error() string {
 	return text
 }
 
-// CatalogError says that a catalog has no content to resolve against.
+// CatalogError says that a catalog has no content to resolve against, or content
+// that contradicts itself.
 type CatalogError struct {
 	Catalog CatalogKey
 	Err     error
@@ -40,9 +47,11 @@ func (e *CatalogError) Unwrap() error { return e.Err }
 
 // unsatisfiable builds the error for a Subscription; the fact that the
 // Subscription exists is part of every such set of reasons.
-func unsatisfiable(sub Subscription, remedy, format string, args ...any) *UnsatisfiableError {
+func unsatisfiable(sub *Subscription, remedy, format string, args ...any) *UnsatisfiableError {
 	return &UnsatisfiableError{
-		Reasons: []string{fmt.Sprintf(format, args...), fmt.Sprintf("subscription %s exists", sub.Name)},
+		Reasons: []string{fmt.Sprintf(format, args...), exists(sub)},
 		Remedy:  remedy,
 	}
 }
+
+func exists(sub *Subscription) string { return fmt.Sprintf("subscription %s exists", sub.Name) }

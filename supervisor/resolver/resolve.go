@@ -1,275 +1,353 @@
 package resolver
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
-
-	"github.com/blang/semver/v4"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/supervisor/catalogs/content"
+	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
+	"github.com/chandlery/chandlery/supervisor/resolver/sat"
 )
 
-// Resolve answers every Subscription of a problem on its own.
-func Resolve(p Problem) Solution {
-	solution := Solution{}
-	senior := map[string]Subscription{}
-	for _, sub := range bySeniority(p.Subscriptions) {
-		first, taken := senior[sub.Package]
-		if taken && p.wish(first) != p.wish(sub) {
-			solution[sub.Name] = Outcome{Err: p.refusal(first, sub)}
+// Resolve answers every Subscription of a problem. When ctx ends, those without
+// an answer get its error.
+func Resolve(ctx context.Context, p Problem) Solution {
+	r := newResolution(&p)
+	groups := r.groups()
+	answers := make([]*answer, len(groups))
+	for {
+		for i, group := range groups {
+			if answers[i] == nil {
+				answers[i] = r.answer(ctx, group)
+			}
+		}
+		joined := r.meetings(groups, answers)
+		if len(joined) == len(groups) {
+			break
+		}
+		groups, answers = carry(groups, answers, joined)
+	}
+	for _, a := range answers {
+		r.tell(a)
+	}
+	r.along(answers)
+	return r.solution
+}
+
+// resolution is a problem that is being solved, with what is looked up in it again
+// and again.
+type resolution struct {
+	*Problem
+
+	solution Solution
+	// wishes are the Subscriptions that may get something, in seniority.
+	wishes []*wish
+	// catalogs in order of rank.
+	catalogs  []CatalogKey
+	byName    map[string]*Operator
+	byPackage map[string][]*Operator
+	byAPI     map[bundles.GVK][]*Operator
+	// holder is the wish that an operator present belongs to; none for one that no
+	// Subscription claims.
+	holder map[*Operator]*wish
+	// needs are the constraints of other operators that an operator meets.
+	needs map[*Operator][]need
+	asked map[offer][]*content.Entry
+	parts map[*constraint.Constraint][]constraint.Constraint
+}
+
+// need is a constraint of an operator that is present.
+type need struct {
+	of         *Operator
+	constraint *constraint.Constraint
+}
+
+// wish is a Subscription that may get something.
+type wish struct {
+	sub *Subscription
+	// entries are the candidates, best first; none when there is nothing newer or
+	// something is under way.
+	entries []*content.Entry
+	// installed is what it has; nil for nothing.
+	installed *Operator
+}
+
+// alternatives gives what would satisfy the wish, best first.
+func (w *wish) alternatives() []node {
+	nodes := make([]node, 0, len(w.entries)+1)
+	for _, e := range w.entries {
+		nodes = append(nodes, node{catalog: w.sub.Catalog, entry: e})
+	}
+	if w.installed != nil {
+		nodes = append(nodes, node{operator: w.installed})
+	}
+	return nodes
+}
+
+func newResolution(p *Problem) *resolution {
+	r := &resolution{
+		Problem: p, solution: Solution{}, catalogs: p.rank(),
+		byName: map[string]*Operator{}, byPackage: map[string][]*Operator{}, byAPI: map[bundles.GVK][]*Operator{},
+		holder: map[*Operator]*wish{}, needs: map[*Operator][]need{},
+		asked: map[offer][]*content.Entry{}, parts: map[*constraint.Constraint][]constraint.Constraint{},
+	}
+	for i := range p.Operators {
+		o := &p.Operators[i]
+		r.byName[o.Name] = o
+		if pkg := o.Subject.Package; pkg != "" {
+			r.byPackage[pkg] = append(r.byPackage[pkg], o)
+		}
+		for _, gvk := range o.Subject.GVKs {
+			r.byAPI[gvk] = append(r.byAPI[gvk], o)
+		}
+	}
+	r.gatherNeeds()
+	r.gatherWishes()
+	return r
+}
+
+func (r *resolution) operator(name string) *Operator { return r.byName[name] }
+
+// gatherNeeds finds out which operators present need which others.
+func (r *resolution) gatherNeeds() {
+	for i := range r.Operators {
+		dependent := &r.Operators[i]
+		for j := range dependent.Requires {
+			c := &dependent.Requires[j]
+			for k := range r.Operators {
+				if provider := &r.Operators[k]; provider != dependent && c.MetBy(&provider.Subject) {
+					r.needs[provider] = append(r.needs[provider], need{of: dependent, constraint: c})
+				}
+			}
+		}
+	}
+}
+
+// gatherWishes finds the candidates of every Subscription; those that have none,
+// or want what another one keeps, are answered at once.
+func (r *resolution) gatherWishes() {
+	senior := map[string]*Subscription{}
+	for _, sub := range bySeniority(r.Subscriptions) {
+		keeper, taken := senior[sub.Package]
+		if taken && r.requestOf(keeper) != r.requestOf(sub) {
+			r.solution[sub.Name] = Outcome{Err: r.refusal(keeper, sub)}
 			continue
 		}
-		if !taken && p.claims(sub) {
+		if !taken && r.claims(sub) {
 			senior[sub.Package] = sub
 		}
-		choice, err := p.next(sub)
-		solution[sub.Name] = Outcome{Install: choice, Err: err}
+		r.gatherWish(sub)
 	}
-	return solution
 }
 
-// bySeniority puts the Subscriptions first that hold what is installed, whatever
+func (r *resolution) gatherWish(sub *Subscription) {
+	w := &wish{sub: sub, installed: r.operator(sub.Installed)}
+	entries, err := r.candidates(sub)
+	if err != nil {
+		r.solution[sub.Name] = Outcome{Err: err}
+		return
+	}
+	w.entries = entries
+	if sub.Frozen {
+		w.entries = nil
+		r.solution[sub.Name] = r.frozen(w, entries)
+	}
+	if len(w.alternatives()) == 0 {
+		// It has what the namespace does not show, and nothing newer is there.
+		r.solution[sub.Name] = Outcome{}
+		return
+	}
+	r.wishes = append(r.wishes, w)
+	if w.installed != nil && r.holder[w.installed] == nil {
+		r.holder[w.installed] = w
+	}
+}
+
+// frozen says what could be had, were nothing under way.
+func (r *resolution) frozen(w *wish, entries []*content.Entry) Outcome {
+	if len(entries) == 0 {
+		return Outcome{}
+	}
+	return Outcome{Available: r.choice(w, entries[0])}
+}
+
+// groups puts together the wishes that have to do with each other from the
+// beginning: those for the same package, and those for operators one of which
+// needs the other.
+func (r *resolution) groups() [][]*wish {
+	u := newUnion(r.wishes)
+	byPackage := map[string]*wish{}
+	for _, w := range r.wishes {
+		if other := byPackage[w.sub.Package]; other != nil {
+			u.join(other, w)
+		}
+		byPackage[w.sub.Package] = w
+		if len(w.entries) == 0 {
+			continue
+		}
+		for _, n := range r.needs[w.installed] {
+			if other := r.holder[n.of]; other != nil && len(other.entries) > 0 {
+				u.join(w, other)
+			}
+		}
+	}
+	return u.groups()
+}
+
+// answer is what was found for a group.
+type answer struct {
+	group []*wish
+	taken []node
+	// failed has an error for each wish of the group that gets nothing.
+	failed map[*wish]error
+	// held says of wishes that get less than the best why that is so.
+	held map[*wish]error
+	// drawn are wishes of other groups that have a say.
+	drawn  []*wish
+	unsure bool
+}
+
+// answer solves a group: with the best of everything if that can be had, else
+// with all alternatives, and where that is not enough without those that come
+// last.
+func (r *resolution) answer(ctx context.Context, group []*wish) *answer {
+	a := &answer{group: group, failed: map[*wish]error{}, held: map[*wish]error{}}
+	for _, b := range []breadth{narrow, wide} {
+		m, err := r.newModel(group, b)
+		if err != nil {
+			return a.fail(err)
+		}
+		a.drawn, a.unsure = m.drawn, m.unsure
+		if len(m.drawn) > 0 {
+			return a
+		}
+		a.taken, err = m.solve(ctx, nil)
+		if err == nil {
+			m.holdBack(ctx, a)
+			return a
+		}
+		if _, ok := errors.AsType[*conflict](err); !ok {
+			return a.fail(err)
+		}
+		if b == wide {
+			m.accept(ctx, a)
+			m.holdBack(ctx, a)
+		}
+	}
+	return a
+}
+
+func (a *answer) fail(err error) *answer {
+	for _, w := range a.group {
+		a.failed[w] = err
+	}
+	return a
+}
+
+// accept takes the wishes of a group one by one, in seniority, as long as all of
+// those taken can be met; the others fail with what speaks against them. What is
+// installed is never up for discussion: it can always stay as it is.
+func (m *model) accept(ctx context.Context, a *answer) {
+	leftOut := map[*wish]bool{}
+	for _, w := range m.group {
+		leftOut[w] = w.installed == nil
+	}
+	for _, w := range m.group {
+		wasLeftOut := leftOut[w]
+		leftOut[w] = false
+		taken, err := m.solve(ctx, leftOut)
+		if err == nil {
+			a.taken = taken
+			continue
+		}
+		leftOut[w] = wasLeftOut
+		a.failed[w] = err
+		if contradiction, ok := errors.AsType[*conflict](err); ok {
+			a.failed[w] = m.explain(w, contradiction)
+		}
+	}
+}
+
+// holdBack finds out what keeps wishes from the best of their candidates.
+func (m *model) holdBack(ctx context.Context, a *answer) {
+	for _, w := range m.group {
+		if a.failed[w] != nil || len(w.entries) == 0 || w.newest(a.taken) == w.entries[0] {
+			continue
+		}
+		best := node{catalog: w.sub.Catalog, entry: w.entries[0]}
+		m.problem.Constraints = append(m.problem.Constraints, sat.Constraint{Kind: sat.Mandatory, Variable: m.nodes[best]})
+		m.reasons = append(m.reasons, reason{kind: newest, wish: w, node: best})
+		leftOut := map[*wish]bool{}
+		for failed := range a.failed {
+			leftOut[failed] = true
+		}
+		_, err := m.solve(ctx, leftOut)
+		last := len(m.reasons) - 1
+		m.problem.Constraints, m.reasons = m.problem.Constraints[:last], m.reasons[:last]
+		if contradiction, ok := errors.AsType[*conflict](err); ok {
+			a.held[w] = m.explain(w, contradiction)
+		}
+	}
+}
+
+// tell puts what was found for a group into the solution.
+func (r *resolution) tell(a *answer) {
+	for _, w := range a.group {
+		if err := a.failed[w]; err != nil {
+			r.solution[w.sub.Name] = Outcome{Err: r.orPending(a, err)}
+			continue
+		}
+		if w.sub.Frozen {
+			continue
+		}
+		outcome := Outcome{Held: a.held[w]}
+		if e := w.newest(a.taken); e != nil {
+			outcome.Install = r.choice(w, e)
+			if a.unsure {
+				outcome = Outcome{Err: ErrPending}
+			}
+		}
+		r.solution[w.sub.Name] = outcome
+	}
+}
+
+// orPending says that it is too early for an error where a catalog that is being
+// read may have what is missing.
+func (r *resolution) orPending(a *answer, err error) error {
+	if a.unsure {
+		return ErrPending
+	}
+	return err
+}
+
+// choice makes an entry the choice of a wish.
+func (r *resolution) choice(w *wish, e *content.Entry) *Choice {
+	c := &Choice{
+		Catalog: w.sub.Catalog, Package: e.Channel.Package.Name, Channel: e.Channel.Name, Bundle: e.Bundle.Name,
+		Replaces: e.Replaces, Entry: e, Because: r.because(w, e),
+	}
+	if w.sub.Installed != "" {
+		c.Replaces = w.sub.Installed
+	}
+	return c
+}
+
+// bySeniority puts the Subscriptions of users before those that were made for
+// dependencies, and first of all those that hold what is installed, whatever
 // their age: a mistake that is mended later must not take over what another one
 // has installed meanwhile.
-func bySeniority(subscriptions []Subscription) []Subscription {
-	sorted := slices.Clone(subscriptions)
-	slices.SortStableFunc(sorted, func(a, b Subscription) int {
-		switch {
-		case a.Holds == b.Holds:
-			return 0
-		case a.Holds:
-			return -1
-		default:
-			return 1
+func bySeniority(subscriptions []Subscription) []*Subscription {
+	sorted := make([]*Subscription, len(subscriptions))
+	for i := range subscriptions {
+		sorted[i] = &subscriptions[i]
+	}
+	slices.SortStableFunc(sorted, func(a, b *Subscription) int {
+		if a.Generated != b.Generated {
+			return first(!a.Generated, !b.Generated)
 		}
+		return first(a.Holds, b.Holds)
 	})
 	return sorted
-}
-
-// claims says whether a Subscription keeps its package from others that want it
-// differently. One that asks for what no catalog offers is a mistake, and others
-// must not suffer from it; one whose catalog is merely away keeps its claim, as
-// does the one that what is installed came from.
-func (p Problem) claims(sub Subscription) bool {
-	return sub.Holds || p.mistake(sub) == nil
-}
-
-// mistake says what is wrong with a Subscription by itself, whatever is
-// installed; nil when nothing is.
-func (p Problem) mistake(sub Subscription) *UnsatisfiableError {
-	sub.Installed, sub.Before = "", ""
-	pkg, err := p.lookup(sub)
-	if err == nil {
-		var channel *bundles.Channel
-		if channel, err = channelOf(sub, pkg); err == nil && sub.StartingCSV != "" {
-			_, err = p.candidate(sub, channel)
-		}
-	}
-	mistake, _ := errors.AsType[*UnsatisfiableError](err)
-	return mistake
-}
-
-// refusal is the error of a Subscription whose package another one keeps: its
-// own mistake where it has made one, since mending that comes first.
-func (p Problem) refusal(first, sub Subscription) error {
-	if mistake := p.mistake(sub); mistake != nil {
-		mistake.Rival = first.Name
-		return mistake
-	}
-	return rival(first, sub)
-}
-
-// wish is what a Subscription asks for.
-type wish struct {
-	catalog              CatalogKey
-	channel, startingCSV string
-}
-
-// wish gives what a Subscription asks for, with the default channel by its name
-// and without a starting version where that has no meaning any more.
-func (p Problem) wish(sub Subscription) wish {
-	w := wish{catalog: sub.Catalog, channel: sub.Channel, startingCSV: sub.StartingCSV}
-	if pkg, err := p.lookup(sub); err == nil && w.channel == "" {
-		w.channel = pkg.DefaultChannel
-	}
-	if sub.Installed != "" {
-		w.startingCSV = ""
-	}
-	return w
-}
-
-// rival refuses a Subscription whose package another one asks for differently.
-func rival(first, sub Subscription) error {
-	return &UnsatisfiableError{
-		Reasons: []string{
-			fmt.Sprintf("there can be only one operator from package %s", sub.Package),
-			fmt.Sprintf("subscription %s exists", first.Name),
-			fmt.Sprintf("subscription %s exists", sub.Name),
-		},
-		Rival:  first.Name,
-		Remedy: fmt.Sprintf("delete subscription %s, or give it the same source, channel and startingCSV as subscription %s", sub.Name, first.Name),
-	}
-}
-
-// next finds the version that a Subscription should have next; nil when it has
-// the newest one.
-func (p Problem) next(sub Subscription) (*Choice, error) {
-	pkg, err := p.lookup(sub)
-	if err != nil {
-		return nil, err
-	}
-	channel, err := channelOf(sub, pkg)
-	if err != nil {
-		return nil, err
-	}
-	entry, err := p.candidate(sub, channel)
-	if err != nil || entry == nil {
-		return nil, err
-	}
-	choice, err := choose(sub, pkg, channel, *entry)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.dependenciesMet(sub, choice); err != nil {
-		return nil, err
-	}
-	return choice, nil
-}
-
-// lookup finds the package that a Subscription names.
-func (p Problem) lookup(sub Subscription) (*bundles.Package, error) {
-	catalog, ok := p.Catalogs[sub.Catalog]
-	if !ok {
-		return nil, unsatisfiable(sub, p.catalogRemedy(),
-			"no operators found from catalog %s in namespace %s referenced by subscription %s", sub.Catalog.Name, sub.Catalog.Namespace, sub.Name)
-	}
-	if catalog.Content == nil {
-		return nil, &CatalogError{Catalog: sub.Catalog, Err: catalog.Err}
-	}
-	packages := catalog.Content.Packages
-	i, ok := slices.BinarySearchFunc(packages, sub.Package, func(pkg *bundles.Package, name string) int {
-		return strings.Compare(pkg.Name, name)
-	})
-	if !ok {
-		return nil, unsatisfiable(sub, fmt.Sprintf("the catalog has %d packages; check spec.name%s", len(packages), similar(sub.Package, packages)),
-			"no operators found in package %s in the catalog referenced by subscription %s", sub.Package, sub.Name)
-	}
-	return packages[i], nil
-}
-
-// catalogRemedy lists the catalogs that a Subscription could name.
-func (p Problem) catalogRemedy() string {
-	names := make([]string, 0, len(p.Catalogs))
-	for key := range p.Catalogs {
-		names = append(names, key.String())
-	}
-	if len(names) == 0 {
-		return "there is no CatalogSource in this namespace nor in the global one; create one"
-	}
-	slices.Sort(names)
-	return "set spec.source and spec.sourceNamespace to one of " + strings.Join(names, ", ")
-}
-
-// similar names the packages that contain what was asked for, or are contained
-// in it, as a help against slips of the pen.
-func similar(name string, packages []*bundles.Package) string {
-	const most = 5
-	var found []string
-	for _, pkg := range packages {
-		if strings.Contains(pkg.Name, name) || strings.Contains(name, pkg.Name) {
-			found = append(found, pkg.Name)
-		}
-	}
-	if len(found) == 0 || name == "" {
-		return ""
-	}
-	return ", it has for instance " + strings.Join(found[:min(most, len(found))], ", ")
-}
-
-// channelOf finds the channel that a Subscription follows.
-func channelOf(sub Subscription, pkg *bundles.Package) (*bundles.Channel, error) {
-	name := sub.Channel
-	if name == "" {
-		name = pkg.DefaultChannel
-	}
-	names := make([]string, 0, len(pkg.Channels))
-	for _, channel := range pkg.Channels {
-		if channel.Name == name {
-			return channel, nil
-		}
-		names = append(names, channel.Name)
-	}
-	return nil, unsatisfiable(sub, "set spec.channel to one of "+strings.Join(names, ", "),
-		"no operators found in channel %s of package %s in the catalog referenced by subscription %s", name, sub.Package, sub.Name)
-}
-
-// candidate finds the entry to be installed: for a Subscription that has nothing
-// the version it had before, the starting version or the head, else the best entry that takes over from
-// what it has. Nil when there is none newer.
-func (p Problem) candidate(sub Subscription, channel *bundles.Channel) (*bundles.Entry, error) {
-	if sub.Installed != "" {
-		return p.successor(sub, channel), nil
-	}
-	if entry, ok := channel.Entry(sub.Before); ok && sub.Before != "" {
-		return &entry, nil
-	}
-	// A version that was there before was not older than the starting one, so
-	// going back to that is out of the question.
-	if sub.StartingCSV == "" || sub.Before != "" {
-		head, err := channel.Head()
-		if err != nil {
-			return nil, unsatisfiable(sub, "ask the publisher of the catalog to mend the channel",
-				"channel %s of package %s: %v", channel.Name, sub.Package, err)
-		}
-		return &head, nil
-	}
-	i := slices.IndexFunc(channel.Entries, func(e bundles.Entry) bool { return e.Name == sub.StartingCSV })
-	if i < 0 {
-		return nil, unsatisfiable(sub, fmt.Sprintf("set spec.startingCSV to an entry of the channel or remove it; the channel has %d entries", len(channel.Entries)),
-			"no operators found with name %s in channel %s of package %s in the catalog referenced by subscription %s", sub.StartingCSV, channel.Name, sub.Package, sub.Name)
-	}
-	return &channel.Entries[i], nil
-}
-
-// successor finds the entry nearest to the channel's head that may be installed
-// directly over what a Subscription has.
-func (p Problem) successor(sub Subscription, channel *bundles.Channel) *bundles.Entry {
-	i := slices.IndexFunc(p.Operators, func(o Operator) bool { return o.Name == sub.Installed })
-	for _, entry := range channel.Successors(sub.Installed, p.versionAt(i)) {
-		named := entry.Replaces == sub.Installed || slices.Contains(entry.Skips, sub.Installed)
-		// A range says nothing about an operator whose version is not known.
-		if named || p.versionAt(i).NE(semver.Version{}) {
-			return &entry
-		}
-	}
-	return nil
-}
-
-func (p Problem) versionAt(i int) semver.Version {
-	if i < 0 {
-		return semver.Version{}
-	}
-	return p.Operators[i].Version
-}
-
-// errNoBundle says that a channel lists a version that the package lacks.
-var errNoBundle = errors.New("the channel lists a bundle that the package does not have")
-
-// choose makes an entry a choice.
-func choose(sub Subscription, pkg *bundles.Package, channel *bundles.Channel, entry bundles.Entry) (*Choice, error) {
-	i := slices.IndexFunc(pkg.Bundles, func(b *bundles.Bundle) bool { return b.Name == entry.Name })
-	if i < 0 {
-		err := fmt.Errorf("package %s, channel %s, entry %s: %w", pkg.Name, channel.Name, entry.Name, errNoBundle)
-		return nil, &CatalogError{Catalog: sub.Catalog, Err: err}
-	}
-	replaces := entry.Replaces
-	if sub.Installed != "" {
-		replaces = sub.Installed
-	}
-	return &Choice{
-		Catalog: sub.Catalog, Package: pkg.Name, Channel: channel.Name, Bundle: entry.Name, Replaces: replaces,
-		Properties: pkg.Bundles[i].Properties, Image: pkg.Bundles[i].Image,
-	}, nil
 }

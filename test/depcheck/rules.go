@@ -61,6 +61,14 @@ func Rules() []Rule {
 			Reason: "the supervisor talks to a registry through the contract only",
 		},
 		{
+			From: "supervisor/resolver", Never: []string{"k8s.io", "sigs.k8s.io", "google.golang.org/grpc"},
+			Reason: "resolution is pure",
+		},
+		{
+			From: "supervisor/catalogs/content", Never: []string{"k8s.io", "sigs.k8s.io", "google.golang.org/grpc"},
+			Reason: "the content of a catalog is plain values",
+		},
+		{
 			From:   ".",
 			Never:  []string{"github.com/operator-framework/operator-registry", "github.com/stretchr/testify", "github.com/onsi/ginkgo"},
 			Reason: "operator-registry registers the proto package api a second time; tests use the standard library",

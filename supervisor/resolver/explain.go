@@ -1,0 +1,250 @@
+package resolver
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
+)
+
+// kind says what a constraint of a model is about.
+type kind int
+
+const (
+	wished     kind = iota + 1 // a Subscription exists
+	asks                       // what it asks for
+	present                    // an operator is there
+	deprecated                 // a bundle must not be installed
+	unreadable                 // a bundle says what cannot be read
+	requires                   // a version needs another operator
+	beside                     // two versions exclude each other
+	onePackage                 // so do all versions of a package
+	oneAPI                     // and all that bring an API
+	newest                     // the best candidate is to be had
+)
+
+// reason is what a constraint of a model says, and of whom.
+type reason struct {
+	kind       kind
+	wish       *wish
+	node       node
+	other      node
+	constraint *constraint.Constraint
+	pkg        string
+	gvk        bundles.GVK
+}
+
+// conflict is a set of constraints that leave no solution. Without any one of
+// them there is one.
+type conflict struct{ reasons []reason }
+
+// Error is never seen: explain puts it into words.
+func (c *conflict) Error() string {
+	return fmt.Sprintf("%d constraints contradict each other", len(c.reasons))
+}
+
+// explain says in words why a wish cannot be met.
+func (m *model) explain(w *wish, c *conflict) error {
+	texts := map[string]bool{}
+	for _, why := range m.condense(c.reasons) {
+		texts[why] = true
+	}
+	texts[exists(w.sub)] = true
+	e := &UnsatisfiableError{Remedy: m.remedy(w, c.reasons)}
+	for text := range texts {
+		e.Reasons = append(e.Reasons, text)
+	}
+	slices.Sort(e.Reasons)
+	return e
+}
+
+// condense puts reasons into words. What speaks against every version of a channel
+// in the same way is said of the newest one.
+func (m *model) condense(reasons []reason) []string {
+	type group struct {
+		first reason
+		more  int
+	}
+	var order []string
+	groups := map[string]*group{}
+	for _, why := range reasons {
+		key := m.likeness(why)
+		if groups[key] == nil {
+			groups[key] = &group{first: why}
+			order = append(order, key)
+			continue
+		}
+		groups[key].more++
+	}
+	var texts []string
+	for _, key := range order {
+		text := m.word(groups[key].first)
+		if more := groups[key].more; more > 0 {
+			text += fmt.Sprintf(" (and so do %d other versions of package %s)", more, groups[key].first.subjectPackage())
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// likeness is the same for reasons that differ in nothing but the version of a
+// package that they speak of.
+func (m *model) likeness(why reason) string {
+	switch why.kind {
+	case requires:
+		if why.node.operator == nil {
+			return fmt.Sprintf("%d/%s/%s/%s", why.kind, why.node.catalog, why.node.pkg(), why.constraint)
+		}
+	case deprecated, unreadable:
+		return fmt.Sprintf("%d/%s/%s", why.kind, why.node.catalog, why.node.pkg())
+	case beside:
+		if common := commonGVKs(why.node.subject(), why.other.subject()); !m.samePackage(why) && len(common) > 0 {
+			return fmt.Sprintf("%d/%s/%s/%s/%s", why.kind, why.node.name(), why.other.catalog, why.other.pkg(), common[0])
+		}
+		return fmt.Sprintf("%d/%s/%s/%s", why.kind, why.node.name(), why.other.catalog, why.other.pkg())
+	}
+	return m.word(why)
+}
+
+// subjectPackage is the package whose versions a reason speaks of.
+func (why reason) subjectPackage() string {
+	if why.kind == beside {
+		return why.other.pkg()
+	}
+	return why.node.pkg()
+}
+
+func (m *model) samePackage(why reason) bool { return why.node.pkg() == why.other.pkg() }
+
+// word says what a constraint demands, in the words that are known from today's
+// messages.
+func (m *model) word(why reason) string {
+	switch why.kind {
+	case wished:
+		return exists(why.wish.sub)
+	case asks:
+		return m.wordAlternatives(why.wish)
+	case present:
+		if m.holder[why.node.operator] != nil {
+			return fmt.Sprintf("clusterserviceversion %s exists", why.node.name())
+		}
+		return fmt.Sprintf("clusterserviceversion %s exists and is not referenced by a subscription", why.node.name())
+	case deprecated:
+		return fmt.Sprintf("bundle %s is deprecated", why.node.id(m.Namespace))
+	case unreadable:
+		return fmt.Sprintf("bundle %s cannot be read", why.node.id(m.Namespace))
+	case requires:
+		if why.node.operator != nil {
+			return fmt.Sprintf("clusterserviceversion %s requires an operator %s", why.node.name(), why.constraint)
+		}
+		return fmt.Sprintf("bundle %s requires an operator %s", why.node.name(), why.constraint)
+	case beside:
+		return m.wordPair(why)
+	case newest:
+		return fmt.Sprintf("bundle %s is the newest", why.node.id(m.Namespace))
+	case onePackage:
+		return "there can be only one operator from package " + why.pkg
+	default:
+		return "there can be only one provider of " + wordAPI(why.gvk)
+	}
+}
+
+func wordAPI(gvk bundles.GVK) string {
+	return fmt.Sprintf("%s (%s/%s)", gvk.Kind, gvk.Group, gvk.Version)
+}
+
+func (m *model) wordPair(why reason) string {
+	a, b := why.node.id(m.Namespace), why.other.id(m.Namespace)
+	if m.samePackage(why) {
+		return fmt.Sprintf("%s and %s originate from package %s", a, b, why.other.pkg())
+	}
+	return fmt.Sprintf("%s and %s provide %s", a, b, wordAPI(commonGVKs(why.node.subject(), why.other.subject())[0]))
+}
+
+// wordAlternatives lists what would satisfy a wish; of many the first ones.
+func (m *model) wordAlternatives(w *wish) string {
+	const most = 5
+	var names []string
+	for _, n := range w.alternatives() {
+		names = append(names, n.id(m.Namespace))
+	}
+	if len(names) == 1 {
+		return fmt.Sprintf("subscription %s requires %s", w.sub.Name, names[0])
+	}
+	last := names[len(names)-1]
+	if len(names) > most {
+		last = fmt.Sprintf("%d others", len(names)-most+1)
+		names = names[:most]
+	}
+	return fmt.Sprintf("subscription %s requires at least one of %s or %s", w.sub.Name, strings.Join(names[:len(names)-1], ", "), last)
+}
+
+// remedy says what a person can do about a set of reasons. The most telling one
+// decides.
+func (m *model) remedy(w *wish, reasons []reason) string {
+	var missing, rival, other *reason
+	for i := range reasons {
+		why := &reasons[i]
+		switch why.kind {
+		case requires:
+			if missing == nil && len(m.providers(why.node.catalog, why.constraint).nodes) == 0 {
+				missing = why
+			}
+		case beside:
+			if rival == nil {
+				rival = why
+			}
+		case wished:
+			if other == nil && why.wish != w {
+				other = why
+			}
+		}
+	}
+	switch {
+	case missing != nil:
+		return m.remedyMissing(missing)
+	case rival != nil:
+		return m.remedyRival(w, rival)
+	case other != nil:
+		return fmt.Sprintf("subscription %s cannot be met together with subscription %s, which comes first; delete one of them, or move it to a namespace of its own", w.sub.Name, other.wish.sub.Name)
+	default:
+		return "choose another channel or startingCSV, or ask the publisher of the catalog to mend it"
+	}
+}
+
+// remedyMissing is for what nothing in scope provides.
+func (m *model) remedyMissing(why *reason) string {
+	text := fmt.Sprintf("no catalog in scope has an operator %s; create a CatalogSource that has one, or choose another channel or startingCSV", why.constraint)
+	var unread []string
+	for _, key := range m.catalogs {
+		if c := m.Catalogs[key]; c.Content == nil && !c.Pending {
+			unread = append(unread, key.String())
+		}
+	}
+	if len(unread) > 0 {
+		text += fmt.Sprintf("; catalogsource %s cannot be read and may have it", listing(unread))
+	}
+	return text
+}
+
+// remedyRival is for an operator that is in the way.
+func (m *model) remedyRival(w *wish, why *reason) string {
+	operator := why.node.name()
+	if keeper := m.holder[why.node.operator]; keeper != nil {
+		return fmt.Sprintf("clusterserviceversion %s of subscription %s is in the way; delete both, or move subscription %s to a namespace of its own", operator, keeper.sub.Name, w.sub.Name)
+	}
+	return fmt.Sprintf("clusterserviceversion %s is in the way; delete it if it is not needed (kubectl delete clusterserviceversion %s -n %s), or create a Subscription for its package", operator, operator, m.Namespace)
+}
+
+// commonGVKs gives the APIs that both bring.
+func commonGVKs(a, b *constraint.Subject) []bundles.GVK {
+	var common []bundles.GVK
+	for _, gvk := range a.GVKs {
+		if slices.Contains(b.GVKs, gvk) {
+			common = append(common, gvk)
+		}
+	}
+	return common
+}

@@ -1,0 +1,361 @@
+package resolver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/supervisor/catalogs/content"
+	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
+	"github.com/chandlery/chandlery/supervisor/resolver/sat"
+)
+
+const (
+	// maxNodes bounds the versions that are considered for one group of
+	// Subscriptions.
+	maxNodes = 50_000
+	// maxSteps bounds the questions put to the solver for one group.
+	maxSteps = 100_000
+)
+
+var errTooManyVersions = fmt.Errorf("more than %d versions would have to be considered; name channels and startingCSVs in the Subscriptions to narrow the choice", maxNodes)
+
+// breadth says how many of the alternatives a model has.
+type breadth int
+
+const (
+	// narrow has the best alternative of each choice only. Where that can be had
+	// everywhere, nothing can be better, and most problems are like that.
+	narrow breadth = iota
+	// wide has all of them.
+	wide
+)
+
+// model is the problem of a group of Subscriptions in the solver's terms.
+type model struct {
+	*resolution
+
+	breadth breadth
+	group   []*wish
+	problem sat.Problem
+	// reasons tell of each constraint of the problem what it says, and of whom.
+	reasons []reason
+	wishes  map[*wish]sat.ID
+	nodes   map[node]sat.ID
+	// order has the nodes by their IDs; what is no node has none.
+	order map[sat.ID]node
+	// queue are the nodes whose own constraints have not been added yet.
+	queue []node
+	// choices are the constraints that have to be completed once all nodes are
+	// known.
+	choices []choice
+	unsure  bool
+	// drawn are wishes of other groups that have a say in what is considered here.
+	drawn []*wish
+}
+
+// choice is a dependency with all its alternatives, known or not.
+type choice struct {
+	of     sat.ID
+	nodes  []node
+	parts  []sat.ID
+	reason reason
+}
+
+// newModel puts a group into the solver's terms.
+func (r *resolution) newModel(group []*wish, b breadth) (*model, error) {
+	m := &model{resolution: r, breadth: b, group: group, wishes: map[*wish]sat.ID{}, nodes: map[node]sat.ID{}, order: map[sat.ID]node{}}
+	for _, w := range group {
+		id := m.variable()
+		m.wishes[w] = id
+		m.add(sat.Constraint{Kind: sat.Mandatory, Variable: id}, reason{kind: wished, wish: w})
+		m.choose(choice{of: id, nodes: w.alternatives(), reason: reason{kind: asks, wish: w}})
+	}
+	for len(m.queue) > 0 {
+		n := m.queue[0]
+		m.queue = m.queue[1:]
+		m.describe(n)
+		if len(m.nodes) > maxNodes {
+			return nil, errTooManyVersions
+		}
+	}
+	m.hold()
+	m.exclude()
+	m.complete()
+	return m, nil
+}
+
+func (m *model) variable() sat.ID {
+	m.problem.Variables++
+	return sat.ID(m.problem.Variables - 1)
+}
+
+func (m *model) add(c sat.Constraint, why reason) {
+	m.problem.Constraints = append(m.problem.Constraints, c)
+	m.reasons = append(m.reasons, why)
+}
+
+// consider makes a node part of the problem.
+func (m *model) consider(n node) sat.ID {
+	if id, known := m.nodes[n]; known {
+		return id
+	}
+	id := m.variable()
+	m.nodes[n], m.order[id] = id, n
+	m.queue = append(m.queue, n)
+	return id
+}
+
+// choose adds a choice, whose alternatives become part of the problem: in a
+// narrow model the first one only.
+func (m *model) choose(c choice) {
+	for i, n := range c.nodes {
+		if m.breadth == wide || i == 0 {
+			m.consider(n)
+		}
+	}
+	m.choices = append(m.choices, c)
+}
+
+// describe adds what a node demands by itself.
+func (m *model) describe(n node) {
+	if n.operator != nil {
+		m.fact(n)
+		return
+	}
+	for _, present := range m.rivalsOf(n) {
+		m.consider(present)
+		m.draw(present.operator)
+	}
+	id := m.nodes[n]
+	switch b := n.entry.Bundle; {
+	case b.Err != nil:
+		m.add(sat.Constraint{Kind: sat.Prohibited, Variable: id}, reason{kind: unreadable, node: n})
+		return
+	case b.Subject.Deprecated:
+		m.add(sat.Constraint{Kind: sat.Prohibited, Variable: id}, reason{kind: deprecated, node: n})
+		return
+	}
+	for i := range n.entry.Bundle.Requires {
+		c := &n.entry.Bundle.Requires[i]
+		m.require(id, n.catalog, c, reason{kind: requires, node: n, constraint: c})
+	}
+}
+
+// require adds what a bundle needs: an operator that meets the constraint, or
+// several that do so together.
+func (m *model) require(of sat.ID, catalog CatalogKey, c *constraint.Constraint, why reason) {
+	found := m.providers(catalog, c)
+	m.unsure = m.unsure || found.unsure
+	next := choice{of: of, nodes: found.nodes, reason: why}
+	if parts := m.split(c); len(parts) > 0 && (m.breadth == wide || len(found.nodes) == 0) {
+		together := m.variable()
+		for i := range parts {
+			m.require(together, catalog, &parts[i], reason{kind: requires, node: why.node, constraint: &parts[i]})
+		}
+		next.parts = append(next.parts, together)
+	}
+	m.choose(next)
+}
+
+// fact adds an operator that is present. It stays, unless a Subscription of the
+// group may replace it.
+func (m *model) fact(n node) {
+	if w := m.holder[n.operator]; w != nil && slices.Contains(m.group, w) {
+		return
+	}
+	m.add(sat.Constraint{Kind: sat.Mandatory, Variable: m.nodes[n]}, reason{kind: present, node: n})
+}
+
+// draw notes that another group may replace an operator that stands in the way
+// here.
+func (m *model) draw(o *Operator) {
+	w := m.holder[o]
+	if w != nil && len(w.entries) > 0 && !slices.Contains(m.group, w) && !slices.Contains(m.drawn, w) {
+		m.drawn = append(m.drawn, w)
+	}
+}
+
+// rivalsOf gives the operators present that a version cannot be beside: another
+// one of its package, and those that bring the same APIs.
+func (m *model) rivalsOf(n node) []node {
+	var found []node
+	add := func(operators []*Operator) {
+		for _, o := range operators {
+			if rival := (node{operator: o}); !slices.Contains(found, rival) {
+				found = append(found, rival)
+			}
+		}
+	}
+	add(m.byPackage[n.pkg()])
+	for _, gvk := range n.subject().GVKs {
+		add(m.byAPI[gvk])
+	}
+	return found
+}
+
+// hold keeps what operators that are present need: a dependency that is met now
+// must not be broken by an update.
+func (m *model) hold() {
+	for _, w := range m.group {
+		if w.installed == nil || len(w.entries) == 0 {
+			continue
+		}
+		for _, need := range m.needs[w.installed] {
+			of := m.consider(node{operator: need.of})
+			m.drain()
+			kept := choice{of: of, reason: reason{kind: requires, node: node{operator: need.of}, constraint: need.constraint}}
+			for _, n := range m.known() {
+				if need.constraint.MetBy(n.subject()) {
+					kept.nodes = append(kept.nodes, n)
+				}
+			}
+			m.choices = append(m.choices, kept)
+		}
+	}
+}
+
+// drain describes the operators that were added late; they bring nothing else
+// with them.
+func (m *model) drain() {
+	for _, n := range m.queue {
+		m.describe(n)
+	}
+	m.queue = nil
+}
+
+// known gives all nodes in the order in which they became part of the problem.
+func (m *model) known() []node {
+	nodes := make([]node, 0, len(m.order))
+	for id := range sat.ID(m.problem.Variables) {
+		if n, ok := m.order[id]; ok {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+// exclude adds what cannot be beside each other: two versions of a package, two
+// providers of an API. Operators that are present are facts, so that there is
+// nothing to demand among themselves.
+func (m *model) exclude() {
+	packages := map[string][]node{}
+	apis := map[bundles.GVK][]node{}
+	var packageOrder []string
+	var apiOrder []bundles.GVK
+	for _, n := range m.known() {
+		if n.operator != nil {
+			continue
+		}
+		if packages[n.pkg()] == nil {
+			packageOrder = append(packageOrder, n.pkg())
+		}
+		packages[n.pkg()] = append(packages[n.pkg()], n)
+		for _, gvk := range n.subject().GVKs {
+			if apis[gvk] == nil {
+				apiOrder = append(apiOrder, gvk)
+			}
+			if same := apis[gvk]; len(same) == 0 || same[len(same)-1] != n {
+				apis[gvk] = append(apis[gvk], n)
+			}
+		}
+		for _, present := range m.rivalsOf(n) {
+			m.add(sat.Constraint{Kind: sat.Conflict, Variable: m.nodes[present], Others: []sat.ID{m.nodes[n]}},
+				reason{kind: beside, node: present, other: n})
+		}
+	}
+	for _, pkg := range packageOrder {
+		m.atMostOne(packages[pkg], reason{kind: onePackage, pkg: pkg})
+	}
+	for _, gvk := range apiOrder {
+		if severalPackages(apis[gvk]) {
+			m.atMostOne(apis[gvk], reason{kind: oneAPI, gvk: gvk})
+		}
+	}
+}
+
+func severalPackages(nodes []node) bool {
+	return slices.ContainsFunc(nodes, func(n node) bool { return n.pkg() != nodes[0].pkg() })
+}
+
+func (m *model) atMostOne(nodes []node, why reason) {
+	if len(nodes) < 2 {
+		return
+	}
+	ids := make([]sat.ID, len(nodes))
+	for i, n := range nodes {
+		ids[i] = m.nodes[n]
+	}
+	m.add(sat.Constraint{Kind: sat.AtMost, Limit: 1, Others: ids}, why)
+}
+
+// complete turns the choices into constraints, now that it is known which of
+// their alternatives are part of the problem.
+func (m *model) complete() {
+	for _, c := range m.choices {
+		var others []sat.ID
+		for _, n := range c.nodes {
+			if id, known := m.nodes[n]; known {
+				others = append(others, id)
+			}
+		}
+		others = append(others, c.parts...)
+		m.add(sat.Constraint{Kind: sat.Dependency, Variable: c.of, Others: others}, c.reason)
+	}
+}
+
+// solve gives the nodes that are there in the end, of those that the model knows.
+// Wishes that are left out need not be met.
+func (m *model) solve(ctx context.Context, leftOut map[*wish]bool) ([]node, error) {
+	problem := sat.Problem{Variables: m.problem.Variables}
+	var positions []int
+	for i, c := range m.problem.Constraints {
+		if why := m.reasons[i]; leftOut[why.wish] && why.kind == wished {
+			continue
+		}
+		problem.Constraints = append(problem.Constraints, c)
+		positions = append(positions, i)
+	}
+	taken, err := sat.Solve(ctx, problem, maxSteps)
+	if contradiction, ok := errors.AsType[*sat.UnsatisfiableError](err); ok {
+		reasons := make([]reason, len(contradiction.Constraints))
+		for i, at := range contradiction.Constraints {
+			reasons[i] = m.reasons[positions[at]]
+		}
+		return nil, &conflict{reasons: reasons}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("resolving the Subscriptions of namespace %s: %w", m.Namespace, err)
+	}
+	var nodes []node
+	for _, id := range taken {
+		if n, ok := m.order[id]; ok {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes, nil
+}
+
+// split takes a constraint apart that several operators may meet together, always
+// into the same parts.
+func (r *resolution) split(c *constraint.Constraint) []constraint.Constraint {
+	if known, ok := r.parts[c]; ok {
+		return known
+	}
+	parts := c.Split()
+	r.parts[c] = parts
+	return parts
+}
+
+// newest gives the entry of a wish among nodes that were taken; nil when what is
+// installed stays.
+func (w *wish) newest(taken []node) *content.Entry {
+	for _, e := range w.entries {
+		if slices.Contains(taken, node{catalog: w.sub.Catalog, entry: e}) {
+			return e
+		}
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package resolver
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/blang/semver/v4"
+
+	"github.com/chandlery/chandlery/supervisor/catalogs/content"
+	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
+)
+
+// node is something that may be there in the end: an operator that is present, or
+// an entry of a catalog.
+type node struct {
+	operator *Operator
+	catalog  CatalogKey
+	entry    *content.Entry
+}
+
+func (n node) name() string {
+	if n.operator != nil {
+		return n.operator.Name
+	}
+	return n.entry.Bundle.Name
+}
+
+func (n node) subject() *constraint.Subject {
+	if n.operator != nil {
+		return &n.operator.Subject
+	}
+	return &n.entry.Bundle.Subject
+}
+
+// pkg is the package of a node; empty for an operator that names none.
+func (n node) pkg() string {
+	if n.operator != nil {
+		return n.operator.Subject.Package
+	}
+	return n.entry.Channel.Package.Name
+}
+
+// id writes a node as today's messages do.
+func (n node) id(namespace string) string {
+	if n.operator != nil {
+		return "@existing/" + namespace + "//" + n.operator.Name
+	}
+	return n.catalog.Name + "/" + n.catalog.Namespace + "/" + n.entry.Channel.Name + "/" + n.entry.Bundle.Name
+}
+
+// version is zero for no operator and for one that does not say.
+func (o *Operator) version() semver.Version {
+	if o == nil {
+		return semver.Version{}
+	}
+	return o.Subject.Version
+}
+
+// provision is who could meet a constraint.
+type provision struct {
+	// nodes in order of preference.
+	nodes []node
+	// unsure says that a catalog which is being read may hold a better one.
+	unsure bool
+}
+
+// providers finds who could meet a constraint of a bundle from a catalog: what is
+// present first, then the entries of the bundle's own catalog, then those of the
+// others.
+func (r *resolution) providers(dependent CatalogKey, c *constraint.Constraint) provision {
+	var p provision
+	for i := range r.Operators {
+		if c.MetBy(&r.Operators[i].Subject) {
+			p.nodes = append(p.nodes, node{operator: &r.Operators[i]})
+		}
+	}
+	for _, key := range r.ranked(dependent) {
+		if r.Catalogs[key].Pending {
+			p.unsure = p.unsure || len(p.nodes) == 0
+			continue
+		}
+		for _, e := range r.offers(key, c) {
+			p.nodes = append(p.nodes, node{catalog: key, entry: e})
+		}
+	}
+	return p
+}
+
+// ranked gives the catalogs in order of preference for what a bundle of one of
+// them needs: that one, then by priority, own namespace before the global one,
+// name.
+func (r *resolution) ranked(dependent CatalogKey) []CatalogKey {
+	ranked := slices.Clone(r.catalogs)
+	slices.SortStableFunc(ranked, func(a, b CatalogKey) int { return first(a == dependent, b == dependent) })
+	return ranked
+}
+
+// rank orders all catalogs, whoever asks.
+func (p *Problem) rank() []CatalogKey {
+	keys := make([]CatalogKey, 0, len(p.Catalogs))
+	for key := range p.Catalogs {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b CatalogKey) int {
+		return cmp.Or(
+			cmp.Compare(p.Catalogs[b].Priority, p.Catalogs[a].Priority),
+			first(a.Namespace == p.Namespace, b.Namespace == p.Namespace),
+			cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.Namespace, b.Namespace))
+	})
+	return keys
+}
+
+// offer is a question to a catalog.
+type offer struct {
+	catalog    CatalogKey
+	constraint *constraint.Constraint
+}
+
+// offers gives the entries of a catalog that meet a constraint, in order of
+// preference. Entries that are not on their channel's chain are passed over: they
+// are skipped, or nobody can tell how new they are.
+func (r *resolution) offers(key CatalogKey, c *constraint.Constraint) []*content.Entry {
+	catalog := r.Catalogs[key].Content
+	if catalog == nil {
+		return nil
+	}
+	asked := offer{catalog: key, constraint: c}
+	if known, ok := r.asked[asked]; ok {
+		return known
+	}
+	var found []*content.Entry
+	for _, e := range selection(catalog, c) {
+		if e.Place >= 0 && e.Bundle.Err == nil && c.MetBy(&e.Bundle.Subject) {
+			found = append(found, e)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b *content.Entry) int {
+		return cmp.Or(
+			first(isDefault(a.Channel), isDefault(b.Channel)),
+			cmp.Compare(a.Channel.Package.Name, b.Channel.Package.Name),
+			cmp.Compare(a.Channel.Name, b.Channel.Name),
+			cmp.Compare(a.Place, b.Place))
+	})
+	found = slices.Compact(found)
+	r.asked[asked] = found
+	return found
+}
+
+// meets says whether a node that was taken meets a constraint, or a part of it.
+func (r *resolution) meets(n node, c *constraint.Constraint) bool {
+	if c.MetBy(n.subject()) {
+		return true
+	}
+	parts := r.split(c)
+	for i := range parts {
+		if r.meets(n, &parts[i]) {
+			return true
+		}
+	}
+	return false
+}

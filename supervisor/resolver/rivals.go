@@ -1,0 +1,65 @@
+package resolver
+
+import (
+	"errors"
+	"fmt"
+)
+
+// request is what a Subscription asks for, to be compared.
+type request struct {
+	catalog              CatalogKey
+	channel, startingCSV string
+}
+
+// requestOf gives what a Subscription asks for, with the default channel by its
+// name and without a starting version where that has no meaning any more.
+func (r *resolution) requestOf(sub *Subscription) request {
+	asked := request{catalog: sub.Catalog, channel: sub.Channel, startingCSV: sub.StartingCSV}
+	if pkg, err := r.lookup(sub); err == nil && asked.channel == "" {
+		asked.channel = pkg.DefaultChannel
+	}
+	if sub.Installed != "" {
+		asked.startingCSV = ""
+	}
+	return asked
+}
+
+// claims says whether a Subscription keeps its package from others that want it
+// differently. One that asks for what no catalog offers is a mistake, and others
+// must not suffer from it; one whose catalog is merely away keeps its claim, as
+// does the one that what is installed came from.
+func (r *resolution) claims(sub *Subscription) bool {
+	return sub.Holds || r.mistake(sub) == nil
+}
+
+// mistake says what is wrong with a Subscription by itself, whatever is
+// installed; nil when nothing is.
+func (r *resolution) mistake(sub *Subscription) *UnsatisfiableError {
+	anew := *sub
+	anew.Installed, anew.Before = "", ""
+	_, err := r.candidates(&anew)
+	mistake, _ := errors.AsType[*UnsatisfiableError](err)
+	return mistake
+}
+
+// refusal is the error of a Subscription whose package another one keeps: its
+// own mistake where it has made one, since mending that comes first.
+func (r *resolution) refusal(keeper, sub *Subscription) error {
+	if mistake := r.mistake(sub); mistake != nil {
+		mistake.Rival = keeper.Name
+		return mistake
+	}
+	remedy := fmt.Sprintf("delete subscription %s, or give it the same source, channel and startingCSV as subscription %s", sub.Name, keeper.Name)
+	if sub.Generated {
+		remedy = fmt.Sprintf("subscription %s was made for a dependency and is not needed beside subscription %s; delete it", sub.Name, keeper.Name)
+	}
+	return &UnsatisfiableError{
+		Reasons: []string{
+			"there can be only one operator from package " + sub.Package,
+			exists(keeper),
+			exists(sub),
+		},
+		Rival:  keeper.Name,
+		Remedy: remedy,
+	}
+}
