@@ -82,7 +82,7 @@ func (m *model) condense(reasons []reason) []string {
 	for _, key := range order {
 		text := m.word(groups[key].first)
 		if more := groups[key].more; more > 0 {
-			text += fmt.Sprintf(" (and so do %d other versions of package %s)", more, groups[key].first.subjectPackage())
+			text += fmt.Sprintf(" (likewise %d other versions of package %s)", more, groups[key].first.subjectPackage())
 		}
 		texts = append(texts, text)
 	}
@@ -104,6 +104,7 @@ func (m *model) likeness(why reason) string {
 			return fmt.Sprintf("%d/%s/%s/%s/%s", why.kind, why.node.name(), why.other.catalog, why.other.pkg(), common[0])
 		}
 		return fmt.Sprintf("%d/%s/%s/%s", why.kind, why.node.name(), why.other.catalog, why.other.pkg())
+	case wished, asks, present, onePackage, oneAPI, newest:
 	}
 	return m.word(why)
 }
@@ -184,24 +185,11 @@ func (m *model) wordAlternatives(w *wish) string {
 // remedy says what a person can do about a set of reasons. The most telling one
 // decides.
 func (m *model) remedy(w *wish, reasons []reason) string {
-	var missing, rival, other *reason
-	for i := range reasons {
-		why := &reasons[i]
-		switch why.kind {
-		case requires:
-			if missing == nil && len(m.providers(why.node.catalog, why.constraint).nodes) == 0 {
-				missing = why
-			}
-		case beside:
-			if rival == nil {
-				rival = why
-			}
-		case wished:
-			if other == nil && why.wish != w {
-				other = why
-			}
-		}
-	}
+	missing := pick(reasons, func(why *reason) bool {
+		return why.kind == requires && len(m.providers(why.node.catalog, why.constraint).nodes) == 0
+	})
+	rival := pick(reasons, func(why *reason) bool { return why.kind == beside })
+	other := pick(reasons, func(why *reason) bool { return why.kind == wished && why.wish != w })
 	switch {
 	case missing != nil:
 		return m.remedyMissing(missing)
@@ -212,6 +200,16 @@ func (m *model) remedy(w *wish, reasons []reason) string {
 	default:
 		return "choose another channel or startingCSV, or ask the publisher of the catalog to mend it"
 	}
+}
+
+// pick gives the first reason that is as wanted; nil when none is.
+func pick(reasons []reason, wanted func(*reason) bool) *reason {
+	for i := range reasons {
+		if wanted(&reasons[i]) {
+			return &reasons[i]
+		}
+	}
+	return nil
 }
 
 // remedyMissing is for what nothing in scope provides.
@@ -232,7 +230,11 @@ func (m *model) remedyMissing(why *reason) string {
 // remedyRival is for an operator that is in the way.
 func (m *model) remedyRival(w *wish, why *reason) string {
 	operator := why.node.name()
-	if keeper := m.holder[why.node.operator]; keeper != nil {
+	keeper := m.holder[why.node.operator]
+	if keeper != nil && keeper.sub.Frozen {
+		return fmt.Sprintf("clusterserviceversion %s of subscription %s is in the way while something is under way for that one; this is looked at again when that is done", operator, keeper.sub.Name)
+	}
+	if keeper != nil {
 		return fmt.Sprintf("clusterserviceversion %s of subscription %s is in the way; delete both, or move subscription %s to a namespace of its own", operator, keeper.sub.Name, w.sub.Name)
 	}
 	return fmt.Sprintf("clusterserviceversion %s is in the way; delete it if it is not needed (kubectl delete clusterserviceversion %s -n %s), or create a Subscription for its package", operator, operator, m.Namespace)

@@ -24,8 +24,8 @@ func needsPackage(name, versions string) bundles.Property {
 	return property("olm.package.required", fmt.Sprintf(`{"packageName":%q,"versionRange":%q}`, name, versions))
 }
 
-func isPackage(name, version string) bundles.Property {
-	return property("olm.package", fmt.Sprintf(`{"packageName":%q,"version":%q}`, name, version))
+func isPackage(name string) bundles.Property {
+	return property("olm.package", fmt.Sprintf(`{"packageName":%q,"version":"1.0.0"}`, name))
 }
 
 // chain is a package whose versions 1.0.0, 2.0.0, … replace each other; each has
@@ -75,7 +75,7 @@ func brief(s Solution) map[string]string {
 }
 
 func TestResolveTogether(t *testing.T) {
-	lamp1 := operator("lamp.v1.0.0", "1.0.0", isPackage("lamp", "1.0.0"), provides("Lamp"))
+	lamp1 := operator("lamp.v1.0.0", "1.0.0", isPackage("lamp"), provides("Lamp"))
 	for _, tt := range []struct {
 		reason    string
 		packages  []*bundles.Package
@@ -132,14 +132,14 @@ func TestResolveTogether(t *testing.T) {
 			reason:    "an update that would take away what another version needs waits",
 			packages:  []*bundles.Package{chain("lamp", nil, nil), chain("crate", nil)},
 			subs:      []Subscription{want("lamp", has("lamp.v1.0.0"))},
-			operators: []Operator{lamp1, operator("crate.v1.0.0", "1.0.0", isPackage("crate", "1.0.0"), needsPackage("lamp", "<2.0.0"))},
+			operators: []Operator{lamp1, operator("crate.v1.0.0", "1.0.0", isPackage("crate"), needsPackage("lamp", "<2.0.0"))},
 			want:      map[string]string{"my-lamp": "held"},
 		},
 		{
 			reason:    "it goes on together with one that no longer needs it",
 			packages:  []*bundles.Package{chain("lamp", nil, nil), chain("crate", nil, properties(needsPackage("lamp", ">=2.0.0")))},
 			subs:      []Subscription{want("lamp", has("lamp.v1.0.0")), want("crate", has("crate.v1.0.0"))},
-			operators: []Operator{lamp1, operator("crate.v1.0.0", "1.0.0", isPackage("crate", "1.0.0"), needsPackage("lamp", "<2.0.0"))},
+			operators: []Operator{lamp1, operator("crate.v1.0.0", "1.0.0", isPackage("crate"), needsPackage("lamp", "<2.0.0"))},
 			want:      map[string]string{"my-lamp": "lamp.v2.0.0", "my-crate": "crate.v2.0.0"},
 		},
 		{
@@ -157,10 +157,24 @@ func TestResolveTogether(t *testing.T) {
 			want:      map[string]string{"my-lamp": "lamp.v2.0.0", "my-other": "other.v1.0.0"},
 		},
 		{
+			reason:    "an operator that is present is updated to what another one needs",
+			packages:  []*bundles.Package{chain("lamp", nil, nil), chain("crate", properties(needsPackage("lamp", ">=2.0.0")))},
+			subs:      []Subscription{want("crate"), want("lamp", has("lamp.v1.0.0"))},
+			operators: []Operator{lamp1},
+			want:      map[string]string{"my-lamp": "lamp.v2.0.0", "my-crate": "crate.v1.0.0"},
+		},
+		{
+			reason:    "it is not while something is under way for it",
+			packages:  []*bundles.Package{chain("lamp", nil, nil), chain("crate", properties(needsPackage("lamp", ">=2.0.0")))},
+			subs:      []Subscription{want("crate"), want("lamp", has("lamp.v1.0.0"), func(s *Subscription) { s.Frozen = true })},
+			operators: []Operator{lamp1},
+			want:      map[string]string{"my-lamp": "available lamp.v2.0.0", "my-crate": "failed"},
+		},
+		{
 			reason:    "operators that are present already are no contradiction",
 			packages:  []*bundles.Package{chain("a", nil)},
 			subs:      []Subscription{want("a")},
-			operators: []Operator{lamp1, operator("copy.v1", "1.0.0", isPackage("copy", "1.0.0"), provides("Lamp"))},
+			operators: []Operator{lamp1, operator("copy.v1", "1.0.0", isPackage("copy"), provides("Lamp"))},
 			want:      map[string]string{"my-a": "a.v1.0.0"},
 		},
 		{
