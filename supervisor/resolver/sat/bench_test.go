@@ -47,6 +47,15 @@ func packages(packages, versions, wanted int, bounds bool) sat.Problem {
 	return p
 }
 
+// impossible is such a problem where no version of the first package may be taken.
+func impossible(n, versions, wanted int) sat.Problem {
+	p := packages(n, versions, wanted, false)
+	for v := range versions {
+		p.Constraints = append(p.Constraints, sat.Constraint{Kind: sat.Prohibited, Variable: sat.ID(v)})
+	}
+	return p
+}
+
 func BenchmarkSolve(b *testing.B) {
 	for _, c := range []struct{ packages, versions, wanted int }{{3, 3, 1}, {20, 10, 3}, {100, 30, 20}, {300, 30, 100}, {300, 50, 300}} {
 		for _, bounds := range []bool{false, true} {
@@ -65,16 +74,12 @@ func BenchmarkSolve(b *testing.B) {
 
 func BenchmarkExplain(b *testing.B) {
 	for _, c := range []struct{ packages, versions, wanted int }{{3, 3, 1}, {100, 30, 20}, {300, 50, 300}} {
-		p := packages(c.packages, c.versions, c.wanted, false)
-		for v := range c.versions {
-			p.Constraints = append(p.Constraints, sat.Constraint{Kind: sat.Prohibited, Variable: sat.ID(v)})
-		}
+		p := impossible(c.packages, c.versions, c.wanted)
 		b.Run(fmt.Sprintf("variables=%d", p.Variables), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				_, err := sat.Solve(b.Context(), p, 100_000)
-				var unsatisfiable *sat.UnsatisfiableError
-				if !errors.As(err, &unsatisfiable) {
+				if _, ok := errors.AsType[*sat.UnsatisfiableError](err); !ok {
 					b.Fatal(err)
 				}
 			}

@@ -18,75 +18,99 @@ type relations struct {
 
 // lists is a list for each variable: of constraints, by index, or of variables.
 type lists struct {
-	start, items []int
+	start, items []int32
 }
 
-func (l lists) of(id ID) []int { return l.items[l.start[id]:l.start[id+1]] }
+func (l lists) of(id ID) []int32 { return l.items[l.start[id]:l.start[id+1]] }
 
 // pairing collects what is to be in the list of which variable.
-type pairing struct {
-	of    []ID
-	items []int
-}
+type pairing []struct{ of, item int32 }
 
-func (p *pairing) add(id ID, item int) {
-	p.of = append(p.of, id)
-	p.items = append(p.items, item)
+func (p pairing) add(id ID, item int) pairing {
+	return append(p, struct{ of, item int32 }{int32(id), int32(item)}) //nolint:gosec // bounded limits both
 }
 
 // lists sorts the pairs by variable; within one they keep their order.
-func (p *pairing) lists(variables int) lists {
-	l := lists{start: make([]int, variables+2), items: make([]int, len(p.items))}
-	for _, id := range p.of {
-		l.start[id+2]++
+func (p pairing) lists(variables int) lists {
+	l := lists{start: make([]int32, variables+2), items: make([]int32, len(p))}
+	for _, pair := range p {
+		l.start[pair.of+2]++
 	}
 	for i := 2; i < len(l.start); i++ {
 		l.start[i] += l.start[i-1]
 	}
-	for i, id := range p.of {
-		l.items[l.start[id+1]] = p.items[i]
-		l.start[id+1]++
+	for _, pair := range p {
+		at := &l.start[pair.of+1]
+		l.items[*at] = pair.item
+		*at++
 	}
 	return l
 }
 
+// relate looks through a problem once. Mandatory and Prohibited need no lists.
 func relate(p Problem) *relations {
 	r := &relations{Problem: p}
-	var needs, meets, excludes, groups pairing
-	seen := make([]int, p.Variables) // the last constraint that counted a variable, from 1
-	required := make([]bool, p.Variables)
-	for i, c := range p.Constraints {
+	r.settle()
+	r.depend()
+	r.exclude()
+	return r
+}
+
+// settle collects what is taken or not whatever else is.
+func (r *relations) settle() {
+	required := make([]bool, r.Variables)
+	for _, c := range r.Constraints {
 		switch {
 		case c.Kind == Mandatory && !required[c.Variable]:
 			required[c.Variable] = true
 			r.roots = append(r.roots, c.Variable)
-		case c.Kind == Prohibited:
+		case c.Kind == Prohibited, c.Kind == Dependency && len(c.Others) == 0:
 			r.never = append(r.never, c.Variable)
-		case c.demands():
-			needs.add(c.Variable, i)
-			for _, other := range c.Others {
-				meets.add(other, i)
-			}
-			if len(c.Others) == 0 {
-				r.never = append(r.never, c.Variable)
-			}
-		case c.Kind == Conflict:
-			for _, other := range c.Others {
-				excludes.add(c.Variable, int(other))
-				excludes.add(other, int(c.Variable))
-			}
 		case c.Kind == AtMost && c.Limit == 0:
 			r.never = append(r.never, c.Others...)
-		case c.Kind == AtMost && c.Limit < len(c.Others):
+		}
+	}
+}
+
+func (r *relations) depend() {
+	total := 0
+	for _, c := range r.Constraints {
+		if c.Kind == Dependency {
+			total += len(c.Others)
+		}
+	}
+	var needs pairing
+	meets := make(pairing, 0, total)
+	for i, c := range r.Constraints {
+		if !c.demands() {
+			continue
+		}
+		needs = needs.add(c.Variable, i)
+		for _, other := range c.Others {
+			meets = meets.add(other, i)
+		}
+	}
+	r.needs, r.meets = needs.lists(r.Variables), meets.lists(r.Variables)
+}
+
+func (r *relations) exclude() {
+	var excludes, groups pairing
+	seen := make([]int, r.Variables) // the last constraint that counts a variable, from 1
+	for i, c := range r.Constraints {
+		switch {
+		case c.Kind == Conflict:
+			for _, other := range c.Others {
+				excludes = excludes.add(c.Variable, int(other))
+				excludes = excludes.add(other, int(c.Variable))
+			}
+		case c.Kind == AtMost && c.Limit > 0 && c.Limit < len(c.Others):
 			for _, other := range c.Others {
 				if seen[other] != i+1 {
 					seen[other] = i + 1
-					groups.add(other, i)
+					groups = groups.add(other, i)
 				}
 			}
 		}
 	}
-	r.needs, r.meets = needs.lists(p.Variables), meets.lists(p.Variables)
-	r.excludes, r.groups = excludes.lists(p.Variables), groups.lists(p.Variables)
-	return r
+	r.excludes, r.groups = excludes.lists(r.Variables), groups.lists(r.Variables)
 }

@@ -5,21 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/go-air/gini/z"
 )
 
-const (
-	// slice is how long the solver works at a question before it is looked whether
-	// to go on. It looks at the clock itself, every 20000 propagations, so that no
-	// goroutine is needed that would have to be stopped. What it has learned in a
-	// slice it keeps for the next.
-	slice = 5 * time.Millisecond
-	// slicesPerQuestion bounds a single question, to two seconds of work: the
-	// conflicts that it meets cannot be counted from outside the solver.
-	slicesPerQuestion = 400
-)
+// pausesPerQuestion bounds a single question, at some ten milliseconds each. The
+// solver can be paused whenever it has drawn 20000 conclusions, so that this bounds
+// its work, not its time: a problem meets the bound on a slow machine if it does on
+// a fast one.
+const pausesPerQuestion = 200
 
 // budget is what a search may use, all its parts together.
 type budget struct {
@@ -47,18 +41,29 @@ type search struct {
 	budget *budget
 }
 
-// ask says whether there is a solution where what is assumed is true.
+// ask says whether there is a solution where what is assumed is true. While the
+// solver works, it is paused as often as it can be, to see whether it may go on;
+// when ask returns it has come to its end.
 func (s *search) ask(assumed ...z.Lit) (bool, error) {
-	for range slicesPerQuestion {
-		if err := s.budget.spend(); err != nil {
+	if err := s.budget.spend(); err != nil {
+		return false, err
+	}
+	s.solver.Assume(assumed...)
+	answer := s.solver.GoSolve()
+	for range pausesPerQuestion {
+		result, paused := answer.Pause()
+		if !paused {
+			return result > 0, nil
+		}
+		err := s.budget.spend()
+		answer.Unpause()
+		if err != nil {
+			answer.Stop()
 			return false, err
 		}
-		s.solver.Assume(assumed...)
-		if answer := s.solver.Try(slice); answer != 0 {
-			return answer > 0, nil
-		}
 	}
-	return false, &LimitError{Bound: "steps for a single question", Allowed: slicesPerQuestion}
+	answer.Stop()
+	return false, &LimitError{Bound: "steps for a single question", Allowed: pausesPerQuestion}
 }
 
 // shortest finds how many of the literals, from the first on, leave no solution
