@@ -38,7 +38,7 @@ func newCommand() *cobra.Command {
 		Name: "supervisor", Short: "Keep the operators of a cluster installed and up to date",
 		EnvPrefix: envPrefix, Version: version, Commit: commit,
 	}
-	return p.Command(newRunCommand(), newInstallCRDsCommand())
+	return p.Command(newRunCommand(), newPlanCommand(), newInstallCRDsCommand())
 }
 
 func newRunCommand() *cobra.Command {

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -24,7 +25,17 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := newCommand().ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "supervisor:", err)
-		os.Exit(1) //nolint:gocritic // the process ends, and its signal handling with it
+		if !errors.Is(err, errNotInstalled) {
+			fmt.Fprintln(os.Stderr, "supervisor:", err)
+		}
+		os.Exit(exitCode(err)) //nolint:gocritic // the process ends, and its signal handling with it
 	}
+}
+
+// exitCode is how the program ends after an error.
+func exitCode(err error) int {
+	if errors.Is(err, errNotInstalled) {
+		return 2
+	}
+	return 1
 }

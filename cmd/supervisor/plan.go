@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/chandlery/chandlery/cmd/internal/flagenv"
+	"github.com/chandlery/chandlery/cmd/internal/progress"
+	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/preview"
+	"github.com/chandlery/chandlery/supervisor/preview/inputs"
+)
+
+// planOptions are the flags of "supervisor plan".
+type planOptions struct {
+	files      []string
+	namespace  string
+	global     string
+	catalogs   []string
+	output     string
+	kubeconfig string
+	quiet      bool
+}
+
+// planForms are the forms of the output.
+var planForms = []string{"table", "json", "mermaid", "dot", "svg"}
+
+const planHelp = `Print what the supervisor would install and update, from which catalog and
+channel, why and in which order, and what it would not, and why. Nothing is
+changed: a cluster is only read.
+
+-f FILE looks at Subscriptions in files, as if nothing else were in their
+namespace. Files may also hold ClusterServiceVersions, which count as installed,
+InstallPlans, OperatorGroups and CatalogSources, so that what 'kubectl get -o
+yaml' prints can be looked at later or elsewhere. -n NAMESPACE looks at all
+Subscriptions of a namespace of the cluster. Both together: as if the files had
+been applied to that namespace.
+
+--catalog [[NAMESPACE/]NAME=]SOURCE gives the content of a catalog: SOURCE is a
+directory of file-based catalogs, an index file or host:port of a server. A
+SOURCE without a name stands for whatever catalog the Subscriptions name. With
+-f alone and a --catalog for every catalog that they name, no cluster is
+contacted. Catalogs that the cluster runs are read through a port-forward to one
+of their pods, which takes the right to create pods/portforward; those with
+spec.address are dialled.
+
+Subscriptions with installPlanApproval Manual wait for somebody at every step
+marked so; what would follow is shown all the same. What is shown holds for
+catalogs as they are now, if every installation succeeds.
+
+Exit codes: 0 when everything can be done or is up to date, 1 when the command
+itself fails, 2 when something would not be installed.`
+
+func newPlanCommand() *cobra.Command {
+	var o planOptions
+	cmd := &cobra.Command{
+		Use:   "plan [-f FILE]... [-n NAMESPACE]",
+		Short: "Show what would be installed and updated, and change nothing",
+		Long:  planHelp,
+		Example: "  supervisor plan -f subscription.yaml --catalog ./catalog\n" +
+			"  supervisor plan -n shop\n" +
+			"  supervisor plan -n shop -f subscription.yaml -o svg > path.svg\n" +
+			"  kubectl get subscriptions,csv,operatorgroups -n shop -o yaml | supervisor plan -f - --catalog olm/community=./catalog",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVarP(&o.files, "filename", "f", nil, "file with Subscriptions in YAML or JSON, - for standard input; may be repeated")
+	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the cluster to look at; empty: none")
+	flags.StringVar(&o.global, "global-catalog-namespace", "olm", "namespace whose CatalogSources serve the Subscriptions of every namespace, as the supervisor was told")
+	flags.StringArrayVar(&o.catalogs, "catalog", nil, "[[NAMESPACE/]NAME=]SOURCE: a directory, index file or host:port to read a catalog from; may be repeated")
+	flags.StringVarP(&o.output, "output", "o", "table", "form of the output: "+strings.Join(planForms, ", "))
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "path of a kubeconfig file; empty: $KUBECONFIG, then the pod's own account, then ~/.kube/config")
+	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress; without a terminal there is none anyway")
+	o.complete(cmd)
+	flagenv.Describe(flags, envPrefix)
+	return cmd
+}
+
+// complete offers values for flags.
+func (o *planOptions) complete(cmd *cobra.Command) {
+	for flag, complete := range map[string]cobra.CompletionFunc{
+		"output":  cobra.FixedCompletions(planForms, cobra.ShellCompDirectiveNoFileComp),
+		"catalog": o.completeCatalogs,
+	} {
+		if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
+			panic(err) //nolint:forbidigo // the flag has just been added
+		}
+	}
+}
+
+// completeCatalogs offers the catalogs that the files name. Only files of this
+// machine are read for it; what follows the name is a file.
+func (o *planOptions) completeCatalogs(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if strings.Contains(typed, "=") {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	var out []cobra.Completion
+	for _, name := range inputs.CatalogNames(o.files) {
+		out = append(out, name+"=")
+	}
+	return out, cobra.ShellCompDirectiveNoSpace
+}
+
+func (o *planOptions) run(cmd *cobra.Command) error {
+	if !slices.Contains(planForms, o.output) {
+		return fmt.Errorf("--output is %q; it has to be one of %s", o.output, strings.Join(planForms, ", "))
+	}
+	given, err := inputs.ParseAllGiven(o.catalogs)
+	if err != nil {
+		return err //nolint:wrapcheck // names the flag
+	}
+	ctx := cmd.Context()
+	requests, err := inputs.Gather(ctx, inputs.Options{
+		Files: o.files, Stdin: cmd.InOrStdin(), Namespace: o.namespace, Global: o.global, Given: given,
+		Connect:  o.connect,
+		Progress: func(what string) func() { return progress.Start(cmd.ErrOrStderr(), o.quiet, what) },
+		Now:      metav1.NewTime(clock.RealClock{}.Now()),
+	})
+	if err != nil {
+		return err //nolint:wrapcheck // names the file, object or flag
+	}
+	forecasts, err := foresee(ctx, requests)
+	if err != nil {
+		return err
+	}
+	if err := o.print(cmd.OutOrStdout(), forecasts); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(forecasts, (*preview.Forecast).Fails) {
+		return errNotInstalled
+	}
+	return nil
+}
+
+// errNotInstalled ends the command when something would not be installed; the
+// output says what.
+var errNotInstalled = errors.New("something would not be installed")
+
+// connect reaches the cluster.
+func (o *planOptions) connect() (*inputs.Cluster, error) {
+	cfg, err := restConfig(o.kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	scheme, err := supervisor.NewScheme()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // wrapped where it arises
+	}
+	return inputs.NewCluster(cfg, scheme) //nolint:wrapcheck // wrapped where it arises
+}
+
+func foresee(ctx context.Context, requests []preview.Request) ([]*preview.Forecast, error) {
+	forecasts := make([]*preview.Forecast, 0, len(requests))
+	for i := range requests {
+		f, err := preview.Foresee(ctx, requests[i])
+		if err != nil {
+			return nil, err //nolint:wrapcheck // names the namespace
+		}
+		forecasts = append(forecasts, f)
+	}
+	return forecasts, nil
+}
+
+// print writes the forecasts in a form.
+func (o *planOptions) print(out io.Writer, forecasts []*preview.Forecast) error {
+	if o.output == "json" {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+		if err := encoder.Encode(map[string]any{"namespaces": forecasts}); err != nil {
+			return fmt.Errorf("printing: %w", err)
+		}
+		return nil
+	}
+	if len(forecasts) > 1 && o.output != "table" {
+		return fmt.Errorf("--output %s draws one namespace, and the files have Subscriptions of %d; give them one at a time", o.output, len(forecasts))
+	}
+	for i, f := range forecasts {
+		if err := o.printOne(out, f, i > 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *planOptions) printOne(out io.Writer, f *preview.Forecast, apart bool) error {
+	var text strings.Builder
+	if apart {
+		text.WriteByte('\n')
+	}
+	switch o.output {
+	case "mermaid":
+		text.WriteString(f.Journey().Mermaid())
+	case "dot":
+		text.WriteString(f.Journey().DOT())
+	case "svg":
+		text.WriteString(f.Journey().SVG())
+	default:
+		if err := f.Table(&text); err != nil {
+			return err //nolint:wrapcheck // says what it was doing
+		}
+	}
+	if _, err := io.WriteString(out, text.String()); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package inputs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+)
+
+// Cluster is where objects and hosted catalogs are read.
+type Cluster struct {
+	reader client.Reader
+	config *rest.Config
+}
+
+// NewCluster prepares the reading of a cluster. The scheme has to know the kinds
+// of operators.coreos.com and the pods.
+func NewCluster(cfg *rest.Config, scheme *runtime.Scheme) (*Cluster, error) {
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("reaching the API server at %s: %w", cfg.Host, err)
+	}
+	return &Cluster{reader: c, config: cfg}, nil
+}
+
+// objects reads the objects of a namespace, and the CatalogSources of the global
+// one.
+func (c *Cluster) objects(ctx context.Context, namespace, global string) (*Objects, error) {
+	o := &Objects{}
+	var (
+		subscriptions operatorsv1alpha1.SubscriptionList
+		versions      operatorsv1alpha1.ClusterServiceVersionList
+		plans         operatorsv1alpha1.InstallPlanList
+		groups        operatorsv1.OperatorGroupList
+	)
+	for _, list := range []struct {
+		plural string
+		into   client.ObjectList
+	}{
+		{"subscriptions", &subscriptions},
+		{"clusterserviceversions", &versions},
+		{"installplans", &plans},
+		{"operatorgroups", &groups},
+	} {
+		if err := c.list(ctx, list.plural, namespace, list.into); err != nil {
+			return nil, err
+		}
+	}
+	for i := range subscriptions.Items {
+		if sub := &subscriptions.Items[i]; sub.DeletionTimestamp.IsZero() && sub.Spec != nil {
+			o.Subscriptions = append(o.Subscriptions, sub)
+		}
+	}
+	for i := range versions.Items {
+		o.Versions = append(o.Versions, &versions.Items[i])
+	}
+	for i := range plans.Items {
+		o.Plans = append(o.Plans, &plans.Items[i])
+	}
+	for i := range groups.Items {
+		o.Groups = append(o.Groups, &groups.Items[i])
+	}
+	return o, c.catalogSources(ctx, o, namespace, global)
+}
+
+// catalogSources reads those of a namespace and of the global one.
+func (c *Cluster) catalogSources(ctx context.Context, o *Objects, namespace, global string) error {
+	for _, where := range slices.Compact([]string{namespace, global}) {
+		list := catalogs.NewList()
+		if err := c.list(ctx, "catalogsources", where, list); err != nil {
+			return err
+		}
+		for i := range list.Items {
+			source, err := catalogs.Decode(&list.Items[i])
+			if err != nil {
+				o.Notes = append(o.Notes, fmt.Sprintf("left out: %v", err))
+				continue
+			}
+			o.Catalogs = append(o.Catalogs, source)
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) list(ctx context.Context, plural, namespace string, into client.ObjectList) error {
+	err := c.reader.List(ctx, into, client.InNamespace(namespace))
+	remedy := ""
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsForbidden(err):
+		remedy = fmt.Sprintf("; the right to list %s.operators.coreos.com in namespace %s is needed", plural, namespace)
+	case apimeta.IsNoMatchError(err):
+		remedy = "; the cluster does not have this kind: run 'supervisor install-crds', or leave the cluster out with -f and --catalog"
+	}
+	return fmt.Errorf("listing %s of namespace %s: %w%s", plural, namespace, err, remedy)
+}

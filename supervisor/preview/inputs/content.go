@@ -1,0 +1,146 @@
+package inputs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/bundles/fbc"
+	"github.com/chandlery/chandlery/bundles/index"
+	"github.com/chandlery/chandlery/bundles/outline"
+	"github.com/chandlery/chandlery/supervisor/catalogs/content"
+	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
+)
+
+// maxContent bounds the memory that one catalog may take.
+const maxContent = 1 << 30
+
+// maxMessage bounds a message of a server.
+const maxMessage = 256 << 20
+
+// ErrNoCatalog says that a directory is not one of a catalog.
+var ErrNoCatalog = errors.New("there is no package in it; name the directory that holds the file-based catalog (for instance configs/)")
+
+// load reads the content that a source names: a directory, an index file or a
+// server.
+func load(ctx context.Context, source string) (*content.Catalog, []string, error) {
+	info, err := os.Stat(source)
+	switch {
+	case err == nil && info.IsDir():
+		return fromDirectory(ctx, source)
+	case err == nil:
+		c, err := fromIndex(ctx, source)
+		return c, nil, err
+	case !isAddress(source):
+		return nil, nil, fmt.Errorf("catalog %s: there is no such directory or file, and it is not host:port either", source)
+	}
+	c, err := fromAddress(ctx, source)
+	return c, nil, err
+}
+
+// isAddress tells whether a source could be dialled.
+func isAddress(source string) bool {
+	host, port, err := net.SplitHostPort(source)
+	return strings.HasPrefix(source, "unix:") || (err == nil && host != "" && port != "" && !strings.Contains(source, "/"))
+}
+
+// fromDirectory reads a file-based catalog. The notes say what would keep a
+// registry from serving it.
+func fromDirectory(ctx context.Context, dir string) (*content.Catalog, []string, error) {
+	decoded, err := fbc.Load(ctx, os.DirFS(dir), fbc.Options{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("catalog %s: %w", dir, brief(err))
+	}
+	if len(decoded.Packages) == 0 {
+		return nil, nil, fmt.Errorf("catalog %s: %w", dir, ErrNoCatalog)
+	}
+	var notes []string
+	if err := decoded.Validate(); err != nil {
+		notes = append(notes, fmt.Sprintf("catalog %s: a registry would refuse it: %v; 'registry validate %s' lists everything", dir, brief(err), dir))
+	}
+	c, err := content.FromCatalog(decoded)
+	if err != nil {
+		return nil, nil, fmt.Errorf("catalog %s: %w", dir, err)
+	}
+	return c, notes, nil
+}
+
+// brief shortens a list of problems to the first one.
+func brief(err error) error {
+	problems, ok := errors.AsType[bundles.Problems](err)
+	if !ok || len(problems) == 0 {
+		return err
+	}
+	if len(problems) == 1 {
+		return errors.New(problems[0].String())
+	}
+	return fmt.Errorf("%s (and %d more problems)", problems[0].String(), len(problems)-1)
+}
+
+// fromIndex reads what 'registry build' has made.
+func fromIndex(ctx context.Context, name string) (*content.Catalog, error) {
+	x, err := index.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("catalog %s: %w; name a directory of file-based catalogs or an index that 'registry build' has made", name, err)
+	}
+	all, err := outline.FromIndex(ctx, x, outline.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("catalog %s: %w", name, err)
+	}
+	b := content.NewBuilder(maxContent)
+	for _, p := range all.Packages {
+		if err := addPackage(b, p); err != nil {
+			return nil, fmt.Errorf("catalog %s: %w", name, err)
+		}
+	}
+	return b.Build(), nil
+}
+
+func addPackage(b *content.Builder, p *outline.Package) error {
+	for _, ch := range p.Channels {
+		for _, e := range ch.Entries {
+			listed := content.Listed{
+				Package: p.Name, Channel: ch.Name, Bundle: e.Name, Image: e.Image,
+				Replaces: e.Replaces, Skips: e.Skips, SkipRange: e.SkipRange, Deprecation: e.Deprecation,
+			}
+			for _, property := range e.Properties {
+				listed.Properties = append(listed.Properties, constraint.Property{Type: property.Type, Value: string(property.Value)})
+			}
+			if err := b.Add(listed); err != nil {
+				return err
+			}
+		}
+	}
+	b.Describe(p.Name, p.DefaultChannel, p.Deprecation)
+	for _, ch := range p.Channels {
+		if ch.Deprecation != "" {
+			b.DeprecateChannel(p.Name, ch.Name, ch.Deprecation)
+		}
+	}
+	return nil
+}
+
+// fromAddress reads what a server serves.
+func fromAddress(ctx context.Context, address string) (*content.Catalog, error) {
+	conn, err := grpc.NewClient(address,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithUserAgent("chandlery-supervisor"),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("catalog at %s: %w", address, err)
+	}
+	defer conn.Close() //nolint:errcheck // everything has been read by then
+	c, err := fromServer(ctx, conn)
+	if err != nil {
+		return nil, fmt.Errorf("catalog at %s: %w", address, err)
+	}
+	return c, nil
+}

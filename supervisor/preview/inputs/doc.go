@@ -1,0 +1,7 @@
+// Package inputs gathers what package preview looks ahead from: Subscriptions and
+// what belongs to them out of files or a namespace of a cluster, and the content
+// of catalogs out of directories, index files, servers and the replicas that a
+// cluster runs.
+//
+// Of a cluster it only reads.
+package inputs

@@ -1,0 +1,116 @@
+package inputs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/transport/spdy"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/catalogs/content"
+)
+
+// forwardTimeout bounds how long a port-forward may take to be there.
+const forwardTimeout = 20 * time.Second
+
+// errNoReplica says that a hosted catalog has nobody to ask.
+var errNoReplica = errors.New("no replica of it is ready")
+
+// hosted reads a catalog that the cluster runs, through the API server, which
+// reaches the replicas from wherever the command runs.
+func (c *Cluster) hosted(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (*content.Catalog, string, error) {
+	pod, err := c.replica(ctx, source)
+	if err != nil {
+		return nil, "", err
+	}
+	from := "port-forward to pod " + pod.Namespace + "/" + pod.Name
+	address, stop, err := c.forward(ctx, pod)
+	if err != nil {
+		if apierrors.IsForbidden(err) || strings.Contains(err.Error(), "orbidden") {
+			err = fmt.Errorf("%w; the right to create pods/portforward in namespace %s is needed, or --catalog %s/%s=SOURCE",
+				err, pod.Namespace, source.Namespace, source.Name)
+		}
+		return nil, from, fmt.Errorf("%s: %w", from, err)
+	}
+	defer stop()
+	read, err := fromAddress(ctx, address)
+	if err != nil {
+		return nil, from, fmt.Errorf("%s: %w", from, err)
+	}
+	return read, from, nil
+}
+
+// replica finds a pod of a catalog that is ready.
+func (c *Cluster) replica(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (*corev1.Pod, error) {
+	pods := &corev1.PodList{}
+	err := c.reader.List(ctx, pods, client.InNamespace(source.Namespace), client.MatchingLabels{catalogs.LabelCatalogSource: source.Name})
+	if err != nil {
+		return nil, fmt.Errorf("listing the pods of catalog %s/%s: %w", source.Namespace, source.Name, err)
+	}
+	i := slices.IndexFunc(pods.Items, func(p corev1.Pod) bool {
+		return p.DeletionTimestamp.IsZero() && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		})
+	})
+	if i < 0 {
+		return nil, fmt.Errorf("%w: %w (of %d)", catalogs.ErrNotConnected, errNoReplica, len(pods.Items))
+	}
+	return &pods.Items[i], nil
+}
+
+// forward opens a port of this machine that leads to a pod. It stays open until
+// stop is called.
+func (c *Cluster) forward(ctx context.Context, pod *corev1.Pod) (address string, stop func(), err error) {
+	clients, err := kubernetes.NewForConfig(c.config)
+	if err != nil {
+		return "", nil, fmt.Errorf("preparing a port-forward: %w", err)
+	}
+	transport, upgrader, err := spdy.RoundTripperFor(c.config)
+	if err != nil {
+		return "", nil, fmt.Errorf("preparing a port-forward: %w", err)
+	}
+	target := clients.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward").URL()
+	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, target)
+	end, ready := make(chan struct{}), make(chan struct{})
+	ended := make(chan error, 1)
+	var said bytes.Buffer
+	forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", catalogs.Port)}, end, ready, io.Discard, &said)
+	if err != nil {
+		return "", nil, fmt.Errorf("preparing a port-forward: %w", err)
+	}
+	go func() { ended <- forwarder.ForwardPorts() }()
+	stop = func() {
+		close(end)
+		<-ended //nolint:errcheck // it ends because it is told to
+	}
+	select {
+	case err := <-ended:
+		return "", nil, fmt.Errorf("opening a port-forward: %w", err)
+	case <-ctx.Done():
+		stop()
+		return "", nil, fmt.Errorf("opening a port-forward: %w", context.Cause(ctx))
+	case <-time.After(forwardTimeout):
+		stop()
+		return "", nil, fmt.Errorf("opening a port-forward: %w within %s", context.DeadlineExceeded, forwardTimeout)
+	case <-ready:
+	}
+	ports, err := forwarder.GetPorts()
+	if err != nil {
+		stop()
+		return "", nil, fmt.Errorf("opening a port-forward: %w", err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", ports[0].Local), stop, nil
+}

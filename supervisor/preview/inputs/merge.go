@@ -1,0 +1,51 @@
+package inputs
+
+import (
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// apply gives the objects as they were if files had been applied to them: what is
+// there keeps its history, what is new is as young as can be.
+func (o *Objects) apply(files *Objects, now metav1.Time) {
+	o.Subscriptions = applied(o.Subscriptions, files.Subscriptions, now, func(there, given *operatorsv1alpha1.Subscription) {
+		there.Spec = given.Spec
+	})
+	o.Versions = applied(o.Versions, files.Versions, now, func(there, given *operatorsv1alpha1.ClusterServiceVersion) {
+		there.Spec, there.Annotations = given.Spec, given.Annotations
+	})
+	o.Plans = applied(o.Plans, files.Plans, now, func(there, given *operatorsv1alpha1.InstallPlan) {
+		there.Spec = given.Spec
+	})
+	o.Groups = applied(o.Groups, files.Groups, now, func(there, given *operatorsv1.OperatorGroup) {
+		there.Spec, there.Annotations = given.Spec, given.Annotations
+	})
+	o.Catalogs = applied(o.Catalogs, files.Catalogs, now, func(there, given *operatorsv1alpha1.CatalogSource) {
+		there.Spec = given.Spec
+	})
+	o.Notes = append(o.Notes, files.Notes...)
+}
+
+// applied changes the objects that are there to what is given, and adds the
+// others.
+func applied[T client.Object](there, given []T, now metav1.Time, change func(there, given T)) []T {
+	at := map[client.ObjectKey]T{}
+	for _, object := range there {
+		at[client.ObjectKeyFromObject(object)] = object
+	}
+	for _, object := range given {
+		key := client.ObjectKeyFromObject(object)
+		if known, ok := at[key]; ok {
+			change(known, object)
+			continue
+		}
+		if made := object.GetCreationTimestamp(); made.IsZero() {
+			object.SetCreationTimestamp(now)
+		}
+		at[key] = object
+		there = append(there, object)
+	}
+	return there
+}

@@ -1,0 +1,254 @@
+package preview
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+	"unicode/utf8"
+)
+
+// width is how many characters a line should have at most. Names are never cut.
+const width = 120
+
+// Table writes the forecast for a person.
+func (f *Forecast) Table(out io.Writer) error {
+	t := &table{}
+	t.line(f.headline())
+	if f.Blocked != "" {
+		t.wrapped("Nothing of this happens yet: ", "  ", f.Blocked)
+	}
+	t.steps(f)
+	if len(f.Refusals) > 0 {
+		t.heading("NOT INSTALLED")
+		for _, r := range f.Refusals {
+			t.refusal(r)
+		}
+	}
+	t.standings("UP TO DATE", f.UpToDate)
+	t.standings("BEING INSTALLED NOW, AND TAKEN FOR DONE", f.UnderWay)
+	t.sources(f.Catalogs)
+	if len(f.Notes) > 0 {
+		t.heading("NOTES")
+		for _, note := range f.Notes {
+			t.wrapped("  ", "  ", note)
+		}
+	}
+	if _, err := io.WriteString(out, t.text.String()); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	return nil
+}
+
+// headline is all in a line.
+func (f *Forecast) headline() string {
+	installs, updates, approvals, waves := 0, 0, map[int]bool{}, 0
+	for i := range f.Steps {
+		s := &f.Steps[i]
+		if s.Action == Update {
+			updates++
+		} else {
+			installs++
+		}
+		if s.Approval == Manual {
+			approvals[s.Plan] = true
+		}
+		waves = max(waves, s.Wave)
+	}
+	text := fmt.Sprintf("Namespace %s: ", f.Namespace)
+	switch {
+	case len(f.Steps) == 0:
+		text += "nothing to install"
+	case updates == 0:
+		text += fmt.Sprintf("%d to install", installs)
+	case installs == 0:
+		text += count(updates, "update")
+	default:
+		text += fmt.Sprintf("%d to install, %s", installs, count(updates, "update"))
+	}
+	if waves > 1 {
+		text += fmt.Sprintf(" in %d waves", waves)
+	}
+	if len(approvals) > 0 {
+		text += fmt.Sprintf(", %s by hand", count(len(approvals), "approval"))
+	}
+	if len(f.Refusals) > 0 {
+		text += fmt.Sprintf("; %d not installed", len(f.Refusals))
+	}
+	if len(f.UpToDate) > 0 {
+		text += fmt.Sprintf("; %d up to date", len(f.UpToDate))
+	}
+	return text
+}
+
+// count writes a number with its noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+// table is text that grows.
+type table struct{ text strings.Builder }
+
+func (t *table) line(text string) {
+	t.text.WriteString(strings.TrimRight(text, " ") + "\n")
+}
+
+func (t *table) heading(text string) {
+	t.line("")
+	t.line(text)
+}
+
+// steps writes the steps in their order. What a line has no room for is below it.
+func (t *table) steps(f *Forecast) {
+	if len(f.Steps) == 0 {
+		return
+	}
+	rows := [][]string{{"STEP", "WAVE", "SUBSCRIPTION", "ACTION", "VERSION", "CATALOG", "CHANNEL", "APPROVAL"}}
+	for i := range f.Steps {
+		s := &f.Steps[i]
+		rows = append(rows, []string{
+			strconv.Itoa(s.Order), strconv.Itoa(s.Wave), subscriptions(s), string(s.Action), versions(s), s.Catalog, s.Channel, string(s.Approval),
+		})
+	}
+	t.line("")
+	for i, line := range aligned(rows) {
+		t.line(line)
+		if i > 0 {
+			t.details(&f.Steps[i-1])
+		}
+	}
+}
+
+// details writes what there is to say about a step below its line.
+func (t *table) details(s *Step) {
+	const indent = "            "
+	what := s.Bundle
+	if s.Replaces != "" {
+		what += " over " + s.Replaces
+	}
+	t.wrapped(indent, indent, what+": "+s.Because)
+	if s.Generated {
+		t.wrapped(indent, indent, "makes Subscription "+strings.Join(s.Subscriptions, ", "))
+	}
+	for _, need := range s.Needs {
+		t.wrapped(indent, indent+"  ", "needs "+need.MetBy+": "+need.Requirement)
+	}
+	for _, deprecation := range s.Deprecations {
+		t.wrapped(indent, indent+"  ", deprecation)
+	}
+}
+
+// versions is the way from one version to the next.
+func versions(s *Step) string {
+	to := s.Version
+	if to == "" {
+		to = s.Bundle
+	}
+	switch {
+	case s.Replaces == "":
+		return to
+	case s.FromVersion == "":
+		return s.Replaces + " -> " + to
+	default:
+		return s.FromVersion + " -> " + to
+	}
+}
+
+func (t *table) refusal(r Refusal) {
+	const indent = "      "
+	head := "  " + r.Subscription
+	if r.Package != r.Subscription {
+		head += ", package " + r.Package
+	}
+	if r.Stays != "" {
+		head += ", stays at " + r.Stays
+	}
+	t.line(visible(head))
+	t.wrapped(indent, indent, r.Reason)
+	if r.Remedy != "" {
+		t.wrapped("    > ", indent, r.Remedy)
+	}
+}
+
+func (t *table) standings(heading string, list []Standing) {
+	if len(list) == 0 {
+		return
+	}
+	t.heading(heading)
+	rows := make([][]string, 0, len(list))
+	for _, s := range list {
+		rows = append(rows, []string{"  " + s.Subscription, s.Bundle, s.Catalog, s.Channel})
+	}
+	for _, line := range aligned(rows) {
+		t.line(line)
+	}
+}
+
+func (t *table) sources(list []Source) {
+	if len(list) == 0 {
+		return
+	}
+	t.heading("CATALOGS")
+	for _, s := range list {
+		text := s.Catalog + ": " + count(s.Packages, "package")
+		if s.Error != "" {
+			text = s.Catalog + ": " + s.Error
+		}
+		if s.From != "" {
+			text += ", from " + s.From
+		}
+		t.wrapped("  ", "      ", text)
+	}
+}
+
+// wrapped writes a text in lines of the width. Words are never cut.
+func (t *table) wrapped(first, rest, text string) {
+	line, empty := first, true
+	for word := range strings.FieldsSeq(visible(text)) {
+		if !empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+			t.line(line)
+			line, empty = rest, true
+		}
+		if !empty {
+			line += " "
+		}
+		line += word
+		empty = false
+	}
+	t.line(line)
+}
+
+// aligned lays rows out in columns.
+func aligned(rows [][]string) []string {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		cells := make([]string, len(row))
+		for i := range row {
+			cells[i] = visible(row[i])
+		}
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
+	}
+	// Writing to a strings.Builder does not fail.
+	_ = w.Flush()
+	return strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
+}
+
+// visible returns a text on one line, without what a terminal might act on.
+func visible(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return unicode.ReplacementChar
+		default:
+			return r
+		}
+	}, text)
+}
