@@ -27,6 +27,8 @@ type execution struct {
 	client    client.Client
 	bundles   bundleReader
 	namespace string
+	// plan is the name of the InstallPlan.
+	plan string
 	// owners holds the ClusterServiceVersions that own what is applied, by name.
 	owners map[string]metav1.OwnerReference
 	// fetched holds the bundles that this pass had to read, by name.
@@ -59,10 +61,10 @@ func (e *execution) run(ctx context.Context, steps []*operatorsv1alpha1.Step) er
 }
 
 // startOver makes every step of a version one that has to be applied: with the
-// version went what it owned.
+// version went what it owned. What a plan may not hold is not tried again.
 func startOver(steps []*operatorsv1alpha1.Step, csv string) {
 	for _, s := range steps {
-		if s.Resolving == csv {
+		if s.Resolving == csv && s.Status != operatorsv1alpha1.StepStatusUnsupportedResource {
 			s.Status = operatorsv1alpha1.StepStatusUnknown
 		}
 	}
@@ -72,6 +74,9 @@ func startOver(steps []*operatorsv1alpha1.Step, csv string) {
 func (e *execution) step(ctx context.Context, s *operatorsv1alpha1.Step) (operatorsv1alpha1.StepStatus, error) {
 	scope, ok := plan.ScopeOf(schema.GroupKind{Group: s.Resource.Group, Kind: s.Resource.Kind})
 	if !ok {
+		if u, _, err := plan.Manifest(s); err == nil && u != nil && s.Status != operatorsv1alpha1.StepStatusUnsupportedResource && plan.IsGenerated(u, e.plan) {
+			return e.subscribe(ctx, u)
+		}
 		return "", fmt.Errorf("%w; ask the author of %s to remove it", errUnsupported, s.Resolving)
 	}
 	u, err := e.manifest(ctx, s)
@@ -100,6 +105,27 @@ func (e *execution) step(ctx context.Context, s *operatorsv1alpha1.Step) (operat
 	}
 	u.SetOwnerReferences([]metav1.OwnerReference{owner})
 	result, err := apply.Object(ctx, e.client, u)
+	return statusOf(result), err
+}
+
+// subscribe makes the Subscription of a package that an operator needs, unless
+// the namespace has one for it by now, whoever made it.
+func (e *execution) subscribe(ctx context.Context, u *unstructured.Unstructured) (operatorsv1alpha1.StepStatus, error) {
+	pkg, _, err := unstructured.NestedString(u.Object, "spec", "name")
+	if err != nil {
+		return "", fmt.Errorf("reading spec.name of Subscription %s: %w", u.GetName(), err)
+	}
+	list := &operatorsv1alpha1.SubscriptionList{}
+	if err := e.client.List(ctx, list, client.InNamespace(e.namespace)); err != nil {
+		return "", fmt.Errorf("listing Subscriptions of namespace %s: %w", e.namespace, err)
+	}
+	for i := range list.Items {
+		if list.Items[i].Spec != nil && list.Items[i].Spec.Package == pkg && list.Items[i].DeletionTimestamp.IsZero() {
+			return operatorsv1alpha1.StepStatusPresent, nil
+		}
+	}
+	u.SetNamespace(e.namespace)
+	result, err := apply.Create(ctx, e.client, u)
 	return statusOf(result), err
 }
 

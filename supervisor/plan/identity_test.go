@@ -11,15 +11,15 @@ import (
 
 func TestName(t *testing.T) {
 	id := Identity{Catalog: "olm/shop", Package: "lamp", Channel: "stable", Bundle: "lamp.v1.0.0", Content: "abc"}
-	first := Name(id, 1)
-	if first != Name(id, 1) || first != Name(id, 0) {
+	first := Name([]Identity{id}, 1)
+	if first != Name([]Identity{id}, 1) || first != Name([]Identity{id}, 0) {
 		t.Error("the same identity has two names")
 	}
 	// The names of plans that exist must not change with a new version.
 	if want := "install-enyrejznwt"; first != want {
 		t.Errorf("name %q, want %q", first, want)
 	}
-	if got := Name(id, 2); got != first+"-2" {
+	if got := Name([]Identity{id}, 2); got != first+"-2" {
 		t.Errorf("second attempt %q, want %q", got, first+"-2")
 	}
 	for _, change := range []func(*Identity){
@@ -32,7 +32,7 @@ func TestName(t *testing.T) {
 	} {
 		other := id
 		change(&other)
-		if Name(other, 1) == first {
+		if Name([]Identity{other}, 1) == first {
 			t.Errorf("%+v has the same name as %+v", other, id)
 		}
 	}
@@ -40,7 +40,7 @@ func TestName(t *testing.T) {
 
 func TestNameIsValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		name := Name(Identity{Package: rapid.String().Draw(t, "package"), Bundle: rapid.String().Draw(t, "bundle")}, rapid.IntRange(0, 200).Draw(t, "attempt"))
+		name := Name([]Identity{{Package: rapid.String().Draw(t, "package"), Bundle: rapid.String().Draw(t, "bundle")}}, rapid.IntRange(0, 200).Draw(t, "attempt"))
 		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 			t.Fatalf("%s: %v", name, problems)
 		}

@@ -6,6 +6,9 @@ import "k8s.io/apimachinery/pkg/runtime/schema"
 const (
 	kindCSV = "ClusterServiceVersion"
 	kindCRD = "CustomResourceDefinition"
+	// kindSubscription is what a plan makes for a package that an operator needs.
+	// It is none of the supported kinds: a bundle must not bring one.
+	kindSubscription = "Subscription"
 	// kindBundleSecret is what a plan calls a Secret that a bundle brings, to
 	// tell it from a pull secret that is copied.
 	kindBundleSecret = "BundleSecret"

@@ -23,6 +23,12 @@ const (
 	AnnotationCatalog    = "chandlery.dev/catalog"
 	AnnotationChannel    = "chandlery.dev/channel"
 	AnnotationDigest     = "chandlery.dev/bundle-digest"
+	// AnnotationVersions, on an InstallPlan that installs several versions, says
+	// which is of which package.
+	AnnotationVersions = "chandlery.dev/versions"
+	// AnnotationGeneratedBy, on a Subscription, names the InstallPlan that made it
+	// because another operator needs the package.
+	AnnotationGeneratedBy = "olm.generated-by"
 )
 
 // FinalizerCleanup keeps a ClusterServiceVersion until what it owns outside its

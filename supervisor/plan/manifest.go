@@ -40,8 +40,9 @@ type Reference struct {
 var ErrContentChanged = errors.New("the catalog no longer serves the content that the plan was made from")
 
 // Externalize replaces manifests by references, the largest first, until those
-// that are left fit into limit bytes.
-func Externalize(steps []*operatorsv1alpha1.Step, b Bundle, limit int) error {
+// that are left fit into limit bytes. Bundles are those that the steps come from;
+// a step of none of them stays as it is.
+func Externalize(steps []*operatorsv1alpha1.Step, bundles []Bundle, limit int) error {
 	total := 0
 	bySize := slices.Clone(steps)
 	for _, s := range steps {
@@ -54,6 +55,11 @@ func Externalize(steps []*operatorsv1alpha1.Step, b Bundle, limit int) error {
 		if total <= limit {
 			return nil
 		}
+		i := slices.IndexFunc(bundles, func(b Bundle) bool { return b.Name == s.Resolving })
+		if i < 0 {
+			continue
+		}
+		b := bundles[i]
 		text, err := json.Marshal(Reference{
 			Kind: referenceKind, Package: b.Package, Channel: b.Channel, Bundle: b.Name,
 			Replaces: b.Replaces, SHA256: manifestDigest(s.Resource.Manifest),

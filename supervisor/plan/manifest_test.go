@@ -17,13 +17,13 @@ func TestExternalizeAndResolve(t *testing.T) {
 	for _, s := range steps {
 		total += len(s.Resource.Manifest)
 	}
-	if err := Externalize(steps, b, total); err != nil {
+	if err := Externalize(steps, []Bundle{b}, total); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(whole, steps); diff != "" {
 		t.Fatalf("steps that fit were changed:\n%s", diff)
 	}
-	if err := Externalize(steps, b, total-1); err != nil {
+	if err := Externalize(steps, []Bundle{b}, total-1); err != nil {
 		t.Fatal(err)
 	}
 	replaced := 0
@@ -65,7 +65,7 @@ func TestExternalizeAndResolve(t *testing.T) {
 func TestResolveRefusesChangedContent(t *testing.T) {
 	b := lamp(csvManifest, configMapManifest)
 	steps := mustSteps(t, b)
-	if err := Externalize(steps, b, 0); err != nil {
+	if err := Externalize(steps, []Bundle{b}, 0); err != nil {
 		t.Fatal(err)
 	}
 	step := steps[len(steps)-1]

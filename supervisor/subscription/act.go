@@ -3,45 +3,109 @@ package subscription
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
 // maxAttempts bounds how often one and the same version can be installed anew
 // after it was removed, before the old plans have to be deleted.
 const maxAttempts = 100
 
-// ensurePlans makes sure that every decision to install has its plan, and gives
-// the plans by the name of the Subscription. Decisions for the same version
-// share a plan. A failure is recorded in the decisions that it concerns; the
-// others go on.
-func (r *Reconciler) ensurePlans(ctx context.Context, o *observation, decisions []*decision) map[string]*operatorsv1alpha1.InstallPlan {
-	groups := map[plan.Identity][]*decision{}
-	var order []plan.Identity
+// assignment is what one plan is to do: the versions that it installs, and the
+// Subscriptions that it serves.
+type assignment struct {
+	versions []plan.Identity
+	choices  []*resolver.Choice // in the order of versions
+	served   []*decision
+}
+
+// names are those of the versions.
+func (a *assignment) names() []string {
+	names := make([]string, 0, len(a.versions))
+	for _, v := range a.versions {
+		names = append(names, v.Bundle)
+	}
+	return names
+}
+
+// assign divides what was decided among plans: decisions that have a version in
+// common share one. A plan's versions are those that Subscriptions ask for, in
+// the order of the Subscriptions, and then what these need.
+func assign(decisions []*decision) []*assignment {
+	var assignments []*assignment
 	for _, d := range decisions {
 		if d.install == nil {
 			continue
 		}
-		if groups[d.identity] == nil {
-			order = append(order, d.identity)
+		joined := &assignment{}
+		var apart []*assignment
+		for _, a := range assignments {
+			if !a.meets(d) {
+				apart = append(apart, a)
+				continue
+			}
+			joined.served = append(joined.served, a.served...)
 		}
-		groups[d.identity] = append(groups[d.identity], d)
+		joined.served = append(joined.served, d)
+		joined.collect()
+		assignments = append(apart, joined)
 	}
+	return assignments
+}
+
+// meets says whether a decision has a version in common with an assignment.
+func (a *assignment) meets(d *decision) bool {
+	return slices.ContainsFunc(d.identities, func(v plan.Identity) bool { return a.index(v) >= 0 })
+}
+
+// index is where a version is, whoever asks for it; negative when it is not
+// there.
+func (a *assignment) index(v plan.Identity) int {
+	v.Generated = false
+	return slices.IndexFunc(a.versions, func(other plan.Identity) bool {
+		other.Generated = false
+		return other == v
+	})
+}
+
+// collect brings together what the decisions want.
+func (a *assignment) collect() {
+	add := func(v plan.Identity, c *resolver.Choice) {
+		if a.index(v) < 0 {
+			a.versions, a.choices = append(a.versions, v), append(a.choices, c)
+		}
+	}
+	for _, d := range a.served {
+		add(d.identities[0], d.install)
+	}
+	for _, d := range a.served {
+		for i, c := range d.along {
+			add(d.identities[i+1], c)
+		}
+	}
+}
+
+// ensurePlans makes sure that every decision to install has its plan, and gives
+// the plans by the name of the Subscription. A failure is recorded in the
+// decisions that it concerns; the others go on.
+func (r *Reconciler) ensurePlans(ctx context.Context, o *observation, decisions []*decision) map[string]*operatorsv1alpha1.InstallPlan {
 	plans := map[string]*operatorsv1alpha1.InstallPlan{}
-	for _, identity := range order {
-		p, err := r.ensurePlan(ctx, o, identity, groups[identity])
-		for _, d := range groups[identity] {
+	for _, a := range assign(decisions) {
+		p, err := r.ensurePlan(ctx, o, a)
+		for _, d := range a.served {
 			if err != nil {
-				d.err, d.install = &planError{err: err}, nil
+				d.fail(&planError{err: err})
 				continue
 			}
 			plans[d.subscription.Name] = p
@@ -50,38 +114,38 @@ func (r *Reconciler) ensurePlans(ctx context.Context, o *observation, decisions 
 	return plans
 }
 
-// ensurePlan finds or makes the plan of an identity and brings its owners,
+// ensurePlan finds or makes the plan of an assignment and brings its owners,
 // approval and content to what they should be.
-func (r *Reconciler) ensurePlan(ctx context.Context, o *observation, identity plan.Identity, served []*decision) (*operatorsv1alpha1.InstallPlan, error) {
-	p, err := r.findOrCreate(ctx, o, identity, served)
+func (r *Reconciler) ensurePlan(ctx context.Context, o *observation, a *assignment) (*operatorsv1alpha1.InstallPlan, error) {
+	p, err := r.findOrCreate(ctx, o, a)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.ensureOwners(ctx, p, served); err != nil {
+	if err := r.ensureOwners(ctx, p, a.served); err != nil {
 		return nil, err
 	}
-	if err := r.ensureApproval(ctx, p, approvalOf(served)); err != nil {
+	if err := r.ensureApproval(ctx, p, approvalOf(a.served)); err != nil {
 		return nil, err
 	}
 	if len(p.Status.Plan) > 0 || p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseNone {
 		return p, nil
 	}
-	return p, r.fill(ctx, p, identity, served[0])
+	return p, r.fill(ctx, p, a)
 }
 
 // findOrCreate gives the plan of the current attempt. An attempt is over when
-// its plan is complete and yet the version it installed is gone, so that it has
+// its plan is complete and yet a version it installed is gone, so that it has
 // to be installed again.
-func (r *Reconciler) findOrCreate(ctx context.Context, o *observation, identity plan.Identity, served []*decision) (*operatorsv1alpha1.InstallPlan, error) {
+func (r *Reconciler) findOrCreate(ctx context.Context, o *observation, a *assignment) (*operatorsv1alpha1.InstallPlan, error) {
 	for attempt := 1; attempt <= maxAttempts; attempt++ {
-		p, err := r.get(ctx, o, plan.Name(identity, attempt))
+		p, err := r.get(ctx, o, plan.Name(a.versions, attempt))
 		if apierrors.IsNotFound(err) {
-			return r.create(ctx, o, plan.Name(identity, attempt), identity, served)
+			return r.create(ctx, o, plan.Name(a.versions, attempt), a)
 		}
 		if err != nil {
 			return nil, err
 		}
-		over, err := r.removedSince(ctx, p, identity.Bundle)
+		over, err := r.removedSince(ctx, p, a)
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +153,7 @@ func (r *Reconciler) findOrCreate(ctx context.Context, o *observation, identity 
 			return p, nil
 		}
 	}
-	return nil, fmt.Errorf("version %s was installed and removed %d times; delete its InstallPlans to have it installed again", identity.Bundle, maxAttempts)
+	return nil, fmt.Errorf("version %s was installed and removed %d times; delete its InstallPlans to have it installed again", strings.Join(a.names(), ", "), maxAttempts)
 }
 
 // get reads a plan. The cache may lag behind what this process wrote a moment
@@ -105,36 +169,42 @@ func (r *Reconciler) get(ctx context.Context, o *observation, name string) (*ope
 	return p, nil
 }
 
-// removedSince says whether a complete plan's version is no longer there.
-func (r *Reconciler) removedSince(ctx context.Context, p *operatorsv1alpha1.InstallPlan, csv string) (bool, error) {
+// removedSince says whether a version of a complete plan is no longer there.
+func (r *Reconciler) removedSince(ctx context.Context, p *operatorsv1alpha1.InstallPlan, a *assignment) (bool, error) {
 	if p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete {
 		return false, nil
 	}
-	err := r.live.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: csv}, &operatorsv1alpha1.ClusterServiceVersion{})
-	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("reading ClusterServiceVersion %s/%s: %w", p.Namespace, csv, err)
+	for _, csv := range a.names() {
+		err := r.live.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: csv}, &operatorsv1alpha1.ClusterServiceVersion{})
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("reading ClusterServiceVersion %s/%s: %w", p.Namespace, csv, err)
+		}
 	}
-	return err != nil, nil
+	return false, nil
 }
 
 // create makes a plan, with its owners from the first moment on.
-func (r *Reconciler) create(
-	ctx context.Context, o *observation, name string, identity plan.Identity, served []*decision,
-) (*operatorsv1alpha1.InstallPlan, error) {
-	approval := approvalOf(served)
+func (r *Reconciler) create(ctx context.Context, o *observation, name string, a *assignment) (*operatorsv1alpha1.InstallPlan, error) {
+	approval := approvalOf(a.served)
 	p := &operatorsv1alpha1.InstallPlan{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: o.namespace, Name: name,
-			Labels: map[string]string{plan.LabelManaged: "true", plan.ComponentLabel(identity.Package, o.namespace): ""},
-		},
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: name, Labels: map[string]string{plan.LabelManaged: "true"}},
 		Spec: operatorsv1alpha1.InstallPlanSpec{
-			ClusterServiceVersionNames: []string{identity.Bundle},
+			ClusterServiceVersionNames: a.names(),
 			Approval:                   approval,
 			Approved:                   approval == operatorsv1alpha1.ApprovalAutomatic,
 			Generation:                 o.nextGeneration(),
 		},
 	}
-	for _, d := range served {
+	for _, v := range a.versions {
+		p.Labels[plan.ComponentLabel(v.Package, o.namespace)] = ""
+	}
+	if len(a.versions) > 1 {
+		p.Annotations = map[string]string{plan.AnnotationVersions: plan.Versions(a.versions)}
+	}
+	for _, d := range a.served {
 		p.OwnerReferences = append(p.OwnerReferences, ownerReference(d.subscription))
 	}
 	err := r.client.Create(ctx, p, client.FieldOwner(apply.FieldManager))
@@ -144,7 +214,10 @@ func (r *Reconciler) create(
 	if err != nil {
 		return nil, fmt.Errorf("creating InstallPlan %s/%s: %w", o.namespace, name, err)
 	}
-	log.FromContext(ctx).Info("Created plan", "installPlan", name, "installs", identity.Bundle, "replaces", identity.Replaces, "approval", approval)
+	for _, c := range a.choices {
+		log.FromContext(ctx).Info("Planned version", "installPlan", name, "installs", c.Bundle, "replaces", c.Replaces,
+			"catalogSource", c.Catalog.String(), "because", c.Because, "approval", approval)
+	}
 	// A plan made later in this pass has to count this one.
 	o.plans[name] = p
 	return p.DeepCopy(), nil
@@ -152,27 +225,45 @@ func (r *Reconciler) create(
 
 // fill writes the steps of a new plan, or of one whose maker died before it
 // could.
-func (r *Reconciler) fill(ctx context.Context, p *operatorsv1alpha1.InstallPlan, identity plan.Identity, d *decision) error {
-	catalog := types.NamespacedName{Namespace: d.install.Catalog.Namespace, Name: d.install.Catalog.Name}
-	bundle, err := r.catalogs.Bundle(ctx, catalog, d.install.Package, d.install.Channel, d.install.Bundle)
-	if err != nil {
+func (r *Reconciler) fill(ctx context.Context, p *operatorsv1alpha1.InstallPlan, a *assignment) error {
+	var (
+		lists    [][]*operatorsv1alpha1.Step
+		bundles  []plan.Bundle
+		sources  []string
+		generate []plan.Bundle
+	)
+	for i, c := range a.choices {
+		bundle, err := r.content(ctx, c, a.versions[i].Content)
+		if err != nil {
+			return err
+		}
+		steps, err := plan.Steps(p.Namespace, bundle)
+		if err != nil {
+			return err
+		}
+		lists, bundles = append(lists, steps), append(bundles, bundle)
+		if !slices.Contains(sources, c.Catalog.Name) {
+			sources = append(sources, c.Catalog.Name)
+		}
+		if a.versions[i].Generated {
+			generate = append(generate, bundle)
+		}
+	}
+	steps := plan.Merge(lists...)
+	if err := plan.Externalize(steps, bundles, plan.MaxInline); err != nil {
 		return err
 	}
-	if plan.Digest(bundle.Objects) != identity.Content {
-		return fmt.Errorf("bundle %s of package %s: %w; resolving again once its new content has been read", d.install.Bundle, d.install.Package, plan.ErrContentChanged)
-	}
-	bundle.Replaces = d.install.Replaces
-	steps, err := plan.Steps(p.Namespace, bundle)
-	if err != nil {
-		return err
-	}
-	if err := plan.Externalize(steps, bundle, plan.MaxInline); err != nil {
-		return err
+	for _, bundle := range generate {
+		step, err := plan.SubscriptionStep(p.Namespace, p.Name, bundle)
+		if err != nil {
+			return err
+		}
+		steps = append(steps, step)
 	}
 	before := p.DeepCopy()
 	p.Status = operatorsv1alpha1.InstallPlanStatus{
 		Phase:          operatorsv1alpha1.InstallPlanPhasePlanning,
-		CatalogSources: []string{catalog.Name},
+		CatalogSources: sources,
 		Plan:           steps,
 	}
 	if err := r.client.Status().Patch(ctx, p, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
@@ -181,12 +272,27 @@ func (r *Reconciler) fill(ctx context.Context, p *operatorsv1alpha1.InstallPlan,
 	return nil
 }
 
+// content reads a chosen bundle, ready to be planned, if it is still the one that
+// was chosen.
+func (r *Reconciler) content(ctx context.Context, c *resolver.Choice, digest string) (plan.Bundle, error) {
+	m := manifestsOf(c)
+	bundle, err := r.catalogs.Bundle(ctx, m.catalog, m.pkg, m.channel, m.name)
+	if err != nil {
+		return plan.Bundle{}, err
+	}
+	if plan.Digest(bundle.Objects) != digest {
+		return plan.Bundle{}, fmt.Errorf("bundle %s of package %s: %w; resolving again once its new content has been read", m.name, m.pkg, plan.ErrContentChanged)
+	}
+	bundle.Replaces = c.Replaces
+	return bundle, nil
+}
+
 // ensureOwners adds the owner reference of each Subscription that a plan
 // serves, when it is missing. Every Subscription has a field manager of its
 // own, so that adding one reference cannot drop another.
 func (r *Reconciler) ensureOwners(ctx context.Context, p *operatorsv1alpha1.InstallPlan, served []*decision) error {
 	for _, d := range served {
-		if servesSubscription(p, d.subscription) {
+		if isOwner(p, d.subscription) {
 			continue
 		}
 		u := &unstructured.Unstructured{}

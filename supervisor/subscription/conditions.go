@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +31,11 @@ const (
 // not how it is.
 const conditionVersionUnhealthy operatorsv1alpha1.SubscriptionConditionType = "ClusterServiceVersionUnhealthy"
 
+// conditionNewerVersionHeld says why a newer version than the one that is there
+// cannot be installed now, though nothing is wrong with the Subscription. Today's
+// vocabulary has no word for this either.
+const conditionNewerVersionHeld operatorsv1alpha1.SubscriptionConditionType = "NewerVersionHeld"
+
 // owned are the conditions that this controller sets; what it does not set of
 // them is removed.
 var owned = []operatorsv1alpha1.SubscriptionConditionType{
@@ -37,17 +45,60 @@ var owned = []operatorsv1alpha1.SubscriptionConditionType{
 	operatorsv1alpha1.SubscriptionInstallPlanFailed,
 	operatorsv1alpha1.SubscriptionResolutionFailed,
 	operatorsv1alpha1.SubscriptionBundleUnpackFailed,
+	operatorsv1alpha1.SubscriptionDeprecated,
+	operatorsv1alpha1.SubscriptionPackageDeprecated,
+	operatorsv1alpha1.SubscriptionChannelDeprecated,
+	operatorsv1alpha1.SubscriptionBundleDeprecated,
 	conditionVersionUnhealthy,
+	conditionNewerVersionHeld,
 }
 
-// conditions gives the conditions that are true, without times.
-func conditions(
-	o *observation, d *decision, status operatorsv1alpha1.SubscriptionStatus, p *operatorsv1alpha1.InstallPlan,
-) []operatorsv1alpha1.SubscriptionCondition {
+// fromCatalogs are those of them that depend on what catalogs say.
+var fromCatalogs = []operatorsv1alpha1.SubscriptionConditionType{
+	operatorsv1alpha1.SubscriptionCatalogSourcesUnhealthy,
+	operatorsv1alpha1.SubscriptionResolutionFailed,
+	operatorsv1alpha1.SubscriptionBundleUnpackFailed,
+	operatorsv1alpha1.SubscriptionDeprecated,
+	operatorsv1alpha1.SubscriptionPackageDeprecated,
+	operatorsv1alpha1.SubscriptionChannelDeprecated,
+	operatorsv1alpha1.SubscriptionBundleDeprecated,
+	conditionNewerVersionHeld,
+}
+
+// maxMessage bounds the message of a condition, in bytes: a Subscription is read
+// by people, and kept whole in the memory of many a process.
+const maxMessage = 4 << 10
+
+// catalogConditions gives those of the true conditions that depend on what
+// catalogs say, without times.
+func catalogConditions(o *observation, d *decision, status operatorsv1alpha1.SubscriptionStatus) []operatorsv1alpha1.SubscriptionCondition {
 	list := []operatorsv1alpha1.SubscriptionCondition{catalogCondition(o, d.subscription)}
 	if d.err != nil {
 		list = append(list, failure(d.err))
 	}
+	if d.held != nil {
+		list = append(list, isTrue(conditionNewerVersionHeld, reasonConstraintsNotSatisfiable, d.held.Error()))
+	}
+	return append(list, deprecations(o, d.subscription, status.InstalledCSV)...)
+}
+
+// retained gives the conditions that catalogConditions gave before.
+func retained(before []operatorsv1alpha1.SubscriptionCondition) []operatorsv1alpha1.SubscriptionCondition {
+	var list []operatorsv1alpha1.SubscriptionCondition
+	for _, c := range before {
+		if slices.Contains(fromCatalogs, c.Type) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// ownConditions gives those of the true conditions that depend on the plan and on
+// what is installed, without times.
+func ownConditions(
+	o *observation, d *decision, status operatorsv1alpha1.SubscriptionStatus, p *operatorsv1alpha1.InstallPlan,
+) []operatorsv1alpha1.SubscriptionCondition {
+	var list []operatorsv1alpha1.SubscriptionCondition
 	if unwell(d, p) {
 		list = append(list, versionCondition(d, p))
 	}
@@ -69,8 +120,15 @@ func catalogCondition(o *observation, sub *operatorsv1alpha1.Subscription) opera
 	switch {
 	case len(o.catalogs) == 0:
 		return isTrue(unhealthy, operatorsv1alpha1.NoCatalogSourcesFound, "dependency resolution requires at least one catalogsource")
+	case !found && o.groups.excludesGlobal && key.Namespace == o.global:
+		return isTrue(unhealthy, operatorsv1alpha1.UnhealthyCatalogSourceFound, fmt.Sprintf(
+			"targeted catalogsource %s missing; OperatorGroup %s excludes the catalogs of namespace %s by its annotation %s",
+			key, strings.Join(o.groups.names, ", "), o.global, annotationExcludeGlobal))
 	case !found:
 		return isTrue(unhealthy, operatorsv1alpha1.UnhealthyCatalogSourceFound, "targeted catalogsource "+key.String()+" missing")
+	case !targeted.state.Ready() && targeted.state.Snapshot != nil && !targeted.state.ReadAt.IsZero():
+		return isTrue(unhealthy, operatorsv1alpha1.UnhealthyCatalogSourceFound, fmt.Sprintf(
+			"targeted catalogsource %s unhealthy; resolving against its content as of %s", key, targeted.state.ReadAt.UTC().Format(time.RFC3339)))
 	case !targeted.state.Ready():
 		return isTrue(unhealthy, operatorsv1alpha1.UnhealthyCatalogSourceFound, "targeted catalogsource "+key.String()+" unhealthy")
 	default:
@@ -162,6 +220,7 @@ func mergeConditions(before, wanted []operatorsv1alpha1.SubscriptionCondition, n
 		}
 	}
 	for _, c := range wanted {
+		c.Message = clipped(c.Message)
 		c.LastTransitionTime = &now
 		i := slices.IndexFunc(before, func(b operatorsv1alpha1.SubscriptionCondition) bool { return b.Equals(c) })
 		if i >= 0 {
@@ -171,4 +230,17 @@ func mergeConditions(before, wanted []operatorsv1alpha1.SubscriptionCondition, n
 	}
 	slices.SortStableFunc(list, func(a, b operatorsv1alpha1.SubscriptionCondition) int { return cmp.Compare(a.Type, b.Type) })
 	return list
+}
+
+// clipped cuts a message that is too long between two characters.
+func clipped(text string) string {
+	const ellipsis = "…"
+	if len(text) <= maxMessage {
+		return text
+	}
+	end := maxMessage - len(ellipsis)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + ellipsis
 }

@@ -1,12 +1,11 @@
 package subscription
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/resolver"
@@ -18,12 +17,33 @@ type decision struct {
 	present      installation
 	// install is the version to be installed next; nil for none.
 	install *resolver.Choice
+	// along are the versions of other packages that it needs and that nobody
+	// asks for.
+	along []*resolver.Choice
 	// next is the version that could be installed, were nothing under way.
 	next *resolver.Choice
-	// identity is that of the plan that installs it.
-	identity plan.Identity
+	// identities are those of install and of along, in that order.
+	identities []plan.Identity
+	// adopts says that the Subscription takes over a version that it did not know
+	// of before.
+	adopts bool
+	// held is why nothing newer can be had.
+	held error
 	// err is why there is no answer for the Subscription.
 	err error
+}
+
+// choices are all the versions that are to be installed.
+func (d *decision) choices() []*resolver.Choice {
+	if d.install == nil {
+		return nil
+	}
+	return append([]*resolver.Choice{d.install}, d.along...)
+}
+
+// fail turns a decision to install into the failure to do so.
+func (d *decision) fail(err error) {
+	d.install, d.along, d.identities, d.err = nil, nil, nil, err
 }
 
 // planError is a failure to make a plan for a version that was chosen.
@@ -35,39 +55,79 @@ func (e *planError) Error() string { return e.err.Error() }
 // Unwrap gives the cause.
 func (e *planError) Unwrap() error { return e.err }
 
-// errContentUnknown says that the snapshot lacks a bundle that was chosen from
-// it, which only a catalog that contradicts itself can bring about.
-var errContentUnknown = errors.New("the catalog holds no manifests for it")
+// solver solves the problem of a namespace.
+type solver func(context.Context, resolver.Problem) resolver.Solution
 
 // decide answers every Subscription of a namespace, in their order.
-func decide(o *observation) []*decision {
-	present := map[string]installation{}
-	for _, sub := range o.subscriptions {
-		present[sub.Name] = installationOf(sub, o.csvs)
-	}
-	solution := resolver.Resolve(o.problem(present))
+func decide(ctx context.Context, o *observation, solve solver) []*decision {
+	o.claims = o.claim()
 	decisions := make([]*decision, 0, len(o.subscriptions))
 	for _, sub := range o.subscriptions {
-		outcome := solution[sub.Name]
-		d := &decision{subscription: sub, present: present[sub.Name], next: outcome.Install}
-		switch {
-		case refusedForRival(outcome.Err):
-			// What is there is another Subscription's.
-			d.present = installation{}
-		case o.free(d):
-			d.install = outcome.Install
-		default:
-			d.install = o.resume(d)
+		d := &decision{subscription: sub, present: installationOf(sub, o.of(o.claims, sub.Spec.Package))}
+		if open := o.claims.open[sub.Name]; open != nil && d.present.current == nil {
+			d.err = open.error(sub)
 		}
-		// What is wrong with a Subscription is said while a version is under way
-		// too: it may be another's.
-		if d.install == nil {
-			d.err = outcome.Err
-		}
-		o.identify(d)
 		decisions = append(decisions, d)
 	}
+	if err := o.groups.problem(o.namespace); err != nil {
+		o.refuse(decisions, err)
+		return decisions
+	}
+	solution := solve(ctx, o.problem(decisions))
+	for _, d := range decisions {
+		if d.err == nil {
+			o.settle(ctx, d, solution[d.subscription.Name])
+		}
+		d.adopts = o.adopts(d)
+	}
 	return decisions
+}
+
+// adopts says whether a Subscription that has no memory of a version, because it
+// is new or its status was lost, takes over one that is there.
+func (o *observation) adopts(d *decision) bool {
+	status := d.subscription.Status
+	if status.CurrentCSV != "" || status.InstalledCSV != "" || d.present.current == nil {
+		return false
+	}
+	made := o.planFor(d.subscription, d.present.current.Name)
+	return made == nil || (isOwner(made, d.subscription) && made.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete)
+}
+
+// refuse answers every Subscription with the same error. What is there of a
+// package stays with those that it came from.
+func (o *observation) refuse(decisions []*decision, err error) {
+	held := map[string]bool{}
+	for _, d := range decisions {
+		held[d.subscription.Spec.Package] = held[d.subscription.Spec.Package] || o.holds(d.subscription, d.present)
+	}
+	for _, d := range decisions {
+		d.err = err
+		if held[d.subscription.Spec.Package] && !o.holds(d.subscription, d.present) {
+			d.present = installation{}
+		}
+	}
+}
+
+// settle makes an outcome a decision.
+func (o *observation) settle(ctx context.Context, d *decision, outcome resolver.Outcome) {
+	switch {
+	case refusedForRival(outcome.Err):
+		// What is there is another Subscription's.
+		d.present = installation{}
+	case o.free(d):
+		d.install, d.along, d.next = outcome.Install, outcome.Along, outcome.Install
+	default:
+		d.next = outcome.Available
+		resumed := o.resume(ctx, d)
+		d.install, d.along = resumed.Install, resumed.Along
+	}
+	// What is wrong with a Subscription is said while a version is under way
+	// too: it may be another's.
+	if d.install == nil {
+		d.err = outcome.Err
+	}
+	d.held = outcome.Held
 }
 
 // refusedForRival says whether another Subscription keeps the package.
@@ -77,8 +137,12 @@ func refusedForRival(err error) bool {
 }
 
 // free says whether nothing is under way for a Subscription, so that the next
-// version may be begun.
-func (o *observation) free(d *decision) bool { return d.present.settled() && !o.executing(d) }
+// version may be begun. Where an OperatorGroup lets operators fail forward, that
+// is so too once the newest version has failed.
+func (o *observation) free(d *decision) bool {
+	failed := d.present.current != nil && d.present.current.Status.Phase == operatorsv1alpha1.CSVPhaseFailed
+	return (d.present.settled() || (failed && o.groups.failForward)) && !o.executing(d)
+}
 
 // executing says whether the plan that brought the newest version still has
 // steps to apply. The version may be well before its last part is there.
@@ -92,56 +156,40 @@ func (o *observation) executing(d *decision) bool {
 
 // resume gives the version that is under way again when no plan is there for
 // it: somebody deleted the plan before it was done, and without it the version
-// would wait for its parts for ever. Nil when there is a plan, or the catalog
+// would wait for its parts for ever. Nothing when there is a plan, or the catalog
 // no longer has the version.
-func (o *observation) resume(d *decision) *resolver.Choice {
+func (o *observation) resume(ctx context.Context, d *decision) resolver.Outcome {
 	csv := d.present.current
 	if csv.Status.Phase != operatorsv1alpha1.CSVPhasePending || o.planFor(d.subscription, csv.Name) != nil {
-		return nil
+		return resolver.Outcome{}
 	}
-	problem := o.problem(nil)
-	for i := range problem.Subscriptions {
-		// For all of the package, so that those which want the same still do and
-		// those which do not are still told so.
-		if problem.Subscriptions[i].Package == d.subscription.Spec.Package {
-			problem.Subscriptions[i].StartingCSV = csv.Name
+	// As if nothing of the package were there, for all who want it: those which
+	// want the same still do, and those which do not are still told so.
+	pkg := d.subscription.Spec.Package
+	problem := resolver.Problem{Namespace: o.namespace, Catalogs: map[resolver.CatalogKey]resolver.Catalog{}}
+	for key, c := range o.catalogs {
+		problem.Catalogs[resolver.CatalogKey{Namespace: key.Namespace, Name: key.Name}] = offer(c)
+	}
+	for _, operator := range o.operators() {
+		if operator.Subject.Package != pkg {
+			problem.Operators = append(problem.Operators, operator)
 		}
 	}
-	outcome := resolver.Resolve(problem)[d.subscription.Name]
-	if outcome.Install == nil {
-		return nil
+	for _, sub := range o.subscriptions {
+		if sub.Spec.Package == pkg {
+			w := o.wish(&decision{subscription: sub})
+			w.StartingCSV, w.Before, w.Holds = csv.Name, "", o.holds(sub, d.present)
+			problem.Subscriptions = append(problem.Subscriptions, w)
+		}
 	}
-	outcome.Install.Replaces = csv.Spec.Replaces
-	return outcome.Install
-}
-
-// identify works out which plan installs what was decided on.
-func (o *observation) identify(d *decision) {
-	if d.install == nil || d.err != nil {
-		d.install = nil
-		return
+	outcome := resolver.Resolve(ctx, problem)[d.subscription.Name]
+	if outcome.Install == nil || outcome.Install.Bundle != csv.Name {
+		return resolver.Outcome{}
 	}
-	c := d.install
-	key := types.NamespacedName{Namespace: c.Catalog.Namespace, Name: c.Catalog.Name}
-	digest := o.catalogs[key].state.Snapshot.Manifests(c.Package, c.Bundle)
-	if digest == "" {
-		d.err = &planError{err: noManifests(c)}
-		d.install = nil
-		return
-	}
-	d.identity = plan.Identity{
-		Catalog: c.Catalog.String(), Package: c.Package, Channel: c.Channel,
-		Bundle: c.Bundle, Replaces: c.Replaces, Content: digest,
-	}
-}
-
-// noManifests explains why a bundle cannot be installed.
-func noManifests(c *resolver.Choice) error {
-	if c.Image == "" {
-		return fmt.Errorf("bundle %s of package %s cannot be installed: %w", c.Bundle, c.Package, errContentUnknown)
-	}
-	return fmt.Errorf("bundle %s of package %s cannot be installed: %w, only the image %s; this version of the supervisor does not pull bundle images, use a catalog that holds the manifests inline (olm.bundle.object)",
-		c.Bundle, c.Package, plan.ErrNoInlineManifests, c.Image)
+	again := *outcome.Install
+	again.Replaces = csv.Spec.Replaces
+	outcome.Install = &again
+	return outcome
 }
 
 // planFor finds the newest plan of a Subscription that installs a version.
@@ -162,8 +210,14 @@ func installs(p *operatorsv1alpha1.InstallPlan, csv string) bool {
 	return slices.Contains(p.Spec.ClusterServiceVersionNames, csv)
 }
 
-// servesSubscription says whether a Subscription is among a plan's owners.
+// servesSubscription says whether a Subscription is among a plan's owners, or was
+// made by it.
 func servesSubscription(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) bool {
+	return generatedBy(sub) == p.Name || isOwner(p, sub)
+}
+
+// isOwner says whether a Subscription is among a plan's owners.
+func isOwner(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) bool {
 	for _, ref := range p.OwnerReferences {
 		if ref.UID == sub.UID {
 			return true

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/onsi/gomega"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,8 +57,20 @@ func observed(state catalogs.State, subs ...*operatorsv1alpha1.Subscription) *ob
 	return &observation{
 		namespace: "home", global: "olm", subscriptions: subs,
 		plans:    map[string]*operatorsv1alpha1.InstallPlan{},
+		groups:   groups{names: []string{"group"}},
+		library:  &library{},
 		catalogs: map[types.NamespacedName]catalog{shop: {source: source, state: state, followed: true}},
 	}
+}
+
+// decided are the decisions about a namespace, ready to be planned.
+func decided(t *testing.T, o *observation) []*decision {
+	t.Helper()
+	decisions := decide(t.Context(), o, resolver.Resolve)
+	for _, d := range decisions {
+		o.identify(d)
+	}
+	return decisions
 }
 
 func (o *observation) with(csvs []*operatorsv1alpha1.ClusterServiceVersion, plans ...*operatorsv1alpha1.InstallPlan) *observation {
@@ -126,7 +139,7 @@ func TestDecide(t *testing.T) {
 		{reason: "an unknown package", sub: subscription("my-gone", "gone"), says: "resolution failed", err: "no operators found in package gone"},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
-			decisions := decide(observed(state, tt.sub).with(tt.csvs, tt.plans...))
+			decisions := decided(t, observed(state, tt.sub).with(tt.csvs, tt.plans...))
 			if len(decisions) != 1 || decisions[0].subscription != tt.sub {
 				t.Fatalf("decisions %+v", decisions)
 			}
@@ -144,8 +157,8 @@ func TestDecide(t *testing.T) {
 				return
 			}
 			want := plan.Identity{Catalog: "olm/shop", Package: "lamp", Channel: "stable", Bundle: tt.install, Replaces: tt.replaces, Content: state.Snapshot.Manifests("lamp", tt.install)}
-			if d.identity != want || want.Content == "" {
-				t.Errorf("identity %+v, want %+v", d.identity, want)
+			if diff := cmp.Diff([]plan.Identity{want}, d.identities); diff != "" || want.Content == "" {
+				t.Errorf("versions (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -157,7 +170,7 @@ func TestDecideEachOnItsOwn(t *testing.T) {
 	away := subscription("away", "lamp", func(sub *operatorsv1alpha1.Subscription) { sub.Spec.CatalogSource = "gone" })
 	channel := subscription("channel", "lamp", func(sub *operatorsv1alpha1.Subscription) { sub.Spec.Channel = "gone" })
 	fan, husk, gone, lamp := subscription("fan", "fan"), subscription("husk", "husk"), subscription("gone", "gone"), subscription("lamp", "lamp")
-	for _, d := range decide(observed(read(t), away, channel, fan, husk, gone, lamp)) {
+	for _, d := range decided(t, observed(read(t), away, channel, fan, husk, gone, lamp)) {
 		if good := d.subscription == lamp; good != (d.err == nil) || good != (d.install != nil) {
 			t.Errorf("%s: installs %+v, error %v", d.subscription.Name, d.install, d.err)
 		}
@@ -175,20 +188,21 @@ func TestContent(t *testing.T) {
 	for _, tt := range []struct {
 		catalog
 
-		reason string
-		err    string
+		reason  string
+		err     string
+		pending bool
 	}{
 		{reason: "well", catalog: catalog{source: source, state: state, followed: true}},
 		{reason: "away, with a snapshot", catalog: catalog{source: source, state: stale, followed: true}},
 		{reason: "nothing answers", catalog: catalog{source: source, state: catalogs.State{Address: "shop:50051", Connectivity: "TRANSIENT_FAILURE"}, followed: true}, err: "nothing answers at shop:50051"},
-		{reason: "no connection yet", catalog: catalog{source: source, state: catalogs.State{Address: "shop:50051", Connectivity: "CONNECTING"}, followed: true}, err: errPending.Error()},
-		{reason: "being read", catalog: catalog{source: source, state: catalogs.State{Address: "shop:50051", Connectivity: "READY"}, followed: true}, err: errPending.Error()},
-		{reason: "not followed yet", catalog: catalog{source: source}, err: errPending.Error()},
+		{reason: "no connection yet", catalog: catalog{source: source, state: catalogs.State{Address: "shop:50051", Connectivity: "CONNECTING"}, followed: true}, pending: true},
+		{reason: "being read", catalog: catalog{source: source, state: catalogs.State{Address: "shop:50051", Connectivity: "READY"}, followed: true}, pending: true},
+		{reason: "not followed yet", catalog: catalog{source: source}, pending: true},
 		{reason: "cannot be used", catalog: catalog{source: unusable}, err: "no registry client established: image and address unset"},
 		{reason: "cannot be read", catalog: catalog{source: source, state: catalogs.State{Err: errRead}, followed: true}, err: errRead.Error()},
 	} {
-		got := content(tt.catalog)
-		if (got.Err == nil) != (tt.err == "") || (got.Content == nil) != (tt.err != "") {
+		got := offer(tt.catalog)
+		if (got.Err == nil) != (tt.err == "") || (got.Content == nil) != (tt.err != "" || tt.pending) || got.Pending != tt.pending {
 			t.Errorf("%s: content %v, error %v", tt.reason, got.Content, got.Err)
 		} else if got.Err != nil && !strings.Contains(got.Err.Error(), tt.err) {
 			t.Errorf("%s: error %q does not contain %q", tt.reason, got.Err, tt.err)
@@ -260,7 +274,7 @@ func TestDecideWhileAVersionIsUnderWay(t *testing.T) {
 		"rival": "no operators found in channel other", "mistaken": "no operators found in channel gone",
 	}
 	o := observed(read(t), mistaken, first, same, alike, rival).with([]*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v1", "lamp", pending)})
-	for _, d := range decide(o) {
+	for _, d := range decided(t, o) {
 		got := describe(d)
 		if d.err != nil {
 			got = d.err.Error()
@@ -289,7 +303,7 @@ func TestDecideKeepsTheClaim(t *testing.T) {
 		t.Run(tt.reason, func(t *testing.T) {
 			o := observed(read(t), subscription("bad", "lamp", tt.spec), good).with([]*operatorsv1alpha1.ClusterServiceVersion{v1},
 				installPlan("p", "lamp.v1", operatorsv1alpha1.InstallPlanPhaseComplete, 1, good))
-			for _, d := range decide(o) {
+			for _, d := range decided(t, o) {
 				if d.subscription == good {
 					if d.err != nil {
 						t.Errorf("good: %v", d.err)
@@ -312,7 +326,7 @@ func TestDecideAfterTheVersionWasDeleted(t *testing.T) {
 	o := observed(read(t), sub).with(nil,
 		installPlan("p", "lamp.v1", operatorsv1alpha1.InstallPlanPhaseComplete, 1, sub),
 		installPlan("q", "lamp.v2", operatorsv1alpha1.InstallPlanPhaseComplete, 2, sub))
-	if d := decide(o)[0]; d.install == nil || d.install.Bundle != "lamp.v2" {
+	if d := decided(t, o)[0]; d.install == nil || d.install.Bundle != "lamp.v2" {
 		t.Errorf("installs %+v, error %v; want lamp.v2", d.install, d.err)
 	}
 }
@@ -337,12 +351,12 @@ func TestSuperseded(t *testing.T) {
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			o := observed(read(t), sub, other).with(tt.csvs, tt.plan)
-			decisions := decide(o)
+			decisions := decided(t, o)
 			plans := map[string]*operatorsv1alpha1.InstallPlan{}
 			if decisions[0].install != nil {
 				plans["my"] = installPlan("new", decisions[0].install.Bundle, waiting, 2, sub)
 			}
-			decisions[1].err = errPending
+			decisions[1].err = resolver.ErrPending
 			if got := len(superseded(o, decisions, plans)) == 1; got != tt.want {
 				t.Errorf("superseded: %v, want %v", got, tt.want)
 			}

@@ -2,12 +2,10 @@ package subscription
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -28,30 +26,16 @@ func (i installation) settled() bool {
 	return i.current == nil || i.current.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded
 }
 
-// installationOf finds what is present of a Subscription's package. The link is
-// the package that a version belongs to, which it records itself; the names in
-// the Subscription's status serve versions that carry no such record. A status
-// that was lost, or a Subscription that was made anew, therefore finds its
-// operator again.
+// installationOf finds what is present for a Subscription among the versions of
+// its package. The link is the package, which versions record themselves, so that
+// a status that was lost, or a Subscription that was made anew, finds its operator
+// again.
 func installationOf(sub *operatorsv1alpha1.Subscription, csvs []*operatorsv1alpha1.ClusterServiceVersion) installation {
 	mine := map[string]*operatorsv1alpha1.ClusterServiceVersion{}
-	replaced := map[string]bool{}
 	for _, csv := range csvs {
-		if belongs(csv, sub) {
-			mine[csv.Name] = csv
-		}
+		mine[csv.Name] = csv
 	}
-	for _, csv := range mine {
-		if csv.Spec.Replaces != csv.Name {
-			replaced[csv.Spec.Replaces] = true
-		}
-	}
-	var tips []*operatorsv1alpha1.ClusterServiceVersion
-	for name, csv := range mine {
-		if !replaced[name] {
-			tips = append(tips, csv)
-		}
-	}
+	tips := tips(csvs)
 	if len(tips) == 0 {
 		return installation{}
 	}
@@ -64,6 +48,23 @@ func installationOf(sub *operatorsv1alpha1.Subscription, csvs []*operatorsv1alph
 			cmp.Compare(a.Name, b.Name))
 	})
 	return installation{current: current, installed: lastInstalled(current, mine)}
+}
+
+// tips gives the versions that none of the others takes over from.
+func tips(csvs []*operatorsv1alpha1.ClusterServiceVersion) []*operatorsv1alpha1.ClusterServiceVersion {
+	replaced := map[string]bool{}
+	for _, csv := range csvs {
+		if csv.Spec.Replaces != csv.Name {
+			replaced[csv.Spec.Replaces] = true
+		}
+	}
+	var found []*operatorsv1alpha1.ClusterServiceVersion
+	for _, csv := range csvs {
+		if !replaced[csv.Name] {
+			found = append(found, csv)
+		}
+	}
+	return found
 }
 
 // holds says whether what is present of a package came from a Subscription: from
@@ -88,7 +89,7 @@ func (o *observation) before(sub *operatorsv1alpha1.Subscription, present instal
 	}
 	var newest *operatorsv1alpha1.InstallPlan
 	for _, p := range o.plans {
-		done := p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete && len(p.Spec.ClusterServiceVersionNames) > 0
+		done := p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete && plan.VersionOf(p, sub.Spec.Package) != ""
 		if done && servesSubscription(p, sub) && (newest == nil || p.Spec.Generation > newest.Spec.Generation) {
 			newest = p
 		}
@@ -96,7 +97,7 @@ func (o *observation) before(sub *operatorsv1alpha1.Subscription, present instal
 	if newest == nil {
 		return sub.Status.InstalledCSV
 	}
-	return newest.Spec.ClusterServiceVersionNames[0]
+	return plan.VersionOf(newest, sub.Spec.Package)
 }
 
 // lastInstalled walks from a version back along what it takes over from, to the
@@ -126,53 +127,6 @@ func wasInstalled(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	return slices.ContainsFunc(csv.Status.Conditions, func(c operatorsv1alpha1.ClusterServiceVersionCondition) bool {
 		return c.Phase == operatorsv1alpha1.CSVPhaseSucceeded
 	})
-}
-
-// belongs says whether a version is of a Subscription's package.
-func belongs(csv *operatorsv1alpha1.ClusterServiceVersion, sub *operatorsv1alpha1.Subscription) bool {
-	if csv.IsCopied() {
-		return false
-	}
-	if pkg := packageOf(propertiesOf(csv)); pkg != "" {
-		return pkg == sub.Spec.Package
-	}
-	return csv.Name == sub.Status.CurrentCSV || csv.Name == sub.Status.InstalledCSV
-}
-
-// propertiesOf reads the properties that a version carries. One that carries
-// none, or whose annotation cannot be read, has none.
-func propertiesOf(csv *operatorsv1alpha1.ClusterServiceVersion) []bundles.Property {
-	var list struct {
-		Properties []struct {
-			Type  string          `json:"type"`
-			Value json.RawMessage `json:"value"`
-		} `json:"properties"`
-	}
-	text := csv.Annotations[plan.AnnotationProperties]
-	if text == "" || json.Unmarshal([]byte(text), &list) != nil {
-		return nil
-	}
-	properties := make([]bundles.Property, 0, len(list.Properties))
-	for _, p := range list.Properties {
-		properties = append(properties, bundles.Property{Type: p.Type, Value: p.Value})
-	}
-	return properties
-}
-
-// packageOf is the package that properties name; empty when they name none.
-func packageOf(properties []bundles.Property) string {
-	for _, p := range properties {
-		if p.Type != "olm.package" {
-			continue
-		}
-		var value struct {
-			PackageName string `json:"packageName"`
-		}
-		if json.Unmarshal(p.Value, &value) == nil {
-			return value.PackageName
-		}
-	}
-	return ""
 }
 
 func boolCompare(a, b bool) int {

@@ -73,10 +73,6 @@ func once(phase operatorsv1alpha1.ClusterServiceVersionPhase) func(*operatorsv1a
 	}
 }
 
-func copied(csv *operatorsv1alpha1.ClusterServiceVersion) {
-	csv.Status.Reason = operatorsv1alpha1.CSVReasonCopied
-}
-
 func TestInstallationOf(t *testing.T) {
 	type list = []*operatorsv1alpha1.ClusterServiceVersion
 	for _, tt := range []struct {
@@ -91,7 +87,6 @@ func TestInstallationOf(t *testing.T) {
 		{reason: "other packages do not count", sub: subscription("my", "lamp"), csvs: list{version("fan.v1", "fan", succeeded)}, settled: true},
 		{reason: "the status serves versions without record", sub: subscription("my", "lamp", knows("lamp.v1", "")), csvs: list{version("lamp.v1", "", succeeded)}, current: "lamp.v1", installed: "lamp.v1", settled: true},
 		{reason: "the record wins over the status", sub: subscription("my", "lamp", knows("fan.v1", "fan.v1")), csvs: list{version("fan.v1", "fan", succeeded)}, settled: true},
-		{reason: "copies belong to another namespace", sub: subscription("my", "lamp", knows("lamp.v1", "lamp.v1")), csvs: list{version("lamp.v1", "lamp", succeeded, copied)}, settled: true},
 		{reason: "a first install is under way", sub: subscription("my", "lamp"), csvs: list{version("lamp.v1", "lamp", installing)}, current: "lamp.v1"},
 		{reason: "an update is under way", sub: subscription("my", "lamp"), csvs: list{version("lamp.v1", "lamp", replacing), version("lamp.v2", "lamp", pending, replaces("lamp.v1"))}, current: "lamp.v2", installed: "lamp.v1"},
 		{reason: "the update is done, what it replaced not yet gone", sub: subscription("my", "lamp"), csvs: list{version("lamp.v1", "lamp", replacing), version("lamp.v2", "lamp", succeeded, replaces("lamp.v1"))}, current: "lamp.v2", installed: "lamp.v2", settled: true},
@@ -103,11 +98,17 @@ func TestInstallationOf(t *testing.T) {
 		{reason: "versions that replace each other are no tips", sub: subscription("my", "lamp"), csvs: list{version("lamp.v1", "lamp", succeeded, replaces("lamp.v2")), version("lamp.v2", "lamp", succeeded, replaces("lamp.v1"))}, settled: true},
 		{reason: "a version that names itself is a tip", sub: subscription("my", "lamp"), csvs: list{version("lamp.v1", "lamp", pending, replaces("lamp.v1"))}, current: "lamp.v1"},
 	} {
-		got := installationOf(tt.sub, tt.csvs)
+		got := present(tt.sub, tt.csvs)
 		if nameOf(got.current) != tt.current || nameOf(got.installed) != tt.installed || got.settled() != tt.settled {
 			t.Errorf("current %q, installed %q, settled %v; want %q, %q, %v: %s", nameOf(got.current), nameOf(got.installed), got.settled(), tt.current, tt.installed, tt.settled, tt.reason)
 		}
 	}
+}
+
+// present is what a Subscription has of the versions of its namespace.
+func present(sub *operatorsv1alpha1.Subscription, csvs []*operatorsv1alpha1.ClusterServiceVersion) installation {
+	o := &observation{subscriptions: []*operatorsv1alpha1.Subscription{sub}, csvs: csvs, library: &library{}}
+	return installationOf(sub, o.of(o.claim(), sub.Spec.Package))
 }
 
 func nameOf(csv *operatorsv1alpha1.ClusterServiceVersion) string {
@@ -117,14 +118,14 @@ func nameOf(csv *operatorsv1alpha1.ClusterServiceVersion) string {
 	return csv.Name
 }
 
-// FuzzPropertiesOf reads an annotation that anybody may write.
-func FuzzPropertiesOf(f *testing.F) {
+// FuzzReadFacts reads an annotation that anybody may write.
+func FuzzReadFacts(f *testing.F) {
 	for _, text := range []string{"", "null", "[]", `{"properties":null}`, `{"properties":[{"type":"olm.package","value":7}]}`, `{"properties":[{"type":"olm.package","value":{"packageName":"lamp"}}]}`} {
 		f.Add(text)
 	}
 	f.Fuzz(func(_ *testing.T, text string) {
 		csv := version("lamp.v1", "", succeeded)
 		csv.Annotations = map[string]string{plan.AnnotationProperties: text}
-		packageOf(propertiesOf(csv))
+		readFacts(csv)
 	})
 }

@@ -3,7 +3,6 @@ package subscription
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
@@ -30,6 +30,14 @@ type observation struct {
 	plans map[string]*operatorsv1alpha1.InstallPlan
 	// catalogs are the ones in scope.
 	catalogs map[types.NamespacedName]catalog
+	// groups are the OperatorGroups.
+	groups groups
+	// library knows what the versions say of themselves.
+	library *library
+	// claims say which package each version belongs to.
+	claims claims
+	// digests are those of manifests that the snapshots do not tell.
+	digests map[manifests]digest
 }
 
 // catalog is a CatalogSource and what is known of its catalog.
@@ -47,6 +55,8 @@ func (r *Reconciler) observe(ctx context.Context, namespace string) (*observatio
 		namespace: namespace, global: r.global,
 		plans:    map[string]*operatorsv1alpha1.InstallPlan{},
 		catalogs: map[types.NamespacedName]catalog{},
+		library:  &r.library,
+		digests:  map[manifests]digest{},
 	}
 	if err := r.observeSubscriptions(ctx, o); err != nil || len(o.subscriptions) == 0 {
 		return o, err
@@ -67,7 +77,14 @@ func (r *Reconciler) observe(ctx context.Context, namespace string) (*observatio
 	for i := range plans.Items {
 		o.plans[plans.Items[i].Name] = &plans.Items[i]
 	}
-	return o, r.observeCatalogs(ctx, o)
+	if err := r.observeGroups(ctx, o); err != nil {
+		return nil, err
+	}
+	if err := r.observeCatalogs(ctx, o); err != nil {
+		return nil, err
+	}
+	o.library.keep(namespace, o.csvs)
+	return o, nil
 }
 
 func (r *Reconciler) observeSubscriptions(ctx context.Context, o *observation) error {
@@ -86,9 +103,14 @@ func (r *Reconciler) observeSubscriptions(ctx context.Context, o *observation) e
 	return nil
 }
 
-// observeCatalogs reads the catalogs of the namespace and of the global one.
+// observeCatalogs reads the catalogs of the namespace and, unless its
+// OperatorGroup excludes that one, of the global one.
 func (r *Reconciler) observeCatalogs(ctx context.Context, o *observation) error {
-	for _, namespace := range slices.Compact([]string{o.namespace, o.global}) {
+	scope := []string{o.namespace}
+	if o.global != o.namespace && !o.groups.excludesGlobal {
+		scope = append(scope, o.global)
+	}
+	for _, namespace := range scope {
 		list := catalogs.NewList()
 		if err := r.reader.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return fmt.Errorf("listing CatalogSources of namespace %s: %w", namespace, err)
@@ -110,57 +132,76 @@ func (r *Reconciler) observeCatalogs(ctx context.Context, o *observation) error 
 }
 
 // problem puts an observation into the resolver's terms.
-func (o *observation) problem(present map[string]installation) resolver.Problem {
+func (o *observation) problem(decisions []*decision) resolver.Problem {
 	p := resolver.Problem{Namespace: o.namespace, Catalogs: map[resolver.CatalogKey]resolver.Catalog{}}
 	for key, c := range o.catalogs {
-		p.Catalogs[resolver.CatalogKey{Namespace: key.Namespace, Name: key.Name}] = content(c)
+		p.Catalogs[resolver.CatalogKey{Namespace: key.Namespace, Name: key.Name}] = offer(c)
 	}
-	for _, csv := range o.csvs {
-		p.Operators = append(p.Operators, resolver.Operator{Name: csv.Name, Version: csv.Spec.Version.Version, Properties: propertiesOf(csv)})
-	}
-	for _, sub := range o.subscriptions {
-		w := wish(sub, present[sub.Name])
-		w.Holds = o.holds(sub, present[sub.Name])
-		w.Before = o.before(sub, present[sub.Name])
-		p.Subscriptions = append(p.Subscriptions, w)
+	p.Operators = o.operators()
+	for _, d := range decisions {
+		if d.err == nil {
+			p.Subscriptions = append(p.Subscriptions, o.wish(d))
+		}
 	}
 	return p
 }
 
+// operators are the versions that none of their package takes over from: what is
+// on its way out is nothing to go by.
+func (o *observation) operators() []resolver.Operator {
+	var list []resolver.Operator
+	for _, csv := range tips(o.csvs) {
+		f := o.library.read(csv)
+		if f.subject.Package == "" {
+			f.subject.Package = o.claims.packages[csv.Name]
+		}
+		list = append(list, resolver.Operator{Name: csv.Name, Subject: f.subject, Requires: f.requires})
+	}
+	return list
+}
+
 // wish puts a Subscription into the resolver's terms.
-func wish(sub *operatorsv1alpha1.Subscription, present installation) resolver.Subscription {
+func (o *observation) wish(d *decision) resolver.Subscription {
+	sub := d.subscription
 	w := resolver.Subscription{
 		Name:        sub.Name,
 		Catalog:     resolver.CatalogKey{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource},
 		Package:     sub.Spec.Package,
 		Channel:     sub.Spec.Channel,
 		StartingCSV: sub.Spec.StartingCSV,
+		Generated:   generatedBy(sub) != "",
+		Holds:       o.holds(sub, d.present),
+		Before:      o.before(sub, d.present),
+		Frozen:      !o.free(d),
 	}
-	if present.current != nil {
-		w.Installed = present.current.Name
+	if d.present.current != nil {
+		w.Installed = d.present.current.Name
 	}
 	return w
 }
 
-// errPending says that a catalog has not been read for the first time yet, and
-// that nothing has gone wrong with it either: there is nothing to say so far.
-var errPending = errors.New("the catalog is being read for the first time")
+// generatedBy names the plan that made a Subscription for a package that an
+// operator needs; empty for a Subscription that a user made.
+func generatedBy(sub *operatorsv1alpha1.Subscription) string {
+	return sub.Annotations[plan.AnnotationGeneratedBy]
+}
 
-// content gives what can be resolved against: the last good snapshot, whether
+// offer gives what can be resolved against: the last good snapshot, whether
 // or not the catalog is there now.
-func content(c catalog) resolver.Catalog {
-	if c.state.Snapshot != nil {
-		return resolver.Catalog{Content: c.state.Snapshot.Content}
-	}
+func offer(c catalog) resolver.Catalog {
+	from := resolver.Catalog{Priority: c.source.Spec.Priority}
 	_, problem := catalogs.SpecProblem(c.source)
 	switch {
+	case c.state.Snapshot != nil:
+		from.Content = c.state.Snapshot.Content
 	case problem != "":
-		return resolver.Catalog{Err: fmt.Errorf("%w: %s", catalogs.ErrNotConnected, problem)}
+		from.Err = fmt.Errorf("%w: %s", catalogs.ErrNotConnected, problem)
 	case c.state.Err != nil:
-		return resolver.Catalog{Err: c.state.Err}
+		from.Err = c.state.Err
 	case c.followed && c.state.Connectivity == connectivity.TransientFailure.String():
-		return resolver.Catalog{Err: fmt.Errorf("%w: nothing answers at %s", catalogs.ErrNotConnected, c.state.Address)}
+		from.Err = fmt.Errorf("%w: nothing answers at %s", catalogs.ErrNotConnected, c.state.Address)
 	default:
-		return resolver.Catalog{Err: errPending}
+		from.Pending = true
 	}
+	return from
 }

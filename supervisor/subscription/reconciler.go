@@ -43,18 +43,29 @@ type Reconciler struct {
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
 	global   string
+	memo     resolver.Memo
+	library  library
 }
 
 // Reconcile observes the namespace that the request names, decides, makes the
 // plans that are called for, and writes each Subscription's status.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	o, err := r.observe(ctx, req.Name)
-	if err != nil || len(o.subscriptions) == 0 {
+	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if len(o.subscriptions) == 0 {
+		r.memo.Forget(req.Name)
+		r.library.keep(req.Name, nil)
+		return ctrl.Result{}, nil
+	}
 	begin := r.clock.Now()
-	decisions := decide(o)
+	decisions := decide(ctx, o, r.memo.Resolve)
 	resolutions.Observe(r.clock.Since(begin).Seconds())
+	r.learn(ctx, o, decisions)
+	for _, d := range decisions {
+		o.identify(d)
+	}
 	plans := r.ensurePlans(ctx, o, decisions)
 	if err := r.retire(ctx, superseded(o, decisions, plans)); err != nil {
 		return ctrl.Result{}, err
@@ -65,9 +76,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	for _, d := range decisions {
 		log.FromContext(ctx).V(1).Info("Decided", "subscription", d.subscription.Name, "decision", describe(d))
 		again = again || passing(d.err)
-		// A conflict is no failure: what the others wrote is on its way here, as
-		// is the content of a catalog that is being read.
-		if apierrors.IsConflict(d.err) || errors.Is(d.err, errPending) {
+		// A conflict is no failure: what the others wrote is on its way here.
+		if apierrors.IsConflict(d.err) {
 			continue
 		}
 		if err := r.write(ctx, d, derive(o, d, plans[d.subscription.Name], now), now); err != nil {
@@ -86,8 +96,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // passing says whether an error may pass without a change that this controller
 // would see.
 func passing(err error) bool {
-	var unsatisfiable *resolver.UnsatisfiableError
-	lasting := errors.As(err, &unsatisfiable) || errors.Is(err, plan.ErrNoInlineManifests) || errors.Is(err, errContentUnknown)
+	var (
+		unsatisfiable *resolver.UnsatisfiableError
+		groups        *groupsError
+	)
+	lasting := errors.As(err, &unsatisfiable) || errors.As(err, &groups) ||
+		errors.Is(err, plan.ErrNoInlineManifests) || errors.Is(err, errContentUnknown)
 	return err != nil && !lasting
 }
 
@@ -109,13 +123,14 @@ func (r *Reconciler) write(ctx context.Context, d *decision, status operatorsv1a
 		}
 		return fmt.Errorf("writing the status of Subscription %s/%s: %w", before.Namespace, before.Name, err)
 	}
-	r.announce(ctx, before, after)
+	r.announce(ctx, d, after)
 	return nil
 }
 
 // announce makes an Event and a log line of what a person would want to be
 // told.
-func (r *Reconciler) announce(ctx context.Context, before, after *operatorsv1alpha1.Subscription) {
+func (r *Reconciler) announce(ctx context.Context, d *decision, after *operatorsv1alpha1.Subscription) {
+	before := d.subscription
 	log.FromContext(ctx).Info("Wrote status", "subscription", after.Name, "state", after.Status.State,
 		"currentCSV", after.Status.CurrentCSV, "installedCSV", after.Status.InstalledCSV)
 	for _, c := range after.Status.Conditions {
@@ -123,6 +138,10 @@ func (r *Reconciler) announce(ctx context.Context, before, after *operatorsv1alp
 		if bad && !before.Status.GetCondition(c.Type).Equals(c) {
 			r.recorder.Eventf(after, nil, corev1.EventTypeWarning, string(c.Type), "Resolve", "%s", event.Note(c.Message))
 		}
+	}
+	if d.adopts {
+		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, "Adopted", "Resolve", "%s was there already and belongs to this Subscription from now on", after.Status.CurrentCSV)
+		return
 	}
 	if before.Status.InstalledCSV != after.Status.InstalledCSV && after.Status.InstalledCSV != "" {
 		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, "Installed", "Install", "%s is installed", after.Status.InstalledCSV)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -52,6 +53,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Watches(&operatorsv1alpha1.Subscription{}, byNamespace).
 		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, byNamespace).
 		Watches(&operatorsv1alpha1.InstallPlan{}, byNamespace).
+		Watches(&operatorsv1.OperatorGroup{}, byNamespace).
 		Watches(catalogs.NewObject(), byCatalog).
 		WatchesRawSource(source.Channel(o.Catalogs.Listen(), byCatalog)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency, EnableWarmup: new(true)}).

@@ -11,6 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
 // derive gives the status of a Subscription: a function of what is there and of
@@ -24,10 +27,15 @@ func derive(o *observation, d *decision, p *operatorsv1alpha1.InstallPlan, now m
 		p = o.currentPlan(d)
 	}
 	status.CurrentCSV, status.InstalledCSV = versions(d, p)
-	status.State = stateOf(status, d)
+	status.State = o.stateOf(status, d, p)
 	reference(&status, p)
+	if errors.Is(d.err, resolver.ErrPending) {
+		// What catalogs say is about to be known; until then nothing is said anew.
+		status.Conditions = mergeConditions(before.Conditions, append(retained(before.Conditions), ownConditions(o, d, status, p)...), now)
+		return status
+	}
 	status.CatalogHealth = catalogHealth(o, before.CatalogHealth, now)
-	status.Conditions = mergeConditions(before.Conditions, conditions(o, d, status, p), now)
+	status.Conditions = mergeConditions(before.Conditions, append(catalogConditions(o, d, status), ownConditions(o, d, status, p)...), now)
 	return status
 }
 
@@ -49,7 +57,7 @@ func (o *observation) openPlan(sub *operatorsv1alpha1.Subscription) *operatorsv1
 	var found *operatorsv1alpha1.InstallPlan
 	for _, p := range o.plans {
 		ended := p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete || p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed
-		if ended || !servesSubscription(p, sub) || len(p.Spec.ClusterServiceVersionNames) == 0 {
+		if ended || !servesSubscription(p, sub) || plan.VersionOf(p, sub.Spec.Package) == "" {
 			continue
 		}
 		if found == nil || p.Spec.Generation > found.Spec.Generation {
@@ -68,8 +76,8 @@ func versions(d *decision, p *operatorsv1alpha1.InstallPlan) (current, installed
 	switch {
 	case d.install != nil:
 		current = d.install.Bundle
-	case d.err != nil && p != nil:
-		current = p.Spec.ClusterServiceVersionNames[0]
+	case d.err != nil && p != nil && plan.VersionOf(p, d.subscription.Spec.Package) != "":
+		current = plan.VersionOf(p, d.subscription.Spec.Package)
 	case d.present.current != nil:
 		current = d.present.current.Name
 	}
@@ -77,12 +85,16 @@ func versions(d *decision, p *operatorsv1alpha1.InstallPlan) (current, installed
 }
 
 // stateOf rolls a Subscription up into one word.
-func stateOf(status operatorsv1alpha1.SubscriptionStatus, d *decision) operatorsv1alpha1.SubscriptionState {
+func (o *observation) stateOf(
+	status operatorsv1alpha1.SubscriptionStatus, d *decision, p *operatorsv1alpha1.InstallPlan,
+) operatorsv1alpha1.SubscriptionState {
 	switch {
 	case status.CurrentCSV == "":
 		return operatorsv1alpha1.SubscriptionStateNone
 	case d.install == nil && status.CurrentCSV == status.InstalledCSV:
 		return operatorsv1alpha1.SubscriptionStateAtLatest
+	case o.groups.failForward && p != nil && p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed:
+		return operatorsv1alpha1.SubscriptionStateFailed
 	default:
 		return operatorsv1alpha1.SubscriptionStateUpgradePending
 	}
@@ -153,11 +165,11 @@ func changed(before, after operatorsv1alpha1.SubscriptionStatus, equal func(a, b
 
 // describe is the one-line form of what was decided, for logs.
 func describe(d *decision) string {
-	var plan *planError
+	var planning *planError
 	switch {
 	case d.install != nil:
 		return "install " + d.install.Bundle
-	case errors.As(d.err, &plan):
+	case errors.As(d.err, &planning):
 		return "planning failed"
 	case d.err != nil:
 		return "resolution failed"

@@ -76,12 +76,12 @@ func TestDerive(t *testing.T) {
 			if tt.plan != nil {
 				o.plans[tt.plan.Name] = tt.plan
 			}
-			d := decide(o)[0]
-			var decided *operatorsv1alpha1.InstallPlan
+			d := decided(t, o)[0]
+			var planned *operatorsv1alpha1.InstallPlan
 			if d.install != nil {
-				decided = tt.plan
+				planned = tt.plan
 			}
-			got := derive(o, d, decided, at(5))
+			got := derive(o, d, planned, at(5))
 			if got.CurrentCSV != tt.current || got.InstalledCSV != tt.installed || got.State != tt.state {
 				t.Errorf("current %q, installed %q, state %q; want %q, %q, %q", got.CurrentCSV, got.InstalledCSV, got.State, tt.current, tt.installed, tt.state)
 			}
@@ -104,11 +104,11 @@ func TestDerive(t *testing.T) {
 			again := tt.sub.DeepCopy()
 			again.Status = got
 			o.subscriptions[0] = again
-			d = decide(o)[0]
+			d = decided(t, o)[0]
 			if d.install == nil {
-				decided = nil
+				planned = nil
 			}
-			next := derive(o, d, decided, at(9))
+			next := derive(o, d, planned, at(9))
 			if changed(got, next, equality.Semantic.DeepEqual) {
 				t.Errorf("nothing happened and the status changed:\n%s", cmp.Diff(got, next))
 			}
@@ -140,7 +140,7 @@ func TestFailure(t *testing.T) {
 func TestCatalogCondition(t *testing.T) {
 	state := read(t)
 	away := state
-	away.Connectivity = "TRANSIENT_FAILURE"
+	away.Connectivity, away.ReadAt = "TRANSIENT_FAILURE", start
 	sub := subscription("my", "lamp")
 	elsewhere := subscription("my", "lamp", func(sub *operatorsv1alpha1.Subscription) { sub.Spec.CatalogSource = "gone" })
 	without := observed(state)
@@ -152,7 +152,7 @@ func TestCatalogCondition(t *testing.T) {
 		reason, message string
 	}{
 		{o: observed(state), sub: sub, status: "False", reason: "AllCatalogSourcesHealthy", message: "all available catalogsources are healthy"},
-		{o: observed(away), sub: sub, status: "True", reason: "UnhealthyCatalogSourceFound", message: "targeted catalogsource olm/shop unhealthy"},
+		{o: observed(away), sub: sub, status: "True", reason: "UnhealthyCatalogSourceFound", message: "targeted catalogsource olm/shop unhealthy; resolving against its content as of 2026-03-01T12:00:00Z"},
 		{o: observed(state), sub: elsewhere, status: "True", reason: "UnhealthyCatalogSourceFound", message: "targeted catalogsource olm/gone missing"},
 		{o: without, sub: sub, status: "True", reason: "NoCatalogSourcesFound", message: "dependency resolution requires at least one catalogsource"},
 	} {
@@ -235,7 +235,7 @@ func TestDeriveWithoutAnAnswer(t *testing.T) {
 	} {
 		o.plans[p.Name] = p
 	}
-	got := derive(o, decide(o)[0], nil, at(5))
+	got := derive(o, decided(t, o)[0], nil, at(5))
 	if got.CurrentCSV != "lamp.v2" || got.InstalledCSV != "lamp.v1" || got.State != operatorsv1alpha1.SubscriptionStateUpgradePending || got.InstallPlanRef.Name != "open" {
 		t.Errorf("got %+v", got)
 	}
@@ -264,7 +264,7 @@ func TestVersionCondition(t *testing.T) {
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			o := observed(read(t), sub).with([]*operatorsv1alpha1.ClusterServiceVersion{tt.csv}, installPlan("p", "lamp.v1", tt.plan, 1, sub))
-			d := decide(o)[0]
+			d := decided(t, o)[0]
 			got := derive(o, d, nil, at(1)).GetCondition(conditionVersionUnhealthy)
 			if (got.Status == corev1.ConditionTrue) != (tt.want != nil) {
 				t.Errorf("condition %+v", got)

@@ -182,7 +182,7 @@ func (w *world) plan(b plan.Bundle, approved bool, inline int) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := plan.Externalize(steps, b, inline); err != nil {
+	if err := plan.Externalize(steps, []plan.Bundle{b}, inline); err != nil {
 		w.t.Fatal(err)
 	}
 	p := &operatorsv1alpha1.InstallPlan{

@@ -38,7 +38,7 @@ func owners(p *operatorsv1alpha1.InstallPlan) []string {
 // is approved by hand, and to the next one.
 func TestSubscriptionInstallsAndUpdates(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.group(), w.subscription("my-lamp", "lamp", manual, start("lamp.v1")))
+	w.create(w.subscription("my-lamp", "lamp", manual, start("lamp.v1")))
 	w.supervise()
 	sub := w.says("my-lamp", waits, string(asking), "")
 	first := w.onlyPlan(asking)
@@ -93,7 +93,7 @@ func TestSubscriptionInstallsAndUpdates(t *testing.T) {
 func TestTroublesStayWhereTheyAre(t *testing.T) {
 	w := newWorld(t)
 	w.create(
-		w.group(), w.catalog("dead", "127.0.0.1:1"),
+		w.catalog("dead", "127.0.0.1:1"),
 		w.subscription("a-catalog", "lamp", func(s *operatorsv1alpha1.SubscriptionSpec) { s.CatalogSource = "gone" }),
 		w.subscription("a-channel", "lamp", func(s *operatorsv1alpha1.SubscriptionSpec) { s.Channel = "gone" }),
 		w.subscription("a-dead", "other", func(s *operatorsv1alpha1.SubscriptionSpec) { s.CatalogSource = "dead" }),
@@ -213,12 +213,16 @@ func TestSharedPlan(t *testing.T) {
 // TestAnotherProcessGoesOn stops the supervisor while a plan waits.
 func TestAnotherProcessGoesOn(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.subscription("my-lamp", "lamp"))
+	w.create(w.subscription("my-lamp", "lamp", manual))
 	stop := w.supervise()
+	before := w.onlyPlan(asking)
+	if err := w.Delete(t.Context(), w.group("group")); err != nil {
+		t.Fatal(err)
+	}
+	w.approve(before.Name)
 	w.says("my-lamp", waits, string(working), "no operator group found")
-	before := w.onlyPlan(working)
 	stop()
-	w.create(w.group())
+	w.create(w.group("group"))
 	w.supervise()
 	after := w.onlyPlan(complete)
 	if after.UID != before.UID || after.Spec.Generation != before.Spec.Generation {
@@ -232,7 +236,7 @@ func TestAnotherProcessGoesOn(t *testing.T) {
 // TestRemovedVersionIsInstalledAnew deletes a version that was installed.
 func TestRemovedVersionIsInstalledAnew(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.group(), w.subscription("my-lamp", "lamp"))
+	w.create(w.subscription("my-lamp", "lamp"))
 	w.supervise()
 	first := w.onlyPlan(complete)
 	w.succeed("lamp.v2")

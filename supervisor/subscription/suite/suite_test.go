@@ -16,6 +16,7 @@ import (
 	"github.com/onsi/gomega"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -25,6 +26,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/chandlery/chandlery/proto/api"
 	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/catalogsource"
@@ -60,11 +62,13 @@ type world struct {
 
 	t         *testing.T
 	namespace string
-	server    *fakecatalog.Server
+	// global is the namespace whose catalogs serve every namespace.
+	global string
+	server *fakecatalog.Server
 }
 
-// newWorld makes a namespace with a catalog named shop, which has lamp with two
-// versions, and fan with manifests in an image.
+// newWorld makes a namespace with an OperatorGroup and a catalog named shop, which
+// has lamp with two versions, and fan with manifests in an image.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	scheme, err := supervisor.NewScheme()
@@ -76,8 +80,9 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{Client: c, WithT: gomega.NewWithT(t), t: t, namespace: controlplane.Namespace(t)}
+	w.global = w.namespace
 	w.server = fakecatalog.Start(t, w.lamp(2), fakecatalog.Simple("fan", fakecatalog.Entry{Name: "fan.v1", Version: "1.0.0", Image: "registry.example/fan:1"}))
-	w.create(w.catalog("shop", w.server.Address()))
+	w.create(w.group("group"), w.catalog("shop", w.server.Address()))
 	return w
 }
 
@@ -85,17 +90,34 @@ func newWorld(t *testing.T) *world {
 func (w *world) lamp(n int) fakecatalog.Package {
 	var entries []fakecatalog.Entry
 	for i := 1; i <= n; i++ {
-		e := fakecatalog.Entry{Name: fmt.Sprintf("lamp.v%d", i), Version: fmt.Sprintf("%d.0.0", i)}
-		e.Objects = []string{
-			fmt.Sprintf(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":%q},"spec":{"displayName":"Lamp","version":%q,"install":{"strategy":"deployment","spec":{"deployments":[]}}}}`, e.Name, e.Version),
-			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings"}}`,
-		}
+		e := entry(fmt.Sprintf("lamp.v%d", i), fmt.Sprintf("%d.0.0", i))
+		e.Objects = append(e.Objects, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings"}}`)
 		if i > 1 {
 			e.Replaces = fmt.Sprintf("lamp.v%d", i-1)
 		}
 		entries = append(entries, e)
 	}
 	return fakecatalog.Simple("lamp", entries...)
+}
+
+// entry is a bundle with nothing but its ClusterServiceVersion.
+func entry(name, version string, properties ...*api.Property) fakecatalog.Entry {
+	return fakecatalog.Entry{Name: name, Version: version, Properties: properties, Objects: []string{fmt.Sprintf(
+		`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":%q},"spec":{"displayName":"Lamp","version":%q,"install":{"strategy":"deployment","spec":{"deployments":[]}}}}`, name, version)}}
+}
+
+// single is a package with one version.
+func single(name string, properties ...*api.Property) fakecatalog.Package {
+	return fakecatalog.Simple(name, entry(name+".v1", "1.0.0", properties...))
+}
+
+func requiresPackage(name, versions string) *api.Property {
+	return &api.Property{Type: "olm.package.required", Value: fmt.Sprintf(`{"packageName":%q,"versionRange":%q}`, name, versions)}
+}
+
+// gvk is a property about an API of the kind: olm.gvk or olm.gvk.required.
+func gvk(property, kind string) *api.Property {
+	return &api.Property{Type: property, Value: fmt.Sprintf(`{"group":"suite.example","version":"v1","kind":%q}`, kind)}
 }
 
 // renamed is a package under another name, its versions with it.
@@ -142,8 +164,8 @@ func start(csv string) func(*operatorsv1alpha1.SubscriptionSpec) {
 	return func(spec *operatorsv1alpha1.SubscriptionSpec) { spec.StartingCSV = csv }
 }
 
-func (w *world) group() client.Object {
-	return &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "group"}}
+func (w *world) group(name string) *operatorsv1.OperatorGroup {
+	return &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
 }
 
 // supervise runs the controllers until the test ends or stop is called, which
@@ -154,7 +176,7 @@ func (w *world) supervise() (stop func()) {
 	mgr, err := ctrl.NewManager(controlplane.Get(w.t).Config(), ctrl.Options{
 		Scheme:     w.Scheme(),
 		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{w.namespace: {}}},
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{w.namespace: {}, w.global: {}}},
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	})
 	if err != nil {
@@ -164,7 +186,7 @@ func (w *world) supervise() (stop func()) {
 	err = errors.Join(
 		catalogs.Setup(mgr, store),
 		catalogsource.Setup(mgr, catalogsource.Options{Store: store}),
-		subscription.Setup(mgr, subscription.Options{Catalogs: store, GlobalNamespace: w.namespace, Concurrency: 2}),
+		subscription.Setup(mgr, subscription.Options{Catalogs: store, GlobalNamespace: w.global, Concurrency: 2}),
 		installplan.Setup(mgr, installplan.Options{Bundles: store, RetryTimeout: time.Minute, Concurrency: 2}),
 	)
 	if err != nil {
@@ -253,6 +275,30 @@ func (w *world) patch(object client.Object, text string) {
 	if err := w.Patch(w.t.Context(), object, client.RawPatch("application/merge-patch+json", []byte(text))); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// events are the reasons of what was told of an object, once each.
+func (w *world) events(name string) map[string]int {
+	w.t.Helper()
+	list := &corev1.EventList{}
+	if err := w.List(w.t.Context(), list, client.InNamespace(w.namespace)); err != nil {
+		w.t.Fatal(err)
+	}
+	found := map[string]int{}
+	for i := range list.Items {
+		if list.Items[i].InvolvedObject.Name == name {
+			found[list.Items[i].Reason]++
+		}
+	}
+	return found
+}
+
+// settled waits until a Subscription has its newest version and says nothing bad.
+func (w *world) settled(name, csv string) *operatorsv1alpha1.Subscription {
+	w.t.Helper()
+	return w.becomes(name, func(sub *operatorsv1alpha1.Subscription) bool {
+		return sub.Status.State == latest && sub.Status.InstalledCSV == csv && sub.Status.CurrentCSV == csv && sub.Status.GetCondition(unresolved).Status != "True"
+	})
 }
 
 // succeed gives a version the phase that its own controller, which does not run
