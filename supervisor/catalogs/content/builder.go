@@ -72,7 +72,7 @@ func (b *Builder) Add(l Listed) error {
 		Channel: channel, Bundle: bundle,
 		Replaces: b.pool.text(l.Replaces), SkipRange: b.pool.text(l.SkipRange), Skips: b.pool.texts(l.Skips),
 	})
-	b.size += entryBytes
+	b.size += entryBytes + 2*word*int64(len(bundle.Subject.GVKs)+len(bundle.Subject.Labels))
 	if size := b.size + b.pool.size; size > b.limit {
 		return fmt.Errorf("%w: what has been read of it takes more than %d bytes of memory, which is the limit for one catalog; serve its packages by several catalogs",
 			errTooLarge, b.limit)
@@ -89,10 +89,15 @@ func (b *Builder) bundle(l Listed) *Bundle {
 			bundles.TypePackage, bundles.Quote(bundle.Subject.Package))
 	}
 	if bundle.Err != nil {
-		bundle.Err = fmt.Errorf("package %s, bundle %s: %w", bundles.Quote(l.Package), bundles.Quote(l.Bundle), bundle.Err)
+		bundle.Err = unusable(l.Package, l.Bundle, bundle.Err)
 	}
 	bundle.Subject.Package = b.pool.text(l.Package)
 	return bundle
+}
+
+// unusable says of which bundle something is wrong.
+func unusable(pkg, bundle string, err error) error {
+	return fmt.Errorf("package %s, bundle %s: %w", bundles.Quote(pkg), bundles.Quote(bundle), err)
 }
 
 // withPackage gives the properties of a bundle, and among them the one that
@@ -193,176 +198,4 @@ func (c *Catalog) indexEntry(entry *Entry) {
 			c.byLabel[label] = append(listed, entry)
 		}
 	}
-}
-
-// FromCatalog builds a Catalog from a file-based catalog that has been read. What
-// of its properties no resolution needs, such as manifests, is left out.
-func FromCatalog(c *bundles.Catalog) (*Catalog, error) {
-	const unlimited = 1 << 62
-	b := NewBuilder(unlimited)
-	for _, p := range c.Packages {
-		if err := b.addPackage(p); err != nil {
-			return nil, err
-		}
-	}
-	return b.Build(), nil
-}
-
-func (b *Builder) addPackage(p *bundles.Package) error {
-	byName := make(map[string]*bundles.Bundle, len(p.Bundles))
-	for _, bundle := range p.Bundles {
-		byName[bundle.Name] = bundle
-	}
-	deprecation, _ := p.Deprecated(bundles.SchemaPackage, "")
-	b.Describe(p.Name, p.DefaultChannel, deprecation)
-	for _, list := range p.Deprecations {
-		for _, entry := range list.Entries {
-			switch entry.Reference.Schema {
-			case bundles.SchemaChannel:
-				b.DeprecateChannel(p.Name, entry.Reference.Name, entry.Message)
-			case bundles.SchemaBundle:
-				b.DeprecateBundle(p.Name, entry.Reference.Name, entry.Message)
-			}
-		}
-	}
-	for _, channel := range p.Channels {
-		for _, entry := range channel.Entries {
-			bundle := byName[entry.Name]
-			if bundle == nil {
-				return fmt.Errorf("package %s, channel %s, entry %s: %w", bundles.Quote(p.Name), bundles.Quote(channel.Name), bundles.Quote(entry.Name), errNoBundle)
-			}
-			err := b.Add(Listed{
-				Package: p.Name, Channel: channel.Name, Bundle: entry.Name, Image: bundle.Image,
-				Replaces: entry.Replaces, Skips: entry.Skips, SkipRange: entry.SkipRange, Properties: propertiesOf(bundle),
-			})
-			if err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-var errNoBundle = errors.New("the channel lists a bundle that the package does not have")
-
-// propertiesOf gives the properties without the values of those that will not be
-// kept: they are not to be copied first.
-func propertiesOf(bundle *bundles.Bundle) []constraint.Property {
-	out := make([]constraint.Property, len(bundle.Properties))
-	for i, p := range bundle.Properties {
-		out[i].Type = p.Type
-		if !unneeded(p.Type, len(p.Value)) {
-			out[i].Value = string(p.Value)
-		}
-	}
-	return out
-}
-
-// arrange puts the entries and the chain in order.
-func (c *Channel) arrange() {
-	slices.SortStableFunc(c.Entries, func(x, y *Entry) int { return strings.Compare(x.Bundle.Name, y.Bundle.Name) })
-	c.Entries = slices.Clip(slices.CompactFunc(c.Entries, func(x, y *Entry) bool { return x.Bundle == y.Bundle }))
-	for _, entry := range c.Entries {
-		entry.Place = -1
-	}
-	c.Chain, c.Err = c.chain()
-	for i, entry := range c.Chain {
-		entry.Place = i
-	}
-}
-
-// places is how the entries of a channel lead to each other.
-type places struct {
-	replaced, skipped map[string]bool
-}
-
-func (c *Channel) places() places {
-	p := places{replaced: map[string]bool{}, skipped: map[string]bool{}}
-	for _, entry := range c.Entries {
-		if entry.Replaces != "" {
-			p.replaced[entry.Replaces] = true
-		}
-		for _, name := range entry.Skips {
-			p.skipped[name] = true
-		}
-	}
-	return p
-}
-
-// chain follows what replaces what down from the head.
-func (c *Channel) chain() ([]*Entry, error) {
-	places := c.places()
-	var heads []*Entry
-	for _, entry := range c.Entries {
-		if !places.replaced[entry.Bundle.Name] && !places.skipped[entry.Bundle.Name] {
-			heads = append(heads, entry)
-		}
-	}
-	if len(heads) == 0 {
-		return nil, fmt.Errorf("%w found in channel %s of package %s", errNoHead, bundles.Quote(c.Name), bundles.Quote(c.Package.Name))
-	}
-	chains := make([][]*Entry, len(heads))
-	for i, head := range heads {
-		chain, ok := c.follow(head, places.skipped)
-		if !ok {
-			return nil, fmt.Errorf("%w beginning with %s in channel %s of package %s", errCycle,
-				bundles.Quote(head.Bundle.Name), bundles.Quote(c.Name), bundles.Quote(c.Package.Name))
-		}
-		chains[i] = chain
-	}
-	if len(chains) > 1 {
-		return nil, fmt.Errorf("%w, but %d replacement chains were found in channel %s of package %s: %s", errNoOrder,
-			len(chains), bundles.Quote(c.Name), bundles.Quote(c.Package.Name), describe(chains))
-	}
-	return slices.Clip(chains[0]), nil
-}
-
-var (
-	errNoHead  = errors.New("no channel heads (entries not replaced by another entry)")
-	errCycle   = errors.New("a cycle exists in the chain of replacement")
-	errNoOrder = errors.New("a unique replacement chain within a channel is required to determine the relative order between channel entries")
-)
-
-// follow gives the entries below one that are not skipped; false when there is
-// no end to them. It ends at what is not part of the channel.
-func (c *Channel) follow(head *Entry, skipped map[string]bool) ([]*Entry, bool) {
-	var chain []*Entry
-	entry := head
-	for range c.Entries {
-		if !skipped[entry.Bundle.Name] {
-			chain = append(chain, entry)
-		}
-		next := c.Entry(entry.Replaces)
-		if next == nil || entry.Replaces == "" {
-			return chain, true
-		}
-		entry = next
-	}
-	return nil, false
-}
-
-// describe names the ends of chains, of the first few if they are many.
-func describe(chains [][]*Entry) string {
-	const most = 5
-	var names []string
-	for _, chain := range chains[:min(most, len(chains))] {
-		name := printable(chain[0].Bundle.Name)
-		if len(chain) > 1 {
-			name += "..." + printable(chain[len(chain)-1].Bundle.Name)
-		}
-		names = append(names, name)
-	}
-	if len(chains) > most {
-		names = append(names, fmt.Sprintf("and %d more", len(chains)-most))
-	}
-	return strings.Join(names, ", ")
-}
-
-// printable gives a name as it is if it can be printed and is not too long, and
-// quoted otherwise.
-func printable(name string) string {
-	if quoted := bundles.Quote(name); quoted != `"`+name+`"` {
-		return quoted
-	}
-	return name
 }

@@ -24,7 +24,8 @@ const (
 	stringBytes   = int64(unsafe.Sizeof(""))
 	propertyBytes = int64(unsafe.Sizeof(constraint.Property{}))
 	gvkBytes      = int64(unsafe.Sizeof(bundles.GVK{}))
-	wantedBytes   = int64(unsafe.Sizeof(constraint.Constraint{}))
+	// A constraint points at what it asks for.
+	wantedBytes = int64(unsafe.Sizeof(constraint.Constraint{}) + unsafe.Sizeof(constraint.PackageRange{}))
 )
 
 // pool keeps what bundles have in common once.

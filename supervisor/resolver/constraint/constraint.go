@@ -1,6 +1,8 @@
 package constraint
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/blang/semver/v4"
@@ -132,4 +134,27 @@ func flatten(to, all []Constraint) []Constraint {
 		}
 	}
 	return to
+}
+
+// FromDependency gives the property that says the same as an entry of a bundle's
+// list of dependencies, as old catalogs have it.
+func FromDependency(dependency Property) (Property, error) {
+	switch dependency.Type {
+	case bundles.TypeGVK:
+		return Property{Type: bundles.TypeGVKRequired, Value: dependency.Value}, nil
+	case TypeLabel:
+		return Property{Type: TypeLabelRequired, Value: dependency.Value}, nil
+	case bundles.TypePackage:
+		var pkg bundles.PackageProperty
+		if err := decode(dependency.Value, &pkg); err != nil {
+			return Property{}, err
+		}
+		value, err := json.Marshal(bundles.PackageRequired{PackageName: pkg.PackageName, VersionRange: pkg.Version})
+		if err != nil {
+			return Property{}, fmt.Errorf("encoding dependency: %w", err)
+		}
+		return Property{Type: bundles.TypePackageRequired, Value: string(value)}, nil
+	default:
+		return dependency, nil
+	}
 }

@@ -23,6 +23,9 @@ const (
 	maxNodes = 4096
 	// maxRange bounds the text of a range of versions.
 	maxRange = 4096
+	// maxRuleTexts bounds the text of all different rules that a Parser reads,
+	// since compiling them takes time: it is for the bundles of one catalog.
+	maxRuleTexts = 1 << 20
 )
 
 // PropertyError says which property of a bundle cannot be used.
@@ -52,7 +55,8 @@ func Parse(properties []Property) (Subject, []Constraint, error) {
 // Parser parses properties and remembers what it has parsed, so that what many
 // bundles have in common is parsed once and takes memory once.
 type Parser struct {
-	facts map[Property]*fact
+	facts     map[Property]*fact
+	ruleTexts int
 }
 
 // NewParser makes a parser that remembers nothing yet.
@@ -77,32 +81,40 @@ type packageFact struct {
 func (p *Parser) Parse(properties []Property) (Subject, []Constraint, error) {
 	subject := Subject{Properties: properties}
 	var requires []Constraint
-	var pkg *packageFact
 	for i, property := range properties {
 		f := p.fact(property)
 		err := f.err
-		if f.pkg != nil && pkg != nil && (pkg.name != f.pkg.name || !pkg.version.Equals(f.pkg.version)) {
-			err = errTwoPackages
+		if err == nil {
+			err = f.addTo(&subject)
 		}
 		if err != nil {
 			return Subject{}, nil, &PropertyError{Index: i, Type: property.Type, Err: err}
 		}
-		switch {
-		case f.pkg != nil:
-			pkg = f.pkg
-			subject.Package, subject.Version = pkg.name, pkg.version
-		case f.gvk != nil:
-			if !slices.Contains(subject.GVKs, *f.gvk) {
-				subject.GVKs = append(subject.GVKs, *f.gvk)
-			}
-		case f.label != "":
-			subject.Labels = append(subject.Labels, f.label)
-		case f.requires != nil:
+		if f.requires != nil {
 			requires = append(requires, *f.requires)
 		}
-		subject.Deprecated = subject.Deprecated || f.deprecated
 	}
 	return subject, requires, nil
+}
+
+// addTo adds what a property says of its bundle.
+func (f *fact) addTo(s *Subject) error {
+	switch {
+	case f.pkg != nil:
+		if s.Package != "" && (s.Package != f.pkg.name || !s.Version.Equals(f.pkg.version)) {
+			return errTwoPackages
+		}
+		s.Package, s.Version = f.pkg.name, f.pkg.version
+	case f.gvk != nil:
+		if !slices.Contains(s.GVKs, *f.gvk) {
+			s.GVKs = append(s.GVKs, *f.gvk)
+		}
+	case f.label != "":
+		s.Labels = append(s.Labels, f.label)
+	case f.deprecated:
+		s.Deprecated = true
+	}
+	return nil
 }
 
 // fact parses one property, once.
@@ -111,28 +123,29 @@ func (p *Parser) fact(property Property) *fact {
 		return f
 	}
 	f := &fact{}
-	f.err = f.parse(property)
+	f.err = p.parse(property, f)
 	p.facts[property] = f
 	return f
 }
 
 // parse reads a property by its type; of other types than these nothing is
 // known.
-func (f *fact) parse(p Property) error {
-	switch p.Type {
+func (p *Parser) parse(property Property, f *fact) error {
+	value := property.Value
+	switch property.Type {
 	case bundles.TypePackage:
-		return f.parsePackage(p.Value)
+		return f.parsePackage(value)
 	case bundles.TypeGVK:
 		f.gvk = new(bundles.GVK)
-		return decode(p.Value, f.gvk)
+		return decode(value, f.gvk)
 	case TypeLabel:
-		return decodeLabel(p.Value, &f.label)
+		return decodeLabel(value, &f.label)
 	case TypeDeprecated:
 		f.deprecated = true
 		return nil
 	case bundles.TypePackageRequired, bundles.TypeGVKRequired, TypeLabelRequired, TypeConstraint:
 		f.requires = new(Constraint)
-		return f.requires.parse(p)
+		return p.parseRequired(property, f.requires)
 	default:
 		return nil
 	}
@@ -154,28 +167,26 @@ func (f *fact) parsePackage(value string) error {
 	return nil
 }
 
-// parse reads a property that requires something.
-func (c *Constraint) parse(p Property) error {
-	switch p.Type {
+// parseRequired reads a property that requires something.
+func (p *Parser) parseRequired(property Property, c *Constraint) error {
+	switch property.Type {
 	case bundles.TypePackageRequired:
 		var wanted bundles.PackageRequired
-		return cmpErr(decode(p.Value, &wanted), func() error { return c.setPackage(wanted) })
+		if err := decode(property.Value, &wanted); err != nil {
+			return err
+		}
+		return c.setPackage(wanted)
 	case bundles.TypeGVKRequired:
 		var wanted bundles.GVK
-		return cmpErr(decode(p.Value, &wanted), func() error { return c.setGVK(wanted) })
+		if err := decode(property.Value, &wanted); err != nil {
+			return err
+		}
+		return c.setGVK(wanted)
 	case TypeLabelRequired:
-		return decodeLabel(p.Value, &c.Label)
+		return decodeLabel(property.Value, &c.Label)
 	default:
-		return c.parseCompound(p.Value)
+		return p.parseCompound(property.Value, c)
 	}
-}
-
-// cmpErr goes on with the next step unless there is an error.
-func cmpErr(err error, next func() error) error {
-	if err != nil {
-		return err
-	}
-	return next()
 }
 
 func (c *Constraint) setPackage(wanted bundles.PackageRequired) error {
@@ -221,7 +232,7 @@ type encodedList struct {
 	Constraints []encoded `json:"constraints"`
 }
 
-func (c *Constraint) parseCompound(value string) error {
+func (p *Parser) parseCompound(value string, c *Constraint) error {
 	if len(value) > maxEncoded {
 		return fmt.Errorf("%w: it has %d bytes, the limit is %d", errTooLarge, len(value), maxEncoded)
 	}
@@ -234,13 +245,19 @@ func (c *Constraint) parseCompound(value string) error {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return errTrailing
 	}
-	nodes := 0
-	return c.fill(&e, 1, &nodes)
+	filling := filling{parser: p}
+	return filling.fill(c, &e, 1)
 }
 
-// fill makes a constraint of its decoded form.
-func (c *Constraint) fill(e *encoded, depth int, nodes *int) error {
-	if *nodes++; *nodes > maxNodes {
+// filling makes constraints of their decoded form.
+type filling struct {
+	parser *Parser
+	nodes  int
+}
+
+func (f *filling) fill(c *Constraint, e *encoded, depth int) error {
+	f.nodes++
+	if f.nodes > maxNodes {
 		return fmt.Errorf("%w: it consists of more than %d constraints", errTooLarge, maxNodes)
 	}
 	if depth > maxDepth {
@@ -256,16 +273,22 @@ func (c *Constraint) fill(e *encoded, depth int, nodes *int) error {
 	case e.Package != nil:
 		return c.setPackage(*e.Package)
 	case e.CEL != nil:
-		rule, err := compile(e.CEL.Rule)
-		c.Rule = rule
-		return err
+		return f.parser.setRule(c, e.CEL.Rule)
 	case e.All != nil:
-		return fillList(&c.All, "all", e.All, depth, nodes)
+		return f.fillList(&c.All, "all", e.All, depth)
 	case e.Any != nil:
-		return fillList(&c.Any, "any", e.Any, depth, nodes)
+		return f.fillList(&c.Any, "any", e.Any, depth)
 	default:
-		return fillList(&c.Not, "not", e.Not, depth, nodes)
+		return f.fillList(&c.Not, "not", e.Not, depth)
 	}
+}
+
+func (p *Parser) setRule(c *Constraint, text string) (err error) {
+	if p.ruleTexts += len(text); p.ruleTexts > maxRuleTexts {
+		return errManyRules
+	}
+	c.Rule, err = compile(text)
+	return err
 }
 
 // alternatives counts what is set of what excludes each other.
@@ -279,13 +302,13 @@ func (e *encoded) alternatives() int {
 	return n
 }
 
-func fillList(to *[]Constraint, operator string, list *encodedList, depth int, nodes *int) error {
+func (f *filling) fillList(to *[]Constraint, operator string, list *encodedList, depth int) error {
 	if len(list.Constraints) == 0 {
 		return fmt.Errorf("%s: %w", operator, errEmptyList)
 	}
 	*to = make([]Constraint, len(list.Constraints))
 	for i := range list.Constraints {
-		if err := (*to)[i].fill(&list.Constraints[i], depth+1, nodes); err != nil {
+		if err := f.fill(&(*to)[i], &list.Constraints[i], depth+1); err != nil {
 			return fmt.Errorf("%s.constraints[%d]: %w", operator, i, err)
 		}
 	}
@@ -298,6 +321,7 @@ var (
 	errAlternatives = errors.New("exactly one of gvk, package, all, any, not and cel must be set")
 	errEmptyList    = errors.New("the list of constraints must not be empty")
 	errMissing      = errors.New("must not be empty")
+	errManyRules    = fmt.Errorf("the bundles before it have different rules of %d bytes already, which is the limit", maxRuleTexts)
 	errTwoPackages  = errors.New("the bundle says that it is another package or version too")
 )
 

@@ -93,6 +93,7 @@ var (
 // rules in each version.
 var rules = struct {
 	sync.Mutex
+
 	byText map[string]*Rule
 }{byText: map[string]*Rule{}}
 
@@ -149,7 +150,7 @@ type unknownSizes struct{}
 func (unknownSizes) EstimateSize(cost.AstNode) *cost.SizeEstimate { return nil }
 
 // EstimateCallCost knows no cost.
-func (unknownSizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *cost.CallEstimate {
+func (unknownSizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *cost.CallEstimate { //nolint:gocritic // the interface has it so
 	return nil
 }
 

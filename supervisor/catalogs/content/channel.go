@@ -1,0 +1,119 @@
+package content
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/chandlery/chandlery/bundles"
+)
+
+// arrange puts the entries and the chain in order.
+func (c *Channel) arrange() {
+	slices.SortStableFunc(c.Entries, func(x, y *Entry) int { return strings.Compare(x.Bundle.Name, y.Bundle.Name) })
+	c.Entries = slices.Clip(slices.CompactFunc(c.Entries, func(x, y *Entry) bool { return x.Bundle == y.Bundle }))
+	for _, entry := range c.Entries {
+		entry.Place = -1
+	}
+	c.Chain, c.Err = c.chain()
+	for i, entry := range c.Chain {
+		entry.Place = i
+	}
+}
+
+// places is how the entries of a channel lead to each other.
+type places struct {
+	replaced, skipped map[string]bool
+}
+
+func (c *Channel) places() places {
+	p := places{replaced: map[string]bool{}, skipped: map[string]bool{}}
+	for _, entry := range c.Entries {
+		if entry.Replaces != "" {
+			p.replaced[entry.Replaces] = true
+		}
+		for _, name := range entry.Skips {
+			p.skipped[name] = true
+		}
+	}
+	return p
+}
+
+// chain follows what replaces what down from the head.
+func (c *Channel) chain() ([]*Entry, error) {
+	places := c.places()
+	var heads []*Entry
+	for _, entry := range c.Entries {
+		if !places.replaced[entry.Bundle.Name] && !places.skipped[entry.Bundle.Name] {
+			heads = append(heads, entry)
+		}
+	}
+	if len(heads) == 0 {
+		return nil, fmt.Errorf("%w found in channel %s of package %s", errNoHead, bundles.Quote(c.Name), bundles.Quote(c.Package.Name))
+	}
+	chains := make([][]*Entry, len(heads))
+	for i, head := range heads {
+		chain, ok := c.follow(head, places.skipped)
+		if !ok {
+			return nil, fmt.Errorf("%w beginning with %s in channel %s of package %s", errCycle,
+				bundles.Quote(head.Bundle.Name), bundles.Quote(c.Name), bundles.Quote(c.Package.Name))
+		}
+		chains[i] = chain
+	}
+	if len(chains) > 1 {
+		return nil, fmt.Errorf("%w, but %d replacement chains were found in channel %s of package %s: %s", errNoOrder,
+			len(chains), bundles.Quote(c.Name), bundles.Quote(c.Package.Name), describe(chains))
+	}
+	return slices.Clip(chains[0]), nil
+}
+
+var (
+	errNoHead  = errors.New("no channel heads (entries not replaced by another entry)")
+	errCycle   = errors.New("a cycle exists in the chain of replacement")
+	errNoOrder = errors.New("a unique replacement chain within a channel is required to determine the relative order between channel entries")
+)
+
+// follow gives the entries below one that are not skipped; false when there is
+// no end to them. It ends at what is not part of the channel.
+func (c *Channel) follow(head *Entry, skipped map[string]bool) ([]*Entry, bool) {
+	var chain []*Entry
+	entry := head
+	for range c.Entries {
+		if !skipped[entry.Bundle.Name] {
+			chain = append(chain, entry)
+		}
+		next := c.Entry(entry.Replaces)
+		if next == nil || entry.Replaces == "" {
+			return chain, true
+		}
+		entry = next
+	}
+	return nil, false
+}
+
+// describe names the ends of chains, of the first few if they are many.
+func describe(chains [][]*Entry) string {
+	const most = 5
+	var names []string
+	for _, chain := range chains[:min(most, len(chains))] {
+		name := printable(chain[0].Bundle.Name)
+		if len(chain) > 1 {
+			name += "..." + printable(chain[len(chain)-1].Bundle.Name)
+		}
+		names = append(names, name)
+	}
+	if len(chains) > most {
+		names = append(names, fmt.Sprintf("and %d more", len(chains)-most))
+	}
+	return strings.Join(names, ", ")
+}
+
+// printable gives a name as it is if it can be printed and is not too long, and
+// quoted otherwise.
+func printable(name string) string {
+	if quoted := bundles.Quote(name); quoted != `"`+name+`"` {
+		return quoted
+	}
+	return name
+}

@@ -1,0 +1,405 @@
+package constraint_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
+)
+
+// subject is the operator that the tests ask.
+func subject(tb testing.TB) *constraint.Subject {
+	tb.Helper()
+	s, requires, err := constraint.Parse([]constraint.Property{
+		{Type: "olm.package", Value: `{"packageName":"crate","version":"1.2"}`},
+		{Type: "olm.gvk", Value: `{"group":"g.example.com","version":"v1","kind":"Crate"}`},
+		{Type: "olm.gvk", Value: `{"group":"g.example.com","version":"v1","kind":"Lid"}`},
+		{Type: "olm.label", Value: `{"label":"blue"}`},
+		{Type: "olm.maxOpenShiftVersion", Value: `"4.20"`},
+		{Type: "made.up", Value: `{"size":3,"names":["a","b"]}`},
+	})
+	if err != nil || requires != nil {
+		tb.Fatalf("requires %v, error %v", requires, err)
+	}
+	return &s
+}
+
+// parse parses one property that requires something.
+func parse(tb testing.TB, kind, value string) constraint.Constraint {
+	tb.Helper()
+	_, requires, err := constraint.Parse([]constraint.Property{{Type: kind, Value: value}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if len(requires) != 1 {
+		tb.Fatalf("requires %v", requires)
+	}
+	return requires[0]
+}
+
+func TestParseSubject(t *testing.T) {
+	s := subject(t)
+	if s.Package != "crate" || s.Version.String() != "1.2.0" || len(s.GVKs) != 2 || len(s.Labels) != 1 || s.Deprecated || len(s.Properties) != 6 {
+		t.Errorf("subject %+v", s)
+	}
+	deprecated, _, err := constraint.Parse([]constraint.Property{{Type: "olm.deprecated", Value: `{}`}})
+	if err != nil || !deprecated.Deprecated {
+		t.Errorf("subject %+v, error %v", deprecated, err)
+	}
+}
+
+const (
+	crate  = `{"gvk":{"group":"g.example.com","version":"v1","kind":"Crate"}}`
+	other  = `{"gvk":{"group":"g.example.com","version":"v1","kind":"Other"}}`
+	range1 = `{"package":{"packageName":"crate","versionRange":">=1.0.0 <2.0.0"}}`
+	range2 = `{"package":{"packageName":"crate","versionRange":">=2.0.0"}}`
+)
+
+// TestMetBy goes through the types of constraints.
+func TestMetBy(t *testing.T) {
+	for name, test := range map[string]struct {
+		kind, value string
+		met         bool
+		text        string
+	}{
+		"package": {
+			"olm.package.required", `{"packageName":"crate","versionRange":">=1.0.0"}`, true, "with package: crate and with version in range: >=1.0.0",
+		},
+		"package of another version": {
+			"olm.package.required", `{"packageName":"crate","versionRange":"<1.0.0"}`, false, "with package: crate and with version in range: <1.0.0",
+		},
+		"another package": {
+			"olm.package.required", `{"packageName":"barrel","versionRange":">=1.0.0"}`, false, "with package: barrel and with version in range: >=1.0.0",
+		},
+		"API": {
+			"olm.gvk.required", `{"group":"g.example.com","version":"v1","kind":"Crate"}`, true,
+			"providing an API with group: g.example.com, version: v1, kind: Crate",
+		},
+		"API of another version": {
+			"olm.gvk.required", `{"group":"g.example.com","version":"v2","kind":"Crate"}`, false,
+			"providing an API with group: g.example.com, version: v2, kind: Crate",
+		},
+		"label":         {"olm.label.required", `{"label":"blue"}`, true, "with label: blue"},
+		"another label": {"olm.label.required", `{"label":"red"}`, false, "with label: red"},
+		"failure message": {
+			"olm.constraint", `{"failureMessage":"needs\na crate","gvk":{"group":"g.example.com","version":"v1","kind":"Crate"}}`, true, "needs a crate",
+		},
+		"all": {
+			"olm.constraint", `{"all":{"constraints":[` + crate + `,` + range1 + `]}}`, true,
+			"all of (providing an API with group: g.example.com, version: v1, kind: Crate; with package: crate and with version in range: >=1.0.0 <2.0.0)",
+		},
+		"not all": {
+			"olm.constraint", `{"all":{"constraints":[` + crate + `,` + range2 + `]}}`, false,
+			"all of (providing an API with group: g.example.com, version: v1, kind: Crate; with package: crate and with version in range: >=2.0.0)",
+		},
+		"any": {
+			"olm.constraint", `{"any":{"constraints":[` + range2 + `,` + range1 + `]}}`, true,
+			"at least one of (with package: crate and with version in range: >=2.0.0; with package: crate and with version in range: >=1.0.0 <2.0.0)",
+		},
+		"none of any": {
+			"olm.constraint", `{"any":{"constraints":[` + other + `]}}`, false,
+			"at least one of (providing an API with group: g.example.com, version: v1, kind: Other)",
+		},
+		"not": {
+			"olm.constraint", `{"not":{"constraints":[` + other + `,` + range2 + `]}}`, true,
+			"none of (providing an API with group: g.example.com, version: v1, kind: Other; with package: crate and with version in range: >=2.0.0)",
+		},
+		"not, but one is": {
+			"olm.constraint", `{"not":{"constraints":[` + other + `,` + crate + `]}}`, false,
+			"none of (providing an API with group: g.example.com, version: v1, kind: Other; providing an API with group: g.example.com, version: v1, kind: Crate)",
+		},
+		"nested": {
+			"olm.constraint", `{"all":{"constraints":[{"not":{"constraints":[` + range2 + `]}},{"any":{"constraints":[` + other + `,` + crate + `]}}]}}`, true,
+			"all of (none of (with package: crate and with version in range: >=2.0.0); at least one of " +
+				"(providing an API with group: g.example.com, version: v1, kind: Other; providing an API with group: g.example.com, version: v1, kind: Crate))",
+		},
+		"cel": {
+			"olm.constraint", rule("properties.exists(p, p.type == 'made.up' && p.value.size == 3)"), true,
+			"with constraint: properties.exists(p, p.type == 'made.up' && p.value.size == 3)",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := parse(t, test.kind, test.value)
+			if got := c.MetBy(subject(t)); got != test.met {
+				t.Errorf("met: %v, want %v", got, test.met)
+			}
+			if got := c.String(); got != test.text {
+				t.Errorf("text\n got %s\nwant %s", got, test.text)
+			}
+		})
+	}
+}
+
+func TestUnknownVersionMeetsNoRange(t *testing.T) {
+	c := parse(t, "olm.package.required", `{"packageName":"crate","versionRange":">=0.0.0"}`)
+	if c.MetBy(&constraint.Subject{Package: "crate"}) {
+		t.Error("an operator that does not say its version is in a range")
+	}
+}
+
+// rule makes an olm.constraint of an expression.
+func rule(text string) string {
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		panic(err)
+	}
+	return `{"cel":{"rule":` + string(quoted) + `}}`
+}
+
+func nested(depth int) string {
+	return strings.Repeat(`{"all":{"constraints":[`, depth-1) + crate + strings.Repeat(`]}}`, depth-1)
+}
+
+func TestParseErrors(t *testing.T) {
+	for name, test := range map[string]struct{ kind, value, want string }{
+		"no JSON":               {"olm.gvk", `{`, "decoding value: unexpected end of JSON input"},
+		"no value":              {"olm.package", ``, "decoding value: unexpected end of JSON input"},
+		"null":                  {"olm.gvk", ` null `, "decoding value: it must be an object, found null"},
+		"a list":                {"olm.package", `[]`, "decoding value: wrong type: it must be an object, found array"},
+		"package without name":  {"olm.package", `{"version":"1.0.0"}`, `field "packageName" must not be empty`},
+		"version":               {"olm.package", `{"packageName":"a","version":"1.x.y"}`, `parsing version "1.x.y": Invalid character(s) found in minor number "x"`},
+		"label without text":    {"olm.label", `{}`, `field "label" must not be empty`},
+		"range":                 {"olm.package.required", `{"packageName":"a","versionRange":"new"}`, `parsing version range "new": Could not get version from string: "new"`},
+		"required without name": {"olm.package.required", `{"versionRange":">1.0.0"}`, `field "packageName" must not be empty`},
+		"API without kind":      {"olm.gvk.required", `{"group":"g","version":"v1"}`, `field "kind" must not be empty`},
+		"unknown constraint":    {"olm.constraint", `{"some":{}}`, `decoding value: json: unknown field "some"`},
+		"unknown field below":   {"olm.constraint", `{"all":{"constraints":[],"extra":1}}`, `decoding value: json: unknown field "extra"`},
+		"nothing":               {"olm.constraint", `{}`, "exactly one of gvk, package, all, any, not and cel must be set, found 0"},
+		"two of them":           {"olm.constraint", crate[:len(crate)-1] + "," + range1[1:], "exactly one of gvk, package, all, any, not and cel must be set, found 2"},
+		"text behind":           {"olm.constraint", crate + crate, "decoding value: there is more text behind the JSON"},
+		"empty list":            {"olm.constraint", `{"any":{"constraints":[]}}`, "any: the list of constraints must not be empty"},
+		"wrong below":           {"olm.constraint", `{"all":{"constraints":[` + crate + `,{}]}}`, "all.constraints[1]: exactly one of gvk, package, all, any, not and cel must be set, found 0"},
+		"too large":             {"olm.constraint", `{"failureMessage":"` + strings.Repeat("x", 131072) + `"}`, "the constraint is too large: it has 131093 bytes, the limit is 131072"},
+		"rule of another type":  {"olm.constraint", rule("properties"), `compiling rule "properties": the rule must be true or false, not list(map(string, dyn))`},
+		"rule without end":      {"olm.constraint", rule(strings.Repeat("(", 100)), ""},
+		"rule too long":         {"olm.constraint", rule("true" + strings.Repeat(" ", 16<<10)), "the constraint is too large: its rule has 16388 bytes, the limit is 16384"},
+		"rule with an unknown name": {
+			"olm.constraint", rule("secrets == 1"),
+			`compiling rule "secrets == 1": ERROR: <input>:1:1: undeclared reference to 'secrets' | secrets == 1 | ^`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			properties := []constraint.Property{{Type: "made.up", Value: "1"}, {Type: test.kind, Value: test.value}}
+			_, _, err := constraint.Parse(properties)
+			got := fmt.Sprint(err)
+			want := fmt.Sprintf("properties[1] of type %q: %s; ask the publisher of the catalog to mend it", test.kind, test.want)
+			if test.want != "" && got != want {
+				t.Errorf("error\n got %s\nwant %s", got, want)
+			}
+			if err == nil || len(got) > 1000 || strings.ContainsFunc(got, func(r rune) bool { return r < ' ' }) {
+				t.Errorf("error %q", got)
+			}
+		})
+	}
+}
+
+func TestDepth(t *testing.T) {
+	parse(t, "olm.constraint", nested(32))
+	_, _, err := constraint.Parse([]constraint.Property{{Type: "olm.constraint", Value: nested(33)}})
+	if err == nil || !strings.Contains(err.Error(), "nested more than 32 deep") {
+		t.Errorf("error %v", err)
+	}
+	for _, value := range []string{nested(3000), strings.Repeat(`{"all":{"constraints":[`, 5000)} {
+		if _, _, err := constraint.Parse([]constraint.Property{{Type: "olm.constraint", Value: value}}); err == nil {
+			t.Error("no error")
+		}
+	}
+}
+
+func TestTwoPackages(t *testing.T) {
+	one := constraint.Property{Type: "olm.package", Value: `{"packageName":"a","version":"1.0.0"}`}
+	if _, _, err := constraint.Parse([]constraint.Property{one, one}); err != nil {
+		t.Error(err)
+	}
+	two := constraint.Property{Type: "olm.package", Value: `{"packageName":"a","version":"1.0.1"}`}
+	_, _, err := constraint.Parse([]constraint.Property{one, two})
+	want := `properties[1] of type "olm.package": the bundle says that it is another package or version too; ask the publisher of the catalog to mend it`
+	if fmt.Sprint(err) != want {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestThousandWayAny says that an any of a thousand ways is a constraint like
+// others, with a text of bounded length.
+func TestThousandWayAny(t *testing.T) {
+	c := parse(t, "olm.constraint", `{"any":{"constraints":[`+strings.Repeat(other+",", 999)+crate+`]}}`)
+	if !c.MetBy(subject(t)) {
+		t.Error("it is not met")
+	}
+	if got := len(c.String()); got > 1100 {
+		t.Errorf("its text has %d bytes", got)
+	}
+	if selectors, ok := c.Selectors(); !ok || len(selectors) != 1000 {
+		t.Errorf("it has %d selectors", len(selectors))
+	}
+}
+
+func texts(constraints []constraint.Constraint) []string {
+	var out []string
+	for i := range constraints {
+		out = append(out, constraints[i].String())
+	}
+	return out
+}
+
+func TestSelectorsAndSplit(t *testing.T) {
+	pkg := func(name string) string { return `{"package":{"packageName":"` + name + `","versionRange":">1.0.0"}}` }
+	text := func(name string) string { return "with package: " + name + " and with version in range: >1.0.0" }
+	all := func(members ...string) string { return `{"all":{"constraints":[` + strings.Join(members, ",") + `]}}` }
+	anyOf := func(members ...string) string { return `{"any":{"constraints":[` + strings.Join(members, ",") + `]}}` }
+	not := func(members ...string) string { return `{"not":{"constraints":[` + strings.Join(members, ",") + `]}}` }
+	yes := rule("true")
+	for name, test := range map[string]struct {
+		value     string
+		selectors []string
+		parts     []string
+	}{
+		"one":                       {pkg("a"), []string{text("a")}, nil},
+		"not":                       {not(pkg("a")), nil, nil},
+		"rule":                      {yes, nil, nil},
+		"any":                       {anyOf(pkg("a"), pkg("b")), []string{text("a"), text("b")}, nil},
+		"any with a rule":           {anyOf(pkg("a"), yes), nil, nil},
+		"all of one and a rule":     {all(yes, pkg("a")), []string{text("a")}, nil},
+		"all looks up the fewest":   {all(anyOf(pkg("a"), pkg("b")), pkg("c")), []string{text("c")}, []string{"all of (at least one of (" + text("a") + "; " + text("b") + "))", "all of (" + text("c") + ")"}},
+		"all of two":                {all(pkg("a"), pkg("b")), []string{text("a")}, []string{"all of (" + text("a") + ")", "all of (" + text("b") + ")"}},
+		"all within all":            {all(pkg("a"), all(pkg("b"), yes)), []string{text("a")}, []string{"all of (" + text("a") + "; with constraint: true)", "all of (" + text("b") + "; with constraint: true)"}},
+		"what all says besides":     {all(pkg("a"), not(pkg("c")), pkg("b")), []string{text("a")}, []string{"all of (" + text("a") + "; none of (" + text("c") + "))", "all of (" + text("b") + "; none of (" + text("c") + "))"}},
+		"all of nothing to look up": {all(yes, not(pkg("a"))), nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := parse(t, "olm.constraint", test.value)
+			selectors, ok := c.Selectors()
+			if ok != (test.selectors != nil) {
+				t.Errorf("selectors: %v", ok)
+			}
+			if diff := cmp.Diff(test.selectors, texts(selectors)); diff != "" {
+				t.Errorf("selectors (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.parts, texts(c.Split())); diff != "" {
+				t.Errorf("parts (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFromDependency(t *testing.T) {
+	for _, test := range []struct{ from, want constraint.Property }{
+		{
+			constraint.Property{Type: "olm.gvk", Value: `{"group":"g","version":"v","kind":"K"}`},
+			constraint.Property{Type: "olm.gvk.required", Value: `{"group":"g","version":"v","kind":"K"}`},
+		},
+		{
+			constraint.Property{Type: "olm.package", Value: `{"packageName":"a","version":">1.0.0"}`},
+			constraint.Property{Type: "olm.package.required", Value: `{"packageName":"a","versionRange":"\u003e1.0.0"}`},
+		},
+		{constraint.Property{Type: "olm.label", Value: `{"label":"a"}`}, constraint.Property{Type: "olm.label.required", Value: `{"label":"a"}`}},
+		{constraint.Property{Type: "olm.constraint", Value: crate}, constraint.Property{Type: "olm.constraint", Value: crate}},
+	} {
+		got, err := constraint.FromDependency(test.from)
+		if err != nil || got != test.want {
+			t.Errorf("%v: got %v, error %v", test.from, got, err)
+		}
+		parse(t, got.Type, got.Value)
+	}
+	if _, err := constraint.FromDependency(constraint.Property{Type: "olm.package", Value: `[]`}); err == nil {
+		t.Error("no error")
+	}
+}
+
+// drawConstraint draws JSON of some depth over a few packages and APIs.
+func drawConstraint(t *rapid.T, depth int) string {
+	kinds := []string{"gvk", "package"}
+	if depth > 0 {
+		kinds = append(kinds, "all", "any", "not")
+	}
+	switch kind := rapid.SampledFrom(kinds).Draw(t, "kind"); kind {
+	case "gvk":
+		return fmt.Sprintf(`{"gvk":{"group":"g","version":"v","kind":%q}}`, rapid.SampledFrom([]string{"A", "B"}).Draw(t, "API"))
+	case "package":
+		return fmt.Sprintf(`{"package":{"packageName":%q,"versionRange":%q}}`,
+			rapid.SampledFrom([]string{"a", "b"}).Draw(t, "package"), rapid.SampledFrom([]string{">1.0.0", "<=1.0.0"}).Draw(t, "range"))
+	default:
+		members := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) string { return drawConstraint(t, depth-1) }), 1, 3).Draw(t, "members")
+		return `{"` + kind + `":{"constraints":[` + strings.Join(members, ",") + `]}}`
+	}
+}
+
+func drawSubject(t *rapid.T) constraint.Subject {
+	properties := []constraint.Property{{Type: "olm.package", Value: fmt.Sprintf(`{"packageName":%q,"version":%q}`,
+		rapid.SampledFrom([]string{"a", "b"}).Draw(t, "package"), rapid.SampledFrom([]string{"1.0.0", "1.0.1"}).Draw(t, "version"))}}
+	for _, kind := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"A", "B"}), rapid.ID).Draw(t, "APIs") {
+		properties = append(properties, constraint.Property{Type: "olm.gvk", Value: fmt.Sprintf(`{"group":"g","version":"v","kind":%q}`, kind)})
+	}
+	s, _, err := constraint.Parse(properties)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestMeaning says what the parts of a constraint mean: what meets it meets one
+// of its selectors and every part of it, and All, Any and Not are what they are
+// called.
+func TestMeaning(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		value := drawConstraint(t, 3)
+		_, requires, err := constraint.Parse([]constraint.Property{{Type: "olm.constraint", Value: value}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, s := requires[0], drawSubject(t)
+		met := c.MetBy(&s)
+		count := func(list []constraint.Constraint) (n int) {
+			for i := range list {
+				if list[i].MetBy(&s) {
+					n++
+				}
+			}
+			return n
+		}
+		switch {
+		case c.All != nil && met != (count(c.All) == len(c.All)), c.Any != nil && met != (count(c.Any) > 0), c.Not != nil && met != (count(c.Not) == 0):
+			t.Fatalf("%s met: %v", value, met)
+		}
+		if selectors, ok := c.Selectors(); ok && met && count(selectors) == 0 {
+			t.Fatalf("%s is met but none of %v", value, texts(selectors))
+		}
+		if parts := c.Split(); met && count(parts) != len(parts) {
+			t.Fatalf("%s is met but not all of %v", value, texts(parts))
+		}
+	})
+}
+
+func FuzzParse(f *testing.F) {
+	for _, value := range []string{crate, range1, rule("true"), nested(3), `{"all":{"constraints":[{}]}}`, `{"label":"a"}`, `{"packageName":"a","versionRange":">1 || 2.x"}`} {
+		for i := range fuzzed {
+			f.Add(i, value)
+		}
+	}
+	f.Fuzz(func(t *testing.T, kind int, value string) {
+		if kind < 0 || kind >= len(fuzzed) {
+			return
+		}
+		_, requires, err := constraint.Parse([]constraint.Property{{Type: fuzzed[kind], Value: value}})
+		if err != nil && len(err.Error()) > 2000 {
+			t.Errorf("the error has %d bytes", len(err.Error()))
+		}
+		for i := range requires {
+			requires[i].MetBy(subject(t))
+			requires[i].Selectors()
+			requires[i].Split()
+			if text := requires[i].String(); len(text) > 1100 {
+				t.Errorf("the text has %d bytes", len(text))
+			}
+		}
+	})
+}
+
+var fuzzed = []string{
+	"olm.package", "olm.gvk", "olm.label", "olm.deprecated", "olm.package.required", "olm.gvk.required", "olm.label.required", "olm.constraint",
+}
