@@ -2,7 +2,6 @@ package content
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
