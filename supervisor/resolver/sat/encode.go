@@ -22,6 +22,8 @@ type encoding struct {
 	solver *gini.Gini
 	// next is the first literal that is not in use.
 	next z.Var
+	// truth is always true.
+	truth z.Lit
 	// guard is a literal without which the clauses that are added say nothing;
 	// none when it is null.
 	guard z.Lit
@@ -72,11 +74,19 @@ func tooLarge() error {
 }
 
 func newEncoding(p Problem) *encoding {
-	return &encoding{
+	e := &encoding{
 		solver: gini.NewV(p.Variables + 2),
 		next:   z.Var(p.Variables + 1), //nolint:gosec // bounded
 	}
+	e.truth = e.fresh()
+	e.clause(e.truth)
+	return e
 }
+
+// rewind takes the solver back to before its last answer, by a clause that says
+// nothing. Without that it would begin by learning from the conflict it ended with,
+// and not notice when that leaves no solution at all.
+func (e *encoding) rewind() { e.clause(e.truth) }
 
 // size estimates how many literals encode a constraint, not too low.
 func size(c Constraint) int {

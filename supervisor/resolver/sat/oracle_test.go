@@ -11,7 +11,7 @@ import (
 // written from the words of Solve's documentation, and shares nothing with it.
 
 // set is a set of variables, as bits.
-type set uint
+type set uint64
 
 func (s set) has(id sat.ID) bool { return s>>uint(id)&1 == 1 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/go-air/gini/inter"
 	"github.com/go-air/gini/z"
 )
 
@@ -39,31 +40,53 @@ type search struct {
 	*encoding
 
 	budget *budget
+	// why are those of the literals assumed last that left no solution.
+	why []z.Lit
+	// none says that there is no solution, whatever is assumed.
+	none bool
 }
 
 // ask says whether there is a solution where what is assumed is true. While the
 // solver works, it is paused as often as it can be, to see whether it may go on;
 // when ask returns it has come to its end.
+//
+// A solver that has found that there is no solution at all is not asked again: gini
+// forgets that (internal/xo: cleanupSolve derives an empty clause without noting it),
+// and ends the process when it then comes upon a model that is none.
 func (s *search) ask(assumed ...z.Lit) (bool, error) {
 	if err := s.budget.spend(); err != nil {
 		return false, err
 	}
+	if s.none {
+		s.why = nil
+		return false, nil
+	}
+	s.rewind()
 	s.solver.Assume(assumed...)
-	answer := s.solver.GoSolve()
+	result, err := s.wait(s.solver.GoSolve())
+	if err == nil && result < 0 {
+		s.why = s.solver.Why(nil)
+		s.none = len(s.why) == 0
+	}
+	return result > 0, err
+}
+
+// wait gives the solver's answer, which is positive for a solution.
+func (s *search) wait(answer inter.Solve) (int, error) {
 	for range pausesPerQuestion {
 		result, paused := answer.Pause()
 		if !paused {
-			return result > 0, nil
+			return result, nil
 		}
 		err := s.budget.spend()
 		answer.Unpause()
 		if err != nil {
 			answer.Stop()
-			return false, err
+			return 0, err
 		}
 	}
 	answer.Stop()
-	return false, &LimitError{Bound: "steps for a single question", Allowed: pausesPerQuestion}
+	return 0, &LimitError{Bound: "steps for a single question", Allowed: pausesPerQuestion}
 }
 
 // shortest finds how many of the literals, from the first on, leave no solution
@@ -95,8 +118,8 @@ func (s *search) shortest(held, literals []z.Lit) (int, error) {
 // involved is how many of the literals, from the first on, took part in the last
 // answer, which was that there is no solution.
 func (s *search) involved(literals []z.Lit) int {
-	why := make(map[z.Lit]bool)
-	for _, lit := range s.solver.Why(nil) {
+	why := make(map[z.Lit]bool, len(s.why))
+	for _, lit := range s.why {
 		why[lit] = true
 	}
 	for i := len(literals); i > 0; i-- {

@@ -191,6 +191,61 @@ func TestSolutionDoesNotDependOnTheOrderOfWhatOnlyForbids(t *testing.T) {
 	})
 }
 
+// larger draws a problem of fifty variables, which nearly always leaves the solver
+// something to do.
+func larger(t *rapid.T) sat.Problem {
+	const variables = 50
+	id := func() sat.ID { return sat.ID(rapid.IntRange(0, variables-1).Draw(t, "id")) }
+	several := func(most int) []sat.ID {
+		ids := make([]sat.ID, rapid.IntRange(1, most).Draw(t, "several"))
+		for i := range ids {
+			ids[i] = id()
+		}
+		return ids
+	}
+	p := sat.Problem{Variables: variables}
+	for range rapid.IntRange(1, 4).Draw(t, "mandatory") {
+		p.Constraints = append(p.Constraints, sat.Constraint{Kind: sat.Mandatory, Variable: id()})
+	}
+	for range rapid.IntRange(40, 150).Draw(t, "dependencies") {
+		p.Constraints = append(p.Constraints, sat.Constraint{Kind: sat.Dependency, Variable: id(), Others: several(4)})
+	}
+	for range rapid.IntRange(0, 60).Draw(t, "conflicts") {
+		p.Constraints = append(p.Constraints, sat.Constraint{Kind: sat.Conflict, Variable: id(), Others: several(2)})
+	}
+	for range rapid.IntRange(0, 6).Draw(t, "limits") {
+		limit := rapid.IntRange(1, 4).Draw(t, "limit")
+		p.Constraints = append(p.Constraints, sat.Constraint{Kind: sat.AtMost, Others: several(12), Limit: limit})
+	}
+	return p
+}
+
+func TestAnswersToLargerProblemsHold(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := larger(t)
+		ids, err := sat.Solve(ctx, p, enough)
+		unsatisfiable, ok := errors.AsType[*sat.UnsatisfiableError](err)
+		if !ok {
+			if err != nil || !setOf(ids).meetsAll(p.Constraints) {
+				t.Fatalf("%+v: got %v (%v)", p, ids, err)
+			}
+			return
+		}
+		for left := range len(unsatisfiable.Constraints) + 1 {
+			part := sat.Problem{Variables: p.Variables}
+			for i, index := range unsatisfiable.Constraints {
+				if i != left {
+					part.Constraints = append(part.Constraints, p.Constraints[index])
+				}
+			}
+			_, err := sat.Solve(ctx, part, enough)
+			if whole := left == len(unsatisfiable.Constraints); whole != (err != nil) {
+				t.Fatalf("%+v: of %v, without number %d: %v", p, unsatisfiable.Constraints, left, err)
+			}
+		}
+	})
+}
+
 func TestTheSameProblemHasTheSameAnswer(t *testing.T) {
 	for _, p := range []sat.Problem{packages(20, 10, 3, true), refuting(30), hitting(), impossible(20, 10, 3)} {
 		ids, err := sat.Solve(ctx, p, enough)
