@@ -169,7 +169,8 @@ func (a *assembly) snapshot(announced string) *Snapshot {
 
 // sum counts a message and keeps its digest.
 func (a *assembly) sum(m proto.Message) error {
-	if a.entries++; a.entries > maxEntries {
+	a.entries++
+	if a.entries > maxEntries {
 		return unusable(fmt.Errorf("it has more than %d channel entries and deprecations; split the catalog", maxEntries))
 	}
 	text, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)

@@ -1,8 +1,10 @@
 package catalogs
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/proto/api"
@@ -94,12 +96,14 @@ func gvkOf(g identified) bundles.GVK {
 
 // property makes a property with a value that consists of strings.
 func property(kind string, value any) constraint.Property {
-	text, err := json.Marshal(value)
-	if err != nil {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // ranges of versions are full of < and >
+	if err := encoder.Encode(value); err != nil {
 		// Strings always marshal; what is empty cannot be read, which is told then.
-		text = nil
+		text.Reset()
 	}
-	return constraint.Property{Type: kind, Value: string(text)}
+	return constraint.Property{Type: kind, Value: strings.TrimSuffix(text.String(), "\n")}
 }
 
 // requirement gives the property that a dependency stands for. The value of one

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/supervisor/replicas"
 )
 
 const (
@@ -31,8 +33,10 @@ type memory struct {
 	// refused is a content that cannot be used.
 	refused   saying
 	refusedAt time.Time
-	// plain is a server that lacks the extension API.
-	plain *server
+	// plain are the servers that lack the extension API, of those that have served
+	// since plainSince.
+	plain      map[replicas.Endpoint]bool
+	plainSince int
 }
 
 // identity tells contents apart: by the word of the server, or by the digest of
@@ -64,7 +68,7 @@ type saying struct {
 func (s *source) plain(at server) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.memory.plain != nil && *s.memory.plain == at
+	return s.memory.plainSince == at.joined && s.memory.plain[at.replica]
 }
 
 // setPlain notes that a server lacks the extension API. Another one at the same
@@ -72,7 +76,11 @@ func (s *source) plain(at server) bool {
 func (s *source) setPlain(at server) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.memory.plain = &at
+	m := &s.memory
+	if m.plain == nil || m.plainSince != at.joined {
+		m.plain, m.plainSince = map[replicas.Endpoint]bool{}, at.joined
+	}
+	m.plain[at.replica] = true
 }
 
 // verdict is what to do about what a server says.
@@ -94,26 +102,37 @@ const (
 func (s *source) weigh(at server, announced string) (*Snapshot, verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m, held, now := &s.memory, s.state.Snapshot, s.store.clock.Now()
-	silent := announced == ""
-	switch what := (identity{announced: announced}); {
-	case silent && m.recent(at, now.Sub(m.refusedAt) < s.store.silent, m.refused.by):
-		return nil, toRefuse
-	case silent && held != nil && !s.state.inherited && held.announced == "" && m.recent(at, now.Sub(m.readAt) < s.store.silent, m.origin):
-		return held, toTake
-	case silent:
-		return nil, toRead
+	if announced == "" {
+		return s.weighSilent(at)
+	}
+	m, held, what := &s.memory, s.state.Snapshot, identity{announced: announced}
+	switch {
 	case m.refused.what == what && m.refused.by == at:
 		return nil, toRefuse
 	case held != nil && held.announced == announced:
 		return held, toTake
-	case m.isStale(at, what, now, s.store.settle):
+	case m.isStale(at, what, s.store.clock.Now(), s.store.settle):
 		return nil, toLeave
 	}
-	if held = s.store.pool.find(s.key.Namespace, announced); held != nil {
-		return held, toTake
+	if shared := s.store.pool.find(s.key.Namespace, announced); shared != nil {
+		return shared, toTake
 	}
 	return nil, toRead
+}
+
+// weighSilent does it for a server that does not say what it serves. The lock is
+// held.
+func (s *source) weighSilent(at server) (*Snapshot, verdict) {
+	m, held, now := &s.memory, s.state.Snapshot, s.store.clock.Now()
+	own := held != nil && !s.state.inherited && held.announced == ""
+	switch {
+	case m.recent(at, now.Sub(m.refusedAt) < s.store.silent, m.refused.by):
+		return nil, toRefuse
+	case own && m.recent(at, now.Sub(m.readAt) < s.store.silent, m.origin):
+		return held, toTake
+	default:
+		return nil, toRead
+	}
 }
 
 // recent says whether what was read from one server need not be read from another:

@@ -43,7 +43,12 @@ type outcome struct {
 }
 
 func (r *reading) due(now replicas.Summary) bool {
-	return r.cancel == nil && (r.timer == nil || r.overdue || r.joined != now.Joined || r.revision != now.Revision)
+	return r.cancel == nil && (r.timer == nil || r.overdue || r.joined != now.Joined || r.moved(now))
+}
+
+// moved says whether calls are led to another roll-out by now.
+func (r *reading) moved(now replicas.Summary) bool {
+	return now.Revision != "" && r.revision != now.Revision
 }
 
 // begin notes that the content is being asked for.
@@ -61,7 +66,7 @@ func (r *reading) begin(ctx context.Context, now replicas.Summary) context.Conte
 func (r *reading) follow(now replicas.Summary, nudges chan<- struct{}) {
 	switch {
 	case r.cancel == nil:
-	case r.revision != now.Revision && now.Revision != "":
+	case r.moved(now):
 		r.cancel()
 	case r.nudged != now.Joined:
 		r.nudged = now.Joined

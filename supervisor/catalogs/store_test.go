@@ -391,10 +391,9 @@ func (f *frozen) write(to net.Conn, text []byte) error {
 }
 
 func TestStoreNoticesAServerThatHangs(t *testing.T) {
-	for _, digest := range []string{"", "first"} {
-		t.Run("announcing "+strconv.Quote(digest), func(t *testing.T) {
-			server := fakecatalog.Start(t, lamp("{}"))
-			server.Announce(digest)
+	for kind, start := range kinds() {
+		t.Run(kind, func(t *testing.T) {
+			server := start(t, lamp("{}"))
 			way := through(t, server.Address())
 			b := newBench(t)
 			b.store.SetProbeTimeout(200 * time.Millisecond)

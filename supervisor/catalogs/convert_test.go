@@ -1,0 +1,124 @@
+package catalogs
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chandlery/chandlery/proto/api"
+	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
+	"github.com/chandlery/chandlery/supervisor/catalogs/content"
+	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
+)
+
+func TestConversion(t *testing.T) {
+	const gvk, lamp = `{"group":"g","kind":"K","version":"v1"}`, `{"packageName":"lamp","version":"1.0.0"}`
+	provided := []*api.GroupVersionKind{{Group: "g", Version: "v1", Kind: "K"}}
+	type property = constraint.Property
+	for _, tt := range []struct {
+		reason string
+		bundle *api.Bundle
+		want   []property
+	}{
+		{
+			reason: "properties count and not what is provided",
+			bundle: &api.Bundle{Properties: []*api.Property{{Type: "olm.package", Value: lamp}}, ProvidedApis: provided},
+			want:   []property{{Type: "olm.package", Value: lamp}},
+		},
+		{
+			reason: "without properties what is provided counts",
+			bundle: &api.Bundle{ProvidedApis: provided},
+			want:   []property{{Type: "olm.gvk", Value: gvk}},
+		},
+		{
+			reason: "without dependencies what is required counts, with properties too",
+			bundle: &api.Bundle{Properties: []*api.Property{{Type: "olm.package", Value: lamp}}, RequiredApis: provided},
+			want:   []property{{Type: "olm.package", Value: lamp}, {Type: "olm.gvk.required", Value: gvk}},
+		},
+		{
+			reason: "with dependencies what is required does not count",
+			bundle: &api.Bundle{Dependencies: []*api.Dependency{{Type: "olm.label", Value: `{"label":"x"}`}}, RequiredApis: provided},
+			want:   []property{{Type: "olm.label.required", Value: `{"label":"x"}`}},
+		},
+		{
+			reason: "each kind of dependency has its property",
+			bundle: &api.Bundle{Dependencies: []*api.Dependency{
+				{Type: "olm.gvk", Value: gvk}, {Type: "olm.package", Value: `{"packageName":"fan","version":">=1.0.0"}`}, {Type: "olm.constraint", Value: `{"all":{}}`},
+			}},
+			want: []property{
+				{Type: "olm.gvk.required", Value: gvk},
+				{Type: "olm.package.required", Value: `{"packageName":"fan","versionRange":">=1.0.0"}`},
+				{Type: "olm.constraint", Value: `{"all":{}}`},
+			},
+		},
+		{
+			reason: "what is stated twice is there once, however it is written",
+			bundle: &api.Bundle{
+				Properties: []*api.Property{
+					{Type: "olm.gvk.required", Value: `{ "version":"v1", "kind":"K", "group":"g" }`}, {Type: "olm.package.required", Value: `{"versionRange":"1.0.0","packageName":"fan"}`},
+				},
+				Dependencies: []*api.Dependency{{Type: "olm.gvk", Value: gvk}, {Type: "olm.package", Value: `{"packageName":"fan","version":"1.0.0"}`}},
+			},
+			want: []property{
+				{Type: "olm.gvk.required", Value: `{ "version":"v1", "kind":"K", "group":"g" }`}, {Type: "olm.package.required", Value: `{"versionRange":"1.0.0","packageName":"fan"}`},
+			},
+		},
+		{
+			reason: "manifests are left out",
+			bundle: &api.Bundle{Properties: []*api.Property{{Type: "olm.bundle.object", Value: `{}`}, {Type: "olm.csv.metadata", Value: `{}`}}, ProvidedApis: provided},
+			want:   []property{},
+		},
+	} {
+		paged := pagedBundle(extendedBundle(tt.bundle))
+		listed := listedBundle(tt.bundle)
+		if diff := cmp.Diff(tt.want, listed.Properties); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
+		}
+		if diff := cmp.Diff(listed, paged); diff != "" {
+			t.Errorf("%s: pages say something else (-list +page):\n%s", tt.reason, diff)
+		}
+	}
+}
+
+// extendedBundle is what the extension API makes of a bundle.
+func extendedBundle(b *api.Bundle) *registryv1.Bundle {
+	out := &registryv1.Bundle{Name: b.GetCsvName(), Package: b.GetPackageName(), Channel: b.GetChannelName(), Version: b.GetVersion(), Image: b.GetBundlePath()}
+	apis := func(all []*api.GroupVersionKind) (converted []*registryv1.GroupVersionKind) {
+		for _, g := range all {
+			converted = append(converted, &registryv1.GroupVersionKind{Group: g.GetGroup(), Version: g.GetVersion(), Kind: g.GetKind()})
+		}
+		return converted
+	}
+	out.ProvidedApis, out.RequiredApis = apis(b.GetProvidedApis()), apis(b.GetRequiredApis())
+	for _, d := range b.GetDependencies() {
+		out.Dependencies = append(out.Dependencies, &registryv1.Dependency{Type: d.GetType(), Value: d.GetValue()})
+	}
+	for _, p := range b.GetProperties() {
+		out.Properties = append(out.Properties, &registryv1.Property{Type: p.GetType(), Value: p.GetValue()})
+	}
+	return out
+}
+
+// TestBundlesThatCannotBeRead keeps them, so that whoever wants one is told why it
+// cannot be had.
+func TestBundlesThatCannotBeRead(t *testing.T) {
+	for _, tt := range []struct {
+		dependency *api.Dependency
+		want       string
+	}{
+		{&api.Dependency{Type: "olm.gvk", Value: `nonsense`}, "olm.gvk.required"},
+		{&api.Dependency{Type: "olm.package", Value: `[]`}, "olm.package.required"},
+		{&api.Dependency{Type: "olm.odd", Value: `{}`}, "olm.odd"},
+	} {
+		builder := content.NewBuilder(maxBytes)
+		bundle := &api.Bundle{CsvName: "lamp.v1", PackageName: "lamp", ChannelName: "stable", Version: "1.0.0", Dependencies: []*api.Dependency{tt.dependency}}
+		if err := builder.Add(listedBundle(bundle)); err != nil {
+			t.Fatal(err)
+		}
+		found := builder.Build().Package("lamp").Bundle("lamp.v1")
+		if found.Err == nil || !strings.Contains(found.Err.Error(), tt.want) || !strings.Contains(found.Err.Error(), "lamp.v1") {
+			t.Errorf("dependency %+v: error %v", tt.dependency, found.Err)
+		}
+	}
+}

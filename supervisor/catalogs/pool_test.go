@@ -1,0 +1,91 @@
+package catalogs_test
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/test/fakecatalog"
+)
+
+// read follows a catalog and gives its state once it is ready.
+func (b *bench) read(t *testing.T, key types.NamespacedName, address string) catalogs.State {
+	t.Helper()
+	if err := b.store.Follow(key, address); err != nil {
+		t.Fatal(err)
+	}
+	var state catalogs.State
+	b.Eventually(func() bool {
+		state, _ = b.store.State(key)
+		return state.Ready()
+	}).WithTimeout(patience).WithPolling(5 * time.Millisecond).Should(gomega.BeTrue())
+	return state
+}
+
+func TestStoreHoldsAContentOnce(t *testing.T) {
+	for kind, start := range kinds() {
+		t.Run(kind, func(t *testing.T) {
+			b := newBench(t)
+			first := b.read(t, shop, start(t, lamp("{}")).Address())
+			replica := start(t, lamp("{}"))
+			near := b.read(t, types.NamespacedName{Namespace: shop.Namespace, Name: "mirror"}, replica.Address())
+			if read := replica.Listed() + replica.Pages(); kind != "silent" && read > 0 {
+				t.Errorf("what is held of a catalog of the namespace was read, %d times", read)
+			}
+			other := start(t, lamp("{}"))
+			far := b.read(t, types.NamespacedName{Namespace: "elsewhere", Name: "shop"}, other.Address())
+			if read := other.Listed() + other.Pages(); read == 0 {
+				t.Error("the word of a server of another namespace was believed")
+			}
+			if near.Snapshot.Content != first.Snapshot.Content || far.Snapshot.Content != first.Snapshot.Content {
+				t.Error("the same content is held more than once")
+			}
+			if far.Snapshot.Digest != first.Snapshot.Digest {
+				t.Error("the same content has two digests")
+			}
+		})
+	}
+}
+
+func TestStoreDoesNotTakeOneContentForAnother(t *testing.T) {
+	forged, genuine := fakecatalog.StartExtended(t, shops(3)...), fakecatalog.StartExtended(t, lamp("{}"))
+	forged.Announce("the same")
+	genuine.Announce("the same")
+	b := newBench(t)
+	b.read(t, types.NamespacedName{Namespace: "elsewhere", Name: "shop"}, forged.Address())
+	state := b.read(t, shop, genuine.Address())
+	if state.Snapshot.Content.Package("lamp") == nil {
+		t.Errorf("packages %+v", state.Snapshot.Content.Packages())
+	}
+}
+
+func TestStoreForgetsWhatNobodyServes(t *testing.T) {
+	server, other := fakecatalog.StartExtended(t, shops(200)...), fakecatalog.StartExtended(t, shops(200)...)
+	b := newBench(t)
+	second := types.NamespacedName{Namespace: "elsewhere", Name: "shop"}
+	b.read(t, shop, server.Address())
+	b.read(t, second, other.Address())
+	held := func() int {
+		runtime.GC()
+		return b.store.Held()
+	}
+	becomes := func(n int) {
+		b.Eventually(held).WithTimeout(patience).WithPolling(5 * time.Millisecond).Should(gomega.Equal(n))
+	}
+	becomes(1)
+	server.Serve(lamp("{}"))
+	becomes(2)
+	b.store.Remove(second)
+	becomes(1)
+	b.store.Remove(shop)
+	becomes(0)
+	// A catalog of the same name begins from nothing.
+	server.Serve(lamp("[]"))
+	if state := b.read(t, shop, server.Address()); state.Snapshot.Content.Package("lamp") == nil {
+		t.Error("a catalog that was made again has other content")
+	}
+}
