@@ -23,6 +23,7 @@ const (
 	onePackage                 // so do all versions of a package
 	oneAPI                     // and all that bring an API
 	newest                     // the best candidate is to be had
+	settled                    // another Subscription gets a version
 )
 
 // reason is what a constraint of a model says, and of whom.
@@ -104,7 +105,7 @@ func (m *model) likeness(why reason) string {
 			return fmt.Sprintf("%d/%s/%s/%s/%s", why.kind, why.node.name(), why.other.catalog, why.other.pkg(), common[0])
 		}
 		return fmt.Sprintf("%d/%s/%s/%s", why.kind, why.node.name(), why.other.catalog, why.other.pkg())
-	case wished, asks, present, onePackage, oneAPI, newest:
+	case wished, asks, present, onePackage, oneAPI, newest, settled:
 	}
 	return m.word(why)
 }
@@ -145,6 +146,8 @@ func (m *model) word(why reason) string {
 		return m.wordPair(why)
 	case newest:
 		return fmt.Sprintf("bundle %s is the newest", why.node.id(m.Namespace))
+	case settled:
+		return fmt.Sprintf("subscription %s gets %s", why.wish.sub.Name, why.node.id(m.Namespace))
 	case onePackage:
 		return "there can be only one operator from package " + why.pkg
 	default:
@@ -188,8 +191,8 @@ func (m *model) remedy(w *wish, reasons []reason) string {
 	missing := pick(reasons, func(why *reason) bool {
 		return why.kind == requires && len(m.providers(why.node.catalog, why.constraint).nodes) == 0
 	})
-	rival := pick(reasons, func(why *reason) bool { return why.kind == beside })
-	other := pick(reasons, func(why *reason) bool { return why.kind == wished && why.wish != w })
+	rival := pick(reasons, func(why *reason) bool { return why.kind == beside && why.node.operator != w.installed })
+	other := pick(reasons, func(why *reason) bool { return (why.kind == wished || why.kind == settled) && why.wish != w })
 	switch {
 	case missing != nil:
 		return m.remedyMissing(missing)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
 
 // meetings puts together the groups whose answers do not go together: they have
@@ -54,27 +55,53 @@ func meet[K comparable](u *union, claims map[K]*claim, key K, n node, lead *wish
 }
 
 // broken joins groups one of which replaces an operator that the other's choice
-// relies on.
+// relies on, and groups that together replace all that an operator relies on.
 func (r *resolution) broken(u *union, answers []*answer) {
 	end, replaced := r.end(answers)
+	met := func(c *constraint.Constraint) bool {
+		return slices.ContainsFunc(end, func(there node) bool { return c.MetBy(there.subject()) })
+	}
+	join := func(lead *wish, c *constraint.Constraint) {
+		for i := range r.Operators {
+			o := &r.Operators[i]
+			w := replaced[o]
+			if w == nil || !c.MetBy(&o.Subject) {
+				continue
+			}
+			if lead == nil {
+				lead = w
+			}
+			u.join(lead, w)
+		}
+	}
 	for _, a := range answers {
 		for _, n := range a.taken {
 			if n.operator != nil {
 				continue
 			}
 			for i := range n.entry.Bundle.Requires {
-				c := &n.entry.Bundle.Requires[i]
-				if slices.ContainsFunc(end, func(there node) bool { return c.MetBy(there.subject()) }) {
-					continue
-				}
-				for o, w := range replaced {
-					if c.MetBy(&o.Subject) {
-						u.join(a.group[0], w)
-					}
+				if c := &n.entry.Bundle.Requires[i]; !r.metWithin(a, replaced, c) {
+					join(a.group[0], c)
 				}
 			}
 		}
 	}
+	for i := range r.Operators {
+		o := &r.Operators[i]
+		for _, n := range r.needs[o] {
+			if replaced[o] != nil && replaced[n.of] == nil && !met(n.constraint) {
+				join(nil, n.constraint)
+			}
+		}
+	}
+}
+
+// metWithin says whether what a group relies on is there without the others: it
+// brings it itself, or it is present and stays.
+func (r *resolution) metWithin(a *answer, replaced map[*Operator]*wish, c *constraint.Constraint) bool {
+	return slices.ContainsFunc(a.taken, func(n node) bool {
+		return (n.operator == nil || replaced[n.operator] == nil) && c.MetBy(n.subject())
+	})
 }
 
 // end gives what is there when all answers have been carried out, and by whose

@@ -62,6 +62,8 @@ type choice struct {
 	nodes  []node
 	parts  []sat.ID
 	reason reason
+	// equal says that none of the nodes is better than the others.
+	equal bool
 }
 
 // newModel puts a group into the solver's terms.
@@ -204,17 +206,45 @@ func (m *model) hold() {
 			continue
 		}
 		for _, need := range m.needs[w.installed] {
-			of := m.consider(node{operator: need.of})
-			m.drain()
-			kept := choice{of: of, reason: reason{kind: requires, node: node{operator: need.of}, constraint: need.constraint}}
-			for _, n := range m.known() {
-				if need.constraint.MetBy(n.subject()) {
-					kept.nodes = append(kept.nodes, n)
-				}
+			if !m.safe(need) {
+				m.keep(need)
 			}
-			m.choices = append(m.choices, kept)
 		}
 	}
+}
+
+// safe says whether a need is met by an operator that stays whatever the group
+// gets.
+func (m *model) safe(n need) bool {
+	return slices.ContainsFunc(m.meeting(n), func(o *Operator) bool {
+		return m.holder[o] == nil || !slices.Contains(m.group, m.holder[o])
+	})
+}
+
+// meeting gives the operators present that meet a need of another one.
+func (r *resolution) meeting(n need) []*Operator {
+	var found []*Operator
+	for i := range r.Operators {
+		if o := &r.Operators[i]; o != n.of && n.constraint.MetBy(&o.Subject) {
+			found = append(found, o)
+		}
+	}
+	return found
+}
+
+// keep demands that a need stays met.
+func (m *model) keep(n need) {
+	kept := choice{of: m.consider(node{operator: n.of}), equal: true, reason: reason{kind: requires, node: node{operator: n.of}, constraint: n.constraint}}
+	for _, o := range m.meeting(n) {
+		m.consider(node{operator: o})
+	}
+	m.drain()
+	for _, there := range m.known() {
+		if there.operator != n.of && n.constraint.MetBy(there.subject()) {
+			kept.nodes = append(kept.nodes, there)
+		}
+	}
+	m.choices = append(m.choices, kept)
 }
 
 // drain describes the operators that were added late; they bring nothing else
@@ -336,6 +366,28 @@ func (m *model) solve(ctx context.Context, leftOut map[*wish]bool) ([]node, erro
 		}
 	}
 	return nodes, nil
+}
+
+// best says whether no model of more breadth can have a better solution: whatever
+// was taken has the first alternative of each of its choices.
+func (m *model) best(taken []node) bool {
+	if m.breadth == wide {
+		return true
+	}
+	there := map[node]bool{}
+	ids := map[sat.ID]bool{}
+	for _, n := range taken {
+		there[n], ids[m.nodes[n]] = true, true
+	}
+	for _, id := range m.wishes {
+		ids[id] = true
+	}
+	for _, c := range m.choices {
+		if ids[c.of] && !c.equal && (len(c.nodes) == 0 || !there[c.nodes[0]]) {
+			return false
+		}
+	}
+	return true
 }
 
 // split takes a constraint apart that several operators may meet together, always

@@ -224,14 +224,14 @@ func (r *resolution) answer(ctx context.Context, group []*wish) *answer {
 			return a
 		}
 		a.taken, err = m.solve(ctx, nil)
-		if err == nil {
+		_, contradiction := errors.AsType[*conflict](err)
+		switch {
+		case err != nil && !contradiction:
+			return a.fail(err)
+		case err == nil && m.best(a.taken):
 			m.holdBack(ctx, a)
 			return a
-		}
-		if _, ok := errors.AsType[*conflict](err); !ok {
-			return a.fail(err)
-		}
-		if b == wide {
+		case err != nil && b == wide:
 			m.accept(ctx, a)
 			m.holdBack(ctx, a)
 		}
@@ -276,20 +276,36 @@ func (m *model) holdBack(ctx context.Context, a *answer) {
 		if a.failed[w] != nil || len(w.entries) == 0 || w.newest(a.taken) == w.entries[0] {
 			continue
 		}
-		best := node{catalog: w.sub.Catalog, entry: w.entries[0]}
-		m.problem.Constraints = append(m.problem.Constraints, sat.Constraint{Kind: sat.Mandatory, Variable: m.nodes[best]})
-		m.reasons = append(m.reasons, reason{kind: newest, wish: w, node: best})
-		leftOut := map[*wish]bool{}
-		for failed := range a.failed {
-			leftOut[failed] = true
-		}
-		_, err := m.solve(ctx, leftOut)
-		last := len(m.reasons) - 1
-		m.problem.Constraints, m.reasons = m.problem.Constraints[:last], m.reasons[:last]
-		if contradiction, ok := errors.AsType[*conflict](err); ok {
+		if contradiction := m.against(ctx, a, w); contradiction != nil {
 			a.held[w] = m.explain(w, contradiction)
 		}
 	}
+}
+
+// against gives what speaks against the best candidate of a wish, given what the
+// others get; nil when that could not be found out.
+func (m *model) against(ctx context.Context, a *answer, w *wish) *conflict {
+	constraints, reasons := len(m.problem.Constraints), len(m.reasons)
+	defer func() {
+		m.problem.Constraints, m.reasons = m.problem.Constraints[:constraints], m.reasons[:reasons]
+	}()
+	leftOut := map[*wish]bool{}
+	for _, other := range m.group {
+		leftOut[other] = a.failed[other] != nil
+		if e := other.newest(a.taken); e != nil && other != w {
+			m.insist(other, e, settled)
+		}
+	}
+	m.insist(w, w.entries[0], newest)
+	_, err := m.solve(ctx, leftOut)
+	contradiction, _ := errors.AsType[*conflict](err)
+	return contradiction
+}
+
+// insist demands that a wish gets a certain entry.
+func (m *model) insist(w *wish, e *content.Entry, why kind) {
+	n := node{catalog: w.sub.Catalog, entry: e}
+	m.add(sat.Constraint{Kind: sat.Mandatory, Variable: m.nodes[n]}, reason{kind: why, wish: w, node: n})
 }
 
 // tell puts what was found for a group into the solution.
