@@ -114,21 +114,21 @@ func TestResolveApart(t *testing.T) {
 }
 
 func show(p Problem, s Solution) string {
-	var text string
+	var text strings.Builder
 	for i := range p.Subscriptions {
 		sub := &p.Subscriptions[i]
-		text += fmt.Sprintf("subscription %s of %s, installed %q: %v; held: %v\n", sub.Name, sub.Catalog, sub.Installed, s[sub.Name].Err, s[sub.Name].Held)
+		fmt.Fprintf(&text, "subscription %s of %s, installed %q: %v; held: %v\n", sub.Name, sub.Catalog, sub.Installed, s[sub.Name].Err, s[sub.Name].Held)
 	}
 	for i := range p.Operators {
 		o := &p.Operators[i]
-		text += fmt.Sprintf("present %s: %v requires %v\n", o.Name, o.Subject.GVKs, o.Requires)
+		fmt.Fprintf(&text, "present %s: %v requires %v\n", o.Name, o.Subject.GVKs, o.Requires)
 	}
 	for _, key := range p.rank() {
 		for _, pkg := range p.Catalogs[key].Content.Packages() {
 			for _, e := range slices.Backward(pkg.Channels[0].Entries) {
-				text += fmt.Sprintf("%s (%d): %s: %v requires %v\n", key, p.Catalogs[key].Priority, e.Bundle.Name, e.Bundle.Subject.GVKs, e.Bundle.Requires)
+				fmt.Fprintf(&text, "%s (%d): %s: %v requires %v\n", key, p.Catalogs[key].Priority, e.Bundle.Name, e.Bundle.Subject.GVKs, e.Bundle.Requires)
 			}
 		}
 	}
-	return text
+	return text.String()
 }

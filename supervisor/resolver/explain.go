@@ -129,19 +129,13 @@ func (m *model) word(why reason) string {
 	case asks:
 		return m.wordAlternatives(why.wish)
 	case present:
-		if m.holder[why.node.operator] != nil {
-			return fmt.Sprintf("clusterserviceversion %s exists", why.node.name())
-		}
-		return fmt.Sprintf("clusterserviceversion %s exists and is not referenced by a subscription", why.node.name())
+		return m.wordPresent(why.node.operator)
 	case deprecated:
 		return fmt.Sprintf("bundle %s is deprecated", why.node.id(m.Namespace))
 	case unreadable:
 		return fmt.Sprintf("bundle %s cannot be read", why.node.id(m.Namespace))
 	case requires:
-		if why.node.operator != nil {
-			return fmt.Sprintf("clusterserviceversion %s requires an operator %s", why.node.name(), why.constraint)
-		}
-		return fmt.Sprintf("bundle %s requires an operator %s", why.node.name(), why.constraint)
+		return wordNeed(why)
 	case beside:
 		return m.wordPair(why)
 	case newest:
@@ -153,6 +147,20 @@ func (m *model) word(why reason) string {
 	default:
 		return "there can be only one provider of " + wordAPI(why.gvk)
 	}
+}
+
+func (m *model) wordPresent(o *Operator) string {
+	if m.holder[o] != nil {
+		return fmt.Sprintf("clusterserviceversion %s exists", o.Name)
+	}
+	return fmt.Sprintf("clusterserviceversion %s exists and is not referenced by a subscription", o.Name)
+}
+
+func wordNeed(why reason) string {
+	if why.node.operator != nil {
+		return fmt.Sprintf("clusterserviceversion %s requires an operator %s", why.node.name(), why.constraint)
+	}
+	return fmt.Sprintf("bundle %s requires an operator %s", why.node.name(), why.constraint)
 }
 
 func wordAPI(gvk bundles.GVK) string {

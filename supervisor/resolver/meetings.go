@@ -58,22 +58,6 @@ func meet[K comparable](u *union, claims map[K]*claim, key K, n node, lead *wish
 // relies on, and groups that together replace all that an operator relies on.
 func (r *resolution) broken(u *union, answers []*answer) {
 	end, replaced := r.end(answers)
-	met := func(c *constraint.Constraint) bool {
-		return slices.ContainsFunc(end, func(there node) bool { return c.MetBy(there.subject()) })
-	}
-	join := func(lead *wish, c *constraint.Constraint) {
-		for i := range r.Operators {
-			o := &r.Operators[i]
-			w := replaced[o]
-			if w == nil || !c.MetBy(&o.Subject) {
-				continue
-			}
-			if lead == nil {
-				lead = w
-			}
-			u.join(lead, w)
-		}
-	}
 	for _, a := range answers {
 		for _, n := range a.taken {
 			if n.operator != nil {
@@ -81,7 +65,7 @@ func (r *resolution) broken(u *union, answers []*answer) {
 			}
 			for i := range n.entry.Bundle.Requires {
 				if c := &n.entry.Bundle.Requires[i]; !r.metWithin(a, replaced, c) {
-					join(a.group[0], c)
+					r.joinReplacing(u, a.group[0], c, replaced)
 				}
 			}
 		}
@@ -89,9 +73,20 @@ func (r *resolution) broken(u *union, answers []*answer) {
 	for i := range r.Operators {
 		o := &r.Operators[i]
 		for _, n := range r.needs[o] {
-			if replaced[o] != nil && replaced[n.of] == nil && !met(n.constraint) {
-				join(nil, n.constraint)
+			met := slices.ContainsFunc(end, func(there node) bool { return n.constraint.MetBy(there.subject()) })
+			if replaced[o] != nil && replaced[n.of] == nil && !met {
+				r.joinReplacing(u, replaced[o], n.constraint, replaced)
 			}
+		}
+	}
+}
+
+// joinReplacing joins all groups that replace an operator which meets a constraint
+// to the one that minds.
+func (r *resolution) joinReplacing(u *union, lead *wish, c *constraint.Constraint, replaced map[*Operator]*wish) {
+	for i := range r.Operators {
+		if o := &r.Operators[i]; replaced[o] != nil && c.MetBy(&o.Subject) {
+			u.join(lead, replaced[o])
 		}
 	}
 }
