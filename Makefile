@@ -141,6 +141,10 @@ bench-failover: ## Lose nodes and leaders on real nodes, beside a plain Deployme
 bench-sources: ## What 200 CatalogSources cost a supervisor, as root (ARGS=--help says what else).
 	@$(GO) run ./bench/sources $(ARGS)
 
+.PHONY: bench-resolver
+bench-resolver: ## How long resolution takes on the real metadata catalog, with curves (ARGS=--help says what else).
+	@$(GO) run ./bench/resolver --write docs/measurements.md --plot docs/resolution.svg $(ARGS)
+
 .PHONY: soak
 soak: ## Two replicas under load while content and processes change (SOAK=4m).
 	@SOAK=$(SOAK) $(GO) test $(RACE) $(AFRESH) -v -timeout $(TEST_TIMEOUT) -run TestSoak ./test/soak

@@ -1,0 +1,113 @@
+// Command resolver measures how long resolution takes on the real metadata catalog,
+// and how that grows with the catalog and with the number of Subscriptions.
+//
+//	go run ./bench/resolver [--rounds 9] [--write docs/measurements.md] [--plot docs/resolution.svg]
+//
+// Everything happens in this process: no cluster, no registry, no network.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+
+	"github.com/chandlery/chandlery/bundles/fbc"
+	"github.com/chandlery/chandlery/test/realcatalogs"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := start(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// options are what the flags say.
+type options struct {
+	// rounds is how often each thing is measured; the median of them counts.
+	rounds int
+	// write is a document to put the report into, plot the file for the curves.
+	write, plot string
+}
+
+func parse(args []string, output io.Writer) (options, error) {
+	o := options{}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(output)
+	flags.IntVar(&o.rounds, "rounds", 9, "how often each thing is measured")
+	flags.StringVar(&o.write, "write", "", "document to put the report into, between its markers")
+	flags.StringVar(&o.plot, "plot", "", "file to draw the curves into, as SVG")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if o.rounds < 1 {
+		return o, fmt.Errorf("--rounds %d: at least one is needed", o.rounds)
+	}
+	return o, nil
+}
+
+// start reads the flags, measures, and prints and writes the report.
+func start(ctx context.Context, args []string, output io.Writer) error {
+	o, err := parse(args, os.Stderr)
+	if err != nil {
+		return err
+	}
+	dir, err := realcatalogs.Find(ctx, realcatalogs.Metadata)
+	if err != nil {
+		return err
+	}
+	source, err := fbc.Load(ctx, os.DirFS(dir), fbc.Options{})
+	if err != nil {
+		return fmt.Errorf("reading the catalog: %w", err)
+	}
+	figures, err := measure(ctx, source, o.rounds)
+	if err != nil {
+		return err
+	}
+	text := figures.markdown()
+	if _, err := io.WriteString(output, text); err != nil {
+		return fmt.Errorf("printing the report: %w", err)
+	}
+	if o.plot != "" {
+		if err := os.WriteFile(o.plot, []byte(figures.plot().svg()), 0o644); err != nil {
+			return fmt.Errorf("drawing the curves: %w", err)
+		}
+	}
+	if o.write == "" {
+		return nil
+	}
+	return insert(o.write, text)
+}
+
+const (
+	begin = "<!-- bench-resolver: begin -->\n"
+	end   = "<!-- bench-resolver: end -->\n"
+)
+
+// insert puts the report between the markers of a document.
+func insert(name, text string) error {
+	document, err := os.ReadFile(name)
+	if err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	before, rest, found := strings.Cut(string(document), begin)
+	_, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		return fmt.Errorf("writing the report: %s has no lines %q and %q", name, strings.TrimSpace(begin), strings.TrimSpace(end))
+	}
+	if err := os.WriteFile(name, []byte(before+begin+text+end+after), 0o644); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return nil
+}
