@@ -98,7 +98,9 @@ func versionOf(bundle string) string {
 	return version
 }
 
-func prop(kind, value string) constraint.Property { return constraint.Property{Type: kind, Value: value} }
+func prop(kind, value string) constraint.Property {
+	return constraint.Property{Type: kind, Value: value}
+}
 
 func asJSON(value any) string {
 	text, err := json.Marshal(value)
@@ -112,6 +114,7 @@ func gvk(kind string) bundles.GVK { return bundles.GVK{Group: "g.example", Versi
 
 func bringing(kind string) constraint.Property { return prop("olm.gvk", asJSON(gvk(kind))) }
 func needing(kind string) constraint.Property  { return prop("olm.gvk.required", asJSON(gvk(kind))) }
+
 func labelled(label string) constraint.Property {
 	return prop("olm.label", asJSON(map[string]string{"label": label}))
 }
@@ -124,7 +127,7 @@ func needingPackage(name, versions string) constraint.Property {
 	return prop("olm.package.required", asJSON(bundles.PackageRequired{PackageName: name, VersionRange: versions}))
 }
 
-// needingAll and the like are olm.constraint properties of other constraints.
+// compound and the like are the JSON of olm.constraint properties.
 func compound(operator string, members ...string) string {
 	return fmt.Sprintf(`{%q:{"constraints":[%s]}}`, operator, strings.Join(members, ","))
 }
@@ -133,8 +136,10 @@ func ofGVK(kind string) string { return `{"gvk":` + asJSON(gvk(kind)) + `}` }
 func ofPackage(name, versions string) string {
 	return `{"package":` + asJSON(bundles.PackageRequired{PackageName: name, VersionRange: versions}) + `}`
 }
-func ofRule(text string) string                         { return `{"cel":` + asJSON(map[string]string{"rule": text}) + `}` }
-func constrained(constraint_ string) constraint.Property { return prop("olm.constraint", constraint_) }
+
+func ofRule(text string) string { return `{"cel":` + asJSON(map[string]string{"rule": text}) + `}` }
+
+func constrained(text string) constraint.Property { return prop("olm.constraint", text) }
 
 // build makes the content of a catalog.
 func build(packs ...pack) *content.Catalog {
