@@ -45,8 +45,8 @@ type Options struct {
 	MetricsAddress, HealthAddress string
 	// GlobalCatalogNamespace holds the catalogs that serve every namespace.
 	GlobalCatalogNamespace string
-	// CatalogRefreshInterval is how often a catalog is asked whether its content
-	// has changed.
+	// CatalogRefreshInterval is how often a catalog is asked which content it
+	// serves. One with the extension API tells of changes by itself.
 	CatalogRefreshInterval time.Duration
 	// InstallPlanRetryTimeout is how long a step of a plan may fail, with an
 	// error that does not look passing, before the plan is given up.
@@ -75,7 +75,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.MetricsAddress, "metrics-address", ":8080", `address that serves /metrics; "0" for none`)
 	fs.StringVar(&o.HealthAddress, "health-address", ":8081", `address that serves /healthz and /readyz; "0" for none`)
 	fs.StringVar(&o.GlobalCatalogNamespace, "global-catalog-namespace", "olm", "namespace whose CatalogSources serve the Subscriptions of every namespace")
-	fs.DurationVar(&o.CatalogRefreshInterval, "catalog-refresh-interval", 30*time.Second, "how often a catalog is asked whether its content has changed")
+	fs.DurationVar(&o.CatalogRefreshInterval, "catalog-refresh-interval", 30*time.Second, "how often a catalog is asked which content it serves; catalogs of our registry tell of changes by themselves, those of opm cannot say and are read when one connects to them, and every 30m")
 	fs.DurationVar(&o.InstallPlanRetryTimeout, "install-plan-retry-timeout", time.Minute, "how long a step of an InstallPlan may fail, with an error that does not pass by itself, before the plan fails")
 	fs.Float64Var(&o.FailoverRate, "failover-rate", 10, "number of pods of catalogs that are marked not ready or deleted because of lost nodes, per second on the average")
 	fs.IntVar(&o.FailoverBurst, "failover-burst", 50, "number of such pods at once, when there were none for a while")

@@ -243,9 +243,10 @@ func (s *source) replace(next *Snapshot, now time.Time) bool {
 	return true
 }
 
-// reword takes an error, or its end. True when that is news. The lock is held.
+// reword takes an error, or its end. True when that is news. Why nothing serves
+// stays true until something does, whatever a single call says. The lock is held.
 func (s *source) reword(err error) bool {
-	if sameFailure(err, s.state.Err) {
+	if sameFailure(err, s.state.Err) || (err == nil && s.state.Connectivity != connectivityReady) {
 		return false
 	}
 	s.state.Err = err
