@@ -287,3 +287,43 @@ func TestResolveEndsWithItsContext(t *testing.T) {
 		t.Errorf("what was cut short is remembered: %v", again.Err)
 	}
 }
+
+// TestResolveEndsWhereThereIsNoEnd asks for what no solver can find out in time:
+// that a number of operators of which each needs one of a smaller number of others
+// for itself cannot all be there.
+func TestResolveEndsWhereThereIsNoEnd(t *testing.T) {
+	const holes = 14
+	var packages []*bundles.Package
+	for i := range holes {
+		var versions [][]bundles.Property
+		for j := range holes + 1 {
+			versions = append(versions, properties(property("olm.label", fmt.Sprintf(`{"label":"pigeon %d"}`, j))))
+		}
+		packages = append(packages, chain(fmt.Sprintf("hole-%02d", i), versions...))
+	}
+	var subs []Subscription
+	for j := range holes + 1 {
+		name := fmt.Sprintf("pigeon-%02d", j)
+		packages = append(packages, chain(name, properties(property("olm.label.required", fmt.Sprintf(`{"label":"pigeon %d"}`, j)))))
+		subs = append(subs, want(name))
+	}
+	packages = append(packages, chain("lamp", nil))
+	p := Problem{Namespace: "home", Subscriptions: append(subs, want("lamp")), Catalogs: map[CatalogKey]Catalog{shop: {Content: offering(packages...)}}}
+	failed := 0
+	solution := Resolve(t.Context(), p)
+	for name, o := range solution {
+		if o.Err == nil {
+			continue
+		}
+		failed++
+		if text := o.Err.Error(); !strings.Contains(text, "given up") || !strings.Contains(text, "to narrow the choice") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+	if failed != 1 {
+		t.Errorf("%d Subscriptions have no answer, want only the last one", failed)
+	}
+	if o := solution["my-lamp"]; o.Err != nil || o.Install == nil {
+		t.Errorf("another Subscription: %v", o.Err)
+	}
+}

@@ -16,8 +16,8 @@ const (
 	// maxNodes bounds the versions that are considered for one group of
 	// Subscriptions.
 	maxNodes = 50_000
-	// maxSteps bounds the questions put to the solver for one group.
-	maxSteps = 100_000
+	// maxSteps bounds the work of the solver on one question about a group.
+	maxSteps = 20_000
 )
 
 var errTooManyVersions = fmt.Errorf("more than %d versions would have to be considered; name channels and startingCSVs in the Subscriptions to narrow the choice", maxNodes)
@@ -355,6 +355,9 @@ func (m *model) solve(ctx context.Context, leftOut map[*wish]bool) ([]node, erro
 			reasons[i] = m.reasons[positions[at]]
 		}
 		return nil, &conflict{reasons: reasons}
+	}
+	if _, limit := errors.AsType[*sat.LimitError](err); limit {
+		return nil, fmt.Errorf("resolving the Subscriptions of namespace %s: %w; name channels and startingCSVs in the Subscriptions to narrow the choice", m.Namespace, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("resolving the Subscriptions of namespace %s: %w", m.Namespace, err)

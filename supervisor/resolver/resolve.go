@@ -224,9 +224,8 @@ func (r *resolution) answer(ctx context.Context, group []*wish) *answer {
 			return a
 		}
 		a.taken, err = m.solve(ctx, nil)
-		_, contradiction := errors.AsType[*conflict](err)
 		switch {
-		case err != nil && !contradiction:
+		case err != nil && !m.divisible(err):
 			return a.fail(err)
 		case err == nil && m.best(a.taken):
 			m.holdBack(ctx, a)
@@ -239,10 +238,16 @@ func (r *resolution) answer(ctx context.Context, group []*wish) *answer {
 	return a
 }
 
+// divisible says whether there may be an answer to a part of the group where there
+// is none to the whole.
+func (m *model) divisible(err error) bool {
+	_, contradiction := errors.AsType[*conflict](err)
+	_, limit := errors.AsType[*sat.LimitError](err)
+	return contradiction || (limit && len(m.group) > 1)
+}
+
 func (a *answer) fail(err error) *answer {
-	for _, w := range a.group {
-		a.failed[w] = err
-	}
+	a.failRest(err, 0)
 	return a
 }
 
@@ -254,7 +259,7 @@ func (m *model) accept(ctx context.Context, a *answer) {
 	for _, w := range m.group {
 		leftOut[w] = w.installed == nil
 	}
-	for _, w := range m.group {
+	for i, w := range m.group {
 		wasLeftOut := leftOut[w]
 		leftOut[w] = false
 		taken, err := m.solve(ctx, leftOut)
@@ -263,10 +268,20 @@ func (m *model) accept(ctx context.Context, a *answer) {
 			continue
 		}
 		leftOut[w] = wasLeftOut
-		a.failed[w] = err
-		if contradiction, ok := errors.AsType[*conflict](err); ok {
-			a.failed[w] = m.explain(w, contradiction)
+		contradiction, ok := errors.AsType[*conflict](err)
+		if !ok {
+			// What took too long once would do so again.
+			a.failRest(err, i)
+			return
 		}
+		a.failed[w] = m.explain(w, contradiction)
+	}
+}
+
+// failRest fails all wishes of a group from one on.
+func (a *answer) failRest(err error, from int) {
+	for _, w := range a.group[from:] {
+		a.failed[w] = err
 	}
 }
 
