@@ -30,6 +30,9 @@ type Forecast struct {
 	// Refusals are the Subscriptions that would not get what they ask for, or
 	// nothing beyond their steps.
 	Refusals []Refusal `json:"notInstalled"`
+	// HeldBack are the Subscriptions for which a newer version than they have, or
+	// than the steps lead to, cannot be had now. Nothing is wrong with them.
+	HeldBack []Refusal `json:"heldBack,omitempty"`
 	// UpToDate are the Subscriptions that have the newest version already.
 	UpToDate []Standing `json:"upToDate"`
 	// UnderWay are the versions that are being installed now, and that the steps

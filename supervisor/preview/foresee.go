@@ -357,6 +357,11 @@ func (w *walk) finish(last resolver.Solution) *Forecast {
 		case !moved[sub.Name] && sub.Installed != "":
 			w.forecast.UpToDate = append(w.forecast.UpToDate, w.standing(sub))
 		}
+		if held := last[sub.Name].Held; held != nil && !isEnded && err == nil {
+			r := refusal(sub, held)
+			r.Reason = strings.TrimPrefix(r.Reason, unsatisfiable)
+			w.forecast.HeldBack = append(w.forecast.HeldBack, r)
+		}
 	}
 	return w.forecast
 }

@@ -114,6 +114,9 @@ func short(f *Forecast) []string {
 	for _, r := range f.Refusals {
 		out = append(out, fmt.Sprintf("no %s at %q: %s > %s", r.Subscription, r.Stays, r.Reason, r.Remedy))
 	}
+	for _, r := range f.HeldBack {
+		out = append(out, fmt.Sprintf("held back %s at %s", r.Subscription, r.Stays))
+	}
 	for _, s := range f.UpToDate {
 		out = append(out, "newest "+s.Subscription+": "+s.Bundle+" "+s.Version+" in "+s.Channel)
 	}
@@ -163,6 +166,7 @@ func TestForesee(t *testing.T) {
 			want: []string{
 				"1 wave 1 plan 1 install battery.v1.5.0 for battery-stable-shop-olm, automatic, generated",
 				"2 wave 1 plan 1 install radio.v1.0.0 for my, automatic, needs battery.v1.5.0",
+				"held back battery-stable-shop-olm at battery.v1.5.0",
 			},
 		},
 		"DependencyOfManual": {
@@ -172,6 +176,7 @@ func TestForesee(t *testing.T) {
 			want: []string{
 				"1 wave 1 plan 1 install battery.v1.5.0 for battery-stable-shop-olm, manual, generated",
 				"2 wave 1 plan 1 install radio.v1.0.0 for my, manual, needs battery.v1.5.0",
+				"held back battery-stable-shop-olm at battery.v1.5.0",
 			},
 		},
 		"Shared": {
@@ -192,6 +197,7 @@ func TestForesee(t *testing.T) {
 				"1 wave 1 plan 1 install battery.v1.5.0 for battery-stable-shop-olm, automatic, generated",
 				"2 wave 1 plan 1 install radio.v1.0.0 for my, automatic, needs battery.v1.5.0",
 				`no bad at "": constraints not satisfiable: no operators found in channel gone of package lamp in the catalog referenced by subscription bad, subscription bad exists > set spec.channel to one of stable`,
+				"held back battery-stable-shop-olm at battery.v1.5.0",
 			},
 		},
 		"UnderWay": {

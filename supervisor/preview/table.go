@@ -27,6 +27,12 @@ func (f *Forecast) Table(out io.Writer) error {
 			t.refusal(r)
 		}
 	}
+	if len(f.HeldBack) > 0 {
+		t.heading("HELD BACK FROM A NEWER VERSION")
+		for _, r := range f.HeldBack {
+			t.refusal(r)
+		}
+	}
 	t.standings("UP TO DATE", f.UpToDate)
 	t.standings("BEING INSTALLED NOW, AND TAKEN FOR DONE", f.UnderWay)
 	t.sources(f.Catalogs)

@@ -119,7 +119,7 @@ func FuzzRead(f *testing.F) {
 
 func TestApply(t *testing.T) {
 	there, files := &Objects{}, &Objects{}
-	for o, text := range map[*Objects]string{there: lamp + "---" + present, files: strings.ReplaceAll(lamp, "name: lamp, source", "name: lantern, source") + "---" + strings.ReplaceAll(lamp, "{name: lamp,", "{name: second,")} {
+	for o, text := range map[*Objects]string{there: lamp + "---" + present, files: strings.ReplaceAll(lamp, "name: lamp, source", "name: lantern, source") + "---" + strings.ReplaceAll(strings.Replace(lamp, "{name: lamp,", "{name: second,", 1), "spec: {name: lamp,", "spec: {name: lantern,")} {
 		if err := o.Read("test.yaml", strings.NewReader(text), "shop"); err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +131,7 @@ func TestApply(t *testing.T) {
 	for _, s := range there.Subscriptions {
 		got = append(got, s.Name+" "+s.Spec.Package+" "+string(s.UID)+" "+s.Status.InstalledCSV)
 	}
-	if diff := cmp.Diff([]string{"lamp lantern known lamp.v1", "second second  "}, got); diff != "" {
+	if diff := cmp.Diff([]string{"lamp lantern known lamp.v1", "second lantern  "}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if made := there.Subscriptions[1].CreationTimestamp; made != moment {
