@@ -127,6 +127,7 @@ func renamed(p fakecatalog.Package, name string) fakecatalog.Package {
 		from := entries[i].Name
 		to := strings.Replace(from, p.Name, name, 1)
 		entries[i].Name = to
+		entries[i].Replaces = strings.Replace(entries[i].Replaces, p.Name, name, 1)
 		entries[i].Objects = slices.Clone(entries[i].Objects)
 		for j := range entries[i].Objects {
 			entries[i].Objects[j] = strings.ReplaceAll(entries[i].Objects[j], from, to)
