@@ -1,31 +1,44 @@
 package sat
 
 // attempt is a walk that takes at each choice the first that nothing taken so far
-// excludes, directly or by leaving what it needs without choice. What it passes
-// over is in no solution that shares its choices up to there; so where it comes to
-// its end, what it has taken is the solution that is looked for, and no search is
-// needed. Where it comes to nothing, it is a guess that the search corrects.
+// excludes, directly or by leaving something with one choice or without any. What
+// it passes over is in no solution that shares its choices up to there; so where it
+// comes to its end, what it has taken is the solution that is looked for, and no
+// search is needed. Where it comes to nothing, it is a guess that the search
+// corrects.
 type attempt struct {
 	*relations
 
-	// state says of a variable that it is taken (1) or barred (-1).
-	state []int8
+	// state says of a variable that it is open, barred, due or taken.
+	state []state
 	// left is how many choices a Dependency still has, and for an AtMost how many
 	// may still be taken.
 	left []int
 	// taken are the variables in the order they were taken, the roots first.
 	taken []ID
-	// barred are those whose consequences are not drawn yet.
-	barred []ID
-	// failed says that something taken is left without what it needs.
+	// barred are those whose consequences are not drawn yet, and forced those that
+	// are to become due.
+	barred, forced []ID
+	// failed says that something that is due cannot be had.
 	failed bool
 }
+
+// state is what is known of a variable. One that is due is the only choice of
+// something due or taken; the walk will come to it.
+type state int8
+
+const (
+	open state = iota
+	barred
+	due
+	taken
+)
 
 // try walks, and never takes what is refuted.
 func (r *relations) try(refuted []ID) *attempt {
 	a := &attempt{
 		relations: r,
-		state:     make([]int8, r.Variables),
+		state:     make([]state, r.Variables),
 		left:      make([]int, len(r.Constraints)),
 		taken:     make([]ID, 0, 2*len(r.roots)),
 	}
@@ -64,7 +77,7 @@ func (a *attempt) choices() []ID {
 // choose takes the first of others that is not barred.
 func (a *attempt) choose(others []ID) {
 	for _, id := range others {
-		if a.state[id] >= 0 {
+		if a.state[id] != barred {
 			a.take(id)
 			return
 		}
@@ -74,15 +87,24 @@ func (a *attempt) choose(others []ID) {
 
 // take takes a variable, and draws the consequences.
 func (a *attempt) take(id ID) {
-	if a.failed || a.state[id] > 0 {
+	if a.failed || a.state[id] == taken {
 		return
 	}
-	if a.state[id] < 0 {
-		a.failed = true
-		return
-	}
-	a.state[id] = 1
 	a.taken = append(a.taken, id)
+	a.force(id)
+	a.state[id] = taken
+	a.conclude()
+}
+
+// force notes that a variable is due, and what it excludes and needs.
+func (a *attempt) force(id ID) {
+	if a.state[id] == barred {
+		a.failed = true
+	}
+	if a.state[id] != open {
+		return
+	}
+	a.state[id] = due
 	for _, other := range a.excludes.of(id) {
 		if ID(other) != id {
 			a.bar(ID(other))
@@ -90,39 +112,78 @@ func (a *attempt) take(id ID) {
 	}
 	for _, group := range a.groups.of(id) {
 		a.left[group]--
-		if a.left[group] > 0 {
-			continue
-		}
-		for _, other := range a.Constraints[group].Others {
-			if a.state[other] == 0 {
-				a.bar(other)
-			}
+		if a.left[group] == 0 {
+			a.close(a.Constraints[group].Others)
 		}
 	}
-	a.conclude()
+	for _, c := range a.needs.of(id) {
+		a.need(int(c))
+	}
+}
+
+// close bars what is open of a group that is full.
+func (a *attempt) close(others []ID) {
+	for _, other := range others {
+		if a.state[other] == open {
+			a.bar(other)
+		}
+	}
+}
+
+// need forces the only choice that a Dependency of something due has left.
+func (a *attempt) need(c int) {
+	if a.left[c] != 1 {
+		return
+	}
+	for _, id := range a.Constraints[c].Others {
+		if a.state[id] != barred {
+			a.forced = append(a.forced, id)
+			return
+		}
+	}
 }
 
 // bar notes that a variable cannot be taken any more.
 func (a *attempt) bar(id ID) {
-	if a.state[id] > 0 {
-		a.failed = true
-	}
-	if a.state[id] == 0 {
-		a.state[id] = -1
+	switch a.state[id] {
+	case open:
+		a.state[id] = barred
 		a.barred = append(a.barred, id)
+	case due, taken:
+		a.failed = true
+	case barred:
 	}
 }
 
-// conclude bars what needs something of which all is barred.
+// conclude bars what needs something of which all is barred, and forces what is the
+// last choice, until nothing more follows.
 func (a *attempt) conclude() {
-	for len(a.barred) > 0 {
-		id := a.barred[len(a.barred)-1]
-		a.barred = a.barred[:len(a.barred)-1]
-		for _, c := range a.meets.of(id) {
-			a.left[c]--
-			if a.left[c] == 0 {
-				a.bar(a.Constraints[c].Variable)
+	for !a.failed {
+		switch {
+		case len(a.barred) > 0:
+			id := a.barred[len(a.barred)-1]
+			a.barred = a.barred[:len(a.barred)-1]
+			for _, c := range a.meets.of(id) {
+				a.lose(int(c))
 			}
+		case len(a.forced) > 0:
+			id := a.forced[len(a.forced)-1]
+			a.forced = a.forced[:len(a.forced)-1]
+			a.force(id)
+		default:
+			return
 		}
+	}
+}
+
+// lose notes that a Dependency has one choice less.
+func (a *attempt) lose(c int) {
+	a.left[c]--
+	of := a.Constraints[c].Variable
+	switch {
+	case a.left[c] == 0:
+		a.bar(of)
+	case a.state[of] == due || a.state[of] == taken:
+		a.need(c)
 	}
 }
