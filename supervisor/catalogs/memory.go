@@ -15,6 +15,9 @@ const (
 	// silentInterval is how often the content of a catalog is read whose server
 	// cannot say what it serves. Nothing else would ever tell; it is what OLM does.
 	silentInterval = 30 * time.Minute
+	// readPause is the least time between two readings of a catalog, so that one
+	// that changes all the time, or says so, costs others nothing.
+	readPause = time.Second
 	// settleTime is how long a content that was just left is not gone back to
 	// because another replica still serves it.
 	settleTime = time.Minute
@@ -27,6 +30,8 @@ type memory struct {
 	said   saying
 	origin server
 	readAt time.Time
+	// begun is when a reading was begun last.
+	begun time.Time
 	// left is the snapshot before, and leftAt when it was left.
 	left   identity
 	leftAt time.Time
@@ -155,6 +160,7 @@ func (m *memory) isStale(at server, what identity, now time.Time, settle time.Du
 // fetch reads a content, or finds that another catalog of the namespace did so
 // meanwhile.
 func (s *source) fetch(ctx context.Context, announced string, read func(ctx context.Context) (*Snapshot, error)) (*Snapshot, error) {
+	s.rest(ctx)
 	leave := s.store.enter(ctx)
 	defer leave()
 	if held := s.store.pool.find(s.key.Namespace, announced); held != nil {
@@ -168,6 +174,22 @@ func (s *source) fetch(ctx context.Context, announced string, read func(ctx cont
 	next = s.store.pool.add(s.key.Namespace, next)
 	log.FromContext(ctx).V(1).Info("Read all of the catalog", "digest", next.Digest, "duration", s.store.clock.Since(begin).String())
 	return next, nil
+}
+
+// rest waits until the catalog may be read again.
+func (s *source) rest(ctx context.Context) {
+	s.mu.Lock()
+	wait := readPause - s.store.clock.Since(s.memory.begun)
+	s.mu.Unlock()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	s.memory.begun = s.store.clock.Now()
+	s.mu.Unlock()
 }
 
 // learn takes what a server serves: a snapshot, one that is not to be used because

@@ -7,6 +7,7 @@ import (
 
 	"github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/test/fakecatalog"
@@ -88,4 +89,49 @@ func TestStoreForgetsWhatNobodyServes(t *testing.T) {
 	if state := b.read(t, shop, server.Address()); state.Snapshot.Content.Package("lamp") == nil {
 		t.Error("a catalog that was made again has other content")
 	}
+}
+
+// gauges gives the metrics of a name, by the name of the catalog.
+func gauges(t *testing.T, name string) map[string]float64 {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if family.GetName() != name {
+				continue
+			}
+			catalog := ""
+			for _, label := range m.GetLabel() {
+				if label.GetName() == "name" {
+					catalog = label.GetValue()
+				}
+			}
+			values[catalog] = m.GetGauge().GetValue()
+		}
+	}
+	return values
+}
+
+func TestStoreCountsWhatItHolds(t *testing.T) {
+	b := newBench(t)
+	mirror := types.NamespacedName{Namespace: shop.Namespace, Name: "mirror"}
+	state := b.read(t, shop, fakecatalog.StartExtended(t, lamp("{}")).Address())
+	b.read(t, mirror, fakecatalog.StartExtended(t, lamp("{}")).Address())
+	size := float64(state.Snapshot.Bytes())
+	becomes := func(name string, want map[string]float64) {
+		t.Helper()
+		b.Eventually(func() map[string]float64 { return gauges(t, name) }).WithTimeout(patience).WithPolling(5 * time.Millisecond).Should(gomega.Equal(want))
+	}
+	becomes("chandlery_catalog_snapshot_bytes", map[string]float64{"shop": size, "mirror": size})
+	becomes("chandlery_catalog_snapshots", map[string]float64{"": 1})
+	becomes("chandlery_catalog_snapshots_bytes", map[string]float64{"": size})
+	b.store.Remove(shop)
+	becomes("chandlery_catalog_snapshot_bytes", map[string]float64{"mirror": size})
+	b.store.Remove(mirror)
+	becomes("chandlery_catalog_snapshots", map[string]float64{"": 0})
+	becomes("chandlery_catalog_snapshots_bytes", map[string]float64{"": 0})
 }

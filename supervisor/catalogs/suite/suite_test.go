@@ -29,6 +29,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/replicas"
 	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/fakecatalog"
 )
 
 const (
@@ -204,6 +205,56 @@ func TestReplicasOfOLMsService(t *testing.T) {
 	if found := store.Replicas(other); len(found) > 0 {
 		t.Errorf("catalog %s follows replicas of %s: %+v", other, key, found)
 	}
+}
+
+// TestCatalogsTellOfTheirContent has a catalog at an address, whose content changes,
+// which goes and comes back under its name with another one.
+func TestCatalogsTellOfTheirContent(t *testing.T) {
+	w := gomega.NewWithT(t)
+	namespace := controlplane.Namespace(t)
+	c, store := supervise(t, namespace)
+	key := types.NamespacedName{Namespace: namespace, Name: "shop"}
+	server := fakecatalog.StartExtended(t, fakecatalog.Simple("lamp", fakecatalog.Entry{Name: "lamp.v1", Version: "1.0.0"}))
+	source := func() *operatorsv1alpha1.CatalogSource {
+		return &operatorsv1alpha1.CatalogSource{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: key.Name},
+			Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: server.Address()},
+		}
+	}
+	offers := func() []string {
+		state, _ := store.State(key)
+		if state.Snapshot == nil {
+			return nil
+		}
+		var names []string
+		for _, p := range state.Snapshot.Content.Packages() {
+			names = append(names, p.Name)
+		}
+		return names
+	}
+	becomes := func(names ...string) {
+		t.Helper()
+		w.Eventually(offers).WithTimeout(patience).WithPolling(polling).Should(gomega.Equal(names))
+	}
+	w.Expect(c.Create(t.Context(), source())).To(gomega.Succeed())
+	becomes("lamp")
+	server.Serve(fakecatalog.Simple("fan", fakecatalog.Entry{Name: "fan.v1", Version: "1.0.0"}))
+	becomes("fan")
+	// While the server is away, what it served last is known.
+	server.Stop()
+	w.Eventually(func() error { state, _ := store.State(key); return state.Err }).WithTimeout(patience).WithPolling(polling).ShouldNot(gomega.Succeed())
+	becomes("fan")
+	// Without a CatalogSource nothing is.
+	w.Expect(c.Delete(t.Context(), source())).To(gomega.Succeed())
+	w.Eventually(func() bool { _, followed := store.State(key); return followed }).WithTimeout(patience).WithPolling(polling).Should(gomega.BeFalse())
+	w.Expect(c.Create(t.Context(), source())).To(gomega.Succeed())
+	w.Eventually(func() bool { _, followed := store.State(key); return followed }).WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue())
+	if got := offers(); got != nil {
+		t.Errorf("a catalog that was made again offers %v before it was read", got)
+	}
+	server.Serve(fakecatalog.Simple("rug", fakecatalog.Entry{Name: "rug.v1", Version: "1.0.0"}))
+	server.Restart()
+	becomes("rug")
 }
 
 // ready gives the nodes of the replicas that are ready, by the pod's UID.
