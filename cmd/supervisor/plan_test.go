@@ -29,14 +29,12 @@ entries: [{name: lamp.v1}, {name: lamp.v2, replaces: lamp.v1}]
 schema: olm.bundle
 package: lamp
 name: lamp.v1
-image: registry.example/lamp:1
-properties: [{type: olm.package, value: {packageName: lamp, version: 1.0.0}}]
+properties: [{type: olm.package, value: {packageName: lamp, version: 1.0.0}}, {type: olm.bundle.object, value: {data: e30=}}]
 ---
 schema: olm.bundle
 package: lamp
 name: lamp.v2
-image: registry.example/lamp:2
-properties: [{type: olm.package, value: {packageName: lamp, version: 2.0.0}}]
+properties: [{type: olm.package, value: {packageName: lamp, version: 2.0.0}}, {type: olm.bundle.object, value: {data: e30=}}]
 `
 
 const planSubscription = `

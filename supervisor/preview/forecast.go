@@ -1,6 +1,10 @@
 package preview
 
-import "github.com/chandlery/chandlery/supervisor/resolver"
+import (
+	"slices"
+
+	"github.com/chandlery/chandlery/supervisor/resolver"
+)
 
 // Request is a namespace to look ahead for.
 type Request struct {
@@ -90,6 +94,9 @@ type Step struct {
 	Approval Approval `json:"approval"`
 	// Needs are the version's dependencies and what meets them.
 	Needs []Need `json:"needs,omitempty"`
+	// Obstacle says why the supervisor could not do the step although the version
+	// is the right one; mostly empty.
+	Obstacle string `json:"obstacle,omitempty"`
 	// Deprecations are what the catalog says against the package, channel and
 	// bundle.
 	Deprecations []string `json:"deprecations,omitempty"`
@@ -137,4 +144,7 @@ type Source struct {
 }
 
 // Fails says whether something that is asked for would not be installed.
-func (f *Forecast) Fails() bool { return f.Blocked != "" || len(f.Refusals) > 0 }
+func (f *Forecast) Fails() bool {
+	obstructed := slices.ContainsFunc(f.Steps, func(s Step) bool { return s.Obstacle != "" })
+	return f.Blocked != "" || len(f.Refusals) > 0 || obstructed
+}

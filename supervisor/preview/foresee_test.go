@@ -24,7 +24,7 @@ func bundle(pkg, version, replaces string, properties ...constraint.Property) co
 	}
 	text := fmt.Sprintf(`{"packageName":%q,"version":%q}`, pkg, version)
 	return content.Listed{
-		Package: pkg, Channel: "stable", Bundle: pkg + ".v" + version, Image: "registry.example/" + pkg + ":" + version, Replaces: replaces,
+		Package: pkg, Channel: "stable", Bundle: pkg + ".v" + version, Replaces: replaces,
 		Properties: append([]constraint.Property{{Type: bundles.TypePackage, Value: text}}, properties...),
 	}
 }
@@ -49,8 +49,14 @@ func wares(t *testing.T) *content.Catalog {
 			t.Fatal(err)
 		}
 	}
-	for _, pkg := range []string{"lamp", "radio", "battery", "clock"} {
+	for _, pkg := range []string{"lamp", "radio", "battery", "clock", "mill"} {
 		b.Describe(pkg, "stable", "")
+	}
+	// Only this one is not inline.
+	mill := bundle("mill", "1.0.0", "")
+	mill.Image = "registry.example/mill:1"
+	if err := b.Add(mill); err != nil {
+		t.Fatal(err)
 	}
 	b.DeprecateBundle("lamp", "lamp.v2.0.0", "it flickers")
 	return b.Build()
@@ -246,6 +252,17 @@ func TestForesee(t *testing.T) {
 				t.Errorf("the request was changed from %s to %s", before, after)
 			}
 		})
+	}
+}
+
+// TestForeseeSaysObstacles has a version that is right and yet cannot be installed.
+func TestForeseeSaysObstacles(t *testing.T) {
+	f, err := Foresee(t.Context(), request(t, sub("my", "mill"), sub("other", "lamp")))
+	if err != nil || len(f.Steps) != 2 || !f.Fails() {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	if f.Steps[0].Obstacle == "" || f.Steps[1].Obstacle != "" {
+		t.Errorf("obstacles %q and %q", f.Steps[0].Obstacle, f.Steps[1].Obstacle)
 	}
 }
 

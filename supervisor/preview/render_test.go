@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write the golden files")
 func rich(t *testing.T) *Forecast {
 	t.Helper()
 	r := request(t,
-		sub("my-lamp", "lamp", has("lamp.v1.0.0")), sub("my-radio", "radio"), sub("my-clock", "clock"),
+		sub("my-lamp", "lamp", has("lamp.v1.0.0")), sub("my-radio", "radio"), sub("my-clock", "clock"), sub("my-mill", "mill"),
 		sub("other", "battery-pack\x1b[31m", func(s *resolver.Subscription) { s.Catalog.Name = "dead" }),
 	)
 	r.Manual = map[string]bool{"my-lamp": true}
