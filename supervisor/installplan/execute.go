@@ -74,10 +74,7 @@ func startOver(steps []*operatorsv1alpha1.Step, csv string) {
 func (e *execution) step(ctx context.Context, s *operatorsv1alpha1.Step) (operatorsv1alpha1.StepStatus, error) {
 	scope, ok := plan.ScopeOf(schema.GroupKind{Group: s.Resource.Group, Kind: s.Resource.Kind})
 	if !ok {
-		if u, _, err := plan.Manifest(s); err == nil && u != nil && s.Status != operatorsv1alpha1.StepStatusUnsupportedResource && plan.IsGenerated(u, e.plan) {
-			return e.subscribe(ctx, u)
-		}
-		return "", fmt.Errorf("%w; ask the author of %s to remove it", errUnsupported, s.Resolving)
+		return e.unlisted(ctx, s)
 	}
 	u, err := e.manifest(ctx, s)
 	if err != nil {
@@ -106,6 +103,17 @@ func (e *execution) step(ctx context.Context, s *operatorsv1alpha1.Step) (operat
 	u.SetOwnerReferences([]metav1.OwnerReference{owner})
 	result, err := apply.Object(ctx, e.client, u)
 	return statusOf(result), err
+}
+
+// unlisted takes a step of a kind that bundles may not bring: a Subscription that
+// the plan itself is to make, or else a refusal.
+func (e *execution) unlisted(ctx context.Context, s *operatorsv1alpha1.Step) (operatorsv1alpha1.StepStatus, error) {
+	u, _, err := plan.Manifest(s)
+	own := err == nil && u != nil && plan.IsGenerated(u, e.plan) && s.Status != operatorsv1alpha1.StepStatusUnsupportedResource
+	if !own {
+		return "", fmt.Errorf("%w; ask the author of %s to remove it", errUnsupported, s.Resolving)
+	}
+	return e.subscribe(ctx, u)
 }
 
 // subscribe makes the Subscription of a package that an operator needs, unless

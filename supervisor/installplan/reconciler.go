@@ -87,7 +87,10 @@ func (r *Reconciler) advance(ctx context.Context, p *operatorsv1alpha1.InstallPl
 	if p.Status.StartTime == nil {
 		p.Status.StartTime = &now
 	}
-	e := &execution{client: r.client, bundles: r.bundles, namespace: p.Namespace, plan: p.Name, owners: map[string]metav1.OwnerReference{}, fetched: map[string]plan.Bundle{}}
+	e := &execution{
+		client: r.client, bundles: r.bundles, namespace: p.Namespace, plan: p.Name,
+		owners: map[string]metav1.OwnerReference{}, fetched: map[string]plan.Bundle{},
+	}
 	return r.conclude(ctx, p, e.run(ctx, p.Status.Plan), now), nil
 }
 

@@ -59,7 +59,8 @@ func assign(decisions []*decision) []*assignment {
 		}
 		joined.served = append(joined.served, d)
 		joined.collect()
-		assignments = append(apart, joined)
+		apart = append(apart, joined)
+		assignments = apart
 	}
 	return assignments
 }

@@ -88,28 +88,29 @@ func (o *observation) adopt(c *claims, foundlings []*operatorsv1alpha1.ClusterSe
 	}
 }
 
+// wishOf gives what a Subscription asks for, as far as versions can have come
+// from it.
+func wishOf(sub *operatorsv1alpha1.Subscription) belonging {
+	return belonging{catalog: types.NamespacedName{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource}, pkg: sub.Spec.Package}
+}
+
 // origins gives the wishes that a version may have come from: those whose package
-// has a version of that name.
+// has a version of that name. Those that the version's own record speaks for
+// come before all others.
 func (o *observation) origins(csv *operatorsv1alpha1.ClusterServiceVersion) []belonging {
 	var all, recorded []belonging
 	for _, sub := range o.subscriptions {
-		b := belonging{catalog: types.NamespacedName{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource}, pkg: sub.Spec.Package}
-		snapshot := o.catalogs[b.catalog].state.Snapshot
-		if snapshot == nil {
+		b := wishOf(sub)
+		if !o.has(b, csv.Name) {
 			continue
 		}
-		pkg := snapshot.Content.Package(b.pkg)
-		if pkg == nil || pkg.Bundle(csv.Name) == nil {
-			continue
-		}
-		if !slices.Contains(all, b) {
-			all = append(all, b)
-		}
+		all = append(all, b)
 		channel := sub.Spec.Channel == "" || sub.Spec.Channel == csv.Annotations[plan.AnnotationChannel]
-		if csv.Annotations[plan.AnnotationCatalog] == b.catalog.String() && channel && !slices.Contains(recorded, b) {
+		if channel && csv.Annotations[plan.AnnotationCatalog] == b.catalog.String() {
 			recorded = append(recorded, b)
 		}
 	}
+	all, recorded = unique(all), unique(recorded)
 	if len(recorded) == 0 {
 		return all
 	}
@@ -123,6 +124,27 @@ func (o *observation) origins(csv *operatorsv1alpha1.ClusterServiceVersion) []be
 	return recorded
 }
 
+// has says whether a catalog has a version in a package.
+func (o *observation) has(b belonging, version string) bool {
+	snapshot := o.catalogs[b.catalog].state.Snapshot
+	if snapshot == nil {
+		return false
+	}
+	pkg := snapshot.Content.Package(b.pkg)
+	return pkg != nil && pkg.Bundle(version) != nil
+}
+
+// unique drops repetitions.
+func unique(list []belonging) []belonging {
+	var once []belonging
+	for _, b := range list {
+		if !slices.Contains(once, b) {
+			once = append(once, b)
+		}
+	}
+	return once
+}
+
 // leaveOpen records, for every Subscription with one of some wishes, that there
 // are versions which it might have but does not get.
 func (o *observation) leaveOpen(c *claims, csvs []*operatorsv1alpha1.ClusterServiceVersion, possible []belonging) {
@@ -131,8 +153,7 @@ func (o *observation) leaveOpen(c *claims, csvs []*operatorsv1alpha1.ClusterServ
 		names = append(names, csv.Name)
 	}
 	for _, sub := range o.subscriptions {
-		b := belonging{catalog: types.NamespacedName{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource}, pkg: sub.Spec.Package}
-		if slices.Contains(possible, b) {
+		if slices.Contains(possible, wishOf(sub)) {
 			rivals = append(rivals, sub.Name)
 		}
 	}

@@ -33,7 +33,7 @@ func TestTwentySubscriptions(t *testing.T) {
 	}
 	for i := range 2 {
 		provider, needy := fmt.Sprintf("socket-%d", i), fmt.Sprintf("needs-package-%d", i)
-		packages = append(packages, single(provider), single(needy, requiresPackage(provider, ">=1.0.0")))
+		packages = append(packages, single(provider), single(needy, requiresPackage(provider)))
 		good, along = append(good, needy), append(along, provider)
 	}
 	for i := range 2 {
@@ -42,7 +42,7 @@ func TestTwentySubscriptions(t *testing.T) {
 		good, along = append(good, needy), append(along, provider)
 	}
 	packages, good = append(packages, single("needs-plain", gvk("olm.gvk.required", "Plain03"))), append(good, "needs-plain")
-	packages = append(packages, single("x-lonely", requiresPackage("nowhere", ">=1.0.0")), single("x-twin", gvk("olm.gvk", "Plain02")), single("x-offbeat"))
+	packages = append(packages, single("x-lonely", requiresPackage("nowhere")), single("x-twin", gvk("olm.gvk", "Plain02")), single("x-offbeat"))
 	w.server.Serve(packages...)
 	for _, name := range good {
 		w.create(w.subscription(name, name))
@@ -91,7 +91,7 @@ func TestDependencyIsInstalledAlong(t *testing.T) {
 	for _, approval := range []operatorsv1alpha1.Approval{operatorsv1alpha1.ApprovalAutomatic, operatorsv1alpha1.ApprovalManual} {
 		t.Run(string(approval), func(t *testing.T) {
 			w := newWorld(t)
-			w.server.Serve(single("crate", requiresPackage("tray", ">=1.0.0")), single("tray"))
+			w.server.Serve(single("crate", requiresPackage("tray")), single("tray"))
 			parent := w.subscription("my-crate", "crate", func(s *operatorsv1alpha1.SubscriptionSpec) { s.InstallPlanApproval = approval })
 			w.create(parent)
 			w.supervise()
@@ -134,7 +134,7 @@ func TestDependencyIsInstalledAlong(t *testing.T) {
 			// From now on it is updated like any other.
 			second := entry("tray.v2", "2.0.0")
 			second.Replaces = "tray.v1"
-			w.server.Serve(single("crate", requiresPackage("tray", ">=1.0.0")), fakecatalog.Simple("tray", entry("tray.v1", "1.0.0"), second))
+			w.server.Serve(single("crate", requiresPackage("tray")), fakecatalog.Simple("tray", entry("tray.v1", "1.0.0"), second))
 			w.succeed("tray.v2")
 			w.settled(generated, "tray.v2")
 			if n := len(w.plans()); n != 2 {

@@ -111,8 +111,8 @@ func single(name string, properties ...*api.Property) fakecatalog.Package {
 	return fakecatalog.Simple(name, entry(name+".v1", "1.0.0", properties...))
 }
 
-func requiresPackage(name, versions string) *api.Property {
-	return &api.Property{Type: "olm.package.required", Value: fmt.Sprintf(`{"packageName":%q,"versionRange":%q}`, name, versions)}
+func requiresPackage(name string) *api.Property {
+	return &api.Property{Type: "olm.package.required", Value: fmt.Sprintf(`{"packageName":%q,"versionRange":">=1.0.0"}`, name)}
 }
 
 // gvk is a property about an API of the kind: olm.gvk or olm.gvk.required.

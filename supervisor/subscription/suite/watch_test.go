@@ -279,7 +279,9 @@ func TestCatalogTroublesDuringUpgrades(t *testing.T) {
 	w.server.Restart()
 	r.learn(well, names...)
 	for _, name := range names {
-		w.becomes(name, func(sub *operatorsv1alpha1.Subscription) bool { return sub.Status.GetCondition(unresolved).Status != "True" })
+		w.becomes(name, func(sub *operatorsv1alpha1.Subscription) bool {
+			return sub.Status.GetCondition(unresolved).Status != "True"
+		})
 		blind.to = max(blind.to, r.revision(name))
 	}
 	r.blind = append(r.blind, blind)
