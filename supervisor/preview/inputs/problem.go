@@ -10,6 +10,7 @@ import (
 	"github.com/blang/semver/v4"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/preview"
@@ -46,7 +47,7 @@ func problem(namespace, global string, o *Objects, catalogs map[resolver.Catalog
 	for _, csv := range tips {
 		operator := describe(csv)
 		if operator.Subject.Package == "" {
-			operator.Subject.Package = o.knownPackage(csv.Name)
+			operator.Subject.Package = o.packageOf(csv.Name, catalogs)
 		}
 		packages[csv.Name] = operator.Subject.Package
 		r.Problem.Operators = append(r.Problem.Operators, operator)
@@ -76,13 +77,18 @@ func (o *Objects) ask(r *preview.Request, sub *operatorsv1alpha1.Subscription, p
 	}
 	r.Manual[sub.Name] = sub.GetInstallPlanApproval() == operatorsv1alpha1.ApprovalManual
 	if present == nil {
-		w.Before = sub.Status.InstalledCSV
+		w.Before = o.before(sub)
 		r.Problem.Subscriptions = append(r.Problem.Subscriptions, w)
 		return
 	}
 	w.Installed = present.Name
-	w.Holds = sub.Status.InstalledCSV == present.Name || sub.Status.CurrentCSV == present.Name
-	w.Frozen = present.Status.Phase != operatorsv1alpha1.CSVPhaseSucceeded
+	made := o.planOf(sub, func(p *operatorsv1alpha1.InstallPlan) bool {
+		return slices.Contains(p.Spec.ClusterServiceVersionNames, present.Name)
+	})
+	installed := sub.Status.InstalledCSV
+	w.Holds = made != nil || (installed != "" && (installed == present.Name || installed == present.Spec.Replaces))
+	w.Frozen = present.Status.Phase != operatorsv1alpha1.CSVPhaseSucceeded ||
+		(made != nil && made.Status.Phase == operatorsv1alpha1.InstallPlanPhaseInstalling)
 	if present.Status.Phase == operatorsv1alpha1.CSVPhaseFailed {
 		if o.failsForward() {
 			w.Frozen = false
@@ -98,14 +104,51 @@ func (o *Objects) failsForward() bool {
 	return len(o.Groups) == 1 && o.Groups[0].UpgradeStrategy() == operatorsv1.UpgradeStrategyUnsafeFailForward
 }
 
-// knownPackage is the package of a version by the word of the Subscriptions.
-func (o *Objects) knownPackage(csv string) string {
+// packageOf is the package of a version that does not name it: that of the
+// Subscription which knows it, or else of the only one that it can have come from.
+func (o *Objects) packageOf(csv string, catalogs map[resolver.CatalogKey]resolver.Catalog) string {
+	var possible []string
 	for _, sub := range o.Subscriptions {
 		if sub.Status.CurrentCSV == csv || sub.Status.InstalledCSV == csv {
 			return sub.Spec.Package
 		}
+		c := catalogs[resolver.CatalogKey{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource}].Content
+		if c == nil {
+			continue
+		}
+		if p := c.Package(sub.Spec.Package); p != nil && p.Bundle(csv) != nil && !slices.Contains(possible, p.Name) {
+			possible = append(possible, p.Name)
+		}
 	}
-	return ""
+	if len(possible) != 1 {
+		return ""
+	}
+	return possible[0]
+}
+
+// planOf finds the newest plan of a Subscription that is wanted.
+func (o *Objects) planOf(sub *operatorsv1alpha1.Subscription, wanted func(*operatorsv1alpha1.InstallPlan) bool) *operatorsv1alpha1.InstallPlan {
+	var newest *operatorsv1alpha1.InstallPlan
+	for _, p := range o.Plans {
+		owned := slices.ContainsFunc(p.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == sub.UID })
+		owned = owned || p.Name == sub.Annotations[plan.AnnotationGeneratedBy]
+		if owned && wanted(p) && (newest == nil || p.Spec.Generation > newest.Spec.Generation) {
+			newest = p
+		}
+	}
+	return newest
+}
+
+// before names the version that a Subscription had whose package is gone; empty
+// when it never had one.
+func (o *Objects) before(sub *operatorsv1alpha1.Subscription) string {
+	p := o.planOf(sub, func(p *operatorsv1alpha1.InstallPlan) bool {
+		return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete && plan.VersionOf(p, sub.Spec.Package) != ""
+	})
+	if p == nil {
+		return sub.Status.InstalledCSV
+	}
+	return plan.VersionOf(p, sub.Spec.Package)
 }
 
 // describe is what a version says of itself.
