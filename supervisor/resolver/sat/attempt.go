@@ -1,7 +1,9 @@
 package sat
 
-// attempt is a walk that takes at each choice the first that nothing taken so far
-// excludes, directly or by leaving something with one choice or without any. What
+import "slices"
+
+// attempt is a walk that takes at each choice the first from which no contradiction
+// follows, as far as that shows by what is left with one choice or with none. What
 // it passes over is in no solution that shares its choices up to there; so where it
 // comes to its end, what it has taken is the solution that is looked for, and no
 // search is needed. Where it comes to nothing, it is a guess that the search
@@ -21,6 +23,18 @@ type attempt struct {
 	barred, forced []ID
 	// failed says that something that is due cannot be had.
 	failed bool
+	// spend takes from the budget what is to be paid for changes that were in
+	// vain, and err says that it is used up.
+	spend func(conclusions int) error
+	err   error
+	// changes are those that can be taken back.
+	changes []change
+}
+
+// change is one of the state of a variable, or of what is left to a constraint.
+type change struct {
+	variable, constraint int32
+	was                  state
 }
 
 // state is what is known of a variable. One that is due is the only choice of
@@ -34,10 +48,12 @@ const (
 	taken
 )
 
-// try walks, and never takes what is refuted.
-func (r *relations) try(refuted []ID) *attempt {
+// try walks, and never takes what is refuted. It ends with an error when the budget
+// is used up.
+func (r *relations) try(refuted []ID, b *budget) (*attempt, error) {
 	a := &attempt{
 		relations: r,
+		spend:     b.spendFor,
 		state:     make([]state, r.Variables),
 		left:      make([]int, len(r.Constraints)),
 		taken:     make([]ID, 0, 2*len(r.roots)),
@@ -63,7 +79,7 @@ func (r *relations) try(refuted []ID) *attempt {
 			a.choose(r.Constraints[c].Others)
 		}
 	}
-	return a
+	return a, a.err
 }
 
 // choices are what was taken besides the roots.
@@ -74,15 +90,54 @@ func (a *attempt) choices() []ID {
 	return a.taken[len(a.roots):]
 }
 
-// choose takes the first of others that is not barred.
+// choose takes the first of others that can be taken, and bars those before it.
 func (a *attempt) choose(others []ID) {
 	for _, id := range others {
-		if a.state[id] != barred {
-			a.take(id)
+		if a.failed || a.state[id] == taken {
 			return
 		}
+		if a.state[id] == barred {
+			continue
+		}
+		a.changes = a.changes[:0]
+		a.take(id)
+		if !a.failed {
+			return
+		}
+		if a.err = a.spend(len(a.changes)); a.err != nil {
+			return
+		}
+		a.takeBack()
+		a.bar(id)
+		a.conclude()
 	}
 	a.failed = true
+}
+
+// takeBack undoes the last taking, which failed.
+func (a *attempt) takeBack() {
+	for _, c := range slices.Backward(a.changes) {
+		if c.variable >= 0 {
+			a.state[c.variable] = c.was
+		} else {
+			a.left[c.constraint]++
+		}
+	}
+	a.taken = a.taken[:len(a.taken)-1]
+	a.barred, a.forced, a.failed = a.barred[:0], a.forced[:0], false
+}
+
+// set changes the state of a variable.
+func (a *attempt) set(id ID, to state) {
+	a.changes = append(a.changes, change{variable: int32(id), was: a.state[id]}) //nolint:gosec // bounded limits it
+	a.state[id] = to
+}
+
+// lessen takes one from what is left to a constraint, and gives the rest.
+func (a *attempt) lessen(c int32) int {
+	a.changes = append(a.changes, change{variable: -1, constraint: c})
+	a.left[c]--
+	return a.left[c]
 }
 
 // take takes a variable, and draws the consequences.
@@ -92,7 +147,7 @@ func (a *attempt) take(id ID) {
 	}
 	a.taken = append(a.taken, id)
 	a.force(id)
-	a.state[id] = taken
+	a.set(id, taken)
 	a.conclude()
 }
 
@@ -104,20 +159,19 @@ func (a *attempt) force(id ID) {
 	if a.state[id] != open {
 		return
 	}
-	a.state[id] = due
+	a.set(id, due)
 	for _, other := range a.excludes.of(id) {
 		if ID(other) != id {
 			a.bar(ID(other))
 		}
 	}
 	for _, group := range a.groups.of(id) {
-		a.left[group]--
-		if a.left[group] == 0 {
+		if a.lessen(group) == 0 {
 			a.close(a.Constraints[group].Others)
 		}
 	}
 	for _, c := range a.needs.of(id) {
-		a.need(int(c))
+		a.need(c)
 	}
 }
 
@@ -131,7 +185,7 @@ func (a *attempt) close(others []ID) {
 }
 
 // need forces the only choice that a Dependency of something due has left.
-func (a *attempt) need(c int) {
+func (a *attempt) need(c int32) {
 	if a.left[c] != 1 {
 		return
 	}
@@ -147,7 +201,7 @@ func (a *attempt) need(c int) {
 func (a *attempt) bar(id ID) {
 	switch a.state[id] {
 	case open:
-		a.state[id] = barred
+		a.set(id, barred)
 		a.barred = append(a.barred, id)
 	case due, taken:
 		a.failed = true
@@ -164,7 +218,7 @@ func (a *attempt) conclude() {
 			id := a.barred[len(a.barred)-1]
 			a.barred = a.barred[:len(a.barred)-1]
 			for _, c := range a.meets.of(id) {
-				a.lose(int(c))
+				a.lose(c)
 			}
 		case len(a.forced) > 0:
 			id := a.forced[len(a.forced)-1]
@@ -177,11 +231,11 @@ func (a *attempt) conclude() {
 }
 
 // lose notes that a Dependency has one choice less.
-func (a *attempt) lose(c int) {
-	a.left[c]--
+func (a *attempt) lose(c int32) {
+	left := a.lessen(c)
 	of := a.Constraints[c].Variable
 	switch {
-	case a.left[c] == 0:
+	case left == 0:
 		a.bar(of)
 	case a.state[of] == due || a.state[of] == taken:
 		a.need(c)

@@ -36,8 +36,7 @@ func pigeons(holes int) sat.Problem {
 func TestSearchEndsAtItsLimitOfSteps(t *testing.T) {
 	const allowed = 20
 	_, err := sat.Solve(ctx, pigeons(40), allowed)
-	var limit *sat.LimitError
-	if !errors.As(err, &limit) || limit.Allowed != allowed {
+	if limit, ok := errors.AsType[*sat.LimitError](err); !ok || limit.Allowed != allowed {
 		t.Fatalf("got %v, want a LimitError of %d steps", err, allowed)
 	}
 	for _, want := range []string{"20 steps", "allow more"} {
@@ -56,5 +55,49 @@ func TestSearchEndsWithItsContext(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v, want that it was cancelled", err)
 	}
-	t.Logf("ended %v after the context", time.Since(since))
+	late := time.Since(since)
+	t.Logf("ended %v after the context", late)
+	if late > time.Second {
+		t.Errorf("ended %v after the context, want some 20 ms", late)
+	}
+}
+
+// wide is a problem that needs no question, only patience: of many variables each
+// excludes all of many others, of which one is needed.
+func wide(n int) sat.Problem {
+	choices, excluded := make([]sat.ID, n), make([]sat.ID, n)
+	for i := range n {
+		choices[i], excluded[i] = sat.ID(1+i), sat.ID(1+n+i)
+	}
+	p := sat.Problem{Variables: 2*n + 1, Constraints: []sat.Constraint{
+		{Kind: sat.Mandatory},
+		{Kind: sat.Dependency, Others: choices},
+		{Kind: sat.Dependency, Others: excluded},
+	}}
+	for _, choice := range choices {
+		p.Constraints = append(p.Constraints, sat.Constraint{Kind: sat.Conflict, Variable: choice, Others: excluded})
+	}
+	return p
+}
+
+func TestWorkWithoutQuestionsIsLimitedToo(t *testing.T) {
+	_, err := sat.Solve(ctx, wide(600), 5)
+	if limit, ok := errors.AsType[*sat.LimitError](err); !ok || limit.Allowed != 5 {
+		t.Fatalf("got %v, want a LimitError of 5 steps", err)
+	}
+}
+
+func TestTooLargeAProblemIsRefused(t *testing.T) {
+	others := make([]sat.ID, 1<<20)
+	p := sat.Problem{Variables: 1 << 20}
+	for i := range others {
+		others[i] = sat.ID(i)
+	}
+	for range 3 {
+		p.Constraints = append(p.Constraints, sat.Constraint{Kind: sat.AtMost, Limit: 9, Others: others})
+	}
+	_, err := sat.Solve(ctx, p, enough)
+	if _, ok := errors.AsType[*sat.LimitError](err); !ok {
+		t.Fatalf("got %v, want a LimitError", err)
+	}
 }

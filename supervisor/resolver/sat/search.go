@@ -11,16 +11,21 @@ import (
 )
 
 // pausesPerQuestion bounds a single question, at some ten milliseconds each. The
-// solver can be paused whenever it has drawn 20000 conclusions, so that this bounds
+// solver can be paused whenever it has drawn so many conclusions, so that this bounds
 // its work, not its time: a problem meets the bound on a slow machine if it does on
 // a fast one.
 const pausesPerQuestion = 200
+
+// conclusionsPerStep is after how many the solver can be paused, as gini has it.
+const conclusionsPerStep = 20_000
 
 // budget is what a search may use, all its parts together.
 type budget struct {
 	ctx     context.Context //nolint:containedctx // it lives as long as one call of Solve
 	allowed int
 	used    int
+	// conclusions are those of attempts that make up no step yet.
+	conclusions int
 }
 
 // spend takes a step.
@@ -32,6 +37,16 @@ func (b *budget) spend() error {
 		return &LimitError{Bound: "steps", Allowed: b.allowed}
 	}
 	b.used++
+	return nil
+}
+
+// spendFor takes the steps that conclusions are worth that were drawn in vain.
+func (b *budget) spendFor(conclusions int) error {
+	for b.conclusions += conclusions; b.conclusions >= conclusionsPerStep; b.conclusions -= conclusionsPerStep {
+		if err := b.spend(); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

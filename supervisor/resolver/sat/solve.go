@@ -25,8 +25,9 @@ import (
 //
 // Where there is no solution the error is an *UnsatisfiableError. The search ends
 // with ctx. It may take so many steps; when they do not suffice, the error is a
-// *LimitError. A step is a question that is put to the solver, or, of a question
-// that takes long, 20000 conclusions that the solver draws, some ten milliseconds.
+// *LimitError. A step is a question that is put to the solver; a question that takes
+// long counts again for every 20000 conclusions, which are some ten milliseconds, and
+// so do conclusions that were drawn in vain without a question.
 func Solve(ctx context.Context, p Problem, steps int) ([]ID, error) {
 	if err := p.validate(); err != nil {
 		return nil, err
@@ -70,7 +71,10 @@ type walk struct {
 func (w *walk) best() ([]ID, error) {
 	var refuted []ID
 	for {
-		a := w.try(refuted)
+		a, err := w.try(refuted, w.search.budget)
+		if err != nil {
+			return nil, err
+		}
 		if !a.failed && len(a.taken) <= w.most {
 			return a.taken, nil
 		}
