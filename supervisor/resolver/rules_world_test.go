@@ -329,12 +329,26 @@ func (f *final) broken(p resolver.Problem) string {
 	}
 	for i := range f.subjects {
 		for k := range f.requires[i] {
-			if c := &f.requires[i][k]; !f.isNew[i] && before.meets(c) && !f.meets(c) {
+			if c := &f.requires[i][k]; !f.isNew[i] && !f.keeps(&before, f.subjects[i], c) {
 				return fmt.Sprintf("%s loses an operator %s", f.names[i], c)
 			}
 		}
 	}
 	return ""
+}
+
+// keeps says whether a constraint of an operator is met as it was before: by
+// the operator itself, by another one, or part by part.
+func (f *final) keeps(before *final, own *constraint.Subject, c *constraint.Constraint) bool {
+	meets := func(s *constraint.Subject) bool { return c.MetBy(s) }
+	switch {
+	case meets(own), !before.meets(c):
+		return true
+	case slices.ContainsFunc(before.subjects, meets):
+		return slices.ContainsFunc(f.subjects, meets)
+	}
+	parts := c.Split()
+	return !slices.ContainsFunc(parts, func(part constraint.Constraint) bool { return !f.keeps(before, own, &part) })
 }
 
 // wrongSteps checks that each Subscription gets what it asks for, one hop at a
