@@ -235,7 +235,7 @@ func (s *source) keep(from server, announced string, next *Snapshot, err error) 
 	}
 	if errors.Is(err, errUnusable) {
 		m.refused, m.refusedAt = saying{by: from, what: what}, now
-		err = fmt.Errorf("%w; it is read again when it changes", err)
+		err = fmt.Errorf("%w; it is read again %s", err, s.whenAgain(announced))
 	}
 	stale := next != nil && !what.is(identityOf(old)) && m.isStale(from, what, now, s.store.settle)
 	m.said = saying{by: from, what: what}
@@ -248,6 +248,14 @@ func (s *source) keep(from server, announced string, next *Snapshot, err error) 
 	}
 	s.state.ReadAt = now
 	return s.replace(next, now) || reworded, reworded
+}
+
+// whenAgain says when a content that cannot be used is read again.
+func (s *source) whenAgain(announced string) string {
+	if announced == "" {
+		return fmt.Sprintf("when its server is restarted, and every %s", s.store.silent)
+	}
+	return "when it changes"
 }
 
 // replace puts a snapshot in the place of the one before. False when both are the

@@ -251,7 +251,7 @@ func TestStoreMovesItsEarToAnotherReplica(t *testing.T) {
 	}
 }
 
-func TestStoreDoesNotMindAWatchThatEnds(t *testing.T) {
+func TestStoreSaysThatAServerFails(t *testing.T) {
 	server := fakecatalog.StartExtended(t, lamp("{}"))
 	b := newBench(t)
 	b.follow(t, server.Address())
@@ -260,4 +260,26 @@ func TestStoreDoesNotMindAWatchThatEnds(t *testing.T) {
 	b.becomes(t, "an error", func(s catalogs.State) bool { return s.Err != nil })
 	server.Fail(nil)
 	b.ready(t)
+}
+
+func TestStoreDoesNotMindAWatchThatEnds(t *testing.T) {
+	server := fakecatalog.StartExtended(t, shops(1)...)
+	b := newBenchWith(t, time.Hour)
+	changes := b.store.Listen()
+	b.follow(t, server.Address())
+	b.ready(t)
+	for packages := 2; packages < 5; packages++ {
+		for len(changes) > 0 {
+			<-changes
+		}
+		server.HangUp()
+		server.Serve(shops(packages)...)
+		b.Eventually(func() int {
+			state, _ := b.store.State(shop)
+			if !state.Ready() {
+				t.Fatalf("the end of a stream is taken for a failure: %+v", state)
+			}
+			return len(state.Snapshot.Content.Packages())
+		}).WithTimeout(patience).WithPolling(time.Millisecond).Should(gomega.Equal(packages))
+	}
 }

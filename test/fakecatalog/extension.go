@@ -49,6 +49,14 @@ func (s *Server) Pages() int {
 	return s.pages.served
 }
 
+// HangUp ends the streams of those who watch.
+func (s *Server) HangUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hangups++
+	s.news()
+}
+
 // digest is that of a content.
 func digest(packages []Package) string {
 	sum := sha256.New()
@@ -86,13 +94,18 @@ func (e *extension) GetInfo(context.Context, *registryv1.GetInfoRequest) (*regis
 
 // Watch says which content is served, each time that it changes.
 func (e *extension) Watch(_ *registryv1.WatchRequest, stream grpc.ServerStreamingServer[registryv1.WatchResponse]) error {
+	begun := -1
 	for {
 		e.server.mu.Lock()
-		failure, digest, changed := e.server.failure, e.server.digest(), e.server.changed
+		failure, digest, changed, hangups := e.server.failure, e.server.digest(), e.server.changed, e.server.hangups
 		e.server.mu.Unlock()
 		if failure != nil {
 			return failure
 		}
+		if begun >= 0 && begun != hangups {
+			return status.Error(codes.Unavailable, "the server hangs up")
+		}
+		begun = hangups
 		answer := &registryv1.WatchResponse{}
 		if digest != "" {
 			answer.Content = &registryv1.Content{Digest: digest}

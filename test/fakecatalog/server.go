@@ -38,6 +38,7 @@ type Server struct {
 	// extended says that the extension API is served.
 	extended bool
 	pages    pages
+	hangups  int
 	// changed is closed when what Watch tells may be something else.
 	changed chan struct{}
 }
