@@ -48,6 +48,9 @@ func (t *trail) follow(n node) {
 	t.seen[n] = true
 	for i := range n.entry.Bundle.Requires {
 		c := &n.entry.Bundle.Requires[i]
+		if c.MetBy(n.subject()) {
+			continue
+		}
 		for _, provider := range t.taken {
 			brought := provider.operator == nil && !t.chosen[provider]
 			if brought && !t.seen[provider] && t.meets(provider, c) {

@@ -35,11 +35,13 @@ func (r *resolution) candidates(sub *Subscription) ([]*content.Entry, error) {
 	if err := shapeProblem(sub, channels); err != nil && !askedByName(sub, found) {
 		return nil, err
 	}
-	if len(found) > 0 && found[0].Bundle.Err != nil {
-		return nil, unreadableBundle(sub.Catalog, found[0].Bundle)
-	}
 	if len(found) == 0 {
 		return nil, r.unreadableRange(sub, channels)
+	}
+	// Where there is no other one, that a bundle cannot be read is the answer;
+	// else it is said beside it.
+	if !slices.ContainsFunc(found, func(e *content.Entry) bool { return e.Bundle.Err == nil }) {
+		return nil, unreadableBundle(sub.Catalog, found[0].Bundle)
 	}
 	return found, nil
 }

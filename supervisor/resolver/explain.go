@@ -133,7 +133,7 @@ func (m *model) word(why reason) string {
 	case deprecated:
 		return fmt.Sprintf("bundle %s is deprecated", why.node.id(m.Namespace))
 	case unreadable:
-		return fmt.Sprintf("bundle %s cannot be read", why.node.id(m.Namespace))
+		return fmt.Sprintf("bundle %s cannot be read: %v", why.node.id(m.Namespace), why.node.entry.Bundle.Err)
 	case requires:
 		return wordNeed(why)
 	case beside:
@@ -196,6 +196,9 @@ func (m *model) wordAlternatives(w *wish) string {
 // remedy says what a person can do about a set of reasons. The most telling one
 // decides.
 func (m *model) remedy(w *wish, reasons []reason) string {
+	if unread := pick(reasons, func(why *reason) bool { return why.kind == unreadable }); unread != nil {
+		return "the other versions of the package are considered meanwhile"
+	}
 	missing := pick(reasons, func(why *reason) bool {
 		return why.kind == requires && len(m.providers(why.node.catalog, why.constraint).nodes) == 0
 	})

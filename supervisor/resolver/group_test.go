@@ -111,6 +111,12 @@ func TestResolveTogether(t *testing.T) {
 			want:     map[string]string{"my-a": "a.v1.0.0 held"},
 		},
 		{
+			reason:   "an older version when the newest says what cannot be read",
+			packages: []*bundles.Package{chain("a", nil, properties(property("olm.gvk.required", "7")))},
+			subs:     []Subscription{want("a")},
+			want:     map[string]string{"my-a": "a.v1.0.0 held"},
+		},
+		{
 			reason:   "two that exclude each other: the first one is installed",
 			packages: []*bundles.Package{chain("a", properties(provides("X"))), chain("b", properties(provides("X")))},
 			subs:     []Subscription{want("a"), want("b")},

@@ -149,6 +149,9 @@ func (m *model) describe(n node) {
 // require adds what a bundle needs: an operator that meets the constraint, or
 // several that do so together.
 func (m *model) require(of sat.ID, catalog CatalogKey, c *constraint.Constraint, why reason) {
+	if c.MetBy(why.node.subject()) {
+		return
+	}
 	found := m.providers(catalog, c)
 	m.unsure = m.unsure || found.unsure
 	next := choice{of: of, nodes: found.nodes, reason: why}
@@ -240,11 +243,19 @@ func (m *model) keep(n need) {
 	}
 	m.drain()
 	for _, there := range m.known() {
-		if there.operator != n.of && n.constraint.MetBy(there.subject()) {
+		if there.operator != n.of && n.constraint.MetBy(there.subject()) && m.lasting(there) {
 			kept.nodes = append(kept.nodes, there)
 		}
 	}
 	m.choices = append(m.choices, kept)
+}
+
+// lasting says whether a node, if it is taken, is surely there in the end: it is
+// present, or a candidate. Others come only with what needs them.
+func (m *model) lasting(n node) bool {
+	return n.operator != nil || slices.ContainsFunc(m.group, func(w *wish) bool {
+		return w.sub.Catalog == n.catalog && slices.Contains(w.entries, n.entry)
+	})
 }
 
 // drain describes the operators that were added late; they bring nothing else

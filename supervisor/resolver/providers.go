@@ -118,8 +118,9 @@ type offer struct {
 }
 
 // offers gives the entries of a catalog that meet a constraint, in order of
-// preference. Entries that are not on their channel's chain are passed over: they
-// are skipped, or nobody can tell how new they are.
+// preference. Entries that are not on their channel's chain are passed over, since
+// they are skipped, or nobody can tell how new they are; but for those that a
+// Subscription asks for by name.
 func (r *resolution) offers(key CatalogKey, c *constraint.Constraint) []*content.Entry {
 	catalog := r.Catalogs[key].Content
 	if catalog == nil {
@@ -143,6 +144,11 @@ func (r *resolution) offers(key CatalogKey, c *constraint.Constraint) []*content
 			cmp.Compare(a.Place, b.Place))
 	})
 	found = slices.Compact(found)
+	for _, e := range r.aside[key] {
+		if e.Bundle.Err == nil && c.MetBy(&e.Bundle.Subject) {
+			found = append(found, e)
+		}
+	}
 	r.asked[asked] = found
 	return found
 }

@@ -55,6 +55,8 @@ type resolution struct {
 	// needs are the constraints of other operators that an operator meets.
 	needs map[*Operator][]need
 	asked map[offer][]*content.Entry
+	// aside are candidates that are not on the chain of their channel.
+	aside map[CatalogKey][]*content.Entry
 	parts map[*constraint.Constraint][]constraint.Constraint
 }
 
@@ -91,7 +93,7 @@ func newResolution(p *Problem) *resolution {
 		Problem: p, solution: Solution{}, catalogs: p.rank(),
 		byName: map[string]*Operator{}, byPackage: map[string][]*Operator{}, byAPI: map[bundles.GVK][]*Operator{},
 		holder: map[*Operator]*wish{}, needs: map[*Operator][]need{},
-		asked: map[offer][]*content.Entry{}, parts: map[*constraint.Constraint][]constraint.Constraint{},
+		asked: map[offer][]*content.Entry{}, aside: map[CatalogKey][]*content.Entry{}, parts: map[*constraint.Constraint][]constraint.Constraint{},
 	}
 	for i := range p.Operators {
 		o := &p.Operators[i]
@@ -115,13 +117,30 @@ func (r *resolution) gatherNeeds() {
 	for i := range r.Operators {
 		dependent := &r.Operators[i]
 		for j := range dependent.Requires {
-			c := &dependent.Requires[j]
-			for k := range r.Operators {
-				if provider := &r.Operators[k]; provider != dependent && c.MetBy(&provider.Subject) {
-					r.needs[provider] = append(r.needs[provider], need{of: dependent, constraint: c})
-				}
-			}
+			r.gatherNeed(dependent, &dependent.Requires[j])
 		}
+	}
+}
+
+// gatherNeed notes who meets a constraint of an operator, or its parts where
+// several do so together. What it meets itself it does not need of others.
+func (r *resolution) gatherNeed(of *Operator, c *constraint.Constraint) {
+	if c.MetBy(&of.Subject) {
+		return
+	}
+	alone := false
+	for i := range r.Operators {
+		if provider := &r.Operators[i]; c.MetBy(&provider.Subject) {
+			r.needs[provider] = append(r.needs[provider], need{of: of, constraint: c})
+			alone = true
+		}
+	}
+	if alone {
+		return
+	}
+	parts := r.split(c)
+	for i := range parts {
+		r.gatherNeed(of, &parts[i])
 	}
 }
 
@@ -160,6 +179,11 @@ func (r *resolution) gatherWish(sub *Subscription) {
 		return
 	}
 	r.wishes = append(r.wishes, w)
+	for _, e := range w.entries {
+		if e.Place < 0 && !slices.Contains(r.aside[sub.Catalog], e) {
+			r.aside[sub.Catalog] = append(r.aside[sub.Catalog], e)
+		}
+	}
 	if w.installed != nil && r.holder[w.installed] == nil {
 		r.holder[w.installed] = w
 	}
