@@ -70,6 +70,8 @@ func (r *Reconciler) observe(ctx context.Context, namespace string) (*observatio
 			o.csvs = append(o.csvs, &csvs.Items[i])
 		}
 	}
+	// The cache lists in no order; the same problem is to look the same.
+	slices.SortFunc(o.csvs, func(a, b *operatorsv1alpha1.ClusterServiceVersion) int { return cmp.Compare(a.Name, b.Name) })
 	plans := &operatorsv1alpha1.InstallPlanList{}
 	if err := r.client.List(ctx, plans, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("listing InstallPlans of namespace %s: %w", namespace, err)

@@ -83,6 +83,47 @@ func TestTwentySubscriptions(t *testing.T) {
 	if want := len(good) + len(along) + 3; len(list.Items) != want {
 		t.Errorf("%d Subscriptions, want %d", len(list.Items), want)
 	}
+	w.rests()
+}
+
+// rests shows that nothing is written any more where nothing happens, though
+// every Subscription is looked at again.
+func (w *world) rests() {
+	w.t.Helper()
+	revisions := func() map[string]string {
+		found := map[string]string{}
+		subs, plans := &operatorsv1alpha1.SubscriptionList{}, w.plans()
+		if err := w.List(w.t.Context(), subs, client.InNamespace(w.namespace)); err != nil {
+			w.t.Fatal(err)
+		}
+		for i := range subs.Items {
+			found["Subscription "+subs.Items[i].Name] = subs.Items[i].ResourceVersion
+		}
+		for i := range plans {
+			found["InstallPlan "+plans[i].Name] = plans[i].ResourceVersion
+		}
+		return found
+	}
+	w.Eventually(func(g gomega.Gomega) {
+		for _, p := range w.plans() {
+			g.Expect(p.Status.Phase).To(gomega.Equal(complete), p.Name)
+		}
+		for _, name := range w.subscriptions() {
+			sub := &operatorsv1alpha1.Subscription{}
+			g.Expect(w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, sub)).To(gomega.Succeed())
+			g.Expect(sub.Status.GetCondition(waits).Status).NotTo(gomega.BeEquivalentTo("True"), name)
+		}
+	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+	before := revisions()
+	// One more Subscription makes the whole namespace be looked at, and its answer
+	// says that this is done.
+	w.create(w.subscription("z-last", "z-last"))
+	w.says("z-last", unresolved, "ConstraintsNotSatisfiable", "no operators found in package z-last")
+	after := revisions()
+	delete(after, "Subscription z-last")
+	if diff := cmp.Diff(before, after); diff != "" {
+		w.t.Errorf("written though nothing happened (-before +after):\n%s", diff)
+	}
 }
 
 // TestDependencyIsInstalledAlong has an operator that needs another one, with and
@@ -209,7 +250,12 @@ func TestAdoption(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.settled("my-am", "receiver.v1")
-	w.onlyPlan(complete)
+	// The first plan may have gone with the Subscription that owned it.
+	for _, other := range w.plans() {
+		if other.UID != p.UID {
+			t.Errorf("plan %s installs %v, though everything was there", other.Name, other.Spec.ClusterServiceVersionNames)
+		}
+	}
 }
 
 // foundling makes a version that says nothing of where it came from.
