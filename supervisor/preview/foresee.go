@@ -36,6 +36,8 @@ type walk struct {
 	// ended says of Subscriptions why they go no further, whatever the resolver
 	// says.
 	ended map[string]Refusal
+	// early are the first errors of Subscriptions.
+	early map[string]error
 	// plans counts the InstallPlans so far.
 	plans int
 }
@@ -50,6 +52,7 @@ func newWalk(r Request, resolve func(context.Context, resolver.Problem) resolver
 		},
 		been:  map[string][]string{},
 		ended: map[string]Refusal{},
+		early: map[string]error{},
 	}
 	// The request stays as it is.
 	w.problem.Subscriptions = slices.Clone(r.Problem.Subscriptions)
@@ -136,6 +139,11 @@ func (w *walk) stopRounds(solution resolver.Solution) {
 // take adds the steps of one wave and pretends that they have been done. False
 // when there are none.
 func (w *walk) take(wave int, solution resolver.Solution) bool {
+	for name, outcome := range solution {
+		if outcome.Err != nil && w.early[name] == nil {
+			w.early[name] = outcome.Err
+		}
+	}
 	first := len(w.forecast.Steps)
 	before := slices.Clone(w.problem.Operators)
 	groups := w.groups(solution)
@@ -346,12 +354,7 @@ func requirement(c *constraint.Constraint) string {
 
 // finish says where every Subscription has come to.
 func (w *walk) finish(last resolver.Solution) *Forecast {
-	moved := map[string]bool{}
-	for _, s := range w.forecast.Steps {
-		for _, name := range s.Subscriptions {
-			moved[name] = true
-		}
-	}
+	moved := w.forecast.moved()
 	for _, sub := range w.problem.Subscriptions {
 		ended, isEnded := w.ended[sub.Name]
 		err := last[sub.Name].Err
@@ -360,6 +363,10 @@ func (w *walk) finish(last resolver.Solution) *Forecast {
 			w.forecast.Refusals = append(w.forecast.Refusals, ended)
 		case err != nil:
 			w.forecast.Refusals = append(w.forecast.Refusals, refusal(sub, err))
+		case !moved[sub.Name] && w.early[sub.Name] != nil:
+			// What is there now is another Subscription's, and not what this one asks
+			// for.
+			w.forecast.Refusals = append(w.forecast.Refusals, refusal(sub, w.early[sub.Name]))
 		case !moved[sub.Name] && sub.Installed != "":
 			w.forecast.UpToDate = append(w.forecast.UpToDate, w.standing(sub))
 		}
@@ -370,6 +377,17 @@ func (w *walk) finish(last resolver.Solution) *Forecast {
 		}
 	}
 	return w.forecast
+}
+
+// moved are the Subscriptions that steps are for.
+func (f *Forecast) moved() map[string]bool {
+	moved := map[string]bool{}
+	for i := range f.Steps {
+		for _, name := range f.Steps[i].Subscriptions {
+			moved[name] = true
+		}
+	}
+	return moved
 }
 
 // unsatisfiable begins the text of every condition that says what cannot be had.

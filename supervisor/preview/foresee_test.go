@@ -196,6 +196,14 @@ func TestForesee(t *testing.T) {
 			change: func(r *Request) { r.Manual = map[string]bool{"b": true} },
 			want:   []string{"1 wave 1 plan 1 install lamp.v3.0.0 for a+b, manual"},
 		},
+		"Rival": {
+			reason: "what another Subscription brings is not what was asked for",
+			subs:   []resolver.Subscription{sub("a", "lamp"), sub("b", "lamp", func(s *resolver.Subscription) { s.StartingCSV = "lamp.v1.0.0" })},
+			want: []string{
+				"1 wave 1 plan 1 install lamp.v3.0.0 for a, automatic",
+				`no b at "lamp.v3.0.0": constraints not satisfiable: there can be only one operator from package lamp, subscription a exists, subscription b exists > delete subscription b, or give it the same source, channel and startingCSV as subscription a`,
+			},
+		},
 		"Impossible": {
 			reason: "one that cannot be had keeps nothing from the others",
 			subs:   []resolver.Subscription{sub("bad", "lamp", channel("gone")), sub("my", "radio")},

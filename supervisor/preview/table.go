@@ -184,7 +184,11 @@ func (t *table) obstacles(f *Forecast) {
 		t.heading("RIGHT, BUT CANNOT BE DONE")
 	}
 	for _, reason := range reasons {
-		t.wrapped("  ", "      ", "steps "+strings.Join(steps[reason], ", ")+": "+reason)
+		noun := "steps "
+		if len(steps[reason]) == 1 {
+			noun = "step "
+		}
+		t.wrapped("  ", "      ", noun+strings.Join(steps[reason], ", ")+": "+reason)
 	}
 }
 
