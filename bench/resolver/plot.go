@@ -107,7 +107,7 @@ func (c chart) axes(b *strings.Builder, across, up scale) {
 	for _, p := range c.curves[0].points {
 		x := left + across.at(p.x)
 		fmt.Fprintf(b, `<line class="frame" x1="%.1f" x2="%.1f" y1="%.0f" y2="%.0f"/>`+"\n", x, x, top+planeHeight, top+planeHeight+5)
-		if x-last >= 24 {
+		if x-last >= 30 {
 			fmt.Fprintf(b, `<text x="%.1f" y="%.0f" text-anchor="middle">%.0f</text>`+"\n", x, top+planeHeight+20, p.x)
 			last = x
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"time"
@@ -15,11 +16,11 @@ const (
 // markdown is the report.
 func (f *figures) markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d cores; %s; %d packages, %d bundles; each figure is the median of %d rounds.\n\n",
-		runtime.NumCPU(), runtime.Version(), f.packages, f.bundles, f.rounds)
+	fmt.Fprintf(&b, "%d cores, on which %s processes ran or waited; %s; %d packages, %d bundles; each figure is the median of %d rounds.\n\n",
+		runtime.NumCPU(), load(), runtime.Version(), f.packages, f.bundles, f.rounds)
 	f.targets(&b)
 	fmt.Fprintf(&b, "\n%d of the %d bundles with dependencies have no solution in this catalog, and of the 100 Subscriptions %d; "+
-		"their times include the explanation.\n", f.unmet, len(f.dependent), f.hundredUnmet)
+		"their times include the explanation. What takes longest is %s.\n", f.unmet, len(f.dependent), f.hundredUnmet, f.slowest)
 	fmt.Fprintf(&b, "\nThe floor is the least there is to do for a Subscription: the package from a map, the channel and the head "+
 		"of it, %s. Resolution of one without dependencies takes %.0f times as long, with dependencies %.0f times.\n",
 		text(f.floor), ratio(f.plain.at(0.5), f.floor), ratio(f.dependent.at(0.5), f.floor))
@@ -37,6 +38,16 @@ func (f *figures) markdown() string {
 			text(p.cold/time.Duration(p.subscriptions)), text(p.memo), p.unmet)
 	}
 	return b.String()
+}
+
+// load is the mean number of processes that want a core, over the last minute.
+func load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "an unknown number of"
+	}
+	mean, _, _ := strings.Cut(string(text), " ")
+	return mean
 }
 
 // targets is the table of what was promised.
