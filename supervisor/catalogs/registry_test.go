@@ -27,28 +27,32 @@ import (
 	"github.com/chandlery/chandlery/test/realcatalogs"
 )
 
-// serveRegistry serves a directory with our program, as it is now, and gives its
-// address.
-func serveRegistry(tb testing.TB, dir string) string {
+// buildRegistry gives the path of our program, as it is now.
+func buildRegistry(tb testing.TB) string {
 	tb.Helper()
 	root, err := buildcache.SourceDir(".")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	work := tb.TempDir()
-	program := filepath.Join(work, "registry")
+	program := filepath.Join(tb.TempDir(), "registry")
 	build := exec.CommandContext(tb.Context(), "go", "build", "-o", program, "./cmd/registry")
 	build.Dir = root
 	if output, err := build.CombinedOutput(); err != nil {
 		tb.Fatalf("building registry: %v\n%s", err, output)
 	}
+	return program
+}
+
+// serveRegistry serves a directory and gives the address.
+func serveRegistry(tb testing.TB, program, dir string) string {
+	tb.Helper()
 	address := ports.Address(tb)
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	running, err := process.Start(tb.Context(), process.Spec{
-		Name: "registry serve", Path: program, Log: filepath.Join(work, "registry.log"),
+		Name: "registry serve", Path: program, Log: filepath.Join(tb.TempDir(), "registry.log"),
 		Args: []string{"serve", dir, "--host=127.0.0.1", "--port", port, "--metrics-address=0", "--termination-log="},
 	})
 	if err != nil {
@@ -125,9 +129,10 @@ func heap() int64 {
 // little memory.
 func TestSnapshotOfRealCatalogs(t *testing.T) {
 	const most = 20 << 20
+	program := buildRegistry(t)
 	for _, name := range []string{realcatalogs.Metadata, realcatalogs.Objects} {
 		t.Run(name, func(t *testing.T) {
-			conn := dialRegistry(t, serveRegistry(t, realcatalogs.Dir(t, name)))
+			conn := dialRegistry(t, serveRegistry(t, program, realcatalogs.Dir(t, name)))
 			read := map[string]*Snapshot{}
 			for way, fetch := range ways(conn) {
 				before := heap()
@@ -239,7 +244,7 @@ func TestStoreFollowsTheRegistry(t *testing.T) {
 	const patience = time.Minute
 	dir := t.TempDir()
 	writeCatalog(t, dir, 1)
-	address := serveRegistry(t, dir)
+	address := serveRegistry(t, buildRegistry(t), dir)
 	ctx, cancel := context.WithCancel(t.Context())
 	store := NewStore(ctx, time.Hour, clock.RealClock{})
 	t.Cleanup(func() {
@@ -267,8 +272,9 @@ func TestStoreFollowsTheRegistry(t *testing.T) {
 
 // BenchmarkReading reads a whole catalog in both ways.
 func BenchmarkReading(b *testing.B) {
+	program := buildRegistry(b)
 	for _, name := range []string{realcatalogs.Metadata, realcatalogs.Objects} {
-		conn := dialRegistry(b, serveRegistry(b, realcatalogs.Dir(b, name)))
+		conn := dialRegistry(b, serveRegistry(b, program, realcatalogs.Dir(b, name)))
 		for way, fetch := range ways(conn) {
 			b.Run(name+"/"+way, func(b *testing.B) {
 				b.ReportAllocs()
