@@ -1,8 +1,6 @@
 package constraint
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/blang/semver/v4"
@@ -63,39 +61,17 @@ func (p *PackageRange) metBy(s *Subject) bool {
 	return s.Package == p.Name && !s.Version.Equals(semver.Version{}) && p.covers(s.Version)
 }
 
-// Selectors gives constraints of the kinds GVK, Package and Label one of which
-// every operator meets that meets this one, so that candidates can be looked up.
-// There are none, and false is said, when only looking at each operator helps.
-func (c *Constraint) Selectors() ([]Constraint, bool) {
+// wanting says whether the constraint asks for something to be there, an API, a
+// package or a label, rather than saying what will do.
+func (c *Constraint) wanting() bool {
 	switch {
-	case c.GVK != nil || c.Package != nil || c.Label != "":
-		return []Constraint{*c}, true
 	case c.All != nil:
-		return narrowest(c.All)
+		return slices.ContainsFunc(c.All, func(c Constraint) bool { return c.wanting() })
 	case c.Any != nil:
-		var all []Constraint
-		for i := range c.Any {
-			some, ok := c.Any[i].Selectors()
-			if !ok {
-				return nil, false
-			}
-			all = append(all, some...)
-		}
-		return all, true
+		return !slices.ContainsFunc(c.Any, func(c Constraint) bool { return !c.wanting() })
 	default:
-		return nil, false
+		return c.Not == nil && c.Rule == nil
 	}
-}
-
-// narrowest gives the fewest selectors of any of the constraints.
-func narrowest(all []Constraint) ([]Constraint, bool) {
-	var best []Constraint
-	for i := range all {
-		if some, ok := all[i].Selectors(); ok && (best == nil || len(some) < len(best)) {
-			best = some
-		}
-	}
-	return best, best != nil
 }
 
 // Split gives constraints that several operators may meet in place of one that
@@ -108,7 +84,7 @@ func (c *Constraint) Split() []Constraint {
 	}
 	var wanted, filters []Constraint
 	for _, member := range flatten(nil, c.All) {
-		if _, ok := member.Selectors(); ok {
+		if member.wanting() {
 			wanted = append(wanted, member)
 		} else {
 			filters = append(filters, member)
@@ -134,27 +110,4 @@ func flatten(to, all []Constraint) []Constraint {
 		}
 	}
 	return to
-}
-
-// FromDependency gives the property that says the same as an entry of a bundle's
-// list of dependencies, as old catalogs have it.
-func FromDependency(dependency Property) (Property, error) {
-	switch dependency.Type {
-	case bundles.TypeGVK:
-		return Property{Type: bundles.TypeGVKRequired, Value: dependency.Value}, nil
-	case TypeLabel:
-		return Property{Type: TypeLabelRequired, Value: dependency.Value}, nil
-	case bundles.TypePackage:
-		var pkg bundles.PackageProperty
-		if err := decode(dependency.Value, &pkg); err != nil {
-			return Property{}, err
-		}
-		value, err := json.Marshal(bundles.PackageRequired{PackageName: pkg.PackageName, VersionRange: pkg.Version})
-		if err != nil {
-			return Property{}, fmt.Errorf("encoding dependency: %w", err)
-		}
-		return Property{Type: bundles.TypePackageRequired, Value: string(value)}, nil
-	default:
-		return dependency, nil
-	}
 }

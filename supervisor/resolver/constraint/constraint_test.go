@@ -234,9 +234,6 @@ func TestThousandWayAny(t *testing.T) {
 	if got := len(c.String()); got > 1100 {
 		t.Errorf("its text has %d bytes", got)
 	}
-	if selectors, ok := c.Selectors(); !ok || len(selectors) != 1000 {
-		t.Errorf("it has %d selectors", len(selectors))
-	}
 }
 
 func texts(constraints []constraint.Constraint) []string {
@@ -247,67 +244,50 @@ func texts(constraints []constraint.Constraint) []string {
 	return out
 }
 
-func TestSelectorsAndSplit(t *testing.T) {
+func TestSplit(t *testing.T) {
 	pkg := func(name string) string { return `{"package":{"packageName":"` + name + `","versionRange":">1.0.0"}}` }
 	text := func(name string) string { return "with package: " + name + " and with version in range: >1.0.0" }
-	all := func(members ...string) string { return `{"all":{"constraints":[` + strings.Join(members, ",") + `]}}` }
-	anyOf := func(members ...string) string { return `{"any":{"constraints":[` + strings.Join(members, ",") + `]}}` }
-	not := func(members ...string) string { return `{"not":{"constraints":[` + strings.Join(members, ",") + `]}}` }
+	list := func(operator string, members ...string) string {
+		return `{"` + operator + `":{"constraints":[` + strings.Join(members, ",") + `]}}`
+	}
 	yes := rule("true")
 	for name, test := range map[string]struct {
-		value     string
-		selectors []string
-		parts     []string
+		value string
+		parts []string
 	}{
-		"one":                       {pkg("a"), []string{text("a")}, nil},
-		"not":                       {not(pkg("a")), nil, nil},
-		"rule":                      {yes, nil, nil},
-		"any":                       {anyOf(pkg("a"), pkg("b")), []string{text("a"), text("b")}, nil},
-		"any with a rule":           {anyOf(pkg("a"), yes), nil, nil},
-		"all of one and a rule":     {all(yes, pkg("a")), []string{text("a")}, nil},
-		"all looks up the fewest":   {all(anyOf(pkg("a"), pkg("b")), pkg("c")), []string{text("c")}, []string{"all of (at least one of (" + text("a") + "; " + text("b") + "))", "all of (" + text("c") + ")"}},
-		"all of two":                {all(pkg("a"), pkg("b")), []string{text("a")}, []string{"all of (" + text("a") + ")", "all of (" + text("b") + ")"}},
-		"all within all":            {all(pkg("a"), all(pkg("b"), yes)), []string{text("a")}, []string{"all of (" + text("a") + "; with constraint: true)", "all of (" + text("b") + "; with constraint: true)"}},
-		"what all says besides":     {all(pkg("a"), not(pkg("c")), pkg("b")), []string{text("a")}, []string{"all of (" + text("a") + "; none of (" + text("c") + "))", "all of (" + text("b") + "; none of (" + text("c") + "))"}},
-		"all of nothing to look up": {all(yes, not(pkg("a"))), nil, nil},
+		"one":                  {pkg("a"), nil},
+		"not":                  {list("not", pkg("a"), pkg("b")), nil},
+		"any":                  {list("any", pkg("a"), pkg("b")), nil},
+		"rule":                 {yes, nil},
+		"all of one":           {list("all", yes, pkg("a")), nil},
+		"all of nothing there": {list("all", yes, list("not", pkg("a"))), nil},
+		"all of two":           {list("all", pkg("a"), pkg("b")), []string{"all of (" + text("a") + ")", "all of (" + text("b") + ")"}},
+		"all of an any": {
+			list("all", list("any", pkg("a"), pkg("b")), pkg("c")),
+			[]string{"all of (at least one of (" + text("a") + "; " + text("b") + "))", "all of (" + text("c") + ")"},
+		},
+		"an any with a rule says what will do": {
+			list("all", list("any", pkg("a"), yes), pkg("b"), pkg("c")),
+			[]string{
+				"all of (" + text("b") + "; at least one of (" + text("a") + "; with constraint: true))",
+				"all of (" + text("c") + "; at least one of (" + text("a") + "; with constraint: true))",
+			},
+		},
+		"all within all": {
+			list("all", pkg("a"), list("all", pkg("b"), yes)),
+			[]string{"all of (" + text("a") + "; with constraint: true)", "all of (" + text("b") + "; with constraint: true)"},
+		},
+		"what all says besides": {
+			list("all", pkg("a"), list("not", pkg("c")), pkg("b")),
+			[]string{"all of (" + text("a") + "; none of (" + text("c") + "))", "all of (" + text("b") + "; none of (" + text("c") + "))"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := parse(t, "olm.constraint", test.value)
-			selectors, ok := c.Selectors()
-			if ok != (test.selectors != nil) {
-				t.Errorf("selectors: %v", ok)
-			}
-			if diff := cmp.Diff(test.selectors, texts(selectors)); diff != "" {
-				t.Errorf("selectors (-want +got):\n%s", diff)
-			}
 			if diff := cmp.Diff(test.parts, texts(c.Split())); diff != "" {
 				t.Errorf("parts (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestFromDependency(t *testing.T) {
-	for _, test := range []struct{ from, want constraint.Property }{
-		{
-			constraint.Property{Type: "olm.gvk", Value: `{"group":"g","version":"v","kind":"K"}`},
-			constraint.Property{Type: "olm.gvk.required", Value: `{"group":"g","version":"v","kind":"K"}`},
-		},
-		{
-			constraint.Property{Type: "olm.package", Value: `{"packageName":"a","version":">1.0.0"}`},
-			constraint.Property{Type: "olm.package.required", Value: `{"packageName":"a","versionRange":"\u003e1.0.0"}`},
-		},
-		{constraint.Property{Type: "olm.label", Value: `{"label":"a"}`}, constraint.Property{Type: "olm.label.required", Value: `{"label":"a"}`}},
-		{constraint.Property{Type: "olm.constraint", Value: crate}, constraint.Property{Type: "olm.constraint", Value: crate}},
-	} {
-		got, err := constraint.FromDependency(test.from)
-		if err != nil || got != test.want {
-			t.Errorf("%v: got %v, error %v", test.from, got, err)
-		}
-		parse(t, got.Type, got.Value)
-	}
-	if _, err := constraint.FromDependency(constraint.Property{Type: "olm.package", Value: `[]`}); err == nil {
-		t.Error("no error")
 	}
 }
 
@@ -342,9 +322,8 @@ func drawSubject(t *rapid.T) constraint.Subject {
 	return s
 }
 
-// TestMeaning says what the parts of a constraint mean: what meets it meets one
-// of its selectors and every part of it, and All, Any and Not are what they are
-// called.
+// TestMeaning says what the parts of a constraint mean: what meets it meets every
+// part of it, and All, Any and Not are what they are called.
 func TestMeaning(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		value := drawConstraint(t, 3)
@@ -365,9 +344,6 @@ func TestMeaning(t *testing.T) {
 		switch {
 		case c.All != nil && met != (count(c.All) == len(c.All)), c.Any != nil && met != (count(c.Any) > 0), c.Not != nil && met != (count(c.Not) == 0):
 			t.Fatalf("%s met: %v", value, met)
-		}
-		if selectors, ok := c.Selectors(); ok && met && count(selectors) == 0 {
-			t.Fatalf("%s is met but none of %v", value, texts(selectors))
 		}
 		if parts := c.Split(); met && count(parts) != len(parts) {
 			t.Fatalf("%s is met but not all of %v", value, texts(parts))
@@ -391,7 +367,6 @@ func FuzzParse(f *testing.F) {
 		}
 		for i := range requires {
 			requires[i].MetBy(subject(t))
-			requires[i].Selectors()
 			requires[i].Split()
 			if text := requires[i].String(); len(text) > 1100 {
 				t.Errorf("the text has %d bytes", len(text))
