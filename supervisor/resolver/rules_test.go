@@ -138,6 +138,11 @@ func TestCandidates(t *testing.T) {
 			subs: []resolver.Subscription{sub("lamp", starting("lamp.v1.0.0"))}, want: map[string]string{"my-lamp": "shop/stable/lamp.v1.0.0"},
 		},
 		{
+			rule: "3.3 startingCSV that is skipped may need an API that it brings itself",
+			shop: []pack{of("lamp", in("stable", at("lamp.v1.1.0", "skips", "lamp.v1.0.0"), at("lamp.v1.0.0"))).with("lamp.v1.0.0", bringing("Lamp"), needing("Lamp"))},
+			subs: []resolver.Subscription{sub("lamp", starting("lamp.v1.0.0"))}, want: map[string]string{"my-lamp": "shop/stable/lamp.v1.0.0"},
+		},
+		{
 			rule: "3.3 startingCSV in an empty channel is looked for in all of them", shop: []pack{lamp()},
 			subs: []resolver.Subscription{sub("lamp", starting("lamp.v0.9.0"))}, want: map[string]string{"my-lamp": "shop/alpha/lamp.v0.9.0"},
 		},
@@ -379,6 +384,19 @@ func TestConstraints(t *testing.T) {
 			rule: "3.4 an update may break what is broken already", shop: []pack{lamp()},
 			present: []resolver.Operator{there("lamp.v1.0.0"), there("crate.v1.0.0", needing("Lamp"))},
 			subs:    []resolver.Subscription{sub("lamp", installed("lamp.v1.0.0"))}, want: map[string]string{"my-lamp": "shop/stable/lamp.v1.1.0"},
+		},
+		{
+			rule: "3.4 an operator that meets its own requirement holds nobody back", shop: []pack{lamp()},
+			present: []resolver.Operator{there("lamp.v1.0.0", bringing("Lamp")), there("crate.v1.0.0", bringing("Lamp"), needing("Lamp"))},
+			subs:    []resolver.Subscription{sub("lamp", channel("stable"), installed("lamp.v1.0.0"))}, want: map[string]string{"my-lamp": "shop/stable/lamp.v1.1.0"},
+		},
+		{
+			rule: "3.4 an update must not break what several operators meet together", shop: []pack{lamp()},
+			present: []resolver.Operator{
+				there("lamp.v1.0.0", bringing("Lamp")), there("lid.v1.0.0"), there("crate.v1.0.0", constrained(compound("all", ofGVK("Lamp"), ofPackage("lid", ">=1.0.0")))),
+			},
+			subs: []resolver.Subscription{sub("lamp", channel("stable"), installed("lamp.v1.0.0"))}, want: map[string]string{"my-lamp": "held"},
+			held: map[string][]string{"my-lamp": {"clusterserviceversion crate.v1.0.0 requires an operator"}},
 		},
 		{
 			rule: "3.4 dependencies pull dependencies", shop: []pack{lone("crate", needing("Lid")), lone("lid", bringing("Lid"), needingPackage("nail", ">=1.0.0")), of("nail", line("stable", "nail.v1.0.0", "nail.v2.0.0"))},
