@@ -10,14 +10,14 @@ import (
 	"github.com/go-air/gini/z"
 )
 
-// pausesPerQuestion bounds a single question, at some ten milliseconds each. The
-// solver can be paused whenever it has drawn so many conclusions, so that this bounds
-// its work, not its time: a problem meets the bound on a slow machine if it does on
-// a fast one.
-const pausesPerQuestion = 200
-
-// conclusionsPerStep is after how many the solver can be paused, as gini has it.
-const conclusionsPerStep = 20_000
+const (
+	// conclusionsPerStep is after how many conclusions gini can be paused; that is
+	// some ten milliseconds of work.
+	conclusionsPerStep = 20_000
+	// pausesPerQuestion bounds a single question. It bounds work, not time: a
+	// problem meets the bound on a slow machine if it does on a fast one.
+	pausesPerQuestion = 200
+)
 
 // budget is what a search may use, all its parts together.
 type budget struct {
