@@ -391,3 +391,19 @@ func decode(data []byte) sat.Problem {
 	}
 	return p
 }
+
+// The solver finds in the course of the search that nothing is left, and is not to
+// be asked again after that.
+func TestSearchEndsWhereNothingIsLeft(t *testing.T) {
+	need := func(id sat.ID, others ...sat.ID) sat.Constraint {
+		return sat.Constraint{Kind: sat.Dependency, Variable: id, Others: others}
+	}
+	checkAgainstOracle(t, sat.Problem{Variables: 9, Constraints: []sat.Constraint{
+		{Kind: sat.Mandatory},
+		{Kind: sat.Mandatory, Variable: 2},
+		{Kind: sat.Conflict, Variable: 5, Others: []sat.ID{3, 4, 7, 8}},
+		{Kind: sat.AtMost, Limit: 1, Others: []sat.ID{3, 4, 8}},
+		need(0, 1), need(2, 3, 5), need(1, 4, 8), need(3, 4, 8), need(3, 6),
+		need(4, 4, 8), need(4, 7), need(6, 8, 4),
+	}})
+}
