@@ -35,8 +35,12 @@ type PackageRange struct {
 }
 
 // MetBy says whether an operator meets the constraint, by itself.
-func (c *Constraint) MetBy(s *Subject) bool {
-	met := func(c Constraint) bool { return c.MetBy(s) }
+func (c *Constraint) MetBy(s *Subject) bool { return c.MetWithin(s, &Meter{}) }
+
+// MetWithin says the same as long as the rules asked so far have not taken too
+// much.
+func (c *Constraint) MetWithin(s *Subject, m *Meter) bool {
+	met := func(c Constraint) bool { return c.MetWithin(s, m) }
 	switch {
 	case c.GVK != nil:
 		return slices.Contains(s.GVKs, *c.GVK)
@@ -45,9 +49,9 @@ func (c *Constraint) MetBy(s *Subject) bool {
 	case c.Label != "":
 		return slices.Contains(s.Labels, c.Label)
 	case c.Rule != nil:
-		return c.Rule.met(s)
+		return c.Rule.met(s, m)
 	case c.All != nil:
-		return !slices.ContainsFunc(c.All, func(c Constraint) bool { return !c.MetBy(s) })
+		return !slices.ContainsFunc(c.All, func(c Constraint) bool { return !met(c) })
 	case c.Any != nil:
 		return slices.ContainsFunc(c.Any, met)
 	default:

@@ -23,7 +23,11 @@ const (
 	// maxCost bounds what the evaluation for one operator may take, in units of
 	// CEL: about one for each step, more for what takes longer. A rule that looks
 	// at each property takes some ten for each.
-	maxCost = 50_000
+	maxCost = 10_000
+	// maxMetered bounds what all evaluations of a Meter may take: a second or so.
+	// A rule that looks at each property of the versions in the largest catalog
+	// takes a quarter of it.
+	maxMetered = 3_000_000
 	// maxValue and maxValueNodes bound each value within an evaluation, in bytes
 	// and in parts. Without that a few steps could build a value that takes years
 	// to compare. They bound the properties of an operator too.
@@ -156,14 +160,24 @@ func (unknownSizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNo
 
 // met says whether the rule is true for an operator. One that cannot be
 // evaluated, or not within the limits, is not.
-func (r *Rule) met(s *Subject) bool {
+func (r *Rule) met(s *Subject, m *Meter) bool {
 	properties, ok := values(s.Properties)
-	if !ok {
+	if !ok || m.spent > maxMetered {
 		return false
 	}
-	result, _, err := r.program.Eval(map[string]any{"properties": properties})
+	result, details, err := r.program.Eval(map[string]any{"properties": properties})
+	if spent := details.ActualCost(); spent != nil {
+		m.spent += *spent
+	} else {
+		m.spent += maxCost
+	}
 	return err == nil && result == types.True
 }
+
+// Meter adds up what rules take where many operators are asked, such as those of
+// a whole catalog. When it is too much, the rules are not met by those that come
+// after. The zero value is ready.
+type Meter struct{ spent uint64 }
 
 // values gives properties as expressions see them; false when they are too large
 // or no JSON.

@@ -100,6 +100,26 @@ func TestRuleThatDoesNotEnd(t *testing.T) {
 	}
 }
 
+// TestMeter says that a rule that does not end does not keep whoever asks a whole
+// catalog: after some operators nobody is asked any more.
+func TestMeter(t *testing.T) {
+	c := parse(t, "olm.constraint", rule(endless()[0]))
+	simple := parse(t, "olm.constraint", rule("true"))
+	s, small := large(t), subject(t)
+	var meter constraint.Meter
+	for range 1000 {
+		if c.MetWithin(s, &meter) {
+			t.Fatal("it is met")
+		}
+	}
+	if simple.MetWithin(small, &meter) {
+		t.Error("a rule is evaluated although too much has been spent")
+	}
+	if !simple.MetBy(small) {
+		t.Error("another meter stops it")
+	}
+}
+
 // TestManyRules says that a catalog full of rules does not keep the reader busy
 // for long.
 func TestManyRules(t *testing.T) {
