@@ -81,7 +81,7 @@ func (r *resolution) because(w *wish, e *content.Entry) string {
 		why = "spec.startingCSV"
 	}
 	if at := slices.Index(w.entries, e); at > 0 {
-		why = fmt.Sprintf("%s; %s cannot be had together with everything else", why, w.entries[0].Bundle.Name)
+		why = fmt.Sprintf("%s; %s is held back", why, w.entries[0].Bundle.Name)
 	}
 	return why
 }

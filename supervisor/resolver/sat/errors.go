@@ -27,5 +27,5 @@ type LimitError struct {
 // Error says what was allowed and what helps.
 func (e *LimitError) Error() string {
 	return fmt.Sprintf("the search for a solution was given up: it takes more than the %d %s that are allowed; "+
-		"allow more, or state the problem with fewer choices", e.Allowed, e.Bound)
+		"a problem with fewer choices takes fewer", e.Allowed, e.Bound)
 }
