@@ -588,8 +588,10 @@ func TestBadInput(t *testing.T) {
 	}
 	endless := ofRule(strings.Repeat("properties.all(p, ", 20) + "p.type != ''" + strings.Repeat(")", 20))
 	thousand := make([]string, 1000)
+	impossible := []pack{lamp()}
 	for i := range thousand {
 		thousand[i] = ofPackage(fmt.Sprintf("p%d", i), ">=1.0.0")
+		impossible = append(impossible, lone(fmt.Sprintf("p%d", i), needing("Nothing")))
 	}
 	runAll(t, []ruleCase{
 		bad("a malformed version", prop("olm.package", `{"packageName":"bad","version":"one"}`), `properties[0] of type "olm.package": parsing version "one"`),
@@ -616,6 +618,10 @@ func TestBadInput(t *testing.T) {
 		{
 			rule: "a thousand ways the last of which is there", shop: []pack{lone("bad", constrained(compound("any", thousand...))), lone("p999"), lamp()},
 			subs: good, want: map[string]string{"my-bad": "shop/stable/bad.v1.0.0 +shop/stable/p999.v1.0.0", "my-lamp": "shop/stable/lamp.v1.2.0"},
+		},
+		{
+			rule: "a thousand ways all of which are impossible", shop: append(impossible, lone("bad", constrained(compound("any", thousand...)))), subs: good, want: onlyBad,
+			says: map[string][]string{"my-bad": {"bundle bad.v1.0.0 requires an operator at least one of (with package: p0 and with version in range: >=1.0.0"}},
 		},
 		{
 			rule: "a malformed skipRange covers nothing and harms nobody else", shop: []pack{of("bad", in("stable", at("bad.v2.0.0", "range", "all"))), lamp()},
