@@ -58,7 +58,34 @@ func (m *model) explain(w *wish, c *conflict) error {
 		e.Reasons = append(e.Reasons, text)
 	}
 	slices.Sort(e.Reasons)
+	e.Reasons = bounded(e.Reasons)
+	e.Remedy = clip(e.Remedy)
 	return e
+}
+
+// What is said about a conflict ends up in a condition, which people read.
+const (
+	maxReasons = 20
+	maxReason  = 500
+)
+
+// bounded keeps reasons to what a person can read.
+func bounded(reasons []string) []string {
+	if more := len(reasons) - maxReasons; more > 0 {
+		reasons = append(reasons[:maxReasons:maxReasons], fmt.Sprintf("and %d reasons more", more))
+	}
+	for i := range reasons {
+		reasons[i] = clip(reasons[i])
+	}
+	return reasons
+}
+
+func clip(text string) string {
+	runes := []rune(text)
+	if len(runes) <= maxReason {
+		return text
+	}
+	return string(runes[:maxReason-1]) + "…"
 }
 
 // condense puts reasons into words. What speaks against every version of a channel

@@ -131,8 +131,9 @@ func (r *resolution) offers(key CatalogKey, c *constraint.Constraint) []*content
 		return known
 	}
 	var found []*content.Entry
+	var meter constraint.Meter
 	for _, e := range selection(catalog, c) {
-		if e.Place >= 0 && e.Bundle.Err == nil && c.MetBy(&e.Bundle.Subject) {
+		if e.Place >= 0 && e.Bundle.Err == nil && c.MetWithin(&e.Bundle.Subject, &meter) {
 			found = append(found, e)
 		}
 	}

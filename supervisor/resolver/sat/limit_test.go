@@ -39,7 +39,7 @@ func TestSearchEndsAtItsLimitOfSteps(t *testing.T) {
 	if limit, ok := errors.AsType[*sat.LimitError](err); !ok || limit.Allowed != allowed {
 		t.Fatalf("got %v, want a LimitError of %d steps", err, allowed)
 	}
-	for _, want := range []string{"20 steps", "allow more"} {
+	for _, want := range []string{"20 steps", "given up"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error %q does not say %q", err, want)
 		}
