@@ -7,10 +7,14 @@ import (
 	"io"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/proto/api"
+	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -52,6 +56,16 @@ func digestOf(header metadata.MD) string {
 		return values[0]
 	}
 	return ""
+}
+
+// Read reads all of a catalog over a connection, for whoever needs it once: by pages
+// where the server has the extension API, else as a list.
+func Read(ctx context.Context, conn grpc.ClientConnInterface) (*Snapshot, error) {
+	s, err := fetchPages(ctx, registryv1.NewRegistryServiceClient(conn), maxBytes)
+	if status.Code(err) == codes.Unimplemented {
+		return fetchList(ctx, api.NewRegistryClient(conn), maxBytes)
+	}
+	return s, err
 }
 
 // fetchList reads all of a catalog that has nothing but api.Registry. Manifests

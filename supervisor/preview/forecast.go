@@ -1,26 +1,6 @@
 package preview
 
-import (
-	"slices"
-
-	"github.com/chandlery/chandlery/supervisor/resolver"
-)
-
-// Request is a namespace to look ahead for.
-type Request struct {
-	Problem resolver.Problem
-	// Manual names the Subscriptions whose InstallPlans wait for an approval.
-	Manual map[string]bool
-	// Stuck says of Subscriptions for which something is under way why that will
-	// not end by itself. What is under way for others is taken to succeed.
-	Stuck map[string]string
-	// Blocked says why nothing at all happens in the namespace as it is now.
-	Blocked string
-	// Catalogs says where the content of each catalog came from.
-	Catalogs map[resolver.CatalogKey]string
-	// Notes are remarks to be shown along.
-	Notes []string
-}
+import "slices"
 
 // Forecast is what would happen in a namespace. The names of its fields in JSON
 // are an interface: they do not change.

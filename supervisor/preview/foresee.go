@@ -284,7 +284,7 @@ func (w *walk) generatedName(c *resolver.Choice) string {
 // it takes over from, and the Subscriptions of the package have it; those that it
 // serves have brought it.
 func (w *walk) install(c *resolver.Choice, served []string) {
-	known := false
+	known := slices.ContainsFunc(w.request.Refused, func(r Refused) bool { return r.Package == c.Package })
 	replaced := map[string]bool{c.Bundle: true, c.Replaces: true}
 	for i := range w.problem.Subscriptions {
 		sub := &w.problem.Subscriptions[i]
@@ -355,6 +355,9 @@ func requirement(c *constraint.Constraint) string {
 // finish says where every Subscription has come to.
 func (w *walk) finish(last resolver.Solution) *Forecast {
 	moved := w.forecast.moved()
+	for _, r := range w.request.Refused {
+		w.forecast.Refusals = append(w.forecast.Refusals, refusal(resolver.Subscription{Name: r.Subscription, Package: r.Package}, r.Err))
+	}
 	for _, sub := range w.problem.Subscriptions {
 		ended, isEnded := w.ended[sub.Name]
 		err := last[sub.Name].Err

@@ -116,7 +116,7 @@ func (o *observation) origins(csv *operatorsv1alpha1.ClusterServiceVersion) []be
 	}
 	digest := csv.Annotations[plan.AnnotationDigest]
 	same := slices.DeleteFunc(slices.Clone(recorded), func(b belonging) bool {
-		return digest == "" || o.catalogs[b.catalog].state.Snapshot.Manifests(b.pkg, csv.Name) != digest
+		return digest == "" || o.catalogs[b.catalog].State.Snapshot.Manifests(b.pkg, csv.Name) != digest
 	})
 	if len(same) == 1 {
 		return same
@@ -126,7 +126,7 @@ func (o *observation) origins(csv *operatorsv1alpha1.ClusterServiceVersion) []be
 
 // has says whether a catalog has a version in a package.
 func (o *observation) has(b belonging, version string) bool {
-	snapshot := o.catalogs[b.catalog].state.Snapshot
+	snapshot := o.catalogs[b.catalog].State.Snapshot
 	if snapshot == nil {
 		return false
 	}

@@ -211,7 +211,7 @@ func TestPendingSaysNothingNew(t *testing.T) {
 	before := derive(o, decided(t, o)[0], nil, at(1))
 	sub.Status.Conditions, sub.Status.CatalogHealth = before.Conditions, before.CatalogHealth
 	c := o.catalogs[shop]
-	c.state.Snapshot, c.state.Connectivity = nil, "CONNECTING"
+	c.State.Snapshot, c.State.Connectivity = nil, "CONNECTING"
 	o.catalogs[shop] = c
 	d := decided(t, o)[0]
 	d.err = resolver.ErrPending

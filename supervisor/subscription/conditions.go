@@ -126,10 +126,10 @@ func catalogCondition(o *observation, sub *operatorsv1alpha1.Subscription) opera
 			key, strings.Join(o.groups.names, ", "), o.global, annotationExcludeGlobal))
 	case !found:
 		return isTrue(unhealthy, operatorsv1alpha1.UnhealthyCatalogSourceFound, "targeted catalogsource "+key.String()+" missing")
-	case !targeted.state.Ready() && targeted.state.Snapshot != nil && !targeted.state.ReadAt.IsZero():
+	case !targeted.State.Ready() && targeted.State.Snapshot != nil && !targeted.State.ReadAt.IsZero():
 		return isTrue(unhealthy, operatorsv1alpha1.UnhealthyCatalogSourceFound, fmt.Sprintf(
-			"targeted catalogsource %s unhealthy; resolving against its content as of %s", key, targeted.state.ReadAt.UTC().Format(time.RFC3339)))
-	case !targeted.state.Ready():
+			"targeted catalogsource %s unhealthy; resolving against its content as of %s", key, targeted.State.ReadAt.UTC().Format(time.RFC3339)))
+	case !targeted.State.Ready():
 		return isTrue(unhealthy, operatorsv1alpha1.UnhealthyCatalogSourceFound, "targeted catalogsource "+key.String()+" unhealthy")
 	default:
 		return operatorsv1alpha1.SubscriptionCondition{

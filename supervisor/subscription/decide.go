@@ -58,8 +58,9 @@ func (e *planError) Unwrap() error { return e.err }
 // solver solves the problem of a namespace.
 type solver func(context.Context, resolver.Problem) resolver.Solution
 
-// decide answers every Subscription of a namespace, in their order.
-func decide(ctx context.Context, o *observation, solve solver) []*decision {
+// begin finds out what every Subscription of a namespace has, in their order, and
+// which ones cannot be answered.
+func (o *observation) begin() []*decision {
 	o.claims = o.claim()
 	decisions := make([]*decision, 0, len(o.subscriptions))
 	for _, sub := range o.subscriptions {
@@ -69,6 +70,12 @@ func decide(ctx context.Context, o *observation, solve solver) []*decision {
 		}
 		decisions = append(decisions, d)
 	}
+	return decisions
+}
+
+// decide answers every Subscription of a namespace, in their order.
+func decide(ctx context.Context, o *observation, solve solver) []*decision {
+	decisions := o.begin()
 	if err := o.groups.problem(o.namespace); err != nil {
 		o.refuse(decisions, err)
 		return decisions
@@ -140,8 +147,7 @@ func refusedForRival(err error) bool {
 // version may be begun. Where an OperatorGroup lets operators fail forward, that
 // is so too once the newest version has failed.
 func (o *observation) free(d *decision) bool {
-	failed := d.present.current != nil && d.present.current.Status.Phase == operatorsv1alpha1.CSVPhaseFailed
-	return (d.present.settled() || (failed && o.groups.failForward)) && !o.executing(d)
+	return (d.present.settled() || (d.present.failed() && o.groups.failForward)) && !o.executing(d)
 }
 
 // executing says whether the plan that brought the newest version still has

@@ -59,7 +59,7 @@ func observed(state catalogs.State, subs ...*operatorsv1alpha1.Subscription) *ob
 		plans:    map[string]*operatorsv1alpha1.InstallPlan{},
 		groups:   groups{names: []string{"group"}},
 		library:  &library{},
-		catalogs: map[types.NamespacedName]catalog{shop: {source: source, state: state, followed: true}},
+		catalogs: map[types.NamespacedName]Catalog{shop: {Source: source, State: state, Followed: true}},
 	}
 }
 
@@ -182,24 +182,23 @@ func TestContent(t *testing.T) {
 	errRead := errors.New("failed to list bundles")
 	stale := state
 	stale.Err, stale.Connectivity = errRead, "TRANSIENT_FAILURE"
-	unusable := observed(state).catalogs[shop].source.DeepCopy()
+	unusable := observed(state).catalogs[shop].Source.DeepCopy()
 	unusable.Spec.Address = ""
-	source := observed(state).catalogs[shop].source
+	source := observed(state).catalogs[shop].Source
 	for _, tt := range []struct {
-		catalog
-
 		reason  string
+		catalog Catalog
 		err     string
 		pending bool
 	}{
-		{reason: "well", catalog: catalog{source: source, state: state, followed: true}},
-		{reason: "away, with a snapshot", catalog: catalog{source: source, state: stale, followed: true}},
-		{reason: "nothing answers", catalog: catalog{source: source, state: catalogs.State{Address: "shop:50051", Connectivity: "TRANSIENT_FAILURE"}, followed: true}, err: "nothing answers at shop:50051"},
-		{reason: "no connection yet", catalog: catalog{source: source, state: catalogs.State{Address: "shop:50051", Connectivity: "CONNECTING"}, followed: true}, pending: true},
-		{reason: "being read", catalog: catalog{source: source, state: catalogs.State{Address: "shop:50051", Connectivity: "READY"}, followed: true}, pending: true},
-		{reason: "not followed yet", catalog: catalog{source: source}, pending: true},
-		{reason: "cannot be used", catalog: catalog{source: unusable}, err: "no registry client established: image and address unset"},
-		{reason: "cannot be read", catalog: catalog{source: source, state: catalogs.State{Err: errRead}, followed: true}, err: errRead.Error()},
+		{reason: "well", catalog: Catalog{Source: source, State: state, Followed: true}},
+		{reason: "away, with a snapshot", catalog: Catalog{Source: source, State: stale, Followed: true}},
+		{reason: "nothing answers", catalog: Catalog{Source: source, State: catalogs.State{Address: "shop:50051", Connectivity: "TRANSIENT_FAILURE"}, Followed: true}, err: "nothing answers at shop:50051"},
+		{reason: "no connection yet", catalog: Catalog{Source: source, State: catalogs.State{Address: "shop:50051", Connectivity: "CONNECTING"}, Followed: true}, pending: true},
+		{reason: "being read", catalog: Catalog{Source: source, State: catalogs.State{Address: "shop:50051", Connectivity: "READY"}, Followed: true}, pending: true},
+		{reason: "not followed yet", catalog: Catalog{Source: source}, pending: true},
+		{reason: "cannot be used", catalog: Catalog{Source: unusable}, err: "no registry client established: image and address unset"},
+		{reason: "cannot be read", catalog: Catalog{Source: source, State: catalogs.State{Err: errRead}, Followed: true}, err: errRead.Error()},
 	} {
 		got := offer(tt.catalog)
 		if (got.Err == nil) != (tt.err == "") || (got.Content == nil) != (tt.err != "" || tt.pending) || got.Pending != tt.pending {

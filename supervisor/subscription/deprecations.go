@@ -49,7 +49,7 @@ func deprecations(o *observation, sub *operatorsv1alpha1.Subscription, installed
 // has the version that is installed, in the channel that the Subscription names
 // or, when it names none, in any. Nil otherwise.
 func (o *observation) offers(sub *operatorsv1alpha1.Subscription, installed string) *content.Package {
-	snapshot := o.catalogs[types.NamespacedName{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource}].state.Snapshot
+	snapshot := o.catalogs[types.NamespacedName{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource}].State.Snapshot
 	if snapshot == nil || installed == "" {
 		return nil
 	}

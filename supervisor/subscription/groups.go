@@ -1,13 +1,11 @@
 package subscription
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // annotationExcludeGlobal, on an OperatorGroup, keeps the catalogs of the global
@@ -45,20 +43,16 @@ func (g groups) problem(namespace string) error {
 	return &groupsError{namespace: namespace, names: g.names}
 }
 
-// observeGroups reads the OperatorGroups of the namespace.
-func (r *Reconciler) observeGroups(ctx context.Context, o *observation) error {
-	list := &operatorsv1.OperatorGroupList{}
-	if err := r.client.List(ctx, list, client.InNamespace(o.namespace)); err != nil {
-		return fmt.Errorf("listing OperatorGroups of namespace %s: %w", o.namespace, err)
+// groupsOf reads the OperatorGroups of a namespace.
+func groupsOf(list []*operatorsv1.OperatorGroup) groups {
+	var g groups
+	for _, group := range list {
+		g.names = append(g.names, group.Name)
 	}
-	for i := range list.Items {
-		o.groups.names = append(o.groups.names, list.Items[i].Name)
+	slices.Sort(g.names)
+	if len(list) == 1 {
+		g.excludesGlobal = list[0].Annotations[annotationExcludeGlobal] == "true"
+		g.failForward = list[0].UpgradeStrategy() == operatorsv1.UpgradeStrategyUnsafeFailForward
 	}
-	slices.Sort(o.groups.names)
-	if len(list.Items) == 1 {
-		group := &list.Items[0]
-		o.groups.excludesGlobal = group.Annotations[annotationExcludeGlobal] == "true"
-		o.groups.failForward = group.UpgradeStrategy() == operatorsv1.UpgradeStrategyUnsafeFailForward
-	}
-	return nil
+	return g
 }

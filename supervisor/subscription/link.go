@@ -26,6 +26,11 @@ func (i installation) settled() bool {
 	return i.current == nil || i.current.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded
 }
 
+// failed says that the newest version has failed.
+func (i installation) failed() bool {
+	return i.current != nil && i.current.Status.Phase == operatorsv1alpha1.CSVPhaseFailed
+}
+
 // installationOf finds what is present for a Subscription among the versions of
 // its package. The link is the package, which versions record themselves, so that
 // a status that was lost, or a Subscription that was made anew, finds its operator

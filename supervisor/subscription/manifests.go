@@ -72,7 +72,7 @@ func (r *Reconciler) learn(ctx context.Context, o *observation, decisions []*dec
 // known gives the digest of manifests as the snapshot tells it; empty when it
 // does not.
 func (o *observation) known(m manifests) string {
-	snapshot := o.catalogs[m.catalog].state.Snapshot
+	snapshot := o.catalogs[m.catalog].State.Snapshot
 	if snapshot == nil {
 		return ""
 	}

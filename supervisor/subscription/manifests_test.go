@@ -34,7 +34,7 @@ func TestLearn(t *testing.T) {
 	lamp, fan, husk := subscription("lamp", "lamp"), subscription("fan", "fan"), subscription("husk", "husk")
 	o := observed(state, lamp, fan, husk)
 	c := o.catalogs[shop]
-	c.state.Snapshot = &catalogs.Snapshot{Content: state.Snapshot.Content}
+	c.State.Snapshot = &catalogs.Snapshot{Content: state.Snapshot.Content}
 	o.catalogs[shop], o.digests = c, map[manifests]digest{}
 	r := &Reconciler{catalogs: shelf{"lamp.v2": {Objects: []string{"{2}"}}, "husk.v1": {}}}
 

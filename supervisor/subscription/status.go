@@ -141,10 +141,10 @@ func catalogHealth(o *observation, before []operatorsv1alpha1.SubscriptionCatalo
 		entry := operatorsv1alpha1.SubscriptionCatalogHealth{
 			CatalogSourceRef: &corev1.ObjectReference{
 				APIVersion: operatorsv1alpha1.CatalogSourceCRDAPIVersion, Kind: operatorsv1alpha1.CatalogSourceKind,
-				Namespace: key.Namespace, Name: key.Name, UID: c.source.UID, ResourceVersion: c.source.ResourceVersion,
+				Namespace: key.Namespace, Name: key.Name, UID: c.Source.UID, ResourceVersion: c.Source.ResourceVersion,
 			},
 			LastUpdated: &now,
-			Healthy:     c.state.Ready(),
+			Healthy:     c.State.Ready(),
 		}
 		i := slices.IndexFunc(before, func(h operatorsv1alpha1.SubscriptionCatalogHealth) bool {
 			return h.CatalogSourceRef != nil && h.Equals(entry)

@@ -196,8 +196,8 @@ func TestCatalogHealth(t *testing.T) {
 	o := observed(state)
 	for _, key := range []types.NamespacedName{{Namespace: "home", Name: "b"}, {Namespace: "home", Name: "a"}} {
 		c := o.catalogs[shop]
-		c.source = c.source.DeepCopy()
-		c.source.UID, c.state.Connectivity = types.UID(key.String()), "IDLE"
+		c.Source = c.Source.DeepCopy()
+		c.Source.UID, c.State.Connectivity = types.UID(key.String()), "IDLE"
 		o.catalogs[key] = c
 	}
 	got := catalogHealth(o, nil, at(0))
@@ -213,7 +213,7 @@ func TestCatalogHealth(t *testing.T) {
 		t.Errorf("catalogs (-want +got):\n%s", diff)
 	}
 	c := o.catalogs[shop]
-	c.state.Connectivity = "IDLE"
+	c.State.Connectivity = "IDLE"
 	o.catalogs[shop] = c
 	next := catalogHealth(o, got, at(5))
 	if diff := cmp.Diff(got[:2], next[:2]); diff != "" {

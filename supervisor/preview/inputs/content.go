@@ -15,6 +15,7 @@ import (
 	"github.com/chandlery/chandlery/bundles/fbc"
 	"github.com/chandlery/chandlery/bundles/index"
 	"github.com/chandlery/chandlery/bundles/outline"
+	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
@@ -22,27 +23,36 @@ import (
 // maxContent bounds the memory that one catalog may take.
 const maxContent = 1 << 30
 
-// maxMessage bounds a message of a server.
-const maxMessage = 256 << 20
+// maxMessage bounds a message of a server, as the supervisor does.
+const maxMessage = 64 << 20
 
 // ErrNoCatalog says that a directory is not one of a catalog.
 var ErrNoCatalog = errors.New("there is no package in it; name the directory that holds the file-based catalog (for instance configs/)")
 
 // load reads the content that a source names: a directory, an index file or a
 // server.
-func load(ctx context.Context, source string) (*content.Catalog, []string, error) {
+func load(ctx context.Context, source string) (*catalogs.Snapshot, []string, error) {
 	info, err := os.Stat(source)
 	switch {
 	case err == nil && info.IsDir():
-		return fromDirectory(ctx, source)
+		c, notes, err := fromDirectory(ctx, source)
+		return snapshot(c), notes, err
 	case err == nil:
 		c, err := fromIndex(ctx, source)
-		return c, nil, err
+		return snapshot(c), nil, err
 	case !isAddress(source):
 		return nil, nil, fmt.Errorf("catalog %s: there is no such directory or file, and it is not host:port either", source)
 	}
-	c, err := fromAddress(ctx, source)
-	return c, nil, err
+	s, err := fromAddress(ctx, source)
+	return s, nil, err
+}
+
+// snapshot is that of a content which no server serves; nil for none.
+func snapshot(c *content.Catalog) *catalogs.Snapshot {
+	if c == nil {
+		return nil
+	}
+	return &catalogs.Snapshot{Content: c}
 }
 
 // isAddress tells whether a source could be dialled.
@@ -128,7 +138,7 @@ func addPackage(b *content.Builder, p *outline.Package) error {
 }
 
 // fromAddress reads what a server serves.
-func fromAddress(ctx context.Context, address string) (*content.Catalog, error) {
+func fromAddress(ctx context.Context, address string) (*catalogs.Snapshot, error) {
 	conn, err := grpc.NewClient(address,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithUserAgent("chandlery-supervisor"),
@@ -138,9 +148,9 @@ func fromAddress(ctx context.Context, address string) (*content.Catalog, error) 
 		return nil, fmt.Errorf("catalog at %s: %w", address, err)
 	}
 	defer conn.Close() //nolint:errcheck // everything has been read by then
-	c, err := fromServer(ctx, conn)
+	s, err := catalogs.Read(ctx, conn)
 	if err != nil {
 		return nil, fmt.Errorf("catalog at %s: %w", address, err)
 	}
-	return c, nil
+	return s, nil
 }

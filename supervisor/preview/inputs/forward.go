@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
-	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 )
 
 // forwardTimeout bounds how long a port-forward may take to be there.
@@ -31,7 +30,7 @@ var errNoReplica = errors.New("no replica of it is ready")
 
 // hosted reads a catalog that the cluster runs, through the API server, which
 // reaches the replicas from wherever the command runs.
-func (c *Cluster) hosted(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (*content.Catalog, string, error) {
+func (c *Cluster) hosted(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (*catalogs.Snapshot, string, error) {
 	pod, err := c.replica(ctx, source)
 	if err != nil {
 		return nil, "", err

@@ -16,9 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
-	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 	"github.com/chandlery/chandlery/supervisor/preview"
 	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/subscription"
 )
 
 // Options say what to look at.
@@ -83,10 +83,10 @@ type gathering struct {
 
 // reading is what was read from a source.
 type reading struct {
-	once    sync.Once
-	content *content.Catalog
-	notes   []string
-	err     error
+	once     sync.Once
+	snapshot *catalogs.Snapshot
+	notes    []string
+	err      error
 }
 
 // files reads the objects of the files.
@@ -171,15 +171,16 @@ func (g *gathering) request(ctx context.Context, namespace string, objects *Obje
 	if err := s.read(ctx); err != nil {
 		return preview.Request{}, err
 	}
-	request := problem(namespace, g.Global, objects, s.catalogs())
+	request := preview.Ahead(objects.of(namespace, g.Global, s.catalogs()))
+	if g.Namespace == "" && len(objects.Groups) == 0 {
+		// Files are looked at as if what they lack were there.
+		request.Blocked = ""
+	}
 	request.Catalogs = map[resolver.CatalogKey]string{}
 	for key, p := range s.places {
 		request.Catalogs[key] = p.from
 	}
 	request.Notes = slices.Concat(objects.Notes, s.notes)
-	if g.Namespace != "" || len(objects.Groups) > 1 {
-		request.Blocked = objects.groupProblem(namespace)
-	}
 	return request, nil
 }
 
@@ -200,8 +201,9 @@ type place struct {
 	// one has replicas.
 	running bool
 
-	from    string
-	catalog resolver.Catalog
+	from     string
+	snapshot *catalogs.Snapshot
+	err      error
 }
 
 // scope finds the catalogs and where each is read.
@@ -316,38 +318,32 @@ func (s *scope) read(ctx context.Context) error {
 
 // fill reads the content of a place.
 func (s *scope) fill(ctx context.Context, p *place) error {
-	if p.source != nil {
-		p.catalog.Priority = p.source.Spec.Priority
-	}
-	var err error
-	switch {
-	case p.given != "":
+	if p.given != "" {
 		p.from = p.given
 		r := s.load(ctx, p.given)
-		p.catalog.Content = r.content
+		p.snapshot = r.snapshot
 		return r.err
-	default:
-		p.catalog.Content, p.from, err = s.follow(ctx, p)
 	}
+	p.snapshot, p.from, p.err = s.follow(ctx, p)
 	if cause := context.Cause(ctx); cause != nil {
 		return fmt.Errorf("reading catalog %s: %w", p.key, cause)
 	}
-	p.catalog.Err = err
 	return nil
 }
 
-// follow reads the catalog of a CatalogSource where the supervisor would.
-func (s *scope) follow(ctx context.Context, p *place) (*content.Catalog, string, error) {
+// follow reads the catalog of a CatalogSource where the supervisor would. One that
+// cannot be used has no content, and it is known why.
+func (s *scope) follow(ctx context.Context, p *place) (*catalogs.Snapshot, string, error) {
 	if _, problem := catalogs.SpecProblem(p.source); problem != "" {
-		return nil, "", fmt.Errorf("%w: %s", catalogs.ErrNotConnected, problem)
+		return nil, "", nil
 	}
 	if !catalogs.Hosted(p.source) {
 		address := p.source.Spec.Address
-		c, err := fromAddress(ctx, address)
+		snapshot, err := fromAddress(ctx, address)
 		if err != nil {
 			err = fmt.Errorf("%w: %w", catalogs.ErrNotConnected, err)
 		}
-		return c, "spec.address " + address, err
+		return snapshot, "spec.address " + address, err
 	}
 	if !p.running {
 		return nil, "", fmt.Errorf("%w: CatalogSource %s is in a file, nothing serves its content yet", catalogs.ErrNotConnected, p.key)
@@ -364,15 +360,20 @@ func (g *gathering) load(ctx context.Context, source string) *reading {
 		g.contents[source] = r
 	}
 	g.mu.Unlock()
-	r.once.Do(func() { r.content, r.notes, r.err = load(ctx, source) })
+	r.once.Do(func() { r.snapshot, r.notes, r.err = load(ctx, source) })
 	return r
 }
 
-// catalogs are the contents as the resolver takes them.
-func (s *scope) catalogs() map[resolver.CatalogKey]resolver.Catalog {
-	out := make(map[resolver.CatalogKey]resolver.Catalog, len(s.places))
+// catalogs are the ones that were read. One that --catalog alone speaks of is as if
+// it had a CatalogSource.
+func (s *scope) catalogs() []subscription.Catalog {
+	out := make([]subscription.Catalog, 0, len(s.places))
 	for key, p := range s.places {
-		out[key] = p.catalog
+		source := p.source
+		if source == nil {
+			source = &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+		}
+		out = append(out, subscription.Catalog{Source: source, State: catalogs.State{Snapshot: p.snapshot, Err: p.err}, Followed: true})
 	}
 	return out
 }

@@ -19,6 +19,7 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/subscription"
 )
 
 // Objects are the ones that a forecast depends on.
@@ -240,6 +241,14 @@ func (o *Objects) within(namespace, global string) *Objects {
 			return c.Namespace == namespace || c.Namespace == global
 		}),
 		Notes: o.Notes,
+	}
+}
+
+// of are the objects of a namespace with its catalogs.
+func (o *Objects) of(namespace, global string, all []subscription.Catalog) subscription.Objects {
+	return subscription.Objects{
+		Namespace: namespace, Global: global, Catalogs: all,
+		Subscriptions: o.Subscriptions, Versions: o.Versions, Plans: o.Plans, Groups: o.Groups,
 	}
 }
 
