@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -13,18 +15,36 @@ import (
 const maxQuoted = 200
 
 // clip shortens a value that messages repeat.
-func clip(text string) string { return clipTo(text, maxQuoted) }
+func clip(text string) string { return Clip(text, maxQuoted) }
 
-// clipTo shortens a text to some bytes, without cutting a character in two.
-func clipTo(text string, limit int) string {
+const ellipsis = "…"
+
+// Clip shortens a text to at most limit bytes, the ellipsis in which it ends then
+// included, without cutting a character in two.
+func Clip(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
-	end := limit
-	for end > limit-utf8.UTFMax && !utf8.RuneStart(text[end]) {
+	end := max(0, limit-len(ellipsis))
+	for end > 0 && !utf8.RuneStart(text[end]) {
 		end--
 	}
-	return text[:end] + "…"
+	return text[:end] + ellipsis
+}
+
+// OneLine gives a foreign text as it can be shown on one line: spaces for line ends
+// and tabs, and nothing that a terminal might act on.
+func OneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return unicode.ReplacementChar
+		default:
+			return r
+		}
+	}, text)
 }
 
 // Quote returns a value from a catalog as messages repeat it: quoted, with

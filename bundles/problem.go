@@ -59,18 +59,12 @@ func printable(name string) string {
 	if clean && len(name) <= maxMessage {
 		return name
 	}
-	return strconv.Quote(clipTo(name, maxMessage))
+	return strconv.Quote(Clip(name, maxMessage))
 }
 
 // plain returns a text on one line, without what a terminal might act on.
 func plain(text string) string {
-	text = strings.Join(strings.Fields(clipTo(text, maxMessage)), " ")
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return utf8.RuneError
-		}
-		return r
-	}, text)
+	return OneLine(strings.Join(strings.Fields(Clip(text, maxMessage)), " "))
 }
 
 func (p Problem) subject() string {

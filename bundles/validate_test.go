@@ -137,7 +137,7 @@ func TestProblemString(t *testing.T) {
 	}{
 		"Plain":   {reason: "names are left alone", problem: Problem{File: "a/b c.yaml:3", Package: "p", Message: "m", Remedy: "r"}, want: `a/b c.yaml:3: package "p": m; r`},
 		"Control": {reason: "a terminal gets no orders", problem: Problem{File: "a\x1b[31m\n", Message: "m\x1b[0m\nn"}, want: "\"a\\x1b[31m\\n\": m\ufffd[0m n"},
-		"Long":    {reason: "names are shortened between characters", problem: Problem{Package: "x" + long, Message: "m"}, want: `package "x` + long[:198] + `…": m`},
+		"Long":    {reason: "names are shortened between characters", problem: Problem{Package: "x" + long, Message: "m"}, want: `package "x` + long[:196] + `…": m`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

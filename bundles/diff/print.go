@@ -3,7 +3,8 @@ package diff
 import (
 	"fmt"
 	"strings"
-	"unicode"
+
+	"github.com/chandlery/chandlery/bundles"
 )
 
 // Text returns changes for a terminal: a paragraph for each package, and a line
@@ -16,14 +17,14 @@ func Text(changes []Change) string {
 	of := ""
 	for i, c := range changes {
 		if i == 0 || of != c.Package {
-			fmt.Fprintf(&b, "%s\n", plain(c.Package))
+			fmt.Fprintf(&b, "%s\n", bundles.OneLine(c.Package))
 		}
 		of = c.Package
 		mark := " "
 		if c.Breaking != "" {
 			mark = "!"
 		}
-		fmt.Fprintf(&b, " %s%s %s\n", mark, c.Sign(), plain(c.String()))
+		fmt.Fprintf(&b, " %s%s %s\n", mark, c.Sign(), bundles.OneLine(c.String()))
 	}
 	fmt.Fprintf(&b, "%s\n", summary(changes))
 	return b.String()
@@ -66,24 +67,10 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// plain returns a text on one line, without what a terminal might act on.
-func plain(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case !unicode.IsPrint(r):
-			return unicode.ReplacementChar
-		default:
-			return r
-		}
-	}, text)
-}
-
 // markdown escapes what would be markup.
 func markdown(text string) string {
 	var b strings.Builder
-	for _, r := range plain(text) {
+	for _, r := range bundles.OneLine(text) {
 		if strings.ContainsRune("\\`*_[]<>#|&~", r) {
 			b.WriteByte('\\')
 		}

@@ -9,10 +9,11 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
+
+	"github.com/chandlery/chandlery/bundles"
 )
 
 // The forms of tables.
@@ -65,7 +66,7 @@ func (t *table) printAs(out io.Writer, form string) error {
 		return t.write(out, len(t.columns))
 	case "name":
 		for _, name := range t.names {
-			if _, err := fmt.Fprintln(out, visible(name)); err != nil {
+			if _, err := fmt.Fprintln(out, bundles.OneLine(name)); err != nil {
 				return fmt.Errorf("printing: %w", err)
 			}
 		}
@@ -81,7 +82,7 @@ func (t *table) write(out io.Writer, columns int) error {
 	for _, row := range append([][]string{t.columns}, t.rows...) {
 		cells := slices.Clone(row[:columns])
 		for i := range cells {
-			cells[i] = visible(cells[i])
+			cells[i] = bundles.OneLine(cells[i])
 		}
 		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
@@ -94,20 +95,6 @@ func (t *table) write(out io.Writer, columns int) error {
 		}
 	}
 	return nil
-}
-
-// visible returns a text on one line, without what a terminal might act on.
-func visible(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case !unicode.IsPrint(r):
-			return unicode.ReplacementChar
-		default:
-			return r
-		}
-	}, text)
 }
 
 // printValue writes a value as JSON or YAML.

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/chandlery/chandlery/bundles"
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
 )
 
@@ -35,7 +36,7 @@ func (q *query) info(ctx context.Context, _ []string) error {
 	}
 	content, build := reply.GetContent(), reply.GetBuild()
 	w := tabwriter.NewWriter(q.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "Digest:\t%s\n", visible(content.GetDigest()))
+	fmt.Fprintf(w, "Digest:\t%s\n", bundles.OneLine(content.GetDigest()))
 	fmt.Fprintf(w, "Content:\t%d packages, %d channels, %d bundles, %d entries\n",
 		content.GetPackages(), content.GetChannels(), content.GetBundles(), content.GetEntries())
 	fmt.Fprintf(w, "Index:\t%d bytes, format %d\n", content.GetIndexBytes(), content.GetIndexFormat())
@@ -43,11 +44,11 @@ func (q *query) info(ctx context.Context, _ []string) error {
 		fmt.Fprintf(w, "Loaded:\t%s\n", content.GetLoadedAt().AsTime().Format("2006-01-02 15:04:05 MST"))
 	}
 	fmt.Fprintf(w, "Server:\t%s (commit %s, %s, %s)\n",
-		visible(build.GetVersion()), visible(build.GetCommit()), visible(build.GetGoVersion()), visible(build.GetPlatform()))
+		bundles.OneLine(build.GetVersion()), bundles.OneLine(build.GetCommit()), bundles.OneLine(build.GetGoVersion()), bundles.OneLine(build.GetPlatform()))
 	if failure := reply.GetFailure(); failure != nil {
 		fmt.Fprintf(w, "Not served:\tnewer content with %s\n", count(int(failure.GetTotalProblems()), "problem"))
 		for _, p := range failure.GetProblems() {
-			fmt.Fprintf(w, "\t%s\n", visible(strings.TrimPrefix(p.GetFile()+": "+p.GetMessage()+"; "+p.GetRemedy(), ": ")))
+			fmt.Fprintf(w, "\t%s\n", bundles.OneLine(strings.TrimPrefix(p.GetFile()+": "+p.GetMessage()+"; "+p.GetRemedy(), ": ")))
 		}
 	}
 	if err := w.Flush(); err != nil {

@@ -172,7 +172,7 @@ func (q *query) onePackage(ctx context.Context, args []string) error {
 		return err
 	}
 	if text := p.GetDeprecation().GetMessage(); text != "" && (q.form == "table" || q.form == "wide") {
-		fmt.Fprintf(q.out, "The package is deprecated: %s\n", visible(text))
+		fmt.Fprintf(q.out, "The package is deprecated: %s\n", bundles.OneLine(text))
 	}
 	return nil
 }
@@ -250,7 +250,7 @@ func (q *query) bundle(ctx context.Context, args []string) error {
 	value := newBundleValue(b)
 	switch q.form {
 	case "name":
-		fmt.Fprintln(q.out, visible(value.Name))
+		fmt.Fprintln(q.out, bundles.OneLine(value.Name))
 		return nil
 	case "table", "wide":
 		return describeBundle(q.out, value, q.form == "wide")
@@ -264,7 +264,7 @@ func describeBundle(out io.Writer, b bundleValue, wide bool) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(name, text string) {
 		if text != "" {
-			fmt.Fprintf(w, "%s:\t%s\n", name, visible(text))
+			fmt.Fprintf(w, "%s:\t%s\n", name, bundles.OneLine(text))
 		}
 	}
 	line("Name", b.Name)

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/event"
 )
@@ -178,7 +179,7 @@ func (r *Reconciler) report(ctx context.Context, u *unstructured.Unstructured, s
 	observe(key, state.Ready() && state.Address == catalogs.Address(source))
 	now := metav1.NewTime(r.clock.Now()).Rfc3339Copy()
 	status := derive(source, state, followed, h, now)
-	status.Message = clip(status.Message)
+	status.Message = bundles.Clip(status.Message, maxMessage)
 	if version, err := r.version.get(); err == nil {
 		setTemplateConditions(&status.Conditions, source, version, now)
 	}

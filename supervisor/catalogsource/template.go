@@ -6,11 +6,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/bundles"
 )
 
 // annotationTemplate holds a reference to an image with variables in it, for
@@ -74,22 +75,9 @@ func setTemplateConditions(conditions *[]metav1.Condition, source *operatorsv1al
 // runtimes send whole pages, and the API takes no condition with one.
 const maxMessage = 4096
 
-// clip cuts a message that is too long.
-func clip(message string) string {
-	const more = "…"
-	if len(message) <= maxMessage {
-		return message
-	}
-	end := maxMessage - len(more)
-	for end > 0 && !utf8.RuneStart(message[end]) {
-		end--
-	}
-	return message[:end] + more
-}
-
 // setCondition sets a condition; its time changes only with its status.
 func setCondition(conditions *[]metav1.Condition, c metav1.Condition, now metav1.Time) {
-	c.Message, c.LastTransitionTime = clip(c.Message), now
+	c.Message, c.LastTransitionTime = bundles.Clip(c.Message, maxMessage), now
 	if old := apimeta.FindStatusCondition(*conditions, c.Type); old != nil && old.Status == c.Status {
 		c.LastTransitionTime = old.LastTransitionTime
 	}

@@ -59,7 +59,7 @@ func (m *model) explain(w *wish, c *conflict) error {
 	}
 	slices.Sort(e.Reasons)
 	e.Reasons = bounded(e.Reasons)
-	e.Remedy = clip(e.Remedy)
+	e.Remedy = bundles.Clip(e.Remedy, maxReason)
 	return e
 }
 
@@ -75,17 +75,9 @@ func bounded(reasons []string) []string {
 		reasons = append(reasons[:maxReasons:maxReasons], fmt.Sprintf("and %d reasons more", more))
 	}
 	for i := range reasons {
-		reasons[i] = clip(reasons[i])
+		reasons[i] = bundles.Clip(reasons[i], maxReason)
 	}
 	return reasons
-}
-
-func clip(text string) string {
-	runes := []rune(text)
-	if len(runes) <= maxReason {
-		return text
-	}
-	return string(runes[:maxReason-1]) + "…"
 }
 
 // condense puts reasons into words. What speaks against every version of a channel

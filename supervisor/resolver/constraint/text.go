@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/chandlery/chandlery/bundles"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 func (c *Constraint) String() string {
 	var b strings.Builder
 	c.write(&b)
-	return clip(b.String(), maxText)
+	return bundles.Clip(b.String(), maxText)
 }
 
 func (c *Constraint) write(b *strings.Builder) {
@@ -62,25 +62,7 @@ func shown(text string) string { return printable(text, maxShown) }
 // printable gives a foreign text on one line, without what a terminal might act
 // on.
 func printable(text string, limit int) string {
-	text = strings.Join(strings.Fields(clip(text, limit)), " ")
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return utf8.RuneError
-		}
-		return r
-	}, text)
-}
-
-// clip shortens a text without cutting a character in two.
-func clip(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	end := limit
-	for end > limit-utf8.UTFMax && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + "…"
+	return bundles.OneLine(strings.Join(strings.Fields(bundles.Clip(text, limit)), " "))
 }
 
 // clipped bounds the text of an error that repeats foreign values.
