@@ -1,0 +1,46 @@
+package subscription
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/resolver"
+)
+
+// Decided is what the controller would do with objects: the bundles of each plan,
+// and the errors of the Subscriptions without one.
+func Decided(ctx context.Context, objects Objects) (plans []string, failed map[string]error) {
+	decisions := decide(ctx, objects.observe(&library{}), resolver.Resolve)
+	failed = map[string]error{}
+	for _, d := range decisions {
+		if d.err != nil {
+			failed[d.subscription.Name] = d.err
+		}
+		// As identify does, but for the manifests.
+		for i, c := range d.choices() {
+			d.identities = append(d.identities, plan.Identity{
+				Catalog: c.Catalog.String(), Package: c.Package, Channel: c.Channel, Bundle: c.Bundle, Replaces: c.Replaces, Generated: i > 0,
+			})
+		}
+	}
+	for _, a := range assign(decisions) {
+		var text []string
+		for i, c := range a.choices {
+			what := c.Catalog.String() + " " + c.Channel + " " + c.Bundle
+			if a.versions[i].Generated {
+				what += " along"
+			}
+			text = append(text, what)
+		}
+		for _, d := range a.served {
+			text = append(text, "for "+d.subscription.Name)
+		}
+		text = append(text, strings.ToLower(string(approvalOf(a.served))))
+		slices.Sort(text)
+		plans = append(plans, strings.Join(text, ", "))
+	}
+	slices.Sort(plans)
+	return plans, failed
+}
