@@ -3,5 +3,6 @@
 //
 // It is pure: it takes a problem in the resolver's terms, solves it, pretends that
 // what was chosen has been installed, and solves again, until nothing more is
-// installed. Whoever calls it gathers the problem; package inputs does.
+// installed. The problem is the one that the controller of Subscriptions would solve
+// for the same objects. Whoever calls it gathers these; package inputs does.
 package preview

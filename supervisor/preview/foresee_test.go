@@ -231,6 +231,18 @@ func TestForesee(t *testing.T) {
 				`no my at "lamp.v2.0.0": version lamp.v2.0.0 has failed > `,
 			},
 		},
+		"Refused": {
+			reason: "one that nothing is asked for is shown, and gets no second Subscription beside it",
+			subs:   []resolver.Subscription{sub("my", "radio")},
+			change: func(r *Request) {
+				r.Refused = []Refused{{Subscription: "mine", Package: "battery", Err: &resolver.UnsatisfiableError{Reasons: []string{"it is open"}, Remedy: "say which"}}}
+			},
+			want: []string{
+				"1 wave 1 plan 1 install battery.v1.5.0 for battery-stable-shop-olm, automatic, generated",
+				"2 wave 1 plan 1 install radio.v1.0.0 for my, automatic, needs battery.v1.5.0",
+				`no mine at "": constraints not satisfiable: it is open > say which`,
+			},
+		},
 		"CatalogAway": {
 			reason: "a catalog without content is told apart from a package that is not there",
 			subs:   []resolver.Subscription{sub("my", "lamp"), sub("away", "fan", func(s *resolver.Subscription) { s.Catalog.Name = "dead" })},

@@ -3,6 +3,7 @@ package preview
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -36,7 +37,7 @@ func (f *Forecast) Table(out io.Writer) error {
 	}
 	t.standings("UP TO DATE", f.UpToDate)
 	t.standings("BEING INSTALLED NOW, AND TAKEN FOR DONE", f.UnderWay)
-	t.sources(f.Catalogs)
+	t.sources(f)
 	if len(f.Notes) > 0 {
 		t.heading("NOTES")
 		for _, note := range f.Notes {
@@ -126,16 +127,16 @@ func (t *table) steps(f *Forecast) {
 	for i, line := range aligned(rows) {
 		t.line(line)
 		if i > 0 {
-			t.details(&f.Steps[i-1])
+			t.details(f, &f.Steps[i-1])
 		}
 	}
 }
 
 // details writes what there is to say about a step below its line.
-func (t *table) details(s *Step) {
+func (t *table) details(f *Forecast, s *Step) {
 	const indent = "            "
 	what := s.Bundle
-	if s.Replaces != "" {
+	if s.Replaces != "" && !strings.HasSuffix(s.Because, " "+s.Replaces) {
 		what += " over " + s.Replaces
 	}
 	t.wrapped(indent, indent, what+": "+s.Because)
@@ -143,11 +144,23 @@ func (t *table) details(s *Step) {
 		t.wrapped(indent, indent, "makes Subscription "+strings.Join(s.Subscriptions, ", "))
 	}
 	for _, need := range s.Needs {
-		t.wrapped(indent, indent+"  ", "needs "+need.MetBy+": "+need.Requirement)
+		text := "needs " + need.MetBy
+		if !f.explains(s, need) {
+			text += ": " + need.Requirement
+		}
+		t.wrapped(indent, indent+"  ", text)
 	}
 	for _, deprecation := range s.Deprecations {
 		t.wrapped(indent, indent+"  ", deprecation)
 	}
+}
+
+// explains says whether the step of what meets a need says already what it is for.
+func (f *Forecast) explains(s *Step, need Need) bool {
+	return slices.ContainsFunc(f.Steps, func(other Step) bool {
+		return other.Wave == s.Wave && other.Bundle == need.MetBy &&
+			strings.Contains(other.Because, s.Bundle) && strings.HasSuffix(other.Because, need.Requirement)
+	})
 }
 
 // versions is the way from one version to the next.
@@ -222,14 +235,17 @@ func (t *table) standings(heading string, list []Standing) {
 	}
 }
 
-func (t *table) sources(list []Source) {
-	if len(list) == 0 {
+func (t *table) sources(f *Forecast) {
+	if len(f.Catalogs) == 0 {
 		return
 	}
 	t.heading("CATALOGS")
-	for _, s := range list {
+	for _, s := range f.Catalogs {
 		text := s.Catalog + ": " + count(s.Packages, "package")
-		if s.Error != "" {
+		switch {
+		case s.Error != "" && f.blames(s):
+			text = s.Catalog + ": no content, for the reason above"
+		case s.Error != "":
 			text = s.Catalog + ": " + s.Error
 		}
 		if s.From != "" {
@@ -237,6 +253,12 @@ func (t *table) sources(list []Source) {
 		}
 		t.wrapped("  ", "      ", text)
 	}
+}
+
+// blames says whether a Subscription is refused because of what is wrong with a
+// catalog.
+func (f *Forecast) blames(s Source) bool {
+	return slices.ContainsFunc(f.Refusals, func(r Refusal) bool { return strings.HasSuffix(r.Reason, s.Catalog+": "+s.Error) })
 }
 
 // wrapped writes a text in lines of the width. Words are never cut.

@@ -248,6 +248,21 @@ func TestNamespaceIsOnlyRead(t *testing.T) {
 	}
 }
 
+// TestCatalogIsReadByPages looks at a catalog that has pages.
+func TestCatalogIsReadByPages(t *testing.T) {
+	w := newWorld(t, looking())
+	server := fakecatalog.StartExtended(t, lamps())
+	server.Paginate(2)
+	w.furnish(server.Address())
+	got, err := w.look(nil)
+	if err != nil || len(got) == 0 || got[0] != "update lamp.v2 for my-lamp, automatic" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if server.Pages() < 2 || server.Listed() != 0 {
+		t.Errorf("%d pages and %d whole lists were read", server.Pages(), server.Listed())
+	}
+}
+
 // TestMissingRights shows what is said to somebody who may not look, or not at the
 // replicas of a catalog.
 func TestMissingRights(t *testing.T) {
