@@ -14,6 +14,10 @@ func (s *Store) SetSilentInterval(interval time.Duration) { s.silent = interval 
 // back to what was just left.
 func (s *Store) SetSettleTime(settle time.Duration) { s.settle = settle }
 
+// SetAnswerTimeout changes how long a catalog may take to answer for the first time
+// before that is an error.
+func (s *Store) SetAnswerTimeout(timeout time.Duration) { s.patience = timeout }
+
 // SetLimit bounds the snapshots of a store that follows nothing yet.
 func (s *Store) SetLimit(limit int64) { s.limit = limit }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc/connectivity"
 	"k8s.io/apimachinery/pkg/types"
@@ -47,6 +48,8 @@ func (s *source) follow(ctx context.Context) {
 	read := reading{ended: make(chan outcome, 1)}
 	defer read.stop()
 	news := s.hosted
+	overdue := time.NewTimer(s.store.patience)
+	defer overdue.Stop()
 	for {
 		summary := s.set.Summary()
 		s.observe(ctx, summary, news)
@@ -63,6 +66,8 @@ func (s *source) follow(ctx context.Context) {
 			news = s.hosted
 		case o := <-read.ended:
 			read.done(o, s.store.refresh)
+		case <-overdue.C:
+			s.unanswered(ctx)
 		case <-read.again():
 			read.overdue = true
 		}
@@ -117,6 +122,22 @@ func (s *source) observe(ctx context.Context, summary replicas.Summary, news boo
 		logger.Info("Connection changed state")
 	}
 	if changed || failure != nil || news {
+		s.store.publish(ctx, s.key)
+	}
+}
+
+// unanswered says that no replica has answered so far, if that is so and nothing
+// else is known to be wrong: somebody waits for a catalog none of whose pods ever
+// gets as far as having an address.
+func (s *source) unanswered(ctx context.Context) {
+	s.mu.Lock()
+	silent := s.state.Snapshot == nil && s.state.Err == nil && s.state.Connectivity != connectivityReady
+	if silent {
+		s.state.Err = fmt.Errorf("%w: no replica of it answers yet at %s", ErrNotConnected, s.address)
+	}
+	s.mu.Unlock()
+	if silent {
+		log.FromContext(ctx).Info("No replica answers yet")
 		s.store.publish(ctx, s.key)
 	}
 }

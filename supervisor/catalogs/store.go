@@ -56,6 +56,7 @@ type Store struct {
 	probe   time.Duration
 	silent  time.Duration
 	settle  time.Duration
+	patience time.Duration
 	limit   int64
 	clock   clock.PassiveClock
 	pool    *pool
@@ -74,7 +75,7 @@ type Store struct {
 // connection is established.
 func NewStore(ctx context.Context, refresh time.Duration, clk clock.PassiveClock) *Store {
 	return &Store{
-		ctx: ctx, refresh: refresh, probe: probeTimeout, silent: silentInterval, settle: settleTime, limit: maxBytes, clock: clk,
+		ctx: ctx, refresh: refresh, probe: probeTimeout, silent: silentInterval, settle: settleTime, patience: answerTimeout, limit: maxBytes, clock: clk,
 		pool: newPool(), readers: make(chan struct{}, maxReaders), sources: map[types.NamespacedName]*source{},
 	}
 }
@@ -86,6 +87,10 @@ const (
 	// queueTimeout is how long a reading waits for others at most: a catalog that
 	// answers slowly is not to keep others from being read.
 	queueTimeout = 10 * time.Second
+	// answerTimeout is how long it may take until a replica of a catalog answers
+	// for the first time, before that is told as an error: until then whoever needs
+	// the catalog waits.
+	answerTimeout = 10 * time.Second
 )
 
 // enter waits until a catalog may be read. Whoever has read calls leave.

@@ -38,20 +38,12 @@ const conditionNewerVersionHeld operatorsv1alpha1.SubscriptionConditionType = "N
 
 // owned are the conditions that this controller sets; what it does not set of
 // them is removed.
-var owned = []operatorsv1alpha1.SubscriptionConditionType{
-	operatorsv1alpha1.SubscriptionCatalogSourcesUnhealthy,
+var owned = slices.Concat(fromCatalogs, []operatorsv1alpha1.SubscriptionConditionType{
 	operatorsv1alpha1.SubscriptionInstallPlanMissing,
 	operatorsv1alpha1.SubscriptionInstallPlanPending,
 	operatorsv1alpha1.SubscriptionInstallPlanFailed,
-	operatorsv1alpha1.SubscriptionResolutionFailed,
-	operatorsv1alpha1.SubscriptionBundleUnpackFailed,
-	operatorsv1alpha1.SubscriptionDeprecated,
-	operatorsv1alpha1.SubscriptionPackageDeprecated,
-	operatorsv1alpha1.SubscriptionChannelDeprecated,
-	operatorsv1alpha1.SubscriptionBundleDeprecated,
 	conditionVersionUnhealthy,
-	conditionNewerVersionHeld,
-}
+})
 
 // fromCatalogs are those of them that depend on what catalogs say.
 var fromCatalogs = []operatorsv1alpha1.SubscriptionConditionType{

@@ -127,11 +127,24 @@ func (w *world) rests() {
 }
 
 // TestDependencyIsInstalledAlong has an operator that needs another one, with and
-// without approval by hand.
+// without approval by hand, and from a catalog whose listing holds no manifests.
 func TestDependencyIsInstalledAlong(t *testing.T) {
-	for _, approval := range []operatorsv1alpha1.Approval{operatorsv1alpha1.ApprovalAutomatic, operatorsv1alpha1.ApprovalManual} {
-		t.Run(string(approval), func(t *testing.T) {
+	for name, tt := range map[string]struct {
+		approval operatorsv1alpha1.Approval
+		paged    bool
+	}{
+		"Automatic": {approval: operatorsv1alpha1.ApprovalAutomatic},
+		"Manual":    {approval: operatorsv1alpha1.ApprovalManual},
+		"Paged":     {approval: operatorsv1alpha1.ApprovalAutomatic, paged: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			approval := tt.approval
 			w := newWorld(t)
+			if tt.paged {
+				w.server.Extend(true)
+				w.server.Stop()
+				w.server.Restart()
+			}
 			w.server.Serve(single("crate", requiresPackage("tray")), single("tray"))
 			parent := w.subscription("my-crate", "crate", func(s *operatorsv1alpha1.SubscriptionSpec) { s.InstallPlanApproval = approval })
 			w.create(parent)
@@ -180,6 +193,9 @@ func TestDependencyIsInstalledAlong(t *testing.T) {
 			w.settled(generated, "tray.v2")
 			if n := len(w.plans()); n != 2 {
 				t.Errorf("%d plans, want 2", n)
+			}
+			if paged := w.server.Pages() > 0 && w.server.Listed() == 0; paged != tt.paged {
+				t.Errorf("%d pages and %d whole lists were read", w.server.Pages(), w.server.Listed())
 			}
 		})
 	}
