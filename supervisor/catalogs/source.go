@@ -67,7 +67,9 @@ func (s *source) follow(ctx context.Context) {
 		case o := <-read.ended:
 			read.done(o, s.store.refresh)
 		case <-overdue.C:
-			s.unanswered(ctx)
+			if s.unanswered(ctx) {
+				overdue.Reset(s.store.patience)
+			}
 		case <-read.again():
 			read.overdue = true
 		}
@@ -128,10 +130,13 @@ func (s *source) observe(ctx context.Context, summary replicas.Summary, news boo
 
 // unanswered says that no replica has answered so far, if that is so and nothing
 // else is known to be wrong: somebody waits for a catalog none of whose pods ever
-// gets as far as having an address.
-func (s *source) unanswered(ctx context.Context) {
+// gets as far as having an address. True while its content is being read, which
+// comes to an end by itself, for better or worse, unless the replica is lost.
+func (s *source) unanswered(ctx context.Context) (reading bool) {
 	s.mu.Lock()
-	silent := s.state.Snapshot == nil && s.state.Err == nil && s.state.Connectivity != connectivityReady
+	waiting := s.state.Snapshot == nil && s.state.Err == nil
+	reading = waiting && s.state.Connectivity == connectivityReady
+	silent := waiting && !reading
 	if silent {
 		s.state.Err = fmt.Errorf("%w: no replica of it answers yet at %s", ErrNotConnected, s.address)
 	}
@@ -140,6 +145,7 @@ func (s *source) unanswered(ctx context.Context) {
 		log.FromContext(ctx).Info("No replica answers yet")
 		s.store.publish(ctx, s.key)
 	}
+	return reading
 }
 
 // take records what is known of the replicas, and why none serves, if that is

@@ -51,15 +51,15 @@ func (s State) Ready() bool {
 
 // Store follows catalogs. Its methods may be called from any goroutine.
 type Store struct {
-	ctx     context.Context //nolint:containedctx // the lifetime of the store: connections outlive the calls that ask for them
-	refresh time.Duration
-	probe   time.Duration
-	silent  time.Duration
-	settle  time.Duration
+	ctx      context.Context //nolint:containedctx // the lifetime of the store: connections outlive the calls that ask for them
+	refresh  time.Duration
+	probe    time.Duration
+	silent   time.Duration
+	settle   time.Duration
 	patience time.Duration
-	limit   int64
-	clock   clock.PassiveClock
-	pool    *pool
+	limit    int64
+	clock    clock.PassiveClock
+	pool     *pool
 	// readers are places for those who read a catalog.
 	readers chan struct{}
 

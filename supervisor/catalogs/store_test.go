@@ -480,3 +480,19 @@ func TestStoreReadsFromAReplicaThatJoins(t *testing.T) {
 	b.hosted(t, next)
 	b.becomes(t, "new content", func(s catalogs.State) bool { return s.Snapshot.Digest != first.Snapshot.Digest })
 }
+
+// TestStoreDoesNotWaitForEverForAReplica has a catalog none of whose pods has an
+// address, as when its image cannot be pulled.
+func TestStoreDoesNotWaitForEverForAReplica(t *testing.T) {
+	b := newBench(t)
+	b.store.SetAnswerTimeout(20 * time.Millisecond)
+	news := b.store.Listen()
+	b.hosted(t)
+	state := b.becomes(t, "an error", func(s catalogs.State) bool { return s.Err != nil })
+	if !errors.Is(state.Err, catalogs.ErrNotConnected) || !strings.Contains(state.Err.Error(), "no replica of it answers yet") {
+		t.Errorf("error %v", state.Err)
+	}
+	b.Eventually(news).WithTimeout(patience).Should(gomega.Receive())
+	b.hosted(t, fakecatalog.Start(t, lamp("{}")))
+	b.ready(t)
+}
