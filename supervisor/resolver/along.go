@@ -5,17 +5,18 @@ import (
 	"slices"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
+	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
 
 // along finds, for every version that is to be installed, what has to come with
 // it: the versions it needs, and those that these need, that are neither present
-// nor brought by another Subscription.
+// nor brought by another Subscription. Those that another one brings are named.
 func (r *resolution) along(answers []*answer) {
-	chosen := map[node]bool{}
+	chosen := map[node]*wish{}
 	for _, a := range answers {
 		for _, w := range a.group {
 			if e := w.newest(a.taken); e != nil && a.failed[w] == nil {
-				chosen[node{catalog: w.sub.Catalog, entry: e}] = true
+				chosen[node{catalog: w.sub.Catalog, entry: e}] = w
 			}
 		}
 	}
@@ -25,9 +26,9 @@ func (r *resolution) along(answers []*answer) {
 			if outcome.Install == nil {
 				continue
 			}
-			t := trail{resolution: r, taken: a.taken, chosen: chosen, seen: map[node]bool{}}
+			t := newTrail(r, a.taken, chosen)
 			t.follow(node{catalog: w.sub.Catalog, entry: outcome.Install.Entry})
-			outcome.Along = t.choices
+			outcome.Along, outcome.With = t.choices, t.with
 			r.solution[w.sub.Name] = outcome
 		}
 	}
@@ -37,28 +38,60 @@ func (r *resolution) along(answers []*answer) {
 type trail struct {
 	*resolution
 
-	taken   []node
-	chosen  map[node]bool
+	taken map[node]bool
+	// chosen are the versions that Subscriptions bring.
+	chosen  map[node]*wish
 	seen    map[node]bool
 	choices []*Choice
+	with    []string
+}
+
+func newTrail(r *resolution, taken []node, chosen map[node]*wish) *trail {
+	t := &trail{resolution: r, taken: map[node]bool{}, chosen: chosen, seen: map[node]bool{}}
+	for _, n := range taken {
+		t.taken[n] = true
+	}
+	return t
 }
 
 // follow adds what a version needs, what is needed before what needs it.
 func (t *trail) follow(n node) {
 	t.seen[n] = true
 	for i := range n.entry.Bundle.Requires {
-		c := &n.entry.Bundle.Requires[i]
-		if c.MetBy(n.subject()) {
-			continue
-		}
-		for _, provider := range t.taken {
-			brought := provider.operator == nil && !t.chosen[provider]
-			if brought && !t.seen[provider] && t.meets(provider, c) {
-				t.follow(provider)
-				t.choices = append(t.choices, t.brought(provider, n, c))
-			}
+		t.need(n, n.catalog, &n.entry.Bundle.Requires[i])
+	}
+}
+
+// need adds what meets a constraint.
+func (t *trail) need(n node, catalog CatalogKey, c *constraint.Constraint) {
+	if c.MetBy(n.subject()) {
+		return
+	}
+	for _, provider := range t.providers(catalog, c).nodes {
+		if t.taken[provider] {
+			t.bring(provider, n, c)
+			return
 		}
 	}
+	parts := t.split(c)
+	for i := range parts {
+		t.need(n, catalog, &parts[i])
+	}
+}
+
+// bring adds a version that another one needs, unless it is there or comes anyway.
+func (t *trail) bring(provider, by node, c *constraint.Constraint) {
+	if provider.operator != nil || t.seen[provider] {
+		return
+	}
+	if w := t.chosen[provider]; w != nil {
+		if !slices.Contains(t.with, w.sub.Name) {
+			t.with = append(t.with, w.sub.Name)
+		}
+		return
+	}
+	t.follow(provider)
+	t.choices = append(t.choices, t.brought(provider, by, c))
 }
 
 // brought makes a version that is needed a choice.

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/supervisor/resolver/sat"
 )
 
 // resolveAtOnce is what Resolve is held against: everything in one problem, with
@@ -22,7 +23,7 @@ func resolveAtOnce(ctx context.Context, p Problem) Solution {
 		return r.solution
 	}
 	a := &answer{group: r.wishes, failed: map[*wish]error{}, held: map[*wish]error{}}
-	m, err := r.newModel(r.wishes, wide)
+	m, err := r.newModel(ctx, r.wishes, wide, sat.NewAllowance(maxSteps))
 	if err != nil {
 		panic(err)
 	}
@@ -33,6 +34,7 @@ func resolveAtOnce(ctx context.Context, p Problem) Solution {
 	m.holdBack(ctx, a)
 	r.tell(a)
 	r.along([]*answer{a})
+	r.heal(ctx, []*answer{a})
 	return r.solution
 }
 

@@ -57,6 +57,9 @@ func brief(s Solution) map[string]string {
 		for _, c := range o.Along {
 			words = append(words, "+"+c.Bundle)
 		}
+		if len(o.With) > 0 {
+			words = append(words, "with "+strings.Join(o.With, ", "))
+		}
 		if o.Available != nil {
 			words = append(words, "available "+o.Available.Bundle)
 		}
@@ -95,7 +98,7 @@ func TestResolveTogether(t *testing.T) {
 			reason:   "what another Subscription brings does not come along",
 			packages: []*bundles.Package{chain("a", properties(needsAPI("B"))), chain("b", properties(provides("B")))},
 			subs:     []Subscription{want("a"), want("b")},
-			want:     map[string]string{"my-a": "a.v1.0.0", "my-b": "b.v1.0.0"},
+			want:     map[string]string{"my-a": "a.v1.0.0 with my-b", "my-b": "b.v1.0.0"},
 		},
 		{
 			reason:    "what is present does not come along",
@@ -132,7 +135,7 @@ func TestResolveTogether(t *testing.T) {
 			reason:   "a version that both can live with",
 			packages: []*bundles.Package{chain("lamp", nil, nil), chain("crate", properties(needsPackage("lamp", "<2.0.0")))},
 			subs:     []Subscription{want("lamp"), want("crate")},
-			want:     map[string]string{"my-lamp": "lamp.v1.0.0 held", "my-crate": "crate.v1.0.0"},
+			want:     map[string]string{"my-lamp": "lamp.v1.0.0 held", "my-crate": "crate.v1.0.0 with my-lamp"},
 		},
 		{
 			reason:    "an update that would take away what another version needs waits",
@@ -146,7 +149,7 @@ func TestResolveTogether(t *testing.T) {
 			packages:  []*bundles.Package{chain("lamp", nil, nil), chain("crate", nil, properties(needsPackage("lamp", ">=2.0.0")))},
 			subs:      []Subscription{want("lamp", has("lamp.v1.0.0")), want("crate", has("crate.v1.0.0"))},
 			operators: []Operator{lamp1, operator("crate.v1.0.0", "1.0.0", isPackage("crate"), needsPackage("lamp", "<2.0.0"))},
-			want:      map[string]string{"my-lamp": "lamp.v2.0.0", "my-crate": "crate.v2.0.0"},
+			want:      map[string]string{"my-lamp": "lamp.v2.0.0", "my-crate": "crate.v2.0.0 with my-lamp"},
 		},
 		{
 			reason:    "an operator without a Subscription is in the way",
@@ -167,7 +170,7 @@ func TestResolveTogether(t *testing.T) {
 			packages:  []*bundles.Package{chain("lamp", nil, nil), chain("crate", properties(needsPackage("lamp", ">=2.0.0")))},
 			subs:      []Subscription{want("crate"), want("lamp", has("lamp.v1.0.0"))},
 			operators: []Operator{lamp1},
-			want:      map[string]string{"my-lamp": "lamp.v2.0.0", "my-crate": "crate.v1.0.0"},
+			want:      map[string]string{"my-lamp": "lamp.v2.0.0", "my-crate": "crate.v1.0.0 with my-lamp"},
 		},
 		{
 			reason:    "it is not while something is under way for it",
@@ -189,6 +192,34 @@ func TestResolveTogether(t *testing.T) {
 			market:   []*bundles.Package{chain("b", properties(needsAPI("X"))), chain("z", properties(provides("X")))},
 			subs:     []Subscription{want("a"), want("b", from(market))},
 			want:     map[string]string{"my-a": "a.v1.0.0 +x.v1.0.0", "my-b": "b.v1.0.0 +x.v1.0.0"},
+		},
+		{
+			reason:    "what an operator needs comes back when somebody has removed it",
+			packages:  []*bundles.Package{chain("crate", nil), chain("lamp", nil, properties(provides("Lamp"), needsPackage("oil", ">=1.0.0"))), chain("oil", nil)},
+			subs:      []Subscription{want("crate", has("crate.v1.0.0"))},
+			operators: []Operator{operator("crate.v1.0.0", "1.0.0", isPackage("crate"), needsAPI("Lamp"))},
+			want:      map[string]string{"my-crate": "+oil.v1.0.0 +lamp.v2.0.0"},
+		},
+		{
+			reason:    "not where somebody else brings it anyway",
+			packages:  []*bundles.Package{chain("crate", nil), chain("lamp", properties(provides("Lamp"))), chain("torch", properties(provides("Lamp")))},
+			subs:      []Subscription{want("crate", has("crate.v1.0.0")), want("torch")},
+			operators: []Operator{operator("crate.v1.0.0", "1.0.0", isPackage("crate"), needsAPI("Lamp"))},
+			want:      map[string]string{"my-crate": "", "my-torch": "torch.v1.0.0"},
+		},
+		{
+			reason:    "where nothing provides it, nothing is done",
+			packages:  []*bundles.Package{chain("crate", nil)},
+			subs:      []Subscription{want("crate", has("crate.v1.0.0"))},
+			operators: []Operator{operator("crate.v1.0.0", "1.0.0", isPackage("crate"), needsAPI("Lamp"))},
+			want:      map[string]string{"my-crate": ""},
+		},
+		{
+			reason:    "two that lack the same thing get it once",
+			packages:  []*bundles.Package{chain("a", nil), chain("b", nil), chain("lamp", properties(provides("Lamp"))), chain("torch", properties(provides("Lamp")))},
+			subs:      []Subscription{want("a", has("a.v1.0.0")), want("b", has("b.v1.0.0"))},
+			operators: []Operator{operator("a.v1.0.0", "1.0.0", isPackage("a"), needsAPI("Lamp")), operator("b.v1.0.0", "1.0.0", isPackage("b"), needsAPI("Lamp"), needsPackage("torch", ">=1.0.0"))},
+			want:      map[string]string{"my-a": "+lamp.v1.0.0", "my-b": ""},
 		},
 		{
 			reason:   "something under way",

@@ -16,8 +16,9 @@ const (
 	// maxNodes bounds the versions that are considered for one group of
 	// Subscriptions.
 	maxNodes = 50_000
-	// maxSteps bounds the work of the solver on one question about a group.
-	maxSteps = 20_000
+	// maxSteps bounds the work of the solver on a group, and again on its parts
+	// where the whole has no solution.
+	maxSteps = 8_000
 )
 
 var errTooManyVersions = fmt.Errorf("more than %d versions would have to be considered; name channels and startingCSVs in the Subscriptions to narrow the choice", maxNodes)
@@ -37,9 +38,10 @@ const (
 type model struct {
 	*resolution
 
-	breadth breadth
-	group   []*wish
-	problem sat.Problem
+	breadth   breadth
+	allowance *sat.Allowance
+	group     []*wish
+	problem   sat.Problem
 	// reasons tell of each constraint of the problem what it says, and of whom.
 	reasons []reason
 	wishes  map[*wish]sat.ID
@@ -67,26 +69,43 @@ type choice struct {
 }
 
 // newModel puts a group into the solver's terms.
-func (r *resolution) newModel(group []*wish, b breadth) (*model, error) {
-	m := &model{resolution: r, breadth: b, group: group, wishes: map[*wish]sat.ID{}, nodes: map[node]sat.ID{}, order: map[sat.ID]node{}}
+func (r *resolution) newModel(ctx context.Context, group []*wish, b breadth, allowance *sat.Allowance) (*model, error) {
+	m := r.blank(b, allowance)
+	m.group = group
 	for _, w := range group {
 		id := m.variable()
 		m.wishes[w] = id
 		m.add(sat.Constraint{Kind: sat.Mandatory, Variable: id}, reason{kind: wished, wish: w})
 		m.choose(choice{of: id, nodes: w.alternatives(), reason: reason{kind: asks, wish: w}})
 	}
+	return m, m.close(ctx)
+}
+
+// blank is a model without anything in it.
+func (r *resolution) blank(b breadth, allowance *sat.Allowance) *model {
+	return &model{
+		resolution: r, breadth: b, allowance: allowance,
+		wishes: map[*wish]sat.ID{}, nodes: map[node]sat.ID{}, order: map[sat.ID]node{},
+	}
+}
+
+// close adds all that follows from what has been put into a model.
+func (m *model) close(ctx context.Context) error {
 	for len(m.queue) > 0 {
 		n := m.queue[0]
 		m.queue = m.queue[1:]
 		m.describe(n)
 		if len(m.nodes) > maxNodes {
-			return nil, errTooManyVersions
+			return errTooManyVersions
+		}
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("resolving the Subscriptions of namespace %s: %w", m.Namespace, err)
 		}
 	}
 	m.hold()
 	m.exclude()
 	m.complete()
-	return m, nil
+	return nil
 }
 
 func (m *model) variable() sat.ID {
@@ -415,7 +434,7 @@ func (m *model) solve(ctx context.Context, leftOut map[*wish]bool) ([]node, erro
 		problem.Constraints = append(problem.Constraints, c)
 		positions = append(positions, i)
 	}
-	taken, err := sat.Solve(ctx, problem, maxSteps)
+	taken, err := m.allowance.Solve(ctx, problem)
 	if contradiction, ok := errors.AsType[*sat.UnsatisfiableError](err); ok {
 		reasons := make([]reason, len(contradiction.Constraints))
 		for i, at := range contradiction.Constraints {

@@ -82,8 +82,12 @@ type Outcome struct {
 	// Along are the versions of other packages that have to be installed along
 	// with Install because it needs them and no Subscription asks for them: what
 	// is needed comes before what needs it. Each is to get a Subscription of its
-	// own.
+	// own. There may be some without Install: what is installed needs them and has
+	// lost them.
 	Along []*Choice
+	// With names the Subscriptions that are to bring, in this solution, what
+	// Install or Along needs.
+	With []string
 	// Available is the version that could be installed were the Subscription not
 	// Frozen.
 	Available *Choice

@@ -33,6 +33,7 @@ func Resolve(ctx context.Context, p Problem) Solution {
 		r.tell(a)
 	}
 	r.along(answers)
+	r.heal(ctx, answers)
 	return r.solution
 }
 
@@ -238,8 +239,9 @@ type answer struct {
 // last.
 func (r *resolution) answer(ctx context.Context, group []*wish) *answer {
 	a := &answer{group: group, failed: map[*wish]error{}, held: map[*wish]error{}}
+	allowance := sat.NewAllowance(maxSteps)
 	for _, b := range []breadth{narrow, wide} {
-		m, err := r.newModel(group, b)
+		m, err := r.newModel(ctx, group, b, allowance)
 		if err != nil {
 			return a.fail(err)
 		}
@@ -255,6 +257,7 @@ func (r *resolution) answer(ctx context.Context, group []*wish) *answer {
 			m.holdBack(ctx, a)
 			return a
 		case err != nil && b == wide:
+			m.allowance = sat.NewAllowance(maxSteps)
 			m.accept(ctx, a)
 			m.holdBack(ctx, a)
 		}

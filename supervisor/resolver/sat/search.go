@@ -11,39 +11,49 @@ import (
 )
 
 const (
-	// conclusionsPerStep is after how many conclusions gini can be paused; that is
+	// conclusionsPerPause is after how many conclusions gini can be paused; that is
 	// some ten milliseconds of work.
-	conclusionsPerStep = 20_000
+	conclusionsPerPause = 20_000
 	// pausesPerQuestion bounds a single question. It bounds work, not time: a
 	// problem meets the bound on a slow machine if it does on a fast one.
 	pausesPerQuestion = 200
+	// pauseSteps is what a pause costs, for a question that ends before the first
+	// one takes some ten microseconds.
+	pauseSteps = 25
 )
+
+// Allowance is a number of steps that several searches share.
+type Allowance struct{ steps, used int }
+
+// NewAllowance allows so many steps.
+func NewAllowance(steps int) *Allowance { return &Allowance{steps: steps} }
 
 // budget is what a search may use, all its parts together.
 type budget struct {
-	ctx     context.Context //nolint:containedctx // it lives as long as one call of Solve
-	allowed int
-	used    int
+	*Allowance
+
+	ctx context.Context //nolint:containedctx // it lives as long as one call of Solve
 	// conclusions are those of attempts that make up no step yet.
 	conclusions int
 }
 
-// spend takes a step.
-func (b *budget) spend() error {
+// spend takes steps.
+func (b *budget) spend(steps int) error {
 	if err := b.ctx.Err(); err != nil {
 		return fmt.Errorf("search for a solution: %w", err)
 	}
-	if b.used >= b.allowed {
-		return &LimitError{Bound: "steps", Allowed: b.allowed}
+	if b.used+steps > b.steps {
+		b.used = b.steps
+		return &LimitError{Bound: "steps", Allowed: b.steps}
 	}
-	b.used++
+	b.used += steps
 	return nil
 }
 
 // spendFor takes the steps that conclusions are worth that were drawn in vain.
 func (b *budget) spendFor(conclusions int) error {
-	for b.conclusions += conclusions; b.conclusions >= conclusionsPerStep; b.conclusions -= conclusionsPerStep {
-		if err := b.spend(); err != nil {
+	for b.conclusions += conclusions; b.conclusions >= conclusionsPerPause; b.conclusions -= conclusionsPerPause {
+		if err := b.spend(pauseSteps); err != nil {
 			return err
 		}
 	}
@@ -69,7 +79,7 @@ type search struct {
 // forgets that (internal/xo: cleanupSolve derives an empty clause without noting it),
 // and ends the process when it then comes upon a model that is none.
 func (s *search) ask(assumed ...z.Lit) (bool, error) {
-	if err := s.budget.spend(); err != nil {
+	if err := s.budget.spend(1); err != nil {
 		return false, err
 	}
 	if s.none {
@@ -93,7 +103,7 @@ func (s *search) wait(answer inter.Solve) (int, error) {
 		if !paused {
 			return result, nil
 		}
-		err := s.budget.spend()
+		err := s.budget.spend(pauseSteps)
 		answer.Unpause()
 		if err != nil {
 			answer.Stop()

@@ -26,9 +26,14 @@ import (
 // Where there is no solution the error is an *UnsatisfiableError. The search ends
 // with ctx. It may take so many steps; when they do not suffice, the error is a
 // *LimitError. A step is a question that is put to the solver; a question that takes
-// long counts again for every 20000 conclusions, which are some ten milliseconds, and
+// long costs 25 more for every 20000 conclusions, which are some ten milliseconds, and
 // so do conclusions that were drawn in vain without a question.
 func Solve(ctx context.Context, p Problem, steps int) ([]ID, error) {
+	return NewAllowance(steps).Solve(ctx, p)
+}
+
+// Solve is the function Solve with the steps that are left.
+func (a *Allowance) Solve(ctx context.Context, p Problem) ([]ID, error) {
 	if err := p.validate(); err != nil {
 		return nil, err
 	}
@@ -39,7 +44,7 @@ func Solve(ctx context.Context, p Problem, steps int) ([]ID, error) {
 		return nil, fmt.Errorf("search for a solution: %w", err)
 	}
 	r := relate(p)
-	w := &walk{relations: r, search: &search{budget: &budget{ctx: ctx, allowed: steps}}, most: p.Variables}
+	w := &walk{relations: r, search: &search{budget: &budget{ctx: ctx, Allowance: a}}, most: p.Variables}
 	reached, err := w.best()
 	if errors.Is(err, errNone) {
 		return nil, explain(p, w.search.budget)

@@ -1,0 +1,123 @@
+package resolver
+
+import (
+	"context"
+	"slices"
+
+	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
+	"github.com/chandlery/chandlery/supervisor/resolver/sat"
+)
+
+// heal brings back what operators present need and do not have any more: somebody
+// has removed it, or it never came. What is to be installed anyway comes first, and
+// where that matters to what would be brought back, this waits for the next
+// resolution.
+func (r *resolution) heal(ctx context.Context, answers []*answer) {
+	var brought []node
+	for _, a := range answers {
+		for _, n := range a.taken {
+			if n.operator == nil {
+				brought = append(brought, n)
+			}
+		}
+	}
+	_, replaced := r.end(answers)
+	for _, w := range r.wishes {
+		if w.installed == nil || w.sub.Frozen || replaced[w.installed] != nil {
+			continue
+		}
+		lacks := r.lacks(w.installed)
+		if len(lacks) == 0 || anyMet(lacks, brought) {
+			continue
+		}
+		taken, ok := r.healing(ctx, w, lacks)
+		if !ok || clash(brought, taken) || relies(taken, replaced) {
+			continue
+		}
+		brought = append(brought, taken...)
+		t := newTrail(r, taken, nil)
+		for _, c := range lacks {
+			t.need(node{operator: w.installed}, w.sub.Catalog, c)
+		}
+		outcome := r.solution[w.sub.Name]
+		outcome.Along = t.choices
+		r.solution[w.sub.Name] = outcome
+	}
+}
+
+// anyMet says whether one of the nodes meets one of the constraints.
+func anyMet(constraints []*constraint.Constraint, nodes []node) bool {
+	return slices.ContainsFunc(constraints, func(c *constraint.Constraint) bool {
+		return slices.ContainsFunc(nodes, func(n node) bool { return c.MetBy(n.subject()) })
+	})
+}
+
+// relies says whether what would be brought back counts on operators that are
+// being replaced.
+func relies(taken []node, replaced map[*Operator]*wish) bool {
+	return slices.ContainsFunc(taken, func(n node) bool { return n.operator != nil && replaced[n.operator] != nil })
+}
+
+// lacks gives the constraints of an operator that nothing present meets.
+func (r *resolution) lacks(o *Operator) []*constraint.Constraint {
+	var missing []*constraint.Constraint
+	for i := range o.Requires {
+		if c := &o.Requires[i]; !r.metByPresent(c) {
+			missing = append(missing, c)
+		}
+	}
+	return missing
+}
+
+// metByPresent says whether operators present meet a constraint, one or several of
+// them together.
+func (r *resolution) metByPresent(c *constraint.Constraint) bool {
+	for i := range r.Operators {
+		if c.MetBy(&r.Operators[i].Subject) {
+			return true
+		}
+	}
+	parts := r.split(c)
+	for i := range parts {
+		if !r.metByPresent(&parts[i]) {
+			return false
+		}
+	}
+	return len(parts) > 0
+}
+
+// healing finds what has to come so that an operator has all that it needs.
+func (r *resolution) healing(ctx context.Context, w *wish, lacks []*constraint.Constraint) ([]node, bool) {
+	allowance := sat.NewAllowance(maxSteps)
+	for _, b := range []breadth{narrow, wide} {
+		m := r.blank(b, allowance)
+		id := m.consider(node{operator: w.installed})
+		for _, c := range lacks {
+			m.require(id, w.sub.Catalog, c, reason{kind: requires, node: node{operator: w.installed}, constraint: c})
+		}
+		if m.close(ctx) != nil || m.unsure || len(m.drawn) > 0 {
+			return nil, false
+		}
+		taken, err := m.solve(ctx, nil)
+		if err == nil && m.best(taken) {
+			return taken, true
+		}
+	}
+	return nil, false
+}
+
+// clash says whether versions that are to be brought exclude each other. What is
+// not brought now is brought when the others are there.
+func clash(brought, taken []node) bool {
+	for _, a := range brought {
+		for _, b := range taken {
+			if a.operator != nil || b.operator != nil || a == b {
+				continue
+			}
+			if a.pkg() == b.pkg() || len(commonGVKs(a.subject(), b.subject())) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
