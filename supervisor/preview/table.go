@@ -143,12 +143,18 @@ func (t *table) details(f *Forecast, s *Step) {
 	if s.Generated {
 		t.wrapped(indent, indent, "makes Subscription "+strings.Join(s.Subscriptions, ", "))
 	}
+	shown := map[string]bool{}
 	for _, need := range s.Needs {
-		text := "needs " + need.MetBy
 		if !f.explains(s, need) {
-			text += ": " + need.Requirement
+			shown[need.MetBy] = true
+			t.wrapped(indent, indent+"  ", "needs "+need.MetBy+": "+need.Requirement)
 		}
-		t.wrapped(indent, indent+"  ", text)
+	}
+	for _, need := range s.Needs {
+		if !shown[need.MetBy] {
+			shown[need.MetBy] = true
+			t.wrapped(indent, indent+"  ", "needs "+need.MetBy)
+		}
 	}
 	for _, deprecation := range s.Deprecations {
 		t.wrapped(indent, indent+"  ", deprecation)
