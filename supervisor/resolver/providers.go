@@ -70,7 +70,7 @@ type provision struct {
 func (r *resolution) providers(dependent CatalogKey, c *constraint.Constraint) provision {
 	var p provision
 	for i := range r.Operators {
-		if c.MetBy(&r.Operators[i].Subject) {
+		if r.met(c, &r.Operators[i].Subject) {
 			p.nodes = append(p.nodes, node{operator: &r.Operators[i]})
 		}
 	}
@@ -111,6 +111,21 @@ func (p *Problem) rank() []CatalogKey {
 	return keys
 }
 
+// met says whether an operator meets a constraint, by itself. Whoever's constraints
+// take too long is cut off, which cutOff tells.
+func (r *resolution) met(c *constraint.Constraint, s *constraint.Subject) bool {
+	return r.budget.Ask(c, s) == constraint.Met
+}
+
+// cutOff says that no answer or not all of the answers to a constraint are known,
+// since it takes too long to evaluate; empty when they are.
+func (r *resolution) cutOff(c *constraint.Constraint) string {
+	if !r.budget.CutOff(c) {
+		return ""
+	}
+	return "property " + constraint.TypeConstraint + " of that bundle takes too long to evaluate, so that some operators were left out; ask the publisher of the catalog for a simpler one"
+}
+
 // offer is a question to a catalog.
 type offer struct {
 	catalog    CatalogKey
@@ -131,9 +146,8 @@ func (r *resolution) offers(key CatalogKey, c *constraint.Constraint) []*content
 		return known
 	}
 	var found []*content.Entry
-	var meter constraint.Meter
 	for _, e := range selection(catalog, c) {
-		if e.Place >= 0 && e.Bundle.Err == nil && c.MetWithin(&e.Bundle.Subject, &meter) {
+		if e.Place >= 0 && e.Bundle.Err == nil && r.met(c, &e.Bundle.Subject) {
 			found = append(found, e)
 		}
 	}
@@ -146,24 +160,10 @@ func (r *resolution) offers(key CatalogKey, c *constraint.Constraint) []*content
 	})
 	found = slices.Compact(found)
 	for _, e := range r.aside[key] {
-		if e.Bundle.Err == nil && c.MetBy(&e.Bundle.Subject) {
+		if e.Bundle.Err == nil && r.met(c, &e.Bundle.Subject) {
 			found = append(found, e)
 		}
 	}
 	r.asked[asked] = found
 	return found
-}
-
-// meets says whether a node that was taken meets a constraint, or a part of it.
-func (r *resolution) meets(n node, c *constraint.Constraint) bool {
-	if c.MetBy(n.subject()) {
-		return true
-	}
-	parts := r.split(c)
-	for i := range parts {
-		if r.meets(n, &parts[i]) {
-			return true
-		}
-	}
-	return false
 }

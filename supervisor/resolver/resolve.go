@@ -59,6 +59,8 @@ type resolution struct {
 	// aside are candidates that are not on the chain of their channel.
 	aside map[CatalogKey][]*content.Entry
 	parts map[*constraint.Constraint][]constraint.Constraint
+	// budget is for evaluating constraints.
+	budget constraint.Budget
 }
 
 // need is a constraint of an operator that is present.

@@ -34,6 +34,7 @@ type Builder struct {
 
 // draft is a package that is not complete yet.
 type draft struct {
+	owner                       *constraint.Owner
 	defaultChannel, deprecation string
 	channels                    map[string]*Channel
 	bundles                     map[string]*Bundle
@@ -73,7 +74,7 @@ func (b *Builder) Add(l Listed) error {
 		Replaces: b.pool.text(l.Replaces), SkipRange: b.pool.text(l.SkipRange), Skips: b.pool.texts(l.Skips),
 	})
 	b.size += entryBytes + 2*word*int64(len(bundle.Subject.GVKs)+len(bundle.Subject.Labels))
-	if size := b.size + b.pool.size; size > b.limit {
+	if size := b.size + b.pool.bytes(); size > b.limit {
 		return fmt.Errorf("%w: what has been read of it takes more than %d bytes of memory, which is the limit for one catalog; serve its packages by several catalogs",
 			errTooLarge, b.limit)
 	}
@@ -83,7 +84,7 @@ func (b *Builder) Add(l Listed) error {
 // bundle makes a bundle of what is said of it.
 func (b *Builder) bundle(l Listed) *Bundle {
 	bundle := &Bundle{Name: b.pool.text(l.Bundle), Image: b.pool.text(l.Image)}
-	bundle.Subject, bundle.Requires, bundle.Err = b.pool.parse(withPackage(l))
+	bundle.Subject, bundle.Requires, bundle.Err = b.pool.parse(l.Package, b.draft(l.Package).owner, withPackage(l))
 	if bundle.Err == nil && bundle.Subject.Package != "" && bundle.Subject.Package != l.Package {
 		bundle.Err = fmt.Errorf("property %s says that it is of package %s; ask the publisher of the catalog to mend it",
 			bundles.TypePackage, bundles.Quote(bundle.Subject.Package))
@@ -135,7 +136,7 @@ func (b *Builder) draft(name string) *draft {
 	if b.packages[name] == nil {
 		b.size += packageBytes
 		b.packages[b.pool.text(name)] = &draft{
-			channels: map[string]*Channel{}, bundles: map[string]*Bundle{},
+			owner: new(constraint.Owner), channels: map[string]*Channel{}, bundles: map[string]*Bundle{},
 			channelDeprecations: map[string]string{}, bundleDeprecations: map[string]string{},
 		}
 	}
@@ -153,7 +154,7 @@ func (b *Builder) Build() *Catalog {
 	}
 	slices.SortFunc(c.packages, func(x, y *Package) int { return strings.Compare(x.Name, y.Name) })
 	c.index()
-	c.size = b.size + b.pool.size
+	c.size = b.size + b.pool.bytes()
 	return c
 }
 

@@ -24,13 +24,12 @@ const (
 	stringBytes   = int64(unsafe.Sizeof(""))
 	propertyBytes = int64(unsafe.Sizeof(constraint.Property{}))
 	gvkBytes      = int64(unsafe.Sizeof(bundles.GVK{}))
-	// A constraint points at what it asks for.
-	wantedBytes = int64(unsafe.Sizeof(constraint.Constraint{}) + unsafe.Sizeof(constraint.PackageRange{}))
+	wantedBytes   = int64(unsafe.Sizeof(constraint.Constraint{}))
 )
 
 // pool keeps what bundles have in common once.
 type pool struct {
-	size       int64
+	size       int64 // without what the parser counts
 	strings    map[string]string
 	lists      map[string][]string
 	gvks       map[string][]bundles.GVK
@@ -95,8 +94,13 @@ func writePart(key *strings.Builder, part string) {
 	key.WriteString(part)
 }
 
-// parse reads the properties of a bundle and keeps what resolution needs.
-func (p *pool) parse(given []constraint.Property) (constraint.Subject, []constraint.Constraint, error) {
+// bytes is what all of it takes.
+func (p *pool) bytes() int64 { return p.size + p.parser.Bytes() }
+
+// parse reads the properties of a bundle and keeps what resolution needs. What its
+// constraints take to evaluate is counted together with those of their owner, the
+// package that is named.
+func (p *pool) parse(pkg string, owner *constraint.Owner, given []constraint.Property) (constraint.Subject, []constraint.Constraint, error) {
 	own := make([]constraint.Property, len(given))
 	for i, property := range given {
 		own[i].Type = p.text(property.Type)
@@ -104,11 +108,12 @@ func (p *pool) parse(given []constraint.Property) (constraint.Subject, []constra
 			own[i].Value = p.text(property.Value)
 		}
 	}
-	subject, requires, err := p.parser.Parse(own)
+	subject, requires, err := p.parser.ParseFor(owner, own)
 	if err != nil {
 		return constraint.Subject{}, nil, err //nolint:wrapcheck // the caller names the bundle
 	}
 	var wantedKey strings.Builder
+	writePart(&wantedKey, pkg)
 	subject.Properties = own[:0]
 	for i, property := range given {
 		if unneeded(property.Type, len(property.Value)) {

@@ -24,6 +24,9 @@ type Constraint struct {
 	All, Any, Not []Constraint
 	// Rule is an expression in CEL over an operator's properties.
 	Rule *Rule
+
+	// owner is whose it is; nil for a member of another constraint.
+	owner *Owner
 }
 
 // PackageRange is a package and the versions of it that will do.
@@ -34,29 +37,26 @@ type PackageRange struct {
 	covers semver.Range
 }
 
-// MetBy says whether an operator meets the constraint, by itself.
-func (c *Constraint) MetBy(s *Subject) bool { return c.MetWithin(s, &Meter{}) }
+// compound says whether the constraint takes more than a look at a list.
+func (c *Constraint) compound() bool {
+	return c.GVK == nil && c.Package == nil && c.Label == ""
+}
 
-// MetWithin says the same as long as the rules asked so far have not taken too
-// much.
-func (c *Constraint) MetWithin(s *Subject, m *Meter) bool {
-	met := func(c Constraint) bool { return c.MetWithin(s, m) }
+// alone gives the verdict on a constraint that is not compound.
+func (c *Constraint) alone(s *Subject) Verdict {
+	met := false
 	switch {
 	case c.GVK != nil:
-		return slices.Contains(s.GVKs, *c.GVK)
+		met = slices.Contains(s.GVKs, *c.GVK)
 	case c.Package != nil:
-		return c.Package.metBy(s)
+		met = c.Package.metBy(s)
 	case c.Label != "":
-		return slices.Contains(s.Labels, c.Label)
-	case c.Rule != nil:
-		return c.Rule.met(s, m)
-	case c.All != nil:
-		return !slices.ContainsFunc(c.All, func(c Constraint) bool { return !met(c) })
-	case c.Any != nil:
-		return slices.ContainsFunc(c.Any, met)
-	default:
-		return !slices.ContainsFunc(c.Not, met)
+		met = slices.Contains(s.Labels, c.Label)
 	}
+	if met {
+		return Met
+	}
+	return Unmet
 }
 
 // metBy says whether an operator is of the package and its version in the range,
@@ -78,10 +78,14 @@ func (c *Constraint) wanting() bool {
 	}
 }
 
+// maxParts bounds into how many parts a constraint is split.
+const maxParts = 16
+
 // Split gives constraints that several operators may meet in place of one that
 // meets this one by itself: for an All that asks for several things to be
 // there, one for each of them, joined with what All says besides. It gives nil
-// for others. Which operators may share is described in decision 18.
+// for others, and where there are very many. Which operators may share is
+// described in decision 18.
 func (c *Constraint) Split() []Constraint {
 	if c.All == nil {
 		return nil
@@ -94,12 +98,16 @@ func (c *Constraint) Split() []Constraint {
 			filters = append(filters, member)
 		}
 	}
-	if len(wanted) < 2 {
+	if len(wanted) < 2 || len(wanted) > maxParts {
 		return nil
+	}
+	if len(filters) > 1 {
+		// All parts have them in common, so that they are there once.
+		filters = []Constraint{{All: filters}}
 	}
 	parts := make([]Constraint, len(wanted))
 	for i := range wanted {
-		parts[i] = Constraint{FailureMessage: c.FailureMessage, All: slices.Concat(wanted[i:i+1], filters)}
+		parts[i] = Constraint{FailureMessage: c.FailureMessage, All: slices.Concat(wanted[i:i+1], filters), owner: c.owner}
 	}
 	return parts
 }

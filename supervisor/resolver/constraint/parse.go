@@ -23,9 +23,14 @@ const (
 	maxNodes = 4096
 	// maxRange bounds the text of a range of versions.
 	maxRange = 4096
-	// maxRuleTexts bounds the text of all different rules that a Parser reads,
-	// since compiling them takes time: it is for the bundles of one catalog.
-	maxRuleTexts = 1 << 20
+	// maxRules and maxRuleTexts bound the different rules that a Parser reads, and
+	// their text, since compiling them takes time: they are for the bundles of one
+	// catalog.
+	maxRules     = 1000
+	maxRuleTexts = 256 << 10
+	// maxBundleRules and maxBundleRuleTexts bound the rules of one bundle.
+	maxBundleRules     = 32
+	maxBundleRuleTexts = 16 << 10
 )
 
 // PropertyError says which property of a bundle cannot be used.
@@ -56,11 +61,17 @@ func Parse(properties []Property) (Subject, []Constraint, error) {
 // bundles have in common is parsed once and takes memory once.
 type Parser struct {
 	facts     map[Property]*fact
+	rules     map[string]*Rule
 	ruleTexts int
+	size      int64
 }
 
 // NewParser makes a parser that remembers nothing yet.
-func NewParser() *Parser { return &Parser{facts: map[Property]*fact{}} }
+func NewParser() *Parser { return &Parser{facts: map[Property]*fact{}, rules: map[string]*Rule{}} }
+
+// Bytes estimates how much memory what the constraints consist of takes. The
+// lists that Parse gives are not counted, nor are its Subjects.
+func (p *Parser) Bytes() int64 { return p.size }
 
 // fact is what one property says.
 type fact struct {
@@ -69,6 +80,7 @@ type fact struct {
 	label      string
 	deprecated bool
 	requires   *Constraint
+	rules      ruleCount
 	err        error
 }
 
@@ -79,22 +91,45 @@ type packageFact struct {
 
 // Parse does what the function Parse does.
 func (p *Parser) Parse(properties []Property) (Subject, []Constraint, error) {
+	return p.ParseFor(new(Owner), properties)
+}
+
+// ParseFor does the same for an owner that has other constraints too.
+func (p *Parser) ParseFor(owner *Owner, properties []Property) (Subject, []Constraint, error) {
 	subject := Subject{Properties: properties}
 	var requires []Constraint
+	var rules ruleCount
 	for i, property := range properties {
 		f := p.fact(property)
 		err := f.err
 		if err == nil {
 			err = f.addTo(&subject)
 		}
+		if err == nil {
+			err = rules.add(f.rules)
+		}
 		if err != nil {
 			return Subject{}, nil, &PropertyError{Index: i, Type: property.Type, Err: err}
 		}
 		if f.requires != nil {
-			requires = append(requires, *f.requires)
+			c := *f.requires
+			c.owner = owner
+			requires = append(requires, c)
 		}
 	}
 	return subject, requires, nil
+}
+
+// ruleCount counts rules and the bytes of their texts.
+type ruleCount struct{ count, text int }
+
+func (r *ruleCount) add(more ruleCount) error {
+	r.count += more.count
+	r.text += more.text
+	if r.count > maxBundleRules || r.text > maxBundleRuleTexts {
+		return errManyBundleRules
+	}
+	return nil
 }
 
 // addTo adds what a property says of its bundle.
@@ -125,6 +160,9 @@ func (p *Parser) fact(property Property) *fact {
 	f := &fact{}
 	f.err = p.parse(property, f)
 	p.facts[property] = f
+	if f.err == nil && f.requires != nil {
+		p.size += f.requires.bytes()
+	}
 	return f
 }
 
@@ -144,8 +182,7 @@ func (p *Parser) parse(property Property, f *fact) error {
 		f.deprecated = true
 		return nil
 	case bundles.TypePackageRequired, bundles.TypeGVKRequired, TypeLabelRequired, TypeConstraint:
-		f.requires = new(Constraint)
-		return p.parseRequired(property, f.requires)
+		return p.parseRequired(property, f)
 	default:
 		return nil
 	}
@@ -168,7 +205,9 @@ func (f *fact) parsePackage(value string) error {
 }
 
 // parseRequired reads a property that requires something.
-func (p *Parser) parseRequired(property Property, c *Constraint) error {
+func (p *Parser) parseRequired(property Property, f *fact) error {
+	c := new(Constraint)
+	f.requires = c
 	switch property.Type {
 	case bundles.TypePackageRequired:
 		var wanted bundles.PackageRequired
@@ -185,7 +224,7 @@ func (p *Parser) parseRequired(property Property, c *Constraint) error {
 	case TypeLabelRequired:
 		return decodeLabel(property.Value, &c.Label)
 	default:
-		return p.parseCompound(property.Value, c)
+		return p.parseCompound(property.Value, f)
 	}
 }
 
@@ -232,7 +271,7 @@ type encodedList struct {
 	Constraints []encoded `json:"constraints"`
 }
 
-func (p *Parser) parseCompound(value string, c *Constraint) error {
+func (p *Parser) parseCompound(value string, f *fact) error {
 	if len(value) > maxEncoded {
 		return fmt.Errorf("%w: it has %d bytes, the limit is %d", errTooLarge, len(value), maxEncoded)
 	}
@@ -245,14 +284,15 @@ func (p *Parser) parseCompound(value string, c *Constraint) error {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return errTrailing
 	}
-	filling := filling{parser: p}
-	return filling.fill(c, &e, 1)
+	filling := filling{parser: p, rules: &f.rules}
+	return filling.fill(f.requires, &e, 1)
 }
 
 // filling makes constraints of their decoded form.
 type filling struct {
 	parser *Parser
 	nodes  int
+	rules  *ruleCount
 }
 
 func (f *filling) fill(c *Constraint, e *encoded, depth int) error {
@@ -273,7 +313,7 @@ func (f *filling) fill(c *Constraint, e *encoded, depth int) error {
 	case e.Package != nil:
 		return c.setPackage(*e.Package)
 	case e.CEL != nil:
-		return f.parser.setRule(c, e.CEL.Rule)
+		return f.setRule(c, e.CEL.Rule)
 	case e.All != nil:
 		return f.fillList(&c.All, "all", e.All, depth)
 	case e.Any != nil:
@@ -283,12 +323,30 @@ func (f *filling) fill(c *Constraint, e *encoded, depth int) error {
 	}
 }
 
-func (p *Parser) setRule(c *Constraint, text string) (err error) {
-	if p.ruleTexts += len(text); p.ruleTexts > maxRuleTexts {
-		return errManyRules
+func (f *filling) setRule(c *Constraint, text string) (err error) {
+	if err := f.rules.add(ruleCount{1, len(text)}); err != nil && len(text) <= maxRule {
+		return err
 	}
-	c.Rule, err = compile(text)
+	c.Rule, err = f.parser.rule(text)
 	return err
+}
+
+// rule compiles a rule, once.
+func (p *Parser) rule(text string) (*Rule, error) {
+	if known, ok := p.rules[text]; ok {
+		return known, nil
+	}
+	if p.ruleTexts+len(text) > maxRuleTexts || len(p.rules) >= maxRules {
+		return nil, errManyRules
+	}
+	p.ruleTexts += len(text)
+	rule, err := compile(text)
+	if err != nil {
+		return nil, err
+	}
+	p.rules[text] = rule
+	p.size += ruleBytes + ruleTextBytes*int64(len(text))
+	return rule, nil
 }
 
 // alternatives counts what is set of what excludes each other.
@@ -316,13 +374,14 @@ func (f *filling) fillList(to *[]Constraint, operator string, list *encodedList,
 }
 
 var (
-	errTooLarge     = errors.New("the constraint is too large")
-	errTrailing     = errors.New("decoding value: there is more text behind the JSON")
-	errAlternatives = errors.New("exactly one of gvk, package, all, any, not and cel must be set")
-	errEmptyList    = errors.New("the list of constraints must not be empty")
-	errMissing      = errors.New("must not be empty")
-	errManyRules    = fmt.Errorf("the bundles before it have different rules of %d bytes already, which is the limit", maxRuleTexts)
-	errTwoPackages  = errors.New("the bundle says that it is another package or version too")
+	errTooLarge        = errors.New("the constraint is too large")
+	errTrailing        = errors.New("decoding value: there is more text behind the JSON")
+	errAlternatives    = errors.New("exactly one of gvk, package, all, any, not and cel must be set")
+	errEmptyList       = errors.New("the list of constraints must not be empty")
+	errMissing         = errors.New("must not be empty")
+	errManyRules       = fmt.Errorf("the bundles of the catalog before it have as many different rules as there may be: %d, and %d bytes of text", maxRules, maxRuleTexts)
+	errManyBundleRules = fmt.Errorf("the bundle has too many rules: the limit is %d, and %d bytes of text", maxBundleRules, maxBundleRuleTexts)
+	errTwoPackages     = errors.New("the bundle says that it is another package or version too")
 )
 
 func missing(field string) error { return fmt.Errorf("field %q %w", field, errMissing) }

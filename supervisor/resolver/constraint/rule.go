@@ -1,7 +1,6 @@
 package constraint
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -10,6 +9,7 @@ import (
 	"cel.dev/cel-go/common/cost"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/interpreter"
 	"github.com/blang/semver/v4"
 
 	"github.com/chandlery/chandlery/bundles"
@@ -24,10 +24,6 @@ const (
 	// CEL: about one for each step, more for what takes longer. A rule that looks
 	// at each property takes some ten for each.
 	maxCost = 10_000
-	// maxMetered bounds what all evaluations of a Meter may take: a second or so.
-	// A rule that looks at each property of the versions in the largest catalog
-	// takes a quarter of it.
-	maxMetered = 3_000_000
 	// maxValue and maxValueNodes bound each value within an evaluation, in bytes
 	// and in parts. Without that a few steps could build a value that takes years
 	// to compare. They bound the properties of an operator too.
@@ -36,8 +32,10 @@ const (
 	maxValueDepth = 64
 	// maxPattern bounds the compiled form of a regular expression.
 	maxPattern = 1000
-	// maxRules is how many compiled rules are remembered in the process.
-	maxRules = 256
+	// ruleBytes and ruleTextBytes are what a compiled rule takes in memory, by
+	// itself and for each byte of its text.
+	ruleBytes     = 5 << 10
+	ruleTextBytes = 500
 )
 
 // Rule is a compiled expression.
@@ -93,34 +91,16 @@ var (
 	errRuleCost = errors.New("the rule takes too many steps")
 )
 
-// rules remembers what has been compiled: operators of a family repeat their
-// rules in each version.
-var rules = struct {
-	sync.Mutex
-
-	byText map[string]*Rule
-}{byText: map[string]*Rule{}}
-
 // compile checks the text of an expression and makes it ready to be evaluated.
 func compile(text string) (*Rule, error) {
 	if len(text) > maxRule {
 		return nil, fmt.Errorf("%w: its rule has %d bytes, the limit is %d", errTooLarge, len(text), maxRule)
 	}
-	rules.Lock()
-	defer rules.Unlock()
-	if rule, ok := rules.byText[text]; ok {
-		return rule, nil
-	}
 	program, err := compileNew(text)
 	if err != nil {
 		return nil, fmt.Errorf("compiling rule %s: %w", bundles.Quote(text), clipped(err))
 	}
-	if len(rules.byText) >= maxRules {
-		clear(rules.byText)
-	}
-	rule := &Rule{Text: text, program: program}
-	rules.byText[text] = rule
-	return rule, nil
+	return &Rule{Text: text, program: program}, nil
 }
 
 func compileNew(text string) (cel.Program, error) {
@@ -158,64 +138,32 @@ func (unknownSizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNo
 	return nil
 }
 
-// met says whether the rule is true for an operator. One that cannot be
-// evaluated, or not within the limits, is not.
-func (r *Rule) met(s *Subject, m *Meter) bool {
-	properties, ok := values(s.Properties)
-	if !ok || m.spent > maxMetered {
-		return false
+// rule gives the verdict on a rule. One that cannot be evaluated is not met.
+func (e *evaluation) rule(r *Rule) Verdict {
+	if e.properties == nil {
+		properties, ok := e.readings.properties(e.subject.Properties, e.share)
+		if !ok {
+			return Unmet
+		}
+		e.properties = properties
 	}
-	result, details, err := r.program.Eval(map[string]any{"properties": properties})
-	if spent := details.ActualCost(); spent != nil {
-		m.spent += *spent
-	} else {
-		m.spent += maxCost
+	if !e.spend(0) {
+		return CutOff
 	}
-	return err == nil && result == types.True
+	result, details, err := r.program.Eval(map[string]any{"properties": e.properties})
+	spent := uint64(maxCost)
+	if counted := details.ActualCost(); counted != nil {
+		spent = min(*counted, 2*maxCost)
+	}
+	e.spend((evaluationCost + int64(spent)) * costSteps) //nolint:gosec // it is bounded above
+	if _, cancelled := errors.AsType[interpreter.EvalCancelledError](err); cancelled {
+		return CutOff
+	}
+	if err == nil && result == types.True {
+		return Met
+	}
+	return Unmet
 }
 
-// Meter adds up what rules take where many operators are asked, such as those of
-// a whole catalog. When it is too much, the rules are not met by those that come
-// after. The zero value is ready.
-type Meter struct{ spent uint64 }
-
-// values gives properties as expressions see them; false when they are too large
-// or no JSON.
-func values(properties []Property) (ref.Val, bool) {
-	size := 0
-	list := make([]ref.Val, len(properties))
-	for i, p := range properties {
-		if size += len(p.Type) + len(p.Value); size > maxValue {
-			return nil, false
-		}
-		var decoded any
-		if err := json.Unmarshal([]byte(p.Value), &decoded); err != nil {
-			return nil, false
-		}
-		list[i] = types.NewRefValMap(types.DefaultTypeAdapter, map[ref.Val]ref.Val{
-			types.String("type"): types.String(p.Type), types.String("value"): valueOf(decoded),
-		})
-	}
-	return types.NewRefValList(types.DefaultTypeAdapter, list), true
-}
-
-// valueOf converts decoded JSON. The values remember their sizes, which those
-// that CEL would make of it do not.
-func valueOf(decoded any) ref.Val {
-	switch v := decoded.(type) {
-	case map[string]any:
-		out := make(map[ref.Val]ref.Val, len(v))
-		for key, value := range v {
-			out[types.String(key)] = valueOf(value)
-		}
-		return types.NewRefValMap(types.DefaultTypeAdapter, out)
-	case []any:
-		out := make([]ref.Val, len(v))
-		for i := range v {
-			out[i] = valueOf(v[i])
-		}
-		return types.NewRefValList(types.DefaultTypeAdapter, out)
-	default:
-		return types.DefaultTypeAdapter.NativeToValue(v)
-	}
-}
+// evaluationCost is what beginning an evaluation is worth.
+const evaluationCost = 5

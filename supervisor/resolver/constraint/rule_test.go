@@ -100,43 +100,120 @@ func TestRuleThatDoesNotEnd(t *testing.T) {
 	}
 }
 
-// TestMeter says that a rule that does not end does not keep whoever asks a whole
-// catalog: after some operators nobody is asked any more.
-func TestMeter(t *testing.T) {
-	c := parse(t, "olm.constraint", rule(endless()[0]))
-	simple := parse(t, "olm.constraint", rule("true"))
-	s, small := large(t), subject(t)
-	var meter constraint.Meter
-	for range 1000 {
-		if c.MetWithin(s, &meter) {
-			t.Fatal("it is met")
+// TestBudget says that a rule that does not end does not keep whoever asks a whole
+// catalog: after some operators nobody is asked any more. Others are not concerned.
+func TestBudget(t *testing.T) {
+	requires := func(texts ...string) []constraint.Constraint {
+		var properties []constraint.Property
+		for _, text := range texts {
+			properties = append(properties, constraint.Property{Type: "olm.constraint", Value: rule(text)})
+		}
+		_, requires, err := constraint.Parse(append(properties, constraint.Property{Type: "olm.label.required", Value: `{"label":"blue"}`}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return requires
+	}
+	own, others := requires(endless()[0], "true"), requires("true")
+	var budget constraint.Budget
+	small := subject(t)
+	if budget.Ask(&own[1], small) != constraint.Met || budget.CutOff(&own[1]) {
+		t.Error("a rule is not met before anything has been spent")
+	}
+	base := large(t)
+	for range 2000 {
+		s := *base
+		if budget.Ask(&own[0], &s) != constraint.CutOff {
+			t.Fatal("it is not cut off")
 		}
 	}
-	if simple.MetWithin(small, &meter) {
+	another := *small
+	if budget.Ask(&own[1], &another) != constraint.CutOff || !budget.CutOff(&own[0]) || !budget.CutOff(&own[1]) {
 		t.Error("a rule is evaluated although too much has been spent")
 	}
-	if !simple.MetBy(small) {
-		t.Error("another meter stops it")
+	if budget.Ask(&own[2], &another) != constraint.Met {
+		t.Error("what takes nothing is cut off too")
+	}
+	if budget.Ask(&others[0], &another) != constraint.Met || budget.CutOff(&others[0]) {
+		t.Error("another owner suffers")
 	}
 }
 
-// TestManyRules says that a catalog full of rules does not keep the reader busy
-// for long.
-func TestManyRules(t *testing.T) {
-	parser := constraint.NewParser()
-	for i := range 200 {
-		text := fmt.Sprintf("properties.size() > %d && '%s' == ''", i, strings.Repeat("x", 10_000))
-		_, _, err := parser.Parse([]constraint.Property{{Type: "olm.constraint", Value: rule(text)}})
-		if err != nil {
-			const want = `properties[0] of type "olm.constraint": the bundles before it have different rules of 1048576 bytes already, which is the limit; ` +
-				"ask the publisher of the catalog to mend it"
-			if err.Error() != want {
-				t.Errorf("error %v", err)
-			}
-			return
+// TestCutOff says that what was cut off is not met, whatever is around it, and that
+// it does not matter where it does not decide.
+func TestCutOff(t *testing.T) {
+	slow := rule(endless()[0])
+	list := func(operator string, members ...string) string {
+		return `{"` + operator + `":{"constraints":[` + strings.Join(members, ",") + `]}}`
+	}
+	yes, no := rule("true"), rule("false")
+	for value, want := range map[string]constraint.Verdict{
+		slow:                              constraint.CutOff,
+		list("not", slow):                 constraint.CutOff,
+		list("not", slow, yes):            constraint.Unmet,
+		list("not", list("not", slow)):    constraint.CutOff,
+		list("any", slow, no):             constraint.CutOff,
+		list("any", slow, yes):            constraint.Met,
+		list("all", slow, yes):            constraint.CutOff,
+		list("all", slow, no):             constraint.Unmet,
+		list("all", list("not", no), yes): constraint.Met,
+	} {
+		c := parse(t, "olm.constraint", value)
+		var budget constraint.Budget
+		s := large(t)
+		if got := budget.Ask(&c, s); got != want {
+			t.Errorf("%s: %d, want %d", value, got, want)
+		}
+		if got := c.MetBy(s); got != (want == constraint.Met) {
+			t.Errorf("%s met: %v", value, got)
 		}
 	}
-	t.Error("no error")
+}
+
+// TestManyRules says that neither a bundle nor a catalog can have so many rules that
+// the reader is busy for long, or that they take much memory.
+func TestManyRules(t *testing.T) {
+	short := func(i int) string { return fmt.Sprintf("1 < %d", i) }
+	long := func(i int) string { return fmt.Sprintf("'%d' != '%s'", i, strings.Repeat("x", 1000)) }
+	const (
+		ofBundle  = "the bundle has too many rules: the limit is 32, and 16384 bytes of text"
+		ofCatalog = "the bundles of the catalog before it have as many different rules as there may be: 1000, and 262144 bytes of text"
+	)
+	for name, test := range map[string]struct {
+		rule      func(int) string
+		bundles   int
+		rules     int // of each bundle
+		wantError string
+		wantIndex int // of the first bundle that has it
+	}{
+		"what a bundle may have":         {short, 1, 32, "", 0},
+		"too many":                       {short, 1, 33, ofBundle, 0},
+		"too much text":                  {long, 1, 17, ofBundle, 0},
+		"too many of all bundles":        {short, 40, 32, ofCatalog, 31},
+		"too much text of all bundles":   {long, 60, 5, ofCatalog, 51},
+		"the same rules in each of them": {func(i int) string { return short(i % 32) }, 100, 32, "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			parser := constraint.NewParser()
+			for bundle := range test.bundles {
+				var properties []constraint.Property
+				for i := range test.rules {
+					properties = append(properties, constraint.Property{Type: "olm.constraint", Value: rule(test.rule(bundle*test.rules + i))})
+				}
+				_, _, err := parser.Parse(properties)
+				if err == nil {
+					continue
+				}
+				if test.wantError == "" || bundle != test.wantIndex || !strings.Contains(err.Error(), test.wantError) {
+					t.Errorf("bundle %d: %v", bundle, err)
+				}
+				return
+			}
+			if test.wantError != "" {
+				t.Error("no error")
+			}
+		})
+	}
 }
 
 func FuzzRule(f *testing.F) {

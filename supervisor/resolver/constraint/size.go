@@ -1,0 +1,46 @@
+package constraint
+
+import (
+	"strings"
+	"unsafe"
+
+	"github.com/chandlery/chandlery/bundles"
+)
+
+const (
+	constraintBytes = int64(unsafe.Sizeof(Constraint{}))
+	gvkBytes        = int64(unsafe.Sizeof(bundles.GVK{}))
+	rangeBytes      = int64(unsafe.Sizeof(PackageRange{}))
+	// A range of versions is functions, some for each alternative and each
+	// comparison in it.
+	comparisonBytes = 300
+)
+
+// bytes estimates the memory that a constraint takes, without its rules, which
+// others may have too.
+func (c *Constraint) bytes() int64 {
+	size := constraintBytes + text(c.FailureMessage) + text(c.Label)
+	if c.GVK != nil {
+		size += gvkBytes + text(c.GVK.Group) + text(c.GVK.Version) + text(c.GVK.Kind)
+	}
+	if c.Package != nil {
+		size += rangeBytes + text(c.Package.Name) + text(c.Package.Range) + comparisonBytes*comparisons(c.Package.Range)
+	}
+	for _, list := range [][]Constraint{c.All, c.Any, c.Not} {
+		for i := range list {
+			size += list[i].bytes()
+		}
+	}
+	return size
+}
+
+// text is what a text takes, which is a multiple of eight.
+func text(s string) int64 {
+	const word = 8
+	return int64(len(s)+word-1) / word * word
+}
+
+// comparisons counts them in a range.
+func comparisons(text string) int64 {
+	return int64(strings.Count(text, "||") + len(strings.Fields(text)))
+}
