@@ -102,11 +102,12 @@ func Versions(versions []Identity) string {
 // when it installs none or does not say which.
 func VersionOf(p *operatorsv1alpha1.InstallPlan, pkg string) string {
 	names := p.Spec.ClusterServiceVersionNames
-	if len(names) == 1 {
+	text, recorded := p.Annotations[AnnotationVersions]
+	if len(names) == 1 && !recorded {
 		return names[0]
 	}
 	byPackage := map[string]string{}
-	if json.Unmarshal([]byte(p.Annotations[AnnotationVersions]), &byPackage) != nil || !slices.Contains(names, byPackage[pkg]) {
+	if json.Unmarshal([]byte(text), &byPackage) != nil || !slices.Contains(names, byPackage[pkg]) {
 		return ""
 	}
 	return byPackage[pkg]

@@ -117,7 +117,12 @@ func TestVersionOf(t *testing.T) {
 	if got := VersionOf(p, "tray"); got != "" {
 		t.Errorf("a version that is not in it: %q", got)
 	}
-	p.Spec.ClusterServiceVersionNames = []string{"lamp.v1"}
+	p.Spec.ClusterServiceVersionNames = []string{"tray.v1"}
+	p.Annotations[AnnotationVersions] = Versions([]Identity{{Package: "tray", Bundle: "tray.v1", Generated: true}})
+	if got := VersionOf(p, "crate"); got != "" {
+		t.Errorf("what another package has lost: %q", got)
+	}
+	p.Spec.ClusterServiceVersionNames, p.Annotations = []string{"lamp.v1"}, nil
 	if got := VersionOf(p, "lamp"); got != "lamp.v1" {
 		t.Errorf("the only one: %q", got)
 	}

@@ -40,12 +40,13 @@ func (a *assignment) names() []string {
 }
 
 // assign divides what was decided among plans: decisions that have a version in
-// common share one. A plan's versions are those that Subscriptions ask for, in
+// common, or one of which needs what the other brings, share one: it is approved as
+// a whole. A plan's versions are those that Subscriptions ask for, in
 // the order of the Subscriptions, and then what these need.
 func assign(decisions []*decision) []*assignment {
 	var assignments []*assignment
 	for _, d := range decisions {
-		if d.install == nil {
+		if len(d.choices()) == 0 {
 			continue
 		}
 		joined := &assignment{}
@@ -65,8 +66,14 @@ func assign(decisions []*decision) []*assignment {
 	return assignments
 }
 
-// meets says whether a decision has a version in common with an assignment.
+// meets says whether a decision has a version in common with an assignment, or one
+// needs what the other brings.
 func (a *assignment) meets(d *decision) bool {
+	for _, other := range a.served {
+		if slices.Contains(d.with, other.subscription.Name) || slices.Contains(other.with, d.subscription.Name) {
+			return true
+		}
+	}
 	return slices.ContainsFunc(d.identities, func(v plan.Identity) bool { return a.index(v) >= 0 })
 }
 
@@ -88,11 +95,14 @@ func (a *assignment) collect() {
 		}
 	}
 	for _, d := range a.served {
-		add(d.identities[0], d.install)
+		if d.install != nil {
+			add(d.identities[0], d.install)
+		}
 	}
 	for _, d := range a.served {
+		first := len(d.choices()) - len(d.along)
 		for i, c := range d.along {
-			add(d.identities[i+1], c)
+			add(d.identities[first+i], c)
 		}
 	}
 }
@@ -128,10 +138,14 @@ func (r *Reconciler) ensurePlan(ctx context.Context, o *observation, a *assignme
 	if err := r.ensureApproval(ctx, p, approvalOf(a.served)); err != nil {
 		return nil, err
 	}
-	if len(p.Status.Plan) > 0 || p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseNone {
+	if !unmade(p) {
 		return p, nil
 	}
-	return p, r.fill(ctx, p, a)
+	status, err := r.steps(ctx, p.Namespace, p.Name, a)
+	if err != nil {
+		return nil, err
+	}
+	return p, r.fill(ctx, p, status)
 }
 
 // findOrCreate gives the plan of the current attempt. An attempt is over when
@@ -187,8 +201,13 @@ func (r *Reconciler) removedSince(ctx context.Context, p *operatorsv1alpha1.Inst
 	return false, nil
 }
 
-// create makes a plan, with its owners from the first moment on.
+// create makes a plan, with its owners from the first moment on. What it installs is
+// read before: where that fails nothing is half made.
 func (r *Reconciler) create(ctx context.Context, o *observation, name string, a *assignment) (*operatorsv1alpha1.InstallPlan, error) {
+	status, err := r.steps(ctx, o.namespace, name, a)
+	if err != nil {
+		return nil, err
+	}
 	approval := approvalOf(a.served)
 	p := &operatorsv1alpha1.InstallPlan{
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: name, Labels: map[string]string{plan.LabelManaged: "true"}},
@@ -202,13 +221,13 @@ func (r *Reconciler) create(ctx context.Context, o *observation, name string, a 
 	for _, v := range a.versions {
 		p.Labels[plan.ComponentLabel(v.Package, o.namespace)] = ""
 	}
-	if len(a.versions) > 1 {
+	if len(a.versions) > 1 || a.versions[0].Generated {
 		p.Annotations = map[string]string{plan.AnnotationVersions: plan.Versions(a.versions)}
 	}
 	for _, d := range a.served {
 		p.OwnerReferences = append(p.OwnerReferences, ownerReference(d.subscription))
 	}
-	err := r.client.Create(ctx, p, client.FieldOwner(apply.FieldManager))
+	err = r.client.Create(ctx, p, client.FieldOwner(apply.FieldManager))
 	if apierrors.IsAlreadyExists(err) {
 		return r.get(ctx, &observation{namespace: o.namespace}, name)
 	}
@@ -221,13 +240,14 @@ func (r *Reconciler) create(ctx context.Context, o *observation, name string, a 
 	}
 	// A plan made later in this pass has to count this one.
 	o.plans[name] = p
-	return p.DeepCopy(), nil
+	made := p.DeepCopy()
+	return made, r.fill(ctx, made, status)
 }
 
-// fill writes the steps of a new plan, or of one whose maker died before it
-// could.
-func (r *Reconciler) fill(ctx context.Context, p *operatorsv1alpha1.InstallPlan, a *assignment) error {
+// steps reads what a plan installs and gives the status that it begins with.
+func (r *Reconciler) steps(ctx context.Context, namespace, name string, a *assignment) (operatorsv1alpha1.InstallPlanStatus, error) {
 	var (
+		none     operatorsv1alpha1.InstallPlanStatus
 		lists    [][]*operatorsv1alpha1.Step
 		bundles  []plan.Bundle
 		sources  []string
@@ -236,11 +256,11 @@ func (r *Reconciler) fill(ctx context.Context, p *operatorsv1alpha1.InstallPlan,
 	for i, c := range a.choices {
 		bundle, err := r.content(ctx, c, a.versions[i].Content)
 		if err != nil {
-			return err
+			return none, err
 		}
-		steps, err := plan.Steps(p.Namespace, bundle)
+		steps, err := plan.Steps(namespace, bundle)
 		if err != nil {
-			return err
+			return none, err
 		}
 		lists, bundles = append(lists, steps), append(bundles, bundle)
 		if !slices.Contains(sources, c.Catalog.Name) {
@@ -252,21 +272,27 @@ func (r *Reconciler) fill(ctx context.Context, p *operatorsv1alpha1.InstallPlan,
 	}
 	steps := plan.Merge(lists...)
 	if err := plan.Externalize(steps, bundles, plan.MaxInline); err != nil {
-		return err
+		return none, err
 	}
 	for _, bundle := range generate {
-		step, err := plan.SubscriptionStep(p.Namespace, p.Name, bundle)
+		step, err := plan.SubscriptionStep(namespace, name, bundle)
 		if err != nil {
-			return err
+			return none, err
 		}
 		steps = append(steps, step)
 	}
-	before := p.DeepCopy()
-	p.Status = operatorsv1alpha1.InstallPlanStatus{
+	return operatorsv1alpha1.InstallPlanStatus{
 		Phase:          operatorsv1alpha1.InstallPlanPhasePlanning,
 		CatalogSources: sources,
 		Plan:           steps,
-	}
+	}, nil
+}
+
+// fill writes the steps of a new plan, or of one whose maker died before it
+// could.
+func (r *Reconciler) fill(ctx context.Context, p *operatorsv1alpha1.InstallPlan, status operatorsv1alpha1.InstallPlanStatus) error {
+	before := p.DeepCopy()
+	p.Status = status
 	if err := r.client.Status().Patch(ctx, p, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the steps of InstallPlan %s/%s: %w", p.Namespace, p.Name, err)
 	}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
@@ -46,14 +47,21 @@ var owned = slices.Concat(fromCatalogs, []operatorsv1alpha1.SubscriptionConditio
 })
 
 // fromCatalogs are those of them that depend on what catalogs say.
-var fromCatalogs = []operatorsv1alpha1.SubscriptionConditionType{
+var fromCatalogs = slices.Concat(fromTargeted, fromAnswer)
+
+// fromTargeted are those that depend on the catalog that a Subscription names alone.
+var fromTargeted = []operatorsv1alpha1.SubscriptionConditionType{
 	operatorsv1alpha1.SubscriptionCatalogSourcesUnhealthy,
-	operatorsv1alpha1.SubscriptionResolutionFailed,
-	operatorsv1alpha1.SubscriptionBundleUnpackFailed,
 	operatorsv1alpha1.SubscriptionDeprecated,
 	operatorsv1alpha1.SubscriptionPackageDeprecated,
 	operatorsv1alpha1.SubscriptionChannelDeprecated,
 	operatorsv1alpha1.SubscriptionBundleDeprecated,
+}
+
+// fromAnswer are those that depend on the answer.
+var fromAnswer = []operatorsv1alpha1.SubscriptionConditionType{
+	operatorsv1alpha1.SubscriptionResolutionFailed,
+	operatorsv1alpha1.SubscriptionBundleUnpackFailed,
 	conditionNewerVersionHeld,
 }
 
@@ -62,23 +70,45 @@ var fromCatalogs = []operatorsv1alpha1.SubscriptionConditionType{
 const maxMessage = 4 << 10
 
 // catalogConditions gives those of the true conditions that depend on what
-// catalogs say, without times.
+// catalogs say, without times. What is about to be known, because a catalog is being
+// read for the first time, stays as it was.
 func catalogConditions(o *observation, d *decision, status operatorsv1alpha1.SubscriptionStatus) []operatorsv1alpha1.SubscriptionCondition {
-	list := []operatorsv1alpha1.SubscriptionCondition{catalogCondition(o, d.subscription)}
+	var list []operatorsv1alpha1.SubscriptionCondition
+	before := d.subscription.Status.Conditions
+	if o.reading(targeted(d.subscription)) {
+		list = retained(before, fromTargeted)
+	} else {
+		list = append(list, catalogCondition(o, d.subscription))
+		list = append(list, deprecations(o, d.subscription, status.InstalledCSV)...)
+	}
+	if errors.Is(d.err, resolver.ErrPending) {
+		return append(list, retained(before, fromAnswer)...)
+	}
 	if d.err != nil {
 		list = append(list, failure(d.err))
 	}
 	if d.held != nil {
 		list = append(list, isTrue(conditionNewerVersionHeld, reasonConstraintsNotSatisfiable, d.held.Error()))
 	}
-	return append(list, deprecations(o, d.subscription, status.InstalledCSV)...)
+	return list
 }
 
-// retained gives the conditions that catalogConditions gave before.
-func retained(before []operatorsv1alpha1.SubscriptionCondition) []operatorsv1alpha1.SubscriptionCondition {
+// targeted names the catalog that a Subscription names.
+func targeted(sub *operatorsv1alpha1.Subscription) types.NamespacedName {
+	return types.NamespacedName{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource}
+}
+
+// reading says whether a catalog is being read for the first time.
+func (o *observation) reading(key types.NamespacedName) bool {
+	c, found := o.catalogs[key]
+	return found && offer(c).Pending
+}
+
+// retained gives those conditions that are of certain types.
+func retained(before []operatorsv1alpha1.SubscriptionCondition, kinds []operatorsv1alpha1.SubscriptionConditionType) []operatorsv1alpha1.SubscriptionCondition {
 	var list []operatorsv1alpha1.SubscriptionCondition
 	for _, c := range before {
-		if slices.Contains(fromCatalogs, c.Type) {
+		if slices.Contains(kinds, c.Type) {
 			list = append(list, c)
 		}
 	}
@@ -107,8 +137,8 @@ func ownConditions(
 // that the Subscription names.
 func catalogCondition(o *observation, sub *operatorsv1alpha1.Subscription) operatorsv1alpha1.SubscriptionCondition {
 	const unhealthy = operatorsv1alpha1.SubscriptionCatalogSourcesUnhealthy
-	key := types.NamespacedName{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource}
-	targeted, found := o.catalogs[key]
+	key := targeted(sub)
+	catalog, found := o.catalogs[key]
 	switch {
 	case len(o.catalogs) == 0:
 		return isTrue(unhealthy, operatorsv1alpha1.NoCatalogSourcesFound, "dependency resolution requires at least one catalogsource")
@@ -118,10 +148,10 @@ func catalogCondition(o *observation, sub *operatorsv1alpha1.Subscription) opera
 			key, strings.Join(o.groups.names, ", "), o.global, annotationExcludeGlobal))
 	case !found:
 		return isTrue(unhealthy, operatorsv1alpha1.UnhealthyCatalogSourceFound, "targeted catalogsource "+key.String()+" missing")
-	case !targeted.State.Ready() && targeted.State.Snapshot != nil && !targeted.State.ReadAt.IsZero():
+	case !catalog.State.Ready() && catalog.State.Snapshot != nil && !catalog.State.ReadAt.IsZero():
 		return isTrue(unhealthy, operatorsv1alpha1.UnhealthyCatalogSourceFound, fmt.Sprintf(
-			"targeted catalogsource %s unhealthy; resolving against its content as of %s", key, targeted.State.ReadAt.UTC().Format(time.RFC3339)))
-	case !targeted.State.Ready():
+			"targeted catalogsource %s unhealthy; resolving against its content as of %s", key, catalog.State.ReadAt.UTC().Format(time.RFC3339)))
+	case !catalog.State.Ready():
 		return isTrue(unhealthy, operatorsv1alpha1.UnhealthyCatalogSourceFound, "targeted catalogsource "+key.String()+" unhealthy")
 	default:
 		return operatorsv1alpha1.SubscriptionCondition{
@@ -162,21 +192,29 @@ func versionCondition(d *decision, p *operatorsv1alpha1.InstallPlan) operatorsv1
 	return isTrue(conditionVersionUnhealthy, string(csv.Status.Reason), message)
 }
 
+// passes says what happens to an error that is not the Subscription's own: a catalog
+// is away.
+const passes = "; what is installed stays, and this goes on by itself as soon as the catalog answers: the status of its CatalogSource and its pods tell what keeps it"
+
 // failure is the condition for an error.
 func failure(err error) operatorsv1alpha1.SubscriptionCondition {
 	var (
 		unsatisfiable *resolver.UnsatisfiableError
 		planning      *planError
 	)
+	text := err.Error()
+	if errors.Is(err, catalogs.ErrNotConnected) {
+		text += passes
+	}
 	switch {
 	case errors.As(err, &unsatisfiable):
 		return isTrue(operatorsv1alpha1.SubscriptionResolutionFailed, reasonConstraintsNotSatisfiable, err.Error())
 	case errors.Is(err, plan.ErrNoInlineManifests) || errors.Is(err, errContentUnknown):
 		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, reasonErrorPreventedUnpacking, err.Error())
 	case errors.As(err, &planning):
-		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, reasonEnsureInstallPlanFailed, "error ensuring InstallPlan: "+err.Error())
+		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, reasonEnsureInstallPlanFailed, "error ensuring InstallPlan: "+text)
 	default:
-		return isTrue(operatorsv1alpha1.SubscriptionResolutionFailed, reasonErrorPreventedResolution, err.Error())
+		return isTrue(operatorsv1alpha1.SubscriptionResolutionFailed, reasonErrorPreventedResolution, text)
 	}
 }
 

@@ -15,11 +15,15 @@ import (
 type decision struct {
 	subscription *operatorsv1alpha1.Subscription
 	present      installation
+	// underWay is the plan that is being carried out for it; nil for none.
+	underWay *operatorsv1alpha1.InstallPlan
 	// install is the version to be installed next; nil for none.
 	install *resolver.Choice
 	// along are the versions of other packages that it needs and that nobody
-	// asks for.
+	// asks for; without install those that it has lost.
 	along []*resolver.Choice
+	// with names the Subscriptions whose versions it needs.
+	with []string
 	// next is the version that could be installed, were nothing under way.
 	next *resolver.Choice
 	// identities are those of install and of along, in that order.
@@ -36,14 +40,14 @@ type decision struct {
 // choices are all the versions that are to be installed.
 func (d *decision) choices() []*resolver.Choice {
 	if d.install == nil {
-		return nil
+		return d.along
 	}
 	return append([]*resolver.Choice{d.install}, d.along...)
 }
 
 // fail turns a decision to install into the failure to do so.
 func (d *decision) fail(err error) {
-	d.install, d.along, d.identities, d.err = nil, nil, nil, err
+	d.install, d.along, d.with, d.identities, d.err = nil, nil, nil, nil, err
 }
 
 // planError is a failure to make a plan for a version that was chosen.
@@ -68,8 +72,10 @@ func (o *observation) begin() []*decision {
 		if open := o.claims.open[sub.Name]; open != nil && d.present.current == nil {
 			d.err = open.error(sub)
 		}
+		d.underWay = o.underWay(sub, d.present)
 		decisions = append(decisions, d)
 	}
+	o.arrivals = o.arriving(decisions)
 	return decisions
 }
 
@@ -124,6 +130,7 @@ func (o *observation) settle(ctx context.Context, d *decision, outcome resolver.
 		d.present = installation{}
 	case o.free(d):
 		d.install, d.along, d.next = outcome.Install, outcome.Along, outcome.Install
+		d.with = outcome.With
 	default:
 		d.next = outcome.Available
 		resumed := o.resume(ctx, d)
@@ -131,8 +138,8 @@ func (o *observation) settle(ctx context.Context, d *decision, outcome resolver.
 	}
 	// What is wrong with a Subscription is said while a version is under way
 	// too: it may be another's.
-	if d.install == nil {
-		d.err = outcome.Err
+	if len(d.choices()) == 0 {
+		d.err = o.groups.explain(outcome.Err, o.excluded(d.subscription), o.global)
 	}
 	d.held = outcome.Held
 }
@@ -147,17 +154,7 @@ func refusedForRival(err error) bool {
 // version may be begun. Where an OperatorGroup lets operators fail forward, that
 // is so too once the newest version has failed.
 func (o *observation) free(d *decision) bool {
-	return (d.present.settled() || (d.present.failed() && o.groups.failForward)) && !o.executing(d)
-}
-
-// executing says whether the plan that brought the newest version still has
-// steps to apply. The version may be well before its last part is there.
-func (o *observation) executing(d *decision) bool {
-	if d.present.current == nil {
-		return false
-	}
-	p := o.planFor(d.subscription, d.present.current.Name)
-	return p != nil && p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseInstalling
+	return (d.present.settled() || (d.present.failed() && o.groups.failForward)) && d.underWay == nil
 }
 
 // resume gives the version that is under way again when no plan is there for
@@ -166,7 +163,7 @@ func (o *observation) executing(d *decision) bool {
 // no longer has the version.
 func (o *observation) resume(ctx context.Context, d *decision) resolver.Outcome {
 	csv := d.present.current
-	if csv.Status.Phase != operatorsv1alpha1.CSVPhasePending || o.planFor(d.subscription, csv.Name) != nil {
+	if csv == nil || csv.Status.Phase != operatorsv1alpha1.CSVPhasePending || o.planFor(d.subscription, csv.Name) != nil {
 		return resolver.Outcome{}
 	}
 	// As if nothing of the package were there, for all who want it: those which

@@ -114,7 +114,20 @@ func TestDecide(t *testing.T) {
 		{reason: "a newer one is there", sub: lamp, csvs: list{version("lamp.v1", "lamp", succeeded)}, install: "lamp.v2", replaces: "lamp.v1", says: "install lamp.v2"},
 		{
 			reason: "the plan still has steps to apply", sub: lamp, csvs: list{version("lamp.v1", "lamp", succeeded)},
-			plans: []*operatorsv1alpha1.InstallPlan{installPlan("p", "lamp.v1", working, 1, lamp)}, says: "up to date",
+			plans: []*operatorsv1alpha1.InstallPlan{installPlan("p", "lamp.v1", working, 1, lamp)}, says: "waiting for InstallPlan p",
+		},
+		{
+			reason: "a plan is bringing a newer one that is not there yet", sub: lamp, csvs: list{version("lamp.v1", "lamp", succeeded)},
+			plans: []*operatorsv1alpha1.InstallPlan{installPlan("p", "lamp.v1", complete, 1, lamp), installPlan("q", "lamp.v2", working, 2, lamp)}, says: "waiting for InstallPlan q",
+		},
+		{
+			reason: "a plan that waits for approval does not hold it up", sub: lamp, csvs: list{version("lamp.v1", "lamp", succeeded)},
+			plans:   []*operatorsv1alpha1.InstallPlan{installPlan("p", "lamp.v1", complete, 1, lamp), installPlan("q", "lamp.v2", "RequiresApproval", 2, lamp)},
+			install: "lamp.v2", replaces: "lamp.v1", says: "install lamp.v2",
+		},
+		{
+			reason: "a plan of an older one does not", sub: lamp, csvs: list{version("lamp.v2", "lamp", succeeded)},
+			plans: []*operatorsv1alpha1.InstallPlan{installPlan("p", "lamp.v1", working, 1, lamp), installPlan("q", "lamp.v2", complete, 2, lamp)}, says: "up to date",
 		},
 		{
 			reason: "somebody else's plan does not hold it up", sub: lamp, csvs: list{version("lamp.v1", "lamp", succeeded)},

@@ -19,9 +19,9 @@ func Decided(ctx context.Context, objects Objects) (plans []string, failed map[s
 			failed[d.subscription.Name] = d.err
 		}
 		// As identify does, but for the manifests.
-		for i, c := range d.choices() {
+		for _, c := range d.choices() {
 			d.identities = append(d.identities, plan.Identity{
-				Catalog: c.Catalog.String(), Package: c.Package, Channel: c.Channel, Bundle: c.Bundle, Replaces: c.Replaces, Generated: i > 0,
+				Catalog: c.Catalog.String(), Package: c.Package, Channel: c.Channel, Bundle: c.Bundle, Replaces: c.Replaces, Generated: c != d.install,
 			})
 		}
 	}

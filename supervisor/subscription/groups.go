@@ -1,11 +1,15 @@
 package subscription
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
 // annotationExcludeGlobal, on an OperatorGroup, keeps the catalogs of the global
@@ -33,6 +37,25 @@ func (e *groupsError) Error() string {
 		return text + fmt.Sprintf("create an OperatorGroup in namespace %s, which says which namespaces its operators serve", e.namespace)
 	}
 	return text + fmt.Sprintf("delete all but one of the OperatorGroups %s of namespace %s", strings.Join(e.names, ", "), e.namespace)
+}
+
+// explain gives an error whose remedy is true where the OperatorGroup keeps out the
+// catalog that a Subscription names, which the resolver does not know of.
+func (g groups) explain(err error, excluded bool, global string) error {
+	missing, ok := errors.AsType[*resolver.UnsatisfiableError](err)
+	if !excluded || !ok || missing.Rival != "" {
+		return err
+	}
+	told := *missing
+	told.Remedy = fmt.Sprintf("OperatorGroup %s excludes the catalogs of namespace %s by its annotation %s; remove it, or name a catalog of the Subscription's own namespace",
+		strings.Join(g.names, ", "), global, annotationExcludeGlobal)
+	return &told
+}
+
+// excluded says whether a Subscription names a catalog that the OperatorGroup keeps
+// out.
+func (o *observation) excluded(sub *operatorsv1alpha1.Subscription) bool {
+	return o.groups.excludesGlobal && sub.Spec.CatalogSourceNamespace == o.global && o.global != o.namespace
 }
 
 // problem is why nothing can be resolved in a namespace; nil when it can.

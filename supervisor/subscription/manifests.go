@@ -81,7 +81,7 @@ func (o *observation) known(m manifests) string {
 
 // identify works out which plan installs what was decided on.
 func (o *observation) identify(d *decision) {
-	for i, c := range d.choices() {
+	for _, c := range d.choices() {
 		m := manifestsOf(c)
 		content := o.known(m)
 		if content == "" {
@@ -98,7 +98,7 @@ func (o *observation) identify(d *decision) {
 		}
 		d.identities = append(d.identities, plan.Identity{
 			Catalog: c.Catalog.String(), Package: c.Package, Channel: c.Channel,
-			Bundle: c.Bundle, Replaces: c.Replaces, Content: content, Generated: i > 0,
+			Bundle: c.Bundle, Replaces: c.Replaces, Content: content, Generated: c != d.install,
 		})
 	}
 }

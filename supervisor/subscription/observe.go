@@ -34,6 +34,8 @@ type observation struct {
 	library *library
 	// claims say which package each version belongs to.
 	claims claims
+	// arrivals are the versions that plans are bringing.
+	arrivals []arrival
 	// digests are those of manifests that the snapshots do not tell.
 	digests map[manifests]digest
 }

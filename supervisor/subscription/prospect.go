@@ -121,16 +121,26 @@ func (o *observation) problem(decisions []*decision) resolver.Problem {
 	return p
 }
 
-// operators are the versions that none of their package takes over from: what is
-// on its way out is nothing to go by.
+// operators are the versions that none of their package takes over from, and those
+// that are being brought: what is on its way out is nothing to go by.
 func (o *observation) operators() []resolver.Operator {
 	var list []resolver.Operator
+	replaced := map[string]bool{}
+	for _, a := range o.arrivals {
+		replaced[a.replaces] = true
+	}
 	for _, csv := range tips(o.csvs) {
+		if replaced[csv.Name] {
+			continue
+		}
 		f := o.library.read(csv)
 		if f.subject.Package == "" {
 			f.subject.Package = o.claims.packages[csv.Name]
 		}
 		list = append(list, resolver.Operator{Name: csv.Name, Subject: f.subject, Requires: f.requires})
+	}
+	for _, a := range o.arrivals {
+		list = append(list, a.operator)
 	}
 	return list
 }
@@ -151,6 +161,15 @@ func (o *observation) wish(d *decision) resolver.Subscription {
 	}
 	if d.present.current != nil {
 		w.Installed = d.present.current.Name
+	}
+	if d.underWay == nil {
+		return w
+	}
+	for _, a := range o.arrivals {
+		if a.operator.Subject.Package == sub.Spec.Package {
+			w.Installed, w.Before = a.operator.Name, ""
+			w.Holds = w.Holds || servesSubscription(d.underWay, sub)
+		}
 	}
 	return w
 }

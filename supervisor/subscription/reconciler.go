@@ -67,6 +67,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		o.identify(d)
 	}
 	plans := r.ensurePlans(ctx, o, decisions)
+	r.join(ctx, decisions)
 	if err := r.retire(ctx, superseded(o, decisions, plans)); err != nil {
 		return ctrl.Result{}, err
 	}

@@ -12,8 +12,9 @@ import (
 )
 
 // superseded finds the plans that wait for an approval which must not come any
-// more: for every Subscription they serve there is another answer by now.
-// Approved later, such a plan would install a version beside the newer one.
+// more, or for steps that nobody is going to write: for every Subscription they serve
+// there is another answer by now. Approved later, such a plan would install a version
+// beside the newer one.
 func superseded(o *observation, decisions []*decision, plans map[string]*operatorsv1alpha1.InstallPlan) []*operatorsv1alpha1.InstallPlan {
 	byUID := map[types.UID]*decision{}
 	for _, d := range decisions {
@@ -21,7 +22,8 @@ func superseded(o *observation, decisions []*decision, plans map[string]*operato
 	}
 	var found []*operatorsv1alpha1.InstallPlan
 	for _, p := range o.plans {
-		if p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval && !p.Spec.Approved && unwanted(o, p, byUID, plans) {
+		waits := p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval && !p.Spec.Approved
+		if (waits || unmade(p)) && unwanted(o, p, byUID, plans) {
 			found = append(found, p)
 		}
 	}

@@ -3,6 +3,7 @@ package subscription
 import (
 	"context"
 	"fmt"
+	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -31,6 +32,10 @@ type Options struct {
 	Concurrency int
 }
 
+// reconcileTimeout bounds one reconcile, so that a namespace that is hard to
+// resolve, or a hanging call, cannot hold a worker for good.
+const reconcileTimeout = 2 * time.Minute
+
 // Setup adds the controller to a manager. Requests carry a namespace as their
 // name.
 func Setup(mgr ctrl.Manager, o Options) error {
@@ -56,7 +61,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Watches(&operatorsv1.OperatorGroup{}, byNamespace).
 		Watches(catalogs.NewObject(), byCatalog).
 		WatchesRawSource(source.Channel(o.Catalogs.Listen(), byCatalog)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency, EnableWarmup: new(true)}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency, EnableWarmup: new(true), ReconciliationTimeout: reconcileTimeout}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the Subscription controller: %w", err)

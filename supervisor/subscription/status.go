@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/supervisor/plan"
-	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
 // derive gives the status of a Subscription: a function of what is there and of
@@ -29,21 +28,19 @@ func derive(o *observation, d *decision, p *operatorsv1alpha1.InstallPlan, now m
 	status.CurrentCSV, status.InstalledCSV = versions(d, p)
 	status.State = o.stateOf(status, d, p)
 	reference(&status, p)
-	if errors.Is(d.err, resolver.ErrPending) {
-		// What catalogs say is about to be known; until then nothing is said anew.
-		status.Conditions = mergeConditions(before.Conditions, append(retained(before.Conditions), ownConditions(o, d, status, p)...), now)
-		return status
-	}
 	status.CatalogHealth = catalogHealth(o, before.CatalogHealth, now)
 	status.Conditions = mergeConditions(before.Conditions, append(catalogConditions(o, d, status), ownConditions(o, d, status, p)...), now)
 	return status
 }
 
-// currentPlan finds the plan that matters when none was decided on: where there
-// is no answer, because the catalog is away, one that is still open; else the one
-// that brought the version that is there.
+// currentPlan finds the plan that matters when none was decided on: the one that is
+// being carried out; where there is no answer, because the catalog is away, one that
+// is still open; else the one that brought the version that is there.
 func (o *observation) currentPlan(d *decision) *operatorsv1alpha1.InstallPlan {
-	if open := o.openPlan(d.subscription); d.err != nil && open != nil {
+	if d.underWay != nil {
+		return d.underWay
+	}
+	if open := o.openPlan(d); d.err != nil && open != nil {
 		return open
 	}
 	if d.present.current == nil {
@@ -52,12 +49,23 @@ func (o *observation) currentPlan(d *decision) *operatorsv1alpha1.InstallPlan {
 	return o.planFor(d.subscription, d.present.current.Name)
 }
 
-// openPlan finds the newest plan of a Subscription that has not come to its end.
-func (o *observation) openPlan(sub *operatorsv1alpha1.Subscription) *operatorsv1alpha1.InstallPlan {
+// openPlan finds the newest plan of a Subscription that has not come to its end. One
+// without steps was begun and never made, and one older than what is present was
+// overtaken: neither has anything to say.
+func (o *observation) openPlan(d *decision) *operatorsv1alpha1.InstallPlan {
+	oldest := 0
+	if d.present.current != nil {
+		if brought := o.planFor(d.subscription, d.present.current.Name); brought != nil {
+			oldest = brought.Spec.Generation
+		}
+	}
 	var found *operatorsv1alpha1.InstallPlan
 	for _, p := range o.plans {
 		ended := p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete || p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed
-		if ended || !servesSubscription(p, sub) || plan.VersionOf(p, sub.Spec.Package) == "" {
+		if ended || unmade(p) || p.Spec.Generation < oldest || !servesSubscription(p, d.subscription) {
+			continue
+		}
+		if d.present.current == nil && plan.VersionOf(p, d.subscription.Spec.Package) == "" {
 			continue
 		}
 		if found == nil || p.Spec.Generation > found.Spec.Generation {
@@ -65,6 +73,12 @@ func (o *observation) openPlan(sub *operatorsv1alpha1.Subscription) *operatorsv1
 		}
 	}
 	return found
+}
+
+// unmade says whether the steps of a plan were never written: whoever made it died
+// before, or could not.
+func unmade(p *operatorsv1alpha1.InstallPlan) bool {
+	return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseNone && len(p.Status.Plan) == 0
 }
 
 // versions names the version that a Subscription is heading for and the one
@@ -76,7 +90,7 @@ func versions(d *decision, p *operatorsv1alpha1.InstallPlan) (current, installed
 	switch {
 	case d.install != nil:
 		current = d.install.Bundle
-	case d.err != nil && p != nil && plan.VersionOf(p, d.subscription.Spec.Package) != "":
+	case (d.err != nil || d.underWay != nil) && p != nil && plan.VersionOf(p, d.subscription.Spec.Package) != "":
 		current = plan.VersionOf(p, d.subscription.Spec.Package)
 	case d.present.current != nil:
 		current = d.present.current.Name
@@ -129,8 +143,17 @@ func resourceVersion(before *corev1.ObjectReference, p *operatorsv1alpha1.Instal
 	return p.ResourceVersion
 }
 
+// entriesOf gives what was said of a catalog before.
+func entriesOf(before []operatorsv1alpha1.SubscriptionCatalogHealth, key types.NamespacedName) []operatorsv1alpha1.SubscriptionCatalogHealth {
+	return slices.DeleteFunc(slices.Clone(before), func(h operatorsv1alpha1.SubscriptionCatalogHealth) bool {
+		ref := h.CatalogSourceRef
+		return ref == nil || ref.Namespace != key.Namespace || ref.Name != key.Name
+	})
+}
+
 // catalogHealth lists the catalogs in scope by namespace and name. An entry that
-// says the same as before is kept as it is.
+// says the same as before is kept as it is, and so is that of a catalog which is
+// being read for the first time.
 func catalogHealth(o *observation, before []operatorsv1alpha1.SubscriptionCatalogHealth, now metav1.Time) []operatorsv1alpha1.SubscriptionCatalogHealth {
 	keys := slices.SortedFunc(maps.Keys(o.catalogs), func(a, b types.NamespacedName) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -138,6 +161,10 @@ func catalogHealth(o *observation, before []operatorsv1alpha1.SubscriptionCatalo
 	var list []operatorsv1alpha1.SubscriptionCatalogHealth
 	for _, key := range keys {
 		c := o.catalogs[key]
+		if offer(c).Pending {
+			list = append(list, entriesOf(before, key)...)
+			continue
+		}
 		entry := operatorsv1alpha1.SubscriptionCatalogHealth{
 			CatalogSourceRef: &corev1.ObjectReference{
 				APIVersion: operatorsv1alpha1.CatalogSourceCRDAPIVersion, Kind: operatorsv1alpha1.CatalogSourceKind,
@@ -171,8 +198,12 @@ func describe(d *decision) string {
 		return "install " + d.install.Bundle
 	case errors.As(d.err, &planning):
 		return "planning failed"
+	case len(d.along) > 0:
+		return "install what " + d.present.current.Name + " has lost"
 	case d.err != nil:
 		return "resolution failed"
+	case d.underWay != nil && d.present.settled():
+		return "waiting for InstallPlan " + d.underWay.Name
 	case d.present.settled():
 		return "up to date"
 	default:
