@@ -166,25 +166,40 @@ func (w *walk) take(wave int, solution resolver.Solution) bool {
 // group is what one InstallPlan holds.
 type group struct {
 	subscriptions []string
+	// with names the Subscriptions whose versions are needed.
+	with []string
 	// choices in the order of installation; served has the Subscriptions of each
 	// by the bundle's name, none for what comes along.
 	choices []*resolver.Choice
 	served  map[string][]string
 }
 
+// groupOf is what a Subscription gets; nil for nothing.
+func groupOf(subscription string, outcome resolver.Outcome) *group {
+	g := &group{subscriptions: []string{subscription}, with: outcome.With, served: map[string][]string{}}
+	g.add(outcome.Along...)
+	if outcome.Install != nil {
+		g.add(outcome.Install)
+		g.served[outcome.Install.Bundle] = []string{subscription}
+	}
+	if len(g.choices) == 0 {
+		return nil
+	}
+	return g
+}
+
 // groups puts together what shares a plan: the same version for several
-// Subscriptions, and what comes along with any of them.
+// Subscriptions, what comes along with any of them, and what needs what another
+// brings.
 func (w *walk) groups(solution resolver.Solution) []*group {
 	var out []*group
 	for _, sub := range w.problem.Subscriptions {
-		outcome := solution[sub.Name]
-		if outcome.Install == nil {
+		g := groupOf(sub.Name, solution[sub.Name])
+		if g == nil {
 			continue
 		}
-		g := &group{subscriptions: []string{sub.Name}, served: map[string][]string{outcome.Install.Bundle: {sub.Name}}}
-		g.add(append(slices.Clone(outcome.Along), outcome.Install)...)
-		// Whatever shares a version with it becomes part of it, at the place of
-		// the first.
+		// Whatever belongs together with it becomes part of it, at the place of the
+		// first.
 		at := len(out)
 		for i, other := range slices.Backward(out) {
 			if !other.meets(g) {
@@ -209,12 +224,18 @@ func (g *group) add(choices ...*resolver.Choice) {
 }
 
 func (g *group) meets(other *group) bool {
-	return slices.ContainsFunc(g.choices, func(a *resolver.Choice) bool {
+	return g.needs(other) || other.needs(g) || slices.ContainsFunc(g.choices, func(a *resolver.Choice) bool {
 		return slices.ContainsFunc(other.choices, func(b *resolver.Choice) bool { return a.Bundle == b.Bundle })
 	})
 }
 
+// needs says whether something needs what another group brings.
+func (g *group) needs(other *group) bool {
+	return slices.ContainsFunc(g.with, func(name string) bool { return slices.Contains(other.subscriptions, name) })
+}
+
 func (g *group) join(other *group) {
+	g.with = append(slices.Clone(g.with), other.with...)
 	g.subscriptions = append(g.subscriptions, other.subscriptions...)
 	g.add(other.choices...)
 	for bundle, names := range other.served {

@@ -185,6 +185,26 @@ func TestForesee(t *testing.T) {
 				"held back battery-stable-shop-olm at battery.v1.5.0",
 			},
 		},
+		"Lost": {
+			reason: "what is installed gets back what it needs and has lost",
+			subs:   []resolver.Subscription{sub("my", "radio", has("radio.v1.0.0"))},
+			want: []string{
+				"1 wave 1 plan 1 install battery.v1.5.0 for battery-stable-shop-olm, automatic, generated",
+				"held back battery-stable-shop-olm at battery.v1.5.0",
+				"newest my: radio.v1.0.0 1.0.0 in stable",
+			},
+		},
+		"Together": {
+			reason: "what needs what another Subscription brings waits for the same approval",
+			subs:   []resolver.Subscription{sub("power", "battery"), sub("my", "radio"), sub("other", "lamp")},
+			change: func(r *Request) { r.Manual = map[string]bool{"power": true} },
+			want: []string{
+				"1 wave 1 plan 1 install battery.v1.5.0 for power, manual",
+				"2 wave 1 plan 1 install radio.v1.0.0 for my, manual, needs battery.v1.5.0",
+				"3 wave 1 plan 2 install lamp.v3.0.0 for other, automatic",
+				"held back power at battery.v1.5.0",
+			},
+		},
 		"Shared": {
 			reason: "the same wish twice is one step",
 			subs:   []resolver.Subscription{sub("a", "lamp"), sub("b", "lamp", channel("stable"))},
