@@ -6,7 +6,10 @@ import (
 	"testing"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
@@ -213,13 +216,18 @@ func TestPendingSaysNothingNew(t *testing.T) {
 	c := o.catalogs[shop]
 	c.State.Snapshot, c.State.Connectivity = nil, "CONNECTING"
 	o.catalogs[shop] = c
+	own := types.NamespacedName{Namespace: "home", Name: "own"}
+	o.catalogs[own] = Catalog{Source: &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: own.Namespace, Name: own.Name, UID: "uid-own"}}, State: catalogs.State{Err: catalogs.ErrNotConnected}}
 	d := decided(t, o)[0]
 	d.err = resolver.ErrPending
 	after := derive(o, d, nil, at(5))
+	if h := after.CatalogHealth; len(h) != 2 || h[0].CatalogSourceRef.Name != own.Name || h[0].Healthy || h[1].Healthy != before.CatalogHealth[0].Healthy {
+		t.Errorf("what is known of catalogs: %+v", h)
+	}
 	if after.InstalledCSV != "lamp.v2" || after.State != operatorsv1alpha1.SubscriptionStateAtLatest {
 		t.Errorf("status %+v", after)
 	}
-	if !after.CatalogHealth[0].Healthy || after.GetCondition(unhealthy).Status != "False" || after.GetCondition(unresolved).Status == "True" {
+	if after.GetCondition(unhealthy).Status != "False" || after.GetCondition(unresolved).Status == "True" {
 		t.Errorf("conditions %+v", after.Conditions)
 	}
 }
@@ -236,6 +244,13 @@ func TestClipped(t *testing.T) {
 
 func TestAssign(t *testing.T) {
 	choice := func(name string) *resolver.Choice { return &resolver.Choice{Package: name, Bundle: name + ".v1"} }
+	relying := func(d *decision, on ...string) *decision {
+		d.with = on
+		return d
+	}
+	lost := func(name string, along string) *decision {
+		return &decision{subscription: subscription(name, name), along: []*resolver.Choice{choice(along)}, identities: []plan.Identity{{Package: along, Bundle: along + ".v1", Generated: true}}}
+	}
 	wants := func(install string, along ...string) *decision {
 		d := &decision{subscription: subscription(install, install), install: choice(install), identities: []plan.Identity{{Package: install, Bundle: install + ".v1"}}}
 		for _, name := range along {
@@ -255,7 +270,11 @@ func TestAssign(t *testing.T) {
 		{reason: "one version for two", decisions: []*decision{wants("a"), wants("a")}, want: []string{"a.v1"}},
 		{reason: "two that need the same", decisions: []*decision{wants("a", "x"), wants("c"), wants("b", "x", "y")}, want: []string{"c.v1", "a.v1 b.v1 x.v1* y.v1*"}},
 		{reason: "one that brings others together", decisions: []*decision{wants("a", "x"), wants("b", "y"), wants("c", "x", "y")}, want: []string{"a.v1 b.v1 c.v1 x.v1* y.v1*"}},
-		{reason: "one that asks for what another needs", decisions: []*decision{wants("a", "x"), wants("x")}, want: []string{"a.v1 x.v1"}},
+		{reason: "one that asks for what another needs", decisions: []*decision{relying(wants("a"), "x"), wants("b"), wants("x")}, want: []string{"b.v1", "a.v1 x.v1"}},
+		{reason: "one that needs what another asks for", decisions: []*decision{wants("x"), relying(wants("a", "y"), "x", "gone")}, want: []string{"x.v1 a.v1 y.v1*"}},
+		{reason: "what was lost", decisions: []*decision{lost("a", "x"), wants("b")}, want: []string{"x.v1*", "b.v1"}},
+		{reason: "two that have lost the same", decisions: []*decision{lost("a", "x"), lost("b", "x")}, want: []string{"x.v1*"}},
+		{reason: "one that is lost and needed anew", decisions: []*decision{lost("a", "x"), wants("b", "x")}, want: []string{"b.v1 x.v1*"}},
 	} {
 		var got []string
 		for _, a := range assign(tt.decisions) {

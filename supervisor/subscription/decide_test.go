@@ -26,7 +26,7 @@ var shop = types.NamespacedName{Namespace: "olm", Name: "shop"}
 // whose manifests are in an image, husk without any.
 func read(t *testing.T) catalogs.State {
 	t.Helper()
-	server := fakecatalog.Start(
+	return readFrom(
 		t,
 		fakecatalog.Simple("fan", fakecatalog.Entry{Name: "fan.v1", Version: "1.0.0", Image: "registry.example/fan:1"}),
 		fakecatalog.Simple("husk", fakecatalog.Entry{Name: "husk.v1", Version: "1.0.0"}),
@@ -36,6 +36,12 @@ func read(t *testing.T) catalogs.State {
 			fakecatalog.Entry{Name: "lamp.v2", Version: "2.0.0", Replaces: "lamp.v1", Objects: []string{"{2}"}},
 		),
 	)
+}
+
+// readFrom reads a catalog with packages.
+func readFrom(t *testing.T, packages ...fakecatalog.Package) catalogs.State {
+	t.Helper()
+	server := fakecatalog.Start(t, packages...)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	store := catalogs.NewStore(ctx, time.Minute, clock.RealClock{})

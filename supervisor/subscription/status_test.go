@@ -2,6 +2,7 @@ package subscription
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
@@ -130,6 +132,14 @@ func TestFailure(t *testing.T) {
 	} {
 		if got := failure(tt.err); got.Type != tt.kind || got.Reason != tt.reason || got.Status != corev1.ConditionTrue || (got.Message == "" && tt.err.Error() != "") {
 			t.Errorf("failure(%v) = %+v, want %s %s", tt.err, got, tt.kind, tt.reason)
+		}
+	}
+	for _, err := range []error{
+		&resolver.CatalogError{Err: fmt.Errorf("%w: nothing answers", catalogs.ErrNotConnected)},
+		&planError{err: fmt.Errorf("reading bundle lamp.v1: %w", catalogs.ErrNotConnected)},
+	} {
+		if got := failure(err).Message; !strings.Contains(got, err.Error()+"; what is installed stays, and this goes on by itself") {
+			t.Errorf("a catalog that is away: %q", got)
 		}
 	}
 	if got := failure(&planError{err: errors.New("no")}).Message; got != "error ensuring InstallPlan: no" {
