@@ -35,20 +35,26 @@ func (r *resolution) candidates(sub *Subscription) ([]*content.Entry, error) {
 	if err := shapeProblem(sub, channels); err != nil && !askedByName(sub, found) {
 		return nil, err
 	}
-	if len(found) == 0 {
-		return nil, r.unreadableRange(sub, channels)
-	}
-	// Where there is no other one, that a bundle cannot be read is the answer;
-	// else it is said beside it.
-	if !slices.ContainsFunc(found, func(e *content.Entry) bool { return e.Bundle.Err == nil }) {
+	// Where there is nothing else, that a bundle cannot be read is the answer; else
+	// it is said beside it.
+	unreadable := !slices.ContainsFunc(found, func(e *content.Entry) bool { return e.Bundle.Err == nil })
+	if unreadable && len(found) > 0 && r.operator(sub.Installed) == nil {
 		return nil, unreadableBundle(sub.Catalog, found[0].Bundle)
 	}
 	return found, nil
 }
 
 // unreadableRange says that there may be a newer version, but that the range of
-// versions it may be installed over cannot be read.
-func (r *resolution) unreadableRange(sub *Subscription, channels []*content.Channel) error {
+// versions it may be installed over cannot be read; nil when that is not so.
+func (r *resolution) unreadableRange(sub *Subscription) error {
+	pkg, err := r.lookup(sub)
+	if err != nil {
+		return nil //nolint:nilerr // told elsewhere
+	}
+	channels, err := channelsOf(sub, pkg)
+	if err != nil {
+		return nil //nolint:nilerr // told elsewhere
+	}
 	for _, channel := range channels {
 		for _, e := range channel.Chain {
 			if e.Bundle.Name == sub.Installed {
@@ -71,7 +77,12 @@ func (r *resolution) inChannel(sub *Subscription, channel *content.Channel) []*c
 	switch {
 	case sub.Installed != "":
 		installed := r.operator(sub.Installed)
-		return slices.DeleteFunc(slices.Clone(channel.Chain), func(e *content.Entry) bool {
+		newer := channel.Chain
+		if e := channel.Entry(sub.Installed); e != nil && e.Place >= 0 {
+			// What stands below in the chain is older, whatever its ranges say.
+			newer = newer[:e.Place]
+		}
+		return slices.DeleteFunc(slices.Clone(newer), func(e *content.Entry) bool {
 			return e.Bundle.Name == sub.Installed || succession(e, sub.Installed, installed.version()) == ""
 		})
 	case sub.Before != "" && channel.Entry(sub.Before) != nil:

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
 
@@ -37,23 +38,18 @@ type reason struct {
 	gvk        bundles.GVK
 }
 
-// conflict is a set of constraints that leave no solution. Without any one of
-// them there is one.
-type conflict struct{ reasons []reason }
-
-// Error is never seen: explain puts it into words.
-func (c *conflict) Error() string {
-	return fmt.Sprintf("%d constraints contradict each other", len(c.reasons))
-}
-
-// explain says in words why a wish cannot be met.
-func (m *model) explain(w *wish, c *conflict) error {
+// explain says in words why a wish cannot be met, or why it is held back from the
+// best of its candidates.
+func (m *model) explain(w *wish, reasons []reason, held bool) error {
 	texts := map[string]bool{}
-	for _, why := range m.condense(c.reasons) {
+	for _, why := range m.condense(reasons) {
 		texts[why] = true
 	}
 	texts[exists(w.sub)] = true
-	e := &UnsatisfiableError{Remedy: m.remedy(w, c.reasons)}
+	e := &UnsatisfiableError{Remedy: m.remedy(w, reasons)}
+	if held && slices.ContainsFunc(reasons, func(why reason) bool { return why.kind == unreadable }) {
+		e.Remedy = "the other versions of the package are considered meanwhile"
+	}
 	for text := range texts {
 		e.Reasons = append(e.Reasons, text)
 	}
@@ -215,21 +211,23 @@ func (m *model) wordAlternatives(w *wish) string {
 // remedy says what a person can do about a set of reasons. The most telling one
 // decides.
 func (m *model) remedy(w *wish, reasons []reason) string {
-	if unread := pick(reasons, func(why *reason) bool { return why.kind == unreadable }); unread != nil {
-		return "the other versions of the package are considered meanwhile"
-	}
 	missing := pick(reasons, func(why *reason) bool {
 		return why.kind == requires && len(m.providers(why.node.catalog, why.constraint).nodes) == 0
 	})
 	rival := pick(reasons, func(why *reason) bool { return why.kind == beside && why.node.operator != w.installed })
+	held := pick(reasons, func(why *reason) bool { return why.kind == requires && why.node.operator != nil })
 	other := pick(reasons, func(why *reason) bool { return (why.kind == wished || why.kind == settled) && why.wish != w })
 	switch {
+	case held != nil:
+		return fmt.Sprintf("the newer version would take from clusterserviceversion %s what it needs; this goes on when that one is updated or deleted", held.node.name())
 	case missing != nil:
 		return m.remedyMissing(missing)
 	case rival != nil:
 		return m.remedyRival(w, rival)
 	case other != nil:
 		return fmt.Sprintf("subscription %s cannot be met together with subscription %s, which comes first; delete one of them, or move it to a namespace of its own", w.sub.Name, other.wish.sub.Name)
+	case w.installed != nil:
+		return "choose another channel, or ask the publisher of the catalog to mend it"
 	default:
 		return "choose another channel or startingCSV, or ask the publisher of the catalog to mend it"
 	}
@@ -247,7 +245,15 @@ func pick(reasons []reason, wanted func(*reason) bool) *reason {
 
 // remedyMissing is for what nothing in scope provides.
 func (m *model) remedyMissing(why *reason) string {
-	text := fmt.Sprintf("no catalog in scope has an operator %s; create a CatalogSource that has one, or choose another channel or startingCSV", why.constraint)
+	if text := m.cutOff(why); text != "" {
+		return text
+	}
+	const most = 150 // the reasons have all of it
+	parts := []string{fmt.Sprintf("no catalog in scope has an operator %s; create a CatalogSource that has one, or choose another channel or startingCSV",
+		bundles.Clip(why.constraint.String(), most))}
+	for _, b := range m.unreadableVersions(why.constraint) {
+		parts = append(parts, fmt.Sprintf("bundle %s may be one but cannot be used: %v", b.Name, b.Err))
+	}
 	var unread []string
 	for _, key := range m.catalogs {
 		if c := m.Catalogs[key]; c.Content == nil && !c.Pending {
@@ -255,14 +261,33 @@ func (m *model) remedyMissing(why *reason) string {
 		}
 	}
 	if len(unread) > 0 {
-		text += fmt.Sprintf("; catalogsource %s cannot be read and may have it", listing(unread))
+		parts = append(parts, fmt.Sprintf("catalogsource %s cannot be read and may have it", listing(unread)))
 	}
-	return text
+	return strings.Join(parts, "; ")
+}
+
+// unreadableVersions gives, of a package that is asked for, the versions that cannot
+// be read, a few of them.
+func (m *model) unreadableVersions(c *constraint.Constraint) []*content.Bundle {
+	const most = 2
+	var found []*content.Bundle
+	for _, key := range m.catalogs {
+		catalog := m.Catalogs[key].Content
+		if catalog == nil || c.Package == nil || catalog.Package(c.Package.Name) == nil {
+			continue
+		}
+		for _, b := range catalog.Package(c.Package.Name).Bundles {
+			if b.Err != nil && len(found) < most {
+				found = append(found, b)
+			}
+		}
+	}
+	return found
 }
 
 // remedyRival is for an operator that is in the way.
 func (m *model) remedyRival(w *wish, why *reason) string {
-	operator := why.node.name()
+	operator := why.node.name() + m.wordDependents(why.node.operator)
 	keeper := m.holder[why.node.operator]
 	if keeper != nil && keeper.sub.Frozen {
 		return fmt.Sprintf("clusterserviceversion %s of subscription %s is in the way while something is under way for that one; this is looked at again when that is done", operator, keeper.sub.Name)
@@ -270,7 +295,22 @@ func (m *model) remedyRival(w *wish, why *reason) string {
 	if keeper != nil {
 		return fmt.Sprintf("clusterserviceversion %s of subscription %s is in the way; delete both, or move subscription %s to a namespace of its own", operator, keeper.sub.Name, w.sub.Name)
 	}
-	return fmt.Sprintf("clusterserviceversion %s is in the way; delete it if it is not needed (kubectl delete clusterserviceversion %s -n %s), or create a Subscription for its package", operator, operator, m.Namespace)
+	return fmt.Sprintf("clusterserviceversion %s is in the way; delete it if it is not needed (kubectl delete clusterserviceversion %s -n %s), or create a Subscription for its package", operator, why.node.name(), m.Namespace)
+}
+
+// wordDependents names the operators that rely on one, so that nobody deletes it
+// unawares.
+func (m *model) wordDependents(o *Operator) string {
+	var names []string
+	for _, n := range m.needs[o] {
+		if !slices.Contains(names, n.of.Name) {
+			names = append(names, n.of.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%s relies on it)", listing(names))
 }
 
 // commonGVKs gives the APIs that both bring.

@@ -222,6 +222,22 @@ func TestResolveTogether(t *testing.T) {
 			want:      map[string]string{"my-a": "+lamp.v1.0.0", "my-b": ""},
 		},
 		{
+			reason: "a range does not lead back down the chain",
+			packages: []*bundles.Package{{Name: "lamp", DefaultChannel: "stable", Channels: []*bundles.Channel{{Name: "stable", Package: "lamp", Entries: []bundles.Entry{
+				{Name: "lamp.v2.0.0", Replaces: "lamp.v1.0.0"}, {Name: "lamp.v1.0.0", SkipRange: ">=0.1.0"},
+			}}}, Bundles: []*bundles.Bundle{bundle("lamp", "1.0.0"), bundle("lamp", "2.0.0")}}},
+			subs:      []Subscription{want("lamp", has("lamp.v2.0.0"))},
+			operators: []Operator{operator("lamp.v2.0.0", "2.0.0", isPackage("lamp"))},
+			want:      map[string]string{"my-lamp": ""},
+		},
+		{
+			reason:   "a catalog that is being read may have a better provider than what is left",
+			packages: []*bundles.Package{chain("a", properties(needsAPI("X"))), chain("x", properties(provides("X"), property("olm.deprecated", "{}")))}, pending: true,
+			market: []*bundles.Package{chain("y", properties(provides("X")))},
+			subs:   []Subscription{want("a")},
+			want:   map[string]string{"my-a": "a.v1.0.0 +y.v1.0.0"},
+		},
+		{
 			reason:   "something under way",
 			packages: []*bundles.Package{chain("lamp", nil, nil)},
 			subs:     []Subscription{want("lamp", has("lamp.v1.0.0"), func(s *Subscription) { s.Frozen = true })}, operators: []Operator{lamp1},

@@ -13,36 +13,46 @@ import (
 // where that matters to what would be brought back, this waits for the next
 // resolution.
 func (r *resolution) heal(ctx context.Context, answers []*answer) {
-	var brought []node
-	for _, a := range answers {
-		for _, n := range a.taken {
-			if n.operator == nil {
-				brought = append(brought, n)
-			}
-		}
-	}
+	coming := entriesTaken(answers)
 	_, replaced := r.end(answers)
 	for _, w := range r.wishes {
 		if w.installed == nil || w.sub.Frozen || replaced[w.installed] != nil {
 			continue
 		}
 		lacks := r.lacks(w.installed)
-		if len(lacks) == 0 || anyMet(lacks, brought) {
+		if len(lacks) == 0 || anyMet(lacks, coming) {
 			continue
 		}
 		taken, ok := r.healing(ctx, w, lacks)
-		if !ok || clash(brought, taken) || relies(taken, replaced) {
-			continue
+		if ok && !clash(coming, taken) && !relies(taken, replaced) {
+			coming = append(coming, taken...)
+			r.bringBack(w, lacks, taken)
 		}
-		brought = append(brought, taken...)
-		t := newTrail(r, taken, nil)
-		for _, c := range lacks {
-			t.need(node{operator: w.installed}, w.sub.Catalog, c)
-		}
-		outcome := r.solution[w.sub.Name]
-		outcome.Along = t.choices
-		r.solution[w.sub.Name] = outcome
 	}
+}
+
+// entriesTaken gives all versions that are to be installed.
+func entriesTaken(answers []*answer) []node {
+	var entries []node
+	for _, a := range answers {
+		for _, n := range a.taken {
+			if n.operator == nil {
+				entries = append(entries, n)
+			}
+		}
+	}
+	return entries
+}
+
+// bringBack makes what an operator lacks come along.
+func (r *resolution) bringBack(w *wish, lacks []*constraint.Constraint, taken []node) {
+	t := newTrail(r, taken, nil)
+	for _, c := range lacks {
+		t.need(node{operator: w.installed}, w.sub.Catalog, c)
+	}
+	outcome := r.solution[w.sub.Name]
+	outcome.Along = t.choices
+	r.solution[w.sub.Name] = outcome
 }
 
 // anyMet says whether one of the nodes meets one of the constraints.
@@ -95,12 +105,12 @@ func (r *resolution) healing(ctx context.Context, w *wish, lacks []*constraint.C
 		for _, c := range lacks {
 			m.require(id, w.sub.Catalog, c, reason{kind: requires, node: node{operator: w.installed}, constraint: c})
 		}
-		if m.close(ctx) != nil || m.unsure || len(m.drawn) > 0 {
+		if m.close(ctx) != nil || len(m.drawn) > 0 {
 			return nil, false
 		}
 		taken, err := m.solve(ctx, nil)
 		if err == nil && m.best(taken) {
-			return taken, true
+			return taken, !m.unsure(taken)
 		}
 	}
 	return nil, false

@@ -103,12 +103,8 @@ func (r *resolution) metWithin(a *answer, replaced map[*Operator]*wish, c *const
 // wish operators present are replaced.
 func (r *resolution) end(answers []*answer) (end []node, replaced map[*Operator]*wish) {
 	replaced = map[*Operator]*wish{}
+	end = entriesTaken(answers)
 	for _, a := range answers {
-		for _, n := range a.taken {
-			if n.operator == nil {
-				end = append(end, n)
-			}
-		}
 		for _, w := range a.group {
 			if w.installed != nil && a.failed[w] == nil && w.newest(a.taken) != nil {
 				replaced[w.installed] = w

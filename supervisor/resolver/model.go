@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/chandlery/chandlery/bundles"
@@ -30,9 +31,25 @@ const (
 	// narrow has the best alternative of each choice only. Where that can be had
 	// everywhere, nothing can be better, and most problems are like that.
 	narrow breadth = iota
+	// sample has the first few of them. It serves explanations: where there is no
+	// solution with all of them, there is none with a few.
+	sample
 	// wide has all of them.
 	wide
 )
+
+// alternatives is how many of each choice a model has.
+func (b breadth) alternatives() int {
+	const few = 20
+	switch b {
+	case narrow:
+		return 1
+	case sample:
+		return few
+	default:
+		return math.MaxInt
+	}
+}
 
 // model is the problem of a group of Subscriptions in the solver's terms.
 type model struct {
@@ -53,7 +70,6 @@ type model struct {
 	// choices are the constraints that have to be completed once all nodes are
 	// known.
 	choices []choice
-	unsure  bool
 	// drawn are wishes of other groups that have a say in what is considered here.
 	drawn []*wish
 }
@@ -66,6 +82,9 @@ type choice struct {
 	reason reason
 	// equal says that none of the nodes is better than the others.
 	equal bool
+	// sure is how many of the nodes come before what catalogs may have that are
+	// being read.
+	sure int
 }
 
 // newModel puts a group into the solver's terms.
@@ -78,7 +97,10 @@ func (r *resolution) newModel(ctx context.Context, group []*wish, b breadth, all
 		m.add(sat.Constraint{Kind: sat.Mandatory, Variable: id}, reason{kind: wished, wish: w})
 		m.choose(choice{of: id, nodes: w.alternatives(), reason: reason{kind: asks, wish: w}})
 	}
-	return m, m.close(ctx)
+	if err := m.close(ctx); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // blank is a model without anything in it.
@@ -129,13 +151,11 @@ func (m *model) consider(n node) sat.ID {
 	return id
 }
 
-// choose adds a choice, whose alternatives become part of the problem: in a
-// narrow model the first one only.
+// choose adds a choice, whose alternatives become part of the problem, as many as
+// the model is broad.
 func (m *model) choose(c choice) {
-	for i, n := range c.nodes {
-		if m.breadth == wide || i == 0 {
-			m.consider(n)
-		}
+	for _, n := range c.nodes[:min(len(c.nodes), m.breadth.alternatives())] {
+		m.consider(n)
 	}
 	m.choices = append(m.choices, c)
 }
@@ -172,9 +192,8 @@ func (m *model) require(of sat.ID, catalog CatalogKey, c *constraint.Constraint,
 		return
 	}
 	found := m.providers(catalog, c)
-	m.unsure = m.unsure || found.unsure
-	next := choice{of: of, nodes: found.nodes, reason: why}
-	if parts := m.split(c); len(parts) > 0 && (m.breadth == wide || len(found.nodes) == 0) {
+	next := choice{of: of, nodes: found.nodes, reason: why, sure: found.sure}
+	if parts := m.split(c); len(parts) > 0 && (m.breadth != narrow || len(found.nodes) == 0) {
 		together := m.variable()
 		for i := range parts {
 			m.require(together, catalog, &parts[i], reason{kind: requires, node: why.node, constraint: &parts[i]})
@@ -422,9 +441,54 @@ func (m *model) complete() {
 	}
 }
 
-// solve gives the nodes that are there in the end, of those that the model knows.
-// Wishes that are left out need not be met.
+// solve gives the nodes that are there in the end, of those that the model knows;
+// errConflict when there is no solution. Wishes that are left out need not be met.
 func (m *model) solve(ctx context.Context, leftOut map[*wish]bool) ([]node, error) {
+	problem, _ := m.without(leftOut)
+	taken, err := m.allowance.Find(ctx, problem)
+	if errors.Is(err, sat.ErrNone) {
+		return nil, errConflict
+	}
+	if err != nil {
+		return nil, m.failure(err)
+	}
+	var nodes []node
+	for _, id := range taken {
+		if n, ok := m.order[id]; ok {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes, nil
+}
+
+// contradiction gives constraints that leave no solution, of which none can be left
+// out. The error says that they could not be found; errNoConflict, that there are
+// none.
+func (m *model) contradiction(ctx context.Context, leftOut map[*wish]bool) ([]reason, error) {
+	problem, positions := m.without(leftOut)
+	_, err := m.allowance.Solve(ctx, problem)
+	contradiction, ok := errors.AsType[*sat.UnsatisfiableError](err)
+	switch {
+	case err == nil:
+		return nil, errNoConflict
+	case !ok:
+		return nil, m.failure(err)
+	}
+	reasons := make([]reason, len(contradiction.Constraints))
+	for i, at := range contradiction.Constraints {
+		reasons[i] = m.reasons[positions[at]]
+	}
+	return reasons, nil
+}
+
+var (
+	errConflict   = errors.New("not all of it can be had")
+	errNoConflict = errors.New("all of it can be had")
+)
+
+// without is the problem without some wishes, and where its constraints are among
+// those of the model.
+func (m *model) without(leftOut map[*wish]bool) (sat.Problem, []int) {
 	problem := sat.Problem{Variables: m.problem.Variables}
 	var positions []int
 	for i, c := range m.problem.Constraints {
@@ -434,27 +498,32 @@ func (m *model) solve(ctx context.Context, leftOut map[*wish]bool) ([]node, erro
 		problem.Constraints = append(problem.Constraints, c)
 		positions = append(positions, i)
 	}
-	taken, err := m.allowance.Solve(ctx, problem)
-	if contradiction, ok := errors.AsType[*sat.UnsatisfiableError](err); ok {
-		reasons := make([]reason, len(contradiction.Constraints))
-		for i, at := range contradiction.Constraints {
-			reasons[i] = m.reasons[positions[at]]
-		}
-		return nil, &conflict{reasons: reasons}
-	}
+	return problem, positions
+}
+
+// failure says that the solver came to no end.
+func (m *model) failure(err error) error {
+	err = fmt.Errorf("resolving the Subscriptions of namespace %s: %w", m.Namespace, err)
 	if _, limit := errors.AsType[*sat.LimitError](err); limit {
-		return nil, fmt.Errorf("resolving the Subscriptions of namespace %s: %w; name channels and startingCSVs in the Subscriptions to narrow the choice", m.Namespace, err)
+		return fmt.Errorf("%w; name channels and startingCSVs in the Subscriptions to narrow the choice", err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("resolving the Subscriptions of namespace %s: %w", m.Namespace, err)
+	return err
+}
+
+// unsure says whether a catalog that is being read may have something better than
+// what was taken.
+func (m *model) unsure(taken []node) bool {
+	there := map[node]bool{}
+	ids := map[sat.ID]bool{}
+	for _, n := range taken {
+		there[n], ids[m.nodes[n]] = true, true
 	}
-	var nodes []node
-	for _, id := range taken {
-		if n, ok := m.order[id]; ok {
-			nodes = append(nodes, n)
+	return slices.ContainsFunc(m.choices, func(c choice) bool {
+		if c.reason.kind != requires || c.equal || !ids[c.of] || c.sure > len(c.nodes) {
+			return false
 		}
-	}
-	return nodes, nil
+		return !slices.ContainsFunc(c.nodes[:c.sure], func(n node) bool { return there[n] })
+	})
 }
 
 // best says whether no model of more breadth can have a better solution: whatever

@@ -2,6 +2,8 @@ package resolver
 
 import (
 	"cmp"
+	"fmt"
+	"math"
 	"slices"
 
 	"github.com/blang/semver/v4"
@@ -60,15 +62,16 @@ func (o *Operator) version() semver.Version {
 type provision struct {
 	// nodes in order of preference.
 	nodes []node
-	// unsure says that a catalog which is being read may hold a better one.
-	unsure bool
+	// sure is how many of them come before those that a catalog which is being read
+	// may hold; more than there are when there is no such catalog.
+	sure int
 }
 
 // providers finds who could meet a constraint of a bundle from a catalog: what is
 // present first, then the entries of the bundle's own catalog, then those of the
 // others.
 func (r *resolution) providers(dependent CatalogKey, c *constraint.Constraint) provision {
-	var p provision
+	p := provision{sure: math.MaxInt}
 	for i := range r.Operators {
 		if r.met(c, &r.Operators[i].Subject) {
 			p.nodes = append(p.nodes, node{operator: &r.Operators[i]})
@@ -76,7 +79,7 @@ func (r *resolution) providers(dependent CatalogKey, c *constraint.Constraint) p
 	}
 	for _, key := range r.ranked(dependent) {
 		if r.Catalogs[key].Pending {
-			p.unsure = p.unsure || len(p.nodes) == 0
+			p.sure = min(p.sure, len(p.nodes))
 			continue
 		}
 		for _, e := range r.offers(key, c) {
@@ -117,13 +120,14 @@ func (r *resolution) met(c *constraint.Constraint, s *constraint.Subject) bool {
 	return r.budget.Ask(c, s) == constraint.Met
 }
 
-// cutOff says that no answer or not all of the answers to a constraint are known,
-// since it takes too long to evaluate; empty when they are.
-func (r *resolution) cutOff(c *constraint.Constraint) string {
-	if !r.budget.CutOff(c) {
+// cutOff says that who meets a constraint is not known, since that takes too long
+// to evaluate; empty when it is known.
+func (r *resolution) cutOff(why *reason) string {
+	if !r.budget.CutOff(why.constraint) {
 		return ""
 	}
-	return "property " + constraint.TypeConstraint + " of that bundle takes too long to evaluate, so that some operators were left out; ask the publisher of the catalog for a simpler one"
+	return fmt.Sprintf("property %s of %s takes too long to evaluate, so that not every operator was looked at; ask the publisher of the catalog for a simpler rule, or choose another channel or startingCSV",
+		constraint.TypeConstraint, why.node.name())
 }
 
 // offer is a question to a catalog.

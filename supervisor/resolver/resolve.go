@@ -194,10 +194,11 @@ func (r *resolution) gatherWish(sub *Subscription) {
 
 // frozen says what could be had, were nothing under way.
 func (r *resolution) frozen(w *wish, entries []*content.Entry) Outcome {
-	if len(entries) == 0 {
+	at := slices.IndexFunc(entries, func(e *content.Entry) bool { return e.Bundle.Err == nil })
+	if at < 0 {
 		return Outcome{}
 	}
-	return Outcome{Available: r.choice(w, entries[0])}
+	return Outcome{Available: r.choice(w, entries[at])}
 }
 
 // groups puts together the wishes that have to do with each other from the
@@ -247,7 +248,7 @@ func (r *resolution) answer(ctx context.Context, group []*wish) *answer {
 		if err != nil {
 			return a.fail(err)
 		}
-		a.drawn, a.unsure = m.drawn, m.unsure
+		a.drawn = m.drawn
 		if len(m.drawn) > 0 {
 			return a
 		}
@@ -256,11 +257,13 @@ func (r *resolution) answer(ctx context.Context, group []*wish) *answer {
 		case err != nil && !m.divisible(err):
 			return a.fail(err)
 		case err == nil && m.best(a.taken):
+			a.unsure = m.unsure(a.taken)
 			m.holdBack(ctx, a)
 			return a
 		case err != nil && b == wide:
 			m.allowance = sat.NewAllowance(maxSteps)
 			m.accept(ctx, a)
+			a.unsure = r.pending() || m.unsure(a.taken)
 			m.holdBack(ctx, a)
 		}
 	}
@@ -270,9 +273,8 @@ func (r *resolution) answer(ctx context.Context, group []*wish) *answer {
 // divisible says whether there may be an answer to a part of the group where there
 // is none to the whole.
 func (m *model) divisible(err error) bool {
-	_, contradiction := errors.AsType[*conflict](err)
 	_, limit := errors.AsType[*sat.LimitError](err)
-	return contradiction || (limit && len(m.group) > 1)
+	return errors.Is(err, errConflict) || (limit && len(m.group) > 1)
 }
 
 func (a *answer) fail(err error) *answer {
@@ -296,15 +298,27 @@ func (m *model) accept(ctx context.Context, a *answer) {
 			a.taken = taken
 			continue
 		}
-		leftOut[w] = wasLeftOut
-		contradiction, ok := errors.AsType[*conflict](err)
-		if !ok {
+		if !errors.Is(err, errConflict) {
 			// What took too long once would do so again.
 			a.failRest(err, i)
 			return
 		}
-		a.failed[w] = m.explain(w, contradiction)
+		a.failed[w] = m.whyNot(ctx, w, leftOut)
+		leftOut[w] = wasLeftOut
 	}
+}
+
+// whyNot says why a wish cannot be met beside those that are not left out.
+func (m *model) whyNot(ctx context.Context, w *wish, leftOut map[*wish]bool) error {
+	few, err := m.newModel(ctx, m.group, sample, m.allowance)
+	if err != nil {
+		return err
+	}
+	reasons, err := few.contradiction(ctx, leftOut)
+	if err != nil {
+		return err
+	}
+	return few.explain(w, reasons, false)
 }
 
 // failRest fails all wishes of a group from one on.
@@ -320,36 +334,35 @@ func (m *model) holdBack(ctx context.Context, a *answer) {
 		if a.failed[w] != nil || len(w.entries) == 0 || w.newest(a.taken) == w.entries[0] {
 			continue
 		}
-		if contradiction := m.against(ctx, a, w); contradiction != nil {
-			a.held[w] = m.explain(w, contradiction)
+		reasons, err := m.against(ctx, a, w)
+		if err == nil {
+			a.held[w] = m.explain(w, reasons, true)
 		}
 	}
 }
 
 // against gives what speaks against the best candidate of a wish, given what the
-// others get; nil when that could not be found out.
-func (m *model) against(ctx context.Context, a *answer, w *wish) *conflict {
-	constraints, reasons := len(m.problem.Constraints), len(m.reasons)
-	defer func() {
-		m.problem.Constraints, m.reasons = m.problem.Constraints[:constraints], m.reasons[:reasons]
-	}()
+// others get.
+func (m *model) against(ctx context.Context, a *answer, w *wish) ([]reason, error) {
+	few, err := m.newModel(ctx, m.group, sample, m.allowance)
+	if err != nil {
+		return nil, err
+	}
 	leftOut := map[*wish]bool{}
 	for _, other := range m.group {
 		leftOut[other] = a.failed[other] != nil
 		if e := other.newest(a.taken); e != nil && other != w {
-			m.insist(other, e, settled)
+			few.insist(other, e, settled)
 		}
 	}
-	m.insist(w, w.entries[0], newest)
-	_, err := m.solve(ctx, leftOut)
-	contradiction, _ := errors.AsType[*conflict](err)
-	return contradiction
+	few.insist(w, w.entries[0], newest)
+	return few.contradiction(ctx, leftOut)
 }
 
 // insist demands that a wish gets a certain entry.
 func (m *model) insist(w *wish, e *content.Entry, why kind) {
 	n := node{catalog: w.sub.Catalog, entry: e}
-	m.add(sat.Constraint{Kind: sat.Mandatory, Variable: m.nodes[n]}, reason{kind: why, wish: w, node: n})
+	m.add(sat.Constraint{Kind: sat.Mandatory, Variable: m.consider(n)}, reason{kind: why, wish: w, node: n})
 }
 
 // tell puts what was found for a group into the solution.
@@ -363,6 +376,9 @@ func (r *resolution) tell(a *answer) {
 			continue
 		}
 		outcome := Outcome{Held: a.held[w]}
+		if w.installed != nil && len(w.entries) == 0 {
+			outcome.Held = r.unreadableRange(w.sub)
+		}
 		if e := w.newest(a.taken); e != nil {
 			outcome.Install = r.choice(w, e)
 			if a.unsure {
@@ -371,6 +387,16 @@ func (r *resolution) tell(a *answer) {
 		}
 		r.solution[w.sub.Name] = outcome
 	}
+}
+
+// pending says whether a catalog in scope is being read for the first time.
+func (r *resolution) pending() bool {
+	for _, c := range r.Catalogs {
+		if c.Pending {
+			return true
+		}
+	}
+	return false
 }
 
 // orPending says that it is too early for an error where a catalog that is being

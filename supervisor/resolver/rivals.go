@@ -45,6 +45,9 @@ func (r *resolution) mistake(sub *Subscription) *UnsatisfiableError {
 // refusal is the error of a Subscription whose package another one keeps: its
 // own mistake where it has made one, since mending that comes first.
 func (r *resolution) refusal(keeper, sub *Subscription) error {
+	if _, err := r.lookup(keeper); errors.Is(err, ErrPending) {
+		return ErrPending
+	}
 	if mistake := r.mistake(sub); mistake != nil {
 		mistake.Rival = keeper.Name
 		return mistake

@@ -34,6 +34,16 @@ func Solve(ctx context.Context, p Problem, steps int) ([]ID, error) {
 
 // Solve is the function Solve with the steps that are left.
 func (a *Allowance) Solve(ctx context.Context, p Problem) ([]ID, error) {
+	ids, err := a.Find(ctx, p)
+	if errors.Is(err, ErrNone) {
+		return nil, explain(p, &budget{ctx: ctx, Allowance: a})
+	}
+	return ids, err
+}
+
+// Find is Solve without an explanation, which takes far longer than to find out that
+// there is no solution: the error is ErrNone then.
+func (a *Allowance) Find(ctx context.Context, p Problem) ([]ID, error) {
 	if err := p.validate(); err != nil {
 		return nil, err
 	}
@@ -46,17 +56,14 @@ func (a *Allowance) Solve(ctx context.Context, p Problem) ([]ID, error) {
 	r := relate(p)
 	w := &walk{relations: r, search: &search{budget: &budget{ctx: ctx, Allowance: a}}, most: p.Variables}
 	reached, err := w.best()
-	if errors.Is(err, errNone) {
-		return nil, explain(p, w.search.budget)
-	}
 	if err != nil {
 		return nil, err
 	}
 	return w.fewest(reached)
 }
 
-// errNone is the answer to a walk through a problem without solution.
-var errNone = errors.New("no solution")
+// ErrNone says that a problem has no solution.
+var ErrNone = errors.New("no solution")
 
 // walk looks for the best choices, in the order of a walk from the roots.
 type walk struct {
@@ -92,7 +99,7 @@ func (w *walk) best() ([]ID, error) {
 			return nil, err
 		}
 		if end == 0 {
-			return nil, errNone
+			return nil, ErrNone
 		}
 		for _, lit := range choices[:end-1] {
 			w.search.clause(lit)
