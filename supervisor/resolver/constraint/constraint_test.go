@@ -3,6 +3,8 @@ package constraint_test
 import (
 	"encoding/json"
 	"fmt"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -277,6 +279,13 @@ func TestSplit(t *testing.T) {
 			list("all", pkg("a"), list("all", pkg("b"), yes)),
 			[]string{"all of (" + text("a") + "; with constraint: true)", "all of (" + text("b") + "; with constraint: true)"},
 		},
+		"several things besides": {
+			list("all", pkg("a"), yes, pkg("b"), list("not", pkg("c"))),
+			[]string{
+				"all of (" + text("a") + "; all of (with constraint: true; none of (" + text("c") + ")))",
+				"all of (" + text("b") + "; all of (with constraint: true; none of (" + text("c") + ")))",
+			},
+		},
 		"what all says besides": {
 			list("all", pkg("a"), list("not", pkg("c")), pkg("b")),
 			[]string{"all of (" + text("a") + "; none of (" + text("c") + "))", "all of (" + text("b") + "; none of (" + text("c") + "))"},
@@ -288,6 +297,28 @@ func TestSplit(t *testing.T) {
 				t.Errorf("parts (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestSplitOfMany says that the parts have in common what they can, and that there
+// are not many.
+func TestSplitOfMany(t *testing.T) {
+	all := func(wanted, filters int) constraint.Constraint {
+		members := slices.Concat(slices.Repeat([]string{crate}, wanted), slices.Repeat([]string{`{"not":{"constraints":[` + other + `]}}`}, filters))
+		return parse(t, "olm.constraint", `{"all":{"constraints":[`+strings.Join(members, ",")+`]}}`)
+	}
+	for _, test := range []struct{ wanted, filters, parts int }{{2, 0, 2}, {16, 1400, 16}, {17, 1, 0}, {1000, 500, 0}} {
+		c := all(test.wanted, test.filters)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		parts := c.Split()
+		runtime.ReadMemStats(&after)
+		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 4<<20 {
+			t.Errorf("%d of %d take %d bytes", test.wanted, test.filters, allocated)
+		}
+		if len(parts) != test.parts {
+			t.Errorf("%d of %d give %d parts, want %d", test.wanted, test.filters, len(parts), test.parts)
+		}
 	}
 }
 

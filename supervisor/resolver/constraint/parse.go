@@ -61,13 +61,13 @@ func Parse(properties []Property) (Subject, []Constraint, error) {
 // bundles have in common is parsed once and takes memory once.
 type Parser struct {
 	facts     map[Property]*fact
-	rules     map[string]*Rule
+	rules     map[string]compiled
 	ruleTexts int
 	size      int64
 }
 
 // NewParser makes a parser that remembers nothing yet.
-func NewParser() *Parser { return &Parser{facts: map[Property]*fact{}, rules: map[string]*Rule{}} }
+func NewParser() *Parser { return &Parser{facts: map[Property]*fact{}, rules: map[string]compiled{}} }
 
 // Bytes estimates how much memory what the constraints consist of takes. The
 // lists that Parse gives are not counted, nor are its Subjects.
@@ -331,22 +331,26 @@ func (f *filling) setRule(c *Constraint, text string) (err error) {
 	return err
 }
 
-// rule compiles a rule, once.
+// compiled is what has become of the text of a rule.
+type compiled struct {
+	rule *Rule
+	err  error
+}
+
+// rule compiles a rule, once. One that cannot be compiled counts as well, since
+// finding that out takes as long.
 func (p *Parser) rule(text string) (*Rule, error) {
-	if known, ok := p.rules[text]; ok {
-		return known, nil
+	known, ok := p.rules[text]
+	if !ok {
+		if p.ruleTexts+len(text) > maxRuleTexts || len(p.rules) >= maxRules {
+			return nil, errManyRules
+		}
+		known.rule, known.err = compile(text)
+		p.rules[text] = known
+		p.ruleTexts += len(text)
+		p.size += ruleBytes + ruleTextBytes*int64(len(text))
 	}
-	if p.ruleTexts+len(text) > maxRuleTexts || len(p.rules) >= maxRules {
-		return nil, errManyRules
-	}
-	p.ruleTexts += len(text)
-	rule, err := compile(text)
-	if err != nil {
-		return nil, err
-	}
-	p.rules[text] = rule
-	p.size += ruleBytes + ruleTextBytes*int64(len(text))
-	return rule, nil
+	return known.rule, known.err
 }
 
 // alternatives counts what is set of what excludes each other.

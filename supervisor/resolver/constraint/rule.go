@@ -34,8 +34,8 @@ const (
 	maxPattern = 1000
 	// ruleBytes and ruleTextBytes are what a compiled rule takes in memory, by
 	// itself and for each byte of its text.
-	ruleBytes     = 5 << 10
-	ruleTextBytes = 500
+	ruleBytes     = 6 << 10
+	ruleTextBytes = 100
 )
 
 // Rule is a compiled expression.

@@ -170,6 +170,56 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
+// TestPropertiesInCommon says that what many operators have in common is decoded
+// once, and that what each has of its own is counted.
+func TestPropertiesInCommon(t *testing.T) {
+	heavy := func(text string) []constraint.Property {
+		var properties []constraint.Property
+		for i := range 14 {
+			value := "[" + strings.TrimSuffix(strings.Repeat(`{"a":"`+text+`"},`, 300), ",") + "]"
+			properties = append(properties, constraint.Property{Type: fmt.Sprintf("t%d", i), Value: value})
+		}
+		return properties
+	}
+	common := heavy("common")
+	for name, test := range map[string]struct {
+		properties func(i int) []constraint.Property
+		want       constraint.Verdict
+	}{
+		"in common": {func(int) []constraint.Property { return common }, constraint.Unmet},
+		"their own": {func(i int) []constraint.Property { return heavy(fmt.Sprint(i)) }, constraint.CutOff},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := parse(t, "olm.constraint", rule("size(properties) == 77"))
+			var budget constraint.Budget
+			last := constraint.Unmet
+			for i := 0; i < 300 && last == constraint.Unmet; i++ {
+				last = budget.Ask(&c, &constraint.Subject{Properties: test.properties(i)})
+			}
+			if last != test.want {
+				t.Errorf("verdict %d, want %d", last, test.want)
+			}
+		})
+	}
+}
+
+// TestLargeProperties says that properties of which too much would have to be made
+// meet no rule.
+func TestLargeProperties(t *testing.T) {
+	c := parse(t, "olm.constraint", rule("size(properties) == 1"))
+	for value, want := range map[string]bool{
+		"[" + strings.Repeat("{},", 5_000) + "{}]":                           true,
+		"[" + strings.Repeat("{},", 15_000) + "{}]":                          false,
+		`"` + strings.Repeat(`{,[\"`, 40_000) + `"`:                          true,
+		`"` + strings.Repeat("x", 300_000) + `"`:                             false,
+		"[" + strings.Repeat(`"`+strings.Repeat(",", 50)+`",`, 3_000) + "1]": true,
+	} {
+		if got := c.MetBy(&constraint.Subject{Properties: []constraint.Property{{Type: "made.up", Value: value}}}); got != want {
+			t.Errorf("%.30s of %d bytes: met %v, want %v", value, len(value), got, want)
+		}
+	}
+}
+
 // TestManyRules says that neither a bundle nor a catalog can have so many rules that
 // the reader is busy for long, or that they take much memory.
 func TestManyRules(t *testing.T) {

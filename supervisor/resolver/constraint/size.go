@@ -11,9 +11,8 @@ const (
 	constraintBytes = int64(unsafe.Sizeof(Constraint{}))
 	gvkBytes        = int64(unsafe.Sizeof(bundles.GVK{}))
 	rangeBytes      = int64(unsafe.Sizeof(PackageRange{}))
-	// A range of versions is functions, some for each alternative and each
-	// comparison in it.
-	comparisonBytes = 300
+	// A range of versions is functions, some for each comparison in it.
+	comparisonBytes = 150
 )
 
 // bytes estimates the memory that a constraint takes, without its rules, which
@@ -40,7 +39,8 @@ func text(s string) int64 {
 	return int64(len(s)+word-1) / word * word
 }
 
-// comparisons counts them in a range.
+// comparisons counts them in a range, by the versions in it.
 func comparisons(text string) int64 {
-	return int64(strings.Count(text, "||") + len(strings.Fields(text)))
+	versions := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" |<>=!", r) })
+	return int64(len(versions))
 }
