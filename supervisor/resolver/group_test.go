@@ -77,17 +77,48 @@ func brief(s Solution) map[string]string {
 	return out
 }
 
-func TestResolveTogether(t *testing.T) {
-	lamp1 := operator("lamp.v1.0.0", "1.0.0", isPackage("lamp"), provides("Lamp"))
-	for _, tt := range []struct {
-		reason    string
-		packages  []*bundles.Package
-		market    []*bundles.Package
-		pending   bool
-		subs      []Subscription
-		operators []Operator
-		want      map[string]string
-	}{
+// gathering is a world in which Subscriptions have to do with each other.
+type gathering struct {
+	reason    string
+	packages  []*bundles.Package
+	market    []*bundles.Package
+	pending   bool
+	subs      []Subscription
+	operators []Operator
+	want      map[string]string
+}
+
+func (tt gathering) resolve(t *testing.T) {
+	p := Problem{Namespace: "home", Subscriptions: tt.subs, Operators: tt.operators, Catalogs: map[CatalogKey]Catalog{shop: {Content: offering(tt.packages...)}}}
+	if tt.market != nil {
+		p.Catalogs[market] = Catalog{Content: offering(tt.market...)}
+	}
+	if tt.pending {
+		p.Catalogs[CatalogKey{Namespace: "olm", Name: "new"}] = Catalog{Pending: true}
+	}
+	solution := Resolve(t.Context(), p)
+	if diff := cmp.Diff(tt.want, brief(solution)); diff != "" {
+		t.Errorf("solution (-want +got):\n%s", diff)
+		for name, o := range solution {
+			t.Logf("%s: %v; held: %v", name, o.Err, o.Held)
+		}
+	}
+}
+
+func resolveAll(t *testing.T, gatherings []gathering) {
+	t.Helper()
+	for _, tt := range gatherings {
+		t.Run(tt.reason, tt.resolve)
+	}
+}
+
+func presentLamp() Operator {
+	return operator("lamp.v1.0.0", "1.0.0", isPackage("lamp"), provides("Lamp"))
+}
+
+// TestResolveAlong is about what comes along with a version.
+func TestResolveAlong(t *testing.T) {
+	resolveAll(t, []gathering{
 		{
 			reason:   "a dependency comes along, and its dependency before it",
 			packages: []*bundles.Package{chain("a", properties(needsAPI("B"))), chain("b", properties(provides("B"), needsPackage("c", ">=1.0.0"))), chain("c", nil, nil)},
@@ -104,7 +135,7 @@ func TestResolveTogether(t *testing.T) {
 			reason:    "what is present does not come along",
 			packages:  []*bundles.Package{chain("a", properties(needsAPI("Lamp"))), chain("lamp", properties(provides("Lamp")))},
 			subs:      []Subscription{want("a")},
-			operators: []Operator{lamp1},
+			operators: []Operator{presentLamp()},
 			want:      map[string]string{"my-a": "a.v1.0.0"},
 		},
 		{
@@ -119,6 +150,25 @@ func TestResolveTogether(t *testing.T) {
 			subs:     []Subscription{want("a")},
 			want:     map[string]string{"my-a": "a.v1.0.0 held"},
 		},
+		{
+			reason:   "two Subscriptions for two providers of the same API agree on one",
+			packages: []*bundles.Package{chain("a", properties(needsAPI("X"))), chain("x", properties(provides("X")))},
+			market:   []*bundles.Package{chain("b", properties(needsAPI("X"))), chain("z", properties(provides("X")))},
+			subs:     []Subscription{want("a"), want("b", from(market))},
+			want:     map[string]string{"my-a": "a.v1.0.0 +x.v1.0.0", "my-b": "b.v1.0.0 +x.v1.0.0"},
+		},
+		{
+			reason:   "several operators may meet a constraint together",
+			packages: []*bundles.Package{chain("a", properties(property("olm.constraint", `{"failureMessage":"both","all":{"constraints":[{"gvk":{"group":"g.example","version":"v1","kind":"X"}},{"package":{"packageName":"y","versionRange":">=1.0.0"}}]}}`))), chain("x", properties(provides("X"))), chain("y", nil)},
+			subs:     []Subscription{want("a")},
+			want:     map[string]string{"my-a": "a.v1.0.0 +x.v1.0.0 +y.v1.0.0"},
+		},
+	})
+}
+
+// TestResolveExclusion is about versions that cannot be beside each other.
+func TestResolveExclusion(t *testing.T) {
+	resolveAll(t, []gathering{
 		{
 			reason:   "two that exclude each other: the first one is installed",
 			packages: []*bundles.Package{chain("a", properties(provides("X"))), chain("b", properties(provides("X")))},
@@ -138,61 +188,87 @@ func TestResolveTogether(t *testing.T) {
 			want:     map[string]string{"my-lamp": "lamp.v1.0.0 held", "my-crate": "crate.v1.0.0 with my-lamp"},
 		},
 		{
+			reason:    "an operator without a Subscription is in the way",
+			packages:  []*bundles.Package{chain("other", properties(provides("Lamp")))},
+			subs:      []Subscription{want("other")},
+			operators: []Operator{presentLamp()},
+			want:      map[string]string{"my-other": "failed"},
+		},
+		{
+			reason:   "a user's Subscription comes before one made for a dependency",
+			packages: []*bundles.Package{{Name: "lamp", DefaultChannel: "stable", Channels: []*bundles.Channel{{Name: "beta", Package: "lamp", Entries: []bundles.Entry{{Name: "lamp.v2.0.0"}}}, {Name: "stable", Package: "lamp", Entries: []bundles.Entry{{Name: "lamp.v1.0.0"}}}}, Bundles: []*bundles.Bundle{bundle("lamp", "1.0.0"), bundle("lamp", "2.0.0")}}},
+			subs:     []Subscription{want("lamp", named("made"), func(s *Subscription) { s.Generated = true }), want("lamp", named("mine"), channel("beta"))},
+			want:     map[string]string{"made": "failed", "mine": "lamp.v2.0.0"},
+		},
+	})
+}
+
+// TestResolveUpdates is about updates of what others rely on.
+func TestResolveUpdates(t *testing.T) {
+	resolveAll(t, []gathering{
+		{
 			reason:    "an update that would take away what another version needs waits",
 			packages:  []*bundles.Package{chain("lamp", nil, nil), chain("crate", nil)},
 			subs:      []Subscription{want("lamp", has("lamp.v1.0.0"))},
-			operators: []Operator{lamp1, operator("crate.v1.0.0", "1.0.0", isPackage("crate"), needsPackage("lamp", "<2.0.0"))},
+			operators: []Operator{presentLamp(), operator("crate.v1.0.0", "1.0.0", isPackage("crate"), needsPackage("lamp", "<2.0.0"))},
 			want:      map[string]string{"my-lamp": "held"},
 		},
 		{
 			reason:    "it goes on together with one that no longer needs it",
 			packages:  []*bundles.Package{chain("lamp", nil, nil), chain("crate", nil, properties(needsPackage("lamp", ">=2.0.0")))},
 			subs:      []Subscription{want("lamp", has("lamp.v1.0.0")), want("crate", has("crate.v1.0.0"))},
-			operators: []Operator{lamp1, operator("crate.v1.0.0", "1.0.0", isPackage("crate"), needsPackage("lamp", "<2.0.0"))},
+			operators: []Operator{presentLamp(), operator("crate.v1.0.0", "1.0.0", isPackage("crate"), needsPackage("lamp", "<2.0.0"))},
 			want:      map[string]string{"my-lamp": "lamp.v2.0.0", "my-crate": "crate.v2.0.0 with my-lamp"},
-		},
-		{
-			reason:    "an operator without a Subscription is in the way",
-			packages:  []*bundles.Package{chain("other", properties(provides("Lamp")))},
-			subs:      []Subscription{want("other")},
-			operators: []Operator{lamp1},
-			want:      map[string]string{"my-other": "failed"},
 		},
 		{
 			reason:    "an update clears the way for another operator",
 			packages:  []*bundles.Package{chain("lamp", properties(provides("Lamp")), nil), chain("other", properties(provides("Lamp")))},
 			subs:      []Subscription{want("other"), want("lamp", has("lamp.v1.0.0"))},
-			operators: []Operator{lamp1},
+			operators: []Operator{presentLamp()},
 			want:      map[string]string{"my-lamp": "lamp.v2.0.0", "my-other": "other.v1.0.0"},
 		},
 		{
 			reason:    "an operator that is present is updated to what another one needs",
 			packages:  []*bundles.Package{chain("lamp", nil, nil), chain("crate", properties(needsPackage("lamp", ">=2.0.0")))},
 			subs:      []Subscription{want("crate"), want("lamp", has("lamp.v1.0.0"))},
-			operators: []Operator{lamp1},
+			operators: []Operator{presentLamp()},
 			want:      map[string]string{"my-lamp": "lamp.v2.0.0", "my-crate": "crate.v1.0.0 with my-lamp"},
 		},
 		{
 			reason:    "it is not while something is under way for it",
 			packages:  []*bundles.Package{chain("lamp", nil, nil), chain("crate", properties(needsPackage("lamp", ">=2.0.0")))},
 			subs:      []Subscription{want("crate"), want("lamp", has("lamp.v1.0.0"), func(s *Subscription) { s.Frozen = true })},
-			operators: []Operator{lamp1},
+			operators: []Operator{presentLamp()},
 			want:      map[string]string{"my-lamp": "available lamp.v2.0.0", "my-crate": "failed"},
 		},
 		{
 			reason:    "operators that are present already are no contradiction",
 			packages:  []*bundles.Package{chain("a", nil)},
 			subs:      []Subscription{want("a")},
-			operators: []Operator{lamp1, operator("copy.v1", "1.0.0", isPackage("copy"), provides("Lamp"))},
+			operators: []Operator{presentLamp(), operator("copy.v1", "1.0.0", isPackage("copy"), provides("Lamp"))},
 			want:      map[string]string{"my-a": "a.v1.0.0"},
 		},
 		{
-			reason:   "two Subscriptions for two providers of the same API agree on one",
-			packages: []*bundles.Package{chain("a", properties(needsAPI("X"))), chain("x", properties(provides("X")))},
-			market:   []*bundles.Package{chain("b", properties(needsAPI("X"))), chain("z", properties(provides("X")))},
-			subs:     []Subscription{want("a"), want("b", from(market))},
-			want:     map[string]string{"my-a": "a.v1.0.0 +x.v1.0.0", "my-b": "b.v1.0.0 +x.v1.0.0"},
+			reason: "a range does not lead back down the chain",
+			packages: []*bundles.Package{{Name: "lamp", DefaultChannel: "stable", Channels: []*bundles.Channel{{Name: "stable", Package: "lamp", Entries: []bundles.Entry{
+				{Name: "lamp.v2.0.0", Replaces: "lamp.v1.0.0"}, {Name: "lamp.v1.0.0", SkipRange: ">=0.1.0"},
+			}}}, Bundles: []*bundles.Bundle{bundle("lamp", "1.0.0"), bundle("lamp", "2.0.0")}}},
+			subs:      []Subscription{want("lamp", has("lamp.v2.0.0"))},
+			operators: []Operator{operator("lamp.v2.0.0", "2.0.0", isPackage("lamp"))},
+			want:      map[string]string{"my-lamp": ""},
 		},
+		{
+			reason:   "something under way",
+			packages: []*bundles.Package{chain("lamp", nil, nil)},
+			subs:     []Subscription{want("lamp", has("lamp.v1.0.0"), func(s *Subscription) { s.Frozen = true })}, operators: []Operator{presentLamp()},
+			want: map[string]string{"my-lamp": "available lamp.v2.0.0"},
+		},
+	})
+}
+
+// TestResolveLoss is about what has been lost, and what is not known yet.
+func TestResolveLoss(t *testing.T) {
+	resolveAll(t, []gathering{
 		{
 			reason:    "what an operator needs comes back when somebody has removed it",
 			packages:  []*bundles.Package{chain("crate", nil), chain("lamp", nil, properties(provides("Lamp"), needsPackage("oil", ">=1.0.0"))), chain("oil", nil)},
@@ -222,26 +298,11 @@ func TestResolveTogether(t *testing.T) {
 			want:      map[string]string{"my-a": "+lamp.v1.0.0", "my-b": ""},
 		},
 		{
-			reason: "a range does not lead back down the chain",
-			packages: []*bundles.Package{{Name: "lamp", DefaultChannel: "stable", Channels: []*bundles.Channel{{Name: "stable", Package: "lamp", Entries: []bundles.Entry{
-				{Name: "lamp.v2.0.0", Replaces: "lamp.v1.0.0"}, {Name: "lamp.v1.0.0", SkipRange: ">=0.1.0"},
-			}}}, Bundles: []*bundles.Bundle{bundle("lamp", "1.0.0"), bundle("lamp", "2.0.0")}}},
-			subs:      []Subscription{want("lamp", has("lamp.v2.0.0"))},
-			operators: []Operator{operator("lamp.v2.0.0", "2.0.0", isPackage("lamp"))},
-			want:      map[string]string{"my-lamp": ""},
-		},
-		{
 			reason:   "a catalog that is being read may have a better provider than what is left",
 			packages: []*bundles.Package{chain("a", properties(needsAPI("X"))), chain("x", properties(provides("X"), property("olm.deprecated", "{}")))}, pending: true,
 			market: []*bundles.Package{chain("y", properties(provides("X")))},
 			subs:   []Subscription{want("a")},
 			want:   map[string]string{"my-a": "a.v1.0.0 +y.v1.0.0"},
-		},
-		{
-			reason:   "something under way",
-			packages: []*bundles.Package{chain("lamp", nil, nil)},
-			subs:     []Subscription{want("lamp", has("lamp.v1.0.0"), func(s *Subscription) { s.Frozen = true })}, operators: []Operator{lamp1},
-			want: map[string]string{"my-lamp": "available lamp.v2.0.0"},
 		},
 		{
 			reason:   "a catalog that is being read may have what is needed",
@@ -255,36 +316,7 @@ func TestResolveTogether(t *testing.T) {
 			subs: []Subscription{want("a")},
 			want: map[string]string{"my-a": "a.v1.0.0 +x.v1.0.0"},
 		},
-		{
-			reason:   "a user's Subscription comes before one made for a dependency",
-			packages: []*bundles.Package{{Name: "lamp", DefaultChannel: "stable", Channels: []*bundles.Channel{{Name: "beta", Package: "lamp", Entries: []bundles.Entry{{Name: "lamp.v2.0.0"}}}, {Name: "stable", Package: "lamp", Entries: []bundles.Entry{{Name: "lamp.v1.0.0"}}}}, Bundles: []*bundles.Bundle{bundle("lamp", "1.0.0"), bundle("lamp", "2.0.0")}}},
-			subs:     []Subscription{want("lamp", named("made"), func(s *Subscription) { s.Generated = true }), want("lamp", named("mine"), channel("beta"))},
-			want:     map[string]string{"made": "failed", "mine": "lamp.v2.0.0"},
-		},
-		{
-			reason:   "several operators may meet a constraint together",
-			packages: []*bundles.Package{chain("a", properties(property("olm.constraint", `{"failureMessage":"both","all":{"constraints":[{"gvk":{"group":"g.example","version":"v1","kind":"X"}},{"package":{"packageName":"y","versionRange":">=1.0.0"}}]}}`))), chain("x", properties(provides("X"))), chain("y", nil)},
-			subs:     []Subscription{want("a")},
-			want:     map[string]string{"my-a": "a.v1.0.0 +x.v1.0.0 +y.v1.0.0"},
-		},
-	} {
-		t.Run(tt.reason, func(t *testing.T) {
-			p := Problem{Namespace: "home", Subscriptions: tt.subs, Operators: tt.operators, Catalogs: map[CatalogKey]Catalog{shop: {Content: offering(tt.packages...)}}}
-			if tt.market != nil {
-				p.Catalogs[market] = Catalog{Content: offering(tt.market...)}
-			}
-			if tt.pending {
-				p.Catalogs[CatalogKey{Namespace: "olm", Name: "new"}] = Catalog{Pending: true}
-			}
-			solution := Resolve(t.Context(), p)
-			if diff := cmp.Diff(tt.want, brief(solution)); diff != "" {
-				t.Errorf("solution (-want +got):\n%s", diff)
-				for name, o := range solution {
-					t.Logf("%s: %v; held: %v", name, o.Err, o.Held)
-				}
-			}
-		})
-	}
+	})
 }
 
 func TestMemo(t *testing.T) {

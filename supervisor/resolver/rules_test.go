@@ -96,10 +96,6 @@ func lamp() pack {
 func TestCandidates(t *testing.T) {
 	runAll(t, []ruleCase{
 		{
-			rule: "3.3 the head of the channel is installed", shop: []pack{lamp()},
-			subs: []resolver.Subscription{sub("lamp", channel("beta"))}, want: map[string]string{"my-lamp": "shop/beta/lamp.v2.0.0"},
-		},
-		{
 			rule: "3.3 only the catalog that is named counts", shop: []pack{lamp()}, market: []pack{of("lamp", in("stable", at("lamp.v9.0.0")))},
 			priority: map[resolver.CatalogKey]int{market: 100},
 			subs:     []resolver.Subscription{sub("lamp")}, want: map[string]string{"my-lamp": "shop/stable/lamp.v1.2.0"},
@@ -129,10 +125,6 @@ func TestCandidates(t *testing.T) {
 			says: map[string][]string{"my-lamp": {"subscription my-lamp requires shop/olm/stable/lamp.v1.0.0", "subscription my-lamp exists"}},
 		},
 		{
-			rule: "3.3 startingCSV is ignored once something is installed", shop: []pack{lamp()}, present: []resolver.Operator{there("lamp.v1.1.0")},
-			subs: []resolver.Subscription{sub("lamp", starting("lamp.v1.0.0"), installed("lamp.v1.1.0"))}, want: map[string]string{"my-lamp": "shop/stable/lamp.v1.2.0"},
-		},
-		{
 			rule: "3.3 startingCSV may be an entry that is skipped",
 			shop: []pack{of("lamp", in("stable", at("lamp.v1.1.0", "skips", "lamp.v1.0.0"), at("lamp.v1.0.0")))},
 			subs: []resolver.Subscription{sub("lamp", starting("lamp.v1.0.0"))}, want: map[string]string{"my-lamp": "shop/stable/lamp.v1.0.0"},
@@ -145,6 +137,39 @@ func TestCandidates(t *testing.T) {
 		{
 			rule: "3.3 startingCSV in an empty channel is looked for in all of them", shop: []pack{lamp()},
 			subs: []resolver.Subscription{sub("lamp", starting("lamp.v0.9.0"))}, want: map[string]string{"my-lamp": "shop/alpha/lamp.v0.9.0"},
+		},
+		{
+			rule: "3.3 at the head of the channel there is nothing to do", shop: []pack{lamp()}, present: []resolver.Operator{there("lamp.v1.2.0")},
+			subs: []resolver.Subscription{sub("lamp", installed("lamp.v1.2.0"))}, want: map[string]string{"my-lamp": ""},
+		},
+		{
+			rule: "3.3 a version that the channel does not know stays", shop: []pack{lamp()}, present: []resolver.Operator{there("lamp.v0.1.0")},
+			subs: []resolver.Subscription{sub("lamp", installed("lamp.v0.1.0"))}, want: map[string]string{"my-lamp": ""},
+		},
+		{
+			rule: "3.3 a head that is impossible gives way to the next entry of the chain", shop: []pack{lamp().with("lamp.v1.2.0", needing("Nothing"))},
+			subs: []resolver.Subscription{sub("lamp", channel("stable"))}, want: map[string]string{"my-lamp": "shop/stable/lamp.v1.1.0 held"},
+			held: map[string][]string{"my-lamp": {"bundle lamp.v1.2.0 requires an operator providing an API with group: g.example, version: v1, kind: Nothing"}},
+		},
+		{
+			rule: "3.3 a skipped entry is no candidate of a first installation",
+			shop: []pack{of("lamp", in("stable", at("lamp.v1.2.0", "replaces", "lamp.v1.1.0", "skips", "lamp.v1.1.0"), at("lamp.v1.1.0", "replaces", "lamp.v1.0.0"), at("lamp.v1.0.0"))).with("lamp.v1.2.0", needing("Nothing"))},
+			subs: []resolver.Subscription{sub("lamp")}, want: map[string]string{"my-lamp": "shop/stable/lamp.v1.0.0 held"},
+			held: map[string][]string{"my-lamp": {"bundle lamp.v1.2.0 requires"}},
+		},
+	})
+}
+
+// TestSuccessors is about what may be installed over what is there.
+func TestSuccessors(t *testing.T) {
+	runAll(t, []ruleCase{
+		{
+			rule: "3.3 the head of the channel is installed", shop: []pack{lamp()},
+			subs: []resolver.Subscription{sub("lamp", channel("beta"))}, want: map[string]string{"my-lamp": "shop/beta/lamp.v2.0.0"},
+		},
+		{
+			rule: "3.3 startingCSV is ignored once something is installed", shop: []pack{lamp()}, present: []resolver.Operator{there("lamp.v1.1.0")},
+			subs: []resolver.Subscription{sub("lamp", starting("lamp.v1.0.0"), installed("lamp.v1.1.0"))}, want: map[string]string{"my-lamp": "shop/stable/lamp.v1.2.0"},
 		},
 		{
 			rule: "3.3 an update replaces what is installed", shop: []pack{lamp()}, present: []resolver.Operator{there("lamp.v1.0.0")},
@@ -187,25 +212,6 @@ func TestCandidates(t *testing.T) {
 		{
 			rule: "3.3 an update follows another channel when that is set", shop: []pack{lamp()}, present: []resolver.Operator{there("lamp.v1.0.0")},
 			subs: []resolver.Subscription{sub("lamp", channel("beta"), installed("lamp.v1.0.0"))}, want: map[string]string{"my-lamp": "shop/beta/lamp.v2.0.0"},
-		},
-		{
-			rule: "3.3 at the head of the channel there is nothing to do", shop: []pack{lamp()}, present: []resolver.Operator{there("lamp.v1.2.0")},
-			subs: []resolver.Subscription{sub("lamp", installed("lamp.v1.2.0"))}, want: map[string]string{"my-lamp": ""},
-		},
-		{
-			rule: "3.3 a version that the channel does not know stays", shop: []pack{lamp()}, present: []resolver.Operator{there("lamp.v0.1.0")},
-			subs: []resolver.Subscription{sub("lamp", installed("lamp.v0.1.0"))}, want: map[string]string{"my-lamp": ""},
-		},
-		{
-			rule: "3.3 a head that is impossible gives way to the next entry of the chain", shop: []pack{lamp().with("lamp.v1.2.0", needing("Nothing"))},
-			subs: []resolver.Subscription{sub("lamp", channel("stable"))}, want: map[string]string{"my-lamp": "shop/stable/lamp.v1.1.0 held"},
-			held: map[string][]string{"my-lamp": {"bundle lamp.v1.2.0 requires an operator providing an API with group: g.example, version: v1, kind: Nothing"}},
-		},
-		{
-			rule: "3.3 a skipped entry is no candidate of a first installation",
-			shop: []pack{of("lamp", in("stable", at("lamp.v1.2.0", "replaces", "lamp.v1.1.0", "skips", "lamp.v1.1.0"), at("lamp.v1.1.0", "replaces", "lamp.v1.0.0"), at("lamp.v1.0.0"))).with("lamp.v1.2.0", needing("Nothing"))},
-			subs: []resolver.Subscription{sub("lamp")}, want: map[string]string{"my-lamp": "shop/stable/lamp.v1.0.0 held"},
-			held: map[string][]string{"my-lamp": {"bundle lamp.v1.2.0 requires"}},
 		},
 	})
 }
@@ -322,27 +328,8 @@ func TestConstraints(t *testing.T) {
 			says: map[string][]string{"my-crate": {"bundle shop/olm/stable/crate.v1.0.0 is deprecated"}},
 		},
 		{
-			rule: "3.4 what is installed may be deprecated", shop: []pack{lone("crate", prop("olm.deprecated", `{}`))}, present: []resolver.Operator{there("crate.v1.0.0", prop("olm.deprecated", `{}`))},
-			subs: []resolver.Subscription{sub("crate", installed("crate.v1.0.0"))}, want: map[string]string{"my-crate": ""},
-		},
-		{
 			rule: "3.4 a deprecated bundle is no provider", shop: []pack{lone("crate", needing("Lid")), of("lid", line("stable", "lid.v1.0.0", "lid.v2.0.0")).with("lid.v1.0.0", bringing("Lid")).with("lid.v2.0.0", bringing("Lid"), prop("olm.deprecated", `{}`))},
 			subs: []resolver.Subscription{sub("crate")}, want: map[string]string{"my-crate": "shop/stable/crate.v1.0.0 +shop/stable/lid.v1.0.0"},
-		},
-		{
-			rule: "3.4 an existing CSV that no Subscription claims excludes another provider", shop: []pack{lone("crate", bringing("Crate"))}, present: []resolver.Operator{stray("old-crate", bringing("Crate"))},
-			subs: []resolver.Subscription{sub("crate")}, want: map[string]string{"my-crate": "failed"},
-			says: map[string][]string{"my-crate": {
-				"clusterserviceversion old-crate exists and is not referenced by a subscription", "@existing/home//old-crate and shop/olm/stable/crate.v1.0.0 provide Crate (g.example/v1)",
-				"kubectl delete clusterserviceversion old-crate -n home",
-			}},
-		},
-		{
-			rule: "3.4 an existing CSV that no Subscription claims excludes another version of its package", shop: []pack{lone("crate")}, present: []resolver.Operator{there("crate.v0.1.0")},
-			subs: []resolver.Subscription{sub("crate")}, want: map[string]string{"my-crate": "failed"},
-			says: map[string][]string{"my-crate": {
-				"clusterserviceversion crate.v0.1.0 exists and is not referenced by a subscription", "@existing/home//crate.v0.1.0 and shop/olm/stable/crate.v1.0.0 originate from package crate",
-			}},
 		},
 		{
 			rule: "3.4 one provider of an API", shop: []pack{lone("crate", bringing("Crate")), lone("barrel", bringing("Crate")), lamp()},
@@ -367,6 +354,55 @@ func TestConstraints(t *testing.T) {
 		{
 			rule: "3.4 what replaces a version may bring its API", shop: []pack{lamp().with("lamp.v1.1.0", bringing("Lamp"))}, present: []resolver.Operator{there("lamp.v1.0.0", bringing("Lamp"))},
 			subs: []resolver.Subscription{sub("lamp", installed("lamp.v1.0.0"))}, want: map[string]string{"my-lamp": "shop/stable/lamp.v1.1.0"},
+		},
+		{
+			rule: "3.4 dependencies pull dependencies", shop: []pack{lone("crate", needing("Lid")), lone("lid", bringing("Lid"), needingPackage("nail", ">=1.0.0")), of("nail", line("stable", "nail.v1.0.0", "nail.v2.0.0"))},
+			subs: []resolver.Subscription{sub("crate")}, want: map[string]string{"my-crate": "shop/stable/crate.v1.0.0 +shop/stable/nail.v2.0.0 +shop/stable/lid.v1.0.0"},
+		},
+		{
+			rule: "3.4 dependencies in a circle come together", shop: []pack{lone("crate", bringing("Crate"), needing("Lid")), lone("lid", bringing("Lid"), needing("Crate"))},
+			subs: []resolver.Subscription{sub("crate")}, want: map[string]string{"my-crate": "shop/stable/crate.v1.0.0 +shop/stable/lid.v1.0.0"},
+		},
+		{
+			rule: "3.4 an impossible dependency of a dependency", shop: []pack{lone("crate", needing("Lid")), lone("lid", bringing("Lid"), needing("Nothing"))},
+			subs: []resolver.Subscription{sub("crate")}, want: map[string]string{"my-crate": "failed"},
+			says: map[string][]string{"my-crate": {needsLid, "bundle lid.v1.0.0 requires an operator providing an API with group: g.example, version: v1, kind: Nothing"}},
+		},
+		{
+			rule: "3.4 what another Subscription brings does not come along", shop: []pack{lone("crate", needing("Lid")), lone("lid", bringing("Lid"))},
+			subs: []resolver.Subscription{sub("crate"), sub("lid")}, want: map[string]string{"my-crate": "shop/stable/crate.v1.0.0", "my-lid": "shop/stable/lid.v1.0.0"},
+		},
+		{
+			rule: "3.4 three impossible ones of five explain themselves and two install",
+			shop: []pack{lamp(), lone("tray"), lone("crate", needing("Lid")), lone("odd", prop("olm.gvk.required", `7`)), lone("old", prop("olm.deprecated", `{}`))},
+			subs: []resolver.Subscription{sub("crate"), sub("lamp"), sub("odd"), sub("old"), sub("tray")},
+			want: map[string]string{"my-crate": "failed", "my-lamp": "shop/stable/lamp.v1.2.0", "my-odd": "failed", "my-old": "failed", "my-tray": "shop/stable/tray.v1.0.0"},
+			says: map[string][]string{"my-crate": {needsLid}, "my-odd": {`package "odd", bundle "odd.v1.0.0": properties[0] of type "olm.gvk.required"`}, "my-old": {"is deprecated"}},
+		},
+	})
+}
+
+// TestPresentOperators is about operators that are facts.
+func TestPresentOperators(t *testing.T) {
+	runAll(t, []ruleCase{
+		{
+			rule: "3.4 what is installed may be deprecated", shop: []pack{lone("crate", prop("olm.deprecated", `{}`))}, present: []resolver.Operator{there("crate.v1.0.0", prop("olm.deprecated", `{}`))},
+			subs: []resolver.Subscription{sub("crate", installed("crate.v1.0.0"))}, want: map[string]string{"my-crate": ""},
+		},
+		{
+			rule: "3.4 an existing CSV that no Subscription claims excludes another provider", shop: []pack{lone("crate", bringing("Crate"))}, present: []resolver.Operator{stray("old-crate", bringing("Crate"))},
+			subs: []resolver.Subscription{sub("crate")}, want: map[string]string{"my-crate": "failed"},
+			says: map[string][]string{"my-crate": {
+				"clusterserviceversion old-crate exists and is not referenced by a subscription", "@existing/home//old-crate and shop/olm/stable/crate.v1.0.0 provide Crate (g.example/v1)",
+				"kubectl delete clusterserviceversion old-crate -n home",
+			}},
+		},
+		{
+			rule: "3.4 an existing CSV that no Subscription claims excludes another version of its package", shop: []pack{lone("crate")}, present: []resolver.Operator{there("crate.v0.1.0")},
+			subs: []resolver.Subscription{sub("crate")}, want: map[string]string{"my-crate": "failed"},
+			says: map[string][]string{"my-crate": {
+				"clusterserviceversion crate.v0.1.0 exists and is not referenced by a subscription", "@existing/home//crate.v0.1.0 and shop/olm/stable/crate.v1.0.0 originate from package crate",
+			}},
 		},
 		{
 			rule: "3.4 an update must not bring the API of another operator", shop: []pack{lamp().with("lamp.v1.1.0", bringing("Crate"))},
@@ -399,32 +435,8 @@ func TestConstraints(t *testing.T) {
 			held: map[string][]string{"my-lamp": {"clusterserviceversion crate.v1.0.0 requires an operator"}},
 		},
 		{
-			rule: "3.4 dependencies pull dependencies", shop: []pack{lone("crate", needing("Lid")), lone("lid", bringing("Lid"), needingPackage("nail", ">=1.0.0")), of("nail", line("stable", "nail.v1.0.0", "nail.v2.0.0"))},
-			subs: []resolver.Subscription{sub("crate")}, want: map[string]string{"my-crate": "shop/stable/crate.v1.0.0 +shop/stable/nail.v2.0.0 +shop/stable/lid.v1.0.0"},
-		},
-		{
-			rule: "3.4 dependencies in a circle come together", shop: []pack{lone("crate", bringing("Crate"), needing("Lid")), lone("lid", bringing("Lid"), needing("Crate"))},
-			subs: []resolver.Subscription{sub("crate")}, want: map[string]string{"my-crate": "shop/stable/crate.v1.0.0 +shop/stable/lid.v1.0.0"},
-		},
-		{
-			rule: "3.4 an impossible dependency of a dependency", shop: []pack{lone("crate", needing("Lid")), lone("lid", bringing("Lid"), needing("Nothing"))},
-			subs: []resolver.Subscription{sub("crate")}, want: map[string]string{"my-crate": "failed"},
-			says: map[string][]string{"my-crate": {needsLid, "bundle lid.v1.0.0 requires an operator providing an API with group: g.example, version: v1, kind: Nothing"}},
-		},
-		{
-			rule: "3.4 what another Subscription brings does not come along", shop: []pack{lone("crate", needing("Lid")), lone("lid", bringing("Lid"))},
-			subs: []resolver.Subscription{sub("crate"), sub("lid")}, want: map[string]string{"my-crate": "shop/stable/crate.v1.0.0", "my-lid": "shop/stable/lid.v1.0.0"},
-		},
-		{
 			rule: "3.4 an update brings what it needs", shop: []pack{lamp().with("lamp.v1.1.0", needing("Lid")), lone("lid", bringing("Lid"))}, present: []resolver.Operator{there("lamp.v1.0.0")},
 			subs: []resolver.Subscription{sub("lamp", installed("lamp.v1.0.0"))}, want: map[string]string{"my-lamp": "shop/stable/lamp.v1.1.0 +shop/stable/lid.v1.0.0"},
-		},
-		{
-			rule: "3.4 three impossible ones of five explain themselves and two install",
-			shop: []pack{lamp(), lone("tray"), lone("crate", needing("Lid")), lone("odd", prop("olm.gvk.required", `7`)), lone("old", prop("olm.deprecated", `{}`))},
-			subs: []resolver.Subscription{sub("crate"), sub("lamp"), sub("odd"), sub("old"), sub("tray")},
-			want: map[string]string{"my-crate": "failed", "my-lamp": "shop/stable/lamp.v1.2.0", "my-odd": "failed", "my-old": "failed", "my-tray": "shop/stable/tray.v1.0.0"},
-			says: map[string][]string{"my-crate": {needsLid}, "my-odd": {`package "odd", bundle "odd.v1.0.0": properties[0] of type "olm.gvk.required"`}, "my-old": {"is deprecated"}},
 		},
 	})
 }
