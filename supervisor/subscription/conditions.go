@@ -7,13 +7,15 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/resolver"
@@ -192,9 +194,15 @@ func versionCondition(d *decision, p *operatorsv1alpha1.InstallPlan) operatorsv1
 	return isTrue(conditionVersionUnhealthy, string(csv.Status.Reason), message)
 }
 
-// passes says what happens to an error that is not the Subscription's own: a catalog
-// is away.
-const passes = "; what is installed stays, and this goes on by itself as soon as the catalog answers: the status of its CatalogSource and its pods tell what keeps it"
+// whileAway says what helps against an error that is not the Subscription's own: a
+// catalog is away.
+const whileAway = "; what is installed stays, and this goes on by itself as soon as the catalog answers: the status of its CatalogSource and its pods tell what keeps it"
+
+// isAway says whether an error is that a catalog does not answer.
+func isAway(err error) bool {
+	code := grpcstatus.Code(err)
+	return errors.Is(err, catalogs.ErrNotConnected) || code == codes.Unavailable || code == codes.DeadlineExceeded
+}
 
 // failure is the condition for an error.
 func failure(err error) operatorsv1alpha1.SubscriptionCondition {
@@ -203,8 +211,8 @@ func failure(err error) operatorsv1alpha1.SubscriptionCondition {
 		planning      *planError
 	)
 	text := err.Error()
-	if errors.Is(err, catalogs.ErrNotConnected) {
-		text += passes
+	if isAway(err) {
+		text += whileAway
 	}
 	switch {
 	case errors.As(err, &unsatisfiable):
@@ -262,15 +270,7 @@ func mergeConditions(before, wanted []operatorsv1alpha1.SubscriptionCondition, n
 	return list
 }
 
-// clipped cuts a message that is too long between two characters.
-func clipped(text string) string {
-	const ellipsis = "…"
-	if len(text) <= maxMessage {
-		return text
-	}
-	end := maxMessage - len(ellipsis)
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + ellipsis
-}
+// clipped gives a message as it can be read and kept. Much of it comes from
+// elsewhere; what is no text the API server would keep as something else, so that
+// the same status were written again for ever.
+func clipped(text string) string { return bundles.Clip(bundles.OneLine(text), maxMessage) }

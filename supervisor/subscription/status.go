@@ -40,8 +40,8 @@ func (o *observation) currentPlan(d *decision) *operatorsv1alpha1.InstallPlan {
 	if d.underWay != nil {
 		return d.underWay
 	}
-	if open := o.openPlan(d); d.err != nil && open != nil {
-		return open
+	if p := o.openPlan(d); d.err != nil && p != nil {
+		return p
 	}
 	if d.present.current == nil {
 		return nil
@@ -53,16 +53,10 @@ func (o *observation) currentPlan(d *decision) *operatorsv1alpha1.InstallPlan {
 // without steps was begun and never made, and one older than what is present was
 // overtaken: neither has anything to say.
 func (o *observation) openPlan(d *decision) *operatorsv1alpha1.InstallPlan {
-	oldest := 0
-	if d.present.current != nil {
-		if brought := o.planFor(d.subscription, d.present.current.Name); brought != nil {
-			oldest = brought.Spec.Generation
-		}
-	}
+	oldest := o.broughtBy(d.subscription, d.present)
 	var found *operatorsv1alpha1.InstallPlan
 	for _, p := range o.plans {
-		ended := p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete || p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed
-		if ended || unmade(p) || p.Spec.Generation < oldest || !servesSubscription(p, d.subscription) {
+		if !open(p) || p.Spec.Generation < oldest || !servesSubscription(p, d.subscription) {
 			continue
 		}
 		if d.present.current == nil && plan.VersionOf(p, d.subscription.Spec.Package) == "" {
@@ -73,6 +67,25 @@ func (o *observation) openPlan(d *decision) *operatorsv1alpha1.InstallPlan {
 		}
 	}
 	return found
+}
+
+// open says whether a plan was made and has not come to its end.
+func open(p *operatorsv1alpha1.InstallPlan) bool {
+	ended := p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete || p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed
+	return !ended && !unmade(p)
+}
+
+// broughtBy is the generation of the plan that brought what is present; zero where
+// there is none.
+func (o *observation) broughtBy(sub *operatorsv1alpha1.Subscription, present installation) int {
+	if present.current == nil {
+		return 0
+	}
+	p := o.planFor(sub, present.current.Name)
+	if p == nil {
+		return 0
+	}
+	return p.Spec.Generation
 }
 
 // unmade says whether the steps of a plan were never written: whoever made it died

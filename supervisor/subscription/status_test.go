@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
@@ -137,6 +139,7 @@ func TestFailure(t *testing.T) {
 	for _, err := range []error{
 		&resolver.CatalogError{Err: fmt.Errorf("%w: nothing answers", catalogs.ErrNotConnected)},
 		&planError{err: fmt.Errorf("reading bundle lamp.v1: %w", catalogs.ErrNotConnected)},
+		&planError{err: fmt.Errorf("reading bundle lamp.v1: %w", grpcstatus.Error(codes.Unavailable, "connection refused"))},
 	} {
 		if got := failure(err).Message; !strings.Contains(got, err.Error()+"; what is installed stays, and this goes on by itself") {
 			t.Errorf("a catalog that is away: %q", got)

@@ -32,12 +32,7 @@ func running(p *operatorsv1alpha1.InstallPlan) bool {
 // more, because a newer plan's version is there, does not count. Nil when there is
 // none.
 func (o *observation) underWay(sub *operatorsv1alpha1.Subscription, present installation) *operatorsv1alpha1.InstallPlan {
-	oldest := 0
-	if present.current != nil {
-		if p := o.planFor(sub, present.current.Name); p != nil {
-			oldest = p.Spec.Generation
-		}
-	}
+	oldest := o.broughtBy(sub, present)
 	var found *operatorsv1alpha1.InstallPlan
 	for _, p := range o.plans {
 		if !running(p) || p.Spec.Generation < oldest || (found != nil && p.Spec.Generation < found.Spec.Generation) {

@@ -201,6 +201,49 @@ func TestDependencyIsInstalledAlong(t *testing.T) {
 	}
 }
 
+// TestLostDependencyComesBack deletes what an operator needs, and the Subscription
+// that was made for it.
+func TestLostDependencyComesBack(t *testing.T) {
+	w := newWorld(t)
+	w.server.Serve(single("crate", requiresPackage("tray")), single("tray"))
+	w.create(w.subscription("my-crate", "crate"))
+	w.supervise()
+	w.succeed("crate.v1")
+	w.succeed("tray.v1")
+	generated := "tray-stable-shop-" + w.namespace
+	w.settled(generated, "tray.v1")
+	before := w.settled("my-crate", "crate.v1")
+	w.patch(before, `{"spec":{"installPlanApproval":"Manual"}}`)
+
+	tray := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "tray.v1"}}
+	sub := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: generated}}
+	for _, object := range []client.Object{sub, tray} {
+		if err := w.Delete(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.patch(tray, `{"metadata":{"finalizers":null}}`)
+
+	asked := w.says("my-crate", waits, string(asking), "")
+	if s := asked.Status; s.State != latest || s.CurrentCSV != "crate.v1" || s.InstalledCSV != "crate.v1" || s.InstallPlanRef.UID == before.Status.InstallPlanRef.UID {
+		t.Errorf("status while it waits for approval: %+v", s)
+	}
+	if subs := w.subscriptions(); !slices.Equal(subs, []string{"my-crate"}) {
+		t.Errorf("Subscriptions %v before anybody approved", subs)
+	}
+	w.approve(asked.Status.InstallPlanRef.Name)
+	w.succeed("tray.v1")
+	w.settled(generated, "tray.v1")
+	w.becomes("my-crate", func(sub *operatorsv1alpha1.Subscription) bool {
+		s := sub.Status
+		return s.State == latest && s.InstalledCSV == "crate.v1" && s.InstallPlanRef.UID == before.Status.InstallPlanRef.UID && s.GetCondition(waits).Status != "True"
+	})
+	if n := len(w.plans()); n != 2 {
+		t.Errorf("%d plans, want 2", n)
+	}
+	w.rests()
+}
+
 // subscriptions are the names of those of the namespace.
 func (w *world) subscriptions() []string {
 	w.t.Helper()
@@ -373,6 +416,7 @@ func TestGlobalCatalogs(t *testing.T) {
 	w.patch(group, `{"metadata":{"annotations":{"olm.operatorframework.io/exclude-global-namespace-resolution":"true"}}}`)
 	w.create(w.subscription("my-orbit", "orbit", everywhere))
 	w.says("my-orbit", unresolved, "ConstraintsNotSatisfiable", "no operators found from catalog everywhere in namespace "+w.global)
+	w.says("my-orbit", unresolved, "ConstraintsNotSatisfiable", "OperatorGroup group excludes the catalogs of namespace "+w.global+" by its annotation olm.operatorframework.io/exclude-global")
 	sub = w.says("my-globe", unhealthy, "UnhealthyCatalogSourceFound", "targeted catalogsource "+w.global+"/everywhere missing; OperatorGroup group excludes")
 	if sub.Status.InstalledCSV != "globe.v1" || sub.Status.State != latest || len(sub.Status.CatalogHealth) != 1 {
 		t.Errorf("status %+v", sub.Status)

@@ -126,6 +126,7 @@ func TestTroublesStayWhereTheyAre(t *testing.T) {
 
 func TestCatalogThatGoesAwayGoesOnServing(t *testing.T) {
 	w := newWorld(t)
+	w.server.Serve(w.lamp(2), renamed(w.lamp(1), "radio"))
 	w.create(w.subscription("early", "lamp", manual))
 	w.supervise()
 	w.says("early", waits, string(asking), "")
@@ -134,10 +135,18 @@ func TestCatalogThatGoesAwayGoesOnServing(t *testing.T) {
 	if sub.Status.CurrentCSV != "lamp.v2" || sub.Status.GetCondition(unresolved).Status == "True" || sub.Status.GetCondition(waits).Status != "True" {
 		t.Errorf("status %+v", sub.Status)
 	}
+	// What cannot be read is not begun, and it is said what becomes of it.
+	w.create(w.subscription("late", "radio"))
+	late := w.says("late", operatorsv1alpha1.SubscriptionBundleUnpackFailed, "EnsureInstallPlanFailed", "goes on by itself as soon as the catalog answers")
+	if late.Status.InstallPlanRef != nil || late.Status.CurrentCSV != "" || len(w.plans()) != 1 {
+		t.Errorf("%d plans, status %+v", len(w.plans()), late.Status)
+	}
 	w.server.Restart()
 	w.becomes("early", func(sub *operatorsv1alpha1.Subscription) bool {
 		return sub.Status.GetCondition(unhealthy).Status == "False"
 	})
+	w.succeed("radio.v1")
+	w.settled("late", "radio.v1")
 }
 
 // TestPlanIsMadeGood leaves behind what a process leaves that dies between
