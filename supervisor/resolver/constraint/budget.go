@@ -18,10 +18,9 @@ const (
 	// has been taken get lateSteps each.
 	budgetSteps = 10 * ownerSteps
 	lateSteps   = ownerSteps / 10
-	// aloneSteps bounds an evaluation without a Budget.
-	aloneSteps = 10 * maxCost * costSteps
-	// factSteps is what comparing with one API or label of an operator is worth:
-	// as many as this for a step.
+	// askSteps bounds asking one operator, which may take several rules.
+	askSteps = 20 * maxCost * costSteps
+	// factsPerStep is how many APIs and labels of an operator are compared for one.
 	factsPerStep = 8
 	// maxAnswers and maxHeld bound what a Budget remembers, in answers and in parts
 	// of decoded properties.
@@ -74,15 +73,17 @@ func (b *Budget) Ask(c *Constraint, s *Subject) Verdict {
 		return known
 	}
 	own := b.share(c.owner)
-	before := own.left
-	e := evaluation{subject: s, share: own, readings: &b.readings}
+	allowed := min(own.left, askSteps)
+	e := evaluation{subject: s, share: &share{left: allowed}, readings: &b.readings}
 	verdict := e.verdict(c)
-	b.taken += before - own.left
+	taken := allowed - e.share.left
+	own.left -= taken
+	b.taken += taken
 	if verdict == CutOff {
-		put(&b.cutOff, c, true)
+		b.cutOff = with(b.cutOff, c, true)
 	}
 	if len(b.answers) < maxAnswers {
-		put(&b.answers, asked, verdict)
+		b.answers = with(b.answers, asked, verdict)
 	}
 	return verdict
 }
@@ -99,15 +100,17 @@ func (b *Budget) share(of *Owner) *share {
 	if b.taken >= budgetSteps {
 		own.left = lateSteps
 	}
-	put(&b.shares, of, own)
+	b.shares = with(b.shares, of, own)
 	return own
 }
 
-func put[K comparable, V any](to *map[K]V, key K, value V) {
-	if *to == nil {
-		*to = map[K]V{}
+// with adds to a map, which there may not be yet.
+func with[K comparable, V any](to map[K]V, key K, value V) map[K]V {
+	if to == nil {
+		to = map[K]V{}
 	}
-	(*to)[key] = value
+	to[key] = value
+	return to
 }
 
 // MetBy says whether an operator meets the constraint, by itself. What would take
@@ -116,7 +119,7 @@ func (c *Constraint) MetBy(s *Subject) bool {
 	if !c.compound() {
 		return c.alone(s) == Met
 	}
-	e := evaluation{subject: s, share: &share{left: aloneSteps}, readings: &readings{}}
+	e := evaluation{subject: s, share: &share{left: askSteps}, readings: &readings{}}
 	return e.verdict(c) == Met
 }
 

@@ -56,7 +56,7 @@ func (r *readings) hold(p Property, value ref.Val, parts int) {
 	const textPerPart = 64
 	if weight := parts + len(p.Value)/textPerPart; r.held+weight <= maxHeld {
 		r.held += weight
-		put(&r.decoded, p, value)
+		r.decoded = with(r.decoded, p, value)
 	}
 }
 

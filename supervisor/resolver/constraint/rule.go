@@ -155,7 +155,7 @@ func (e *evaluation) rule(r *Rule) Verdict {
 	if counted := details.ActualCost(); counted != nil {
 		spent = min(*counted, 2*maxCost)
 	}
-	e.spend((evaluationCost + int64(spent)) * costSteps) //nolint:gosec // it is bounded above
+	e.spend((evaluationCost + int64(spent)) * costSteps)
 	if _, cancelled := errors.AsType[interpreter.EvalCancelledError](err); cancelled {
 		return CutOff
 	}

@@ -2,6 +2,7 @@ package constraint_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -187,7 +188,7 @@ func TestPropertiesInCommon(t *testing.T) {
 		want       constraint.Verdict
 	}{
 		"in common": {func(int) []constraint.Property { return common }, constraint.Unmet},
-		"their own": {func(i int) []constraint.Property { return heavy(fmt.Sprint(i)) }, constraint.CutOff},
+		"their own": {func(i int) []constraint.Property { return heavy(strconv.Itoa(i)) }, constraint.CutOff},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := parse(t, "olm.constraint", rule("size(properties) == 77"))

@@ -1,0 +1,20 @@
+package constraint
+
+import "testing"
+
+// TestLateShares says that owners that come after much has been taken still get
+// something each.
+func TestLateShares(t *testing.T) {
+	var b Budget
+	early, late := new(Owner), new(Owner)
+	if got := b.share(early).left; got != ownerSteps {
+		t.Errorf("the first share is %d", got)
+	}
+	b.taken = budgetSteps
+	if got := b.share(late).left; got != lateSteps {
+		t.Errorf("a late share is %d", got)
+	}
+	if got := b.share(early).left; got != ownerSteps {
+		t.Errorf("the first share has become %d", got)
+	}
+}
