@@ -10,14 +10,14 @@ import (
 const (
 	// costSteps is what a unit of CEL is worth.
 	costSteps = 10
-	// ownerSteps bounds the evaluations for one owner within a Budget: a second or
-	// so. A rule that looks at each property of the versions in the largest catalog
-	// takes a third of it.
-	ownerSteps = 30_000_000
+	// ownerSteps bounds the evaluations for one owner within a Budget: half a second
+	// or so. A rule that looks at each property of the versions in the largest
+	// catalog takes a third of it.
+	ownerSteps = 15_000_000
 	// budgetSteps is what a Budget has for full shares. Owners that come after that
 	// has been taken get lateSteps each.
 	budgetSteps = 10 * ownerSteps
-	lateSteps   = ownerSteps / 10
+	lateSteps   = ownerSteps / 5
 	// askSteps bounds asking one operator, which may take several rules.
 	askSteps = 20 * maxCost * costSteps
 	// factsPerStep is how many APIs and labels of an operator are compared for one.

@@ -122,7 +122,7 @@ func TestBudget(t *testing.T) {
 		t.Error("a rule is not met before anything has been spent")
 	}
 	base := large(t)
-	for range 2000 {
+	for range 1000 {
 		s := *base
 		if budget.Ask(&own[0], &s) != constraint.CutOff {
 			t.Fatal("it is not cut off")
