@@ -111,7 +111,7 @@ func TestLoadProblems(t *testing.T) {
 		"Long": {
 			reason:  "lines that are repeated are shortened",
 			content: map[string]string{"a": "schema: x\n--- " + strings.Repeat("x", 1<<20) + "\n"},
-			want:    []string{"a:2: text after a YAML document separator: \"" + strings.Repeat("x", 200) + "…\""},
+			want:    []string{"a:2: text after a YAML document separator: \"" + strings.Repeat("x", 197) + "…\""},
 		},
 		"Binary":    {reason: "text alone", content: map[string]string{"a": "schema: x\n\x00"}, want: []string{"a: is not text: it holds a NUL byte"}},
 		"Encoding":  {reason: "text alone", content: map[string]string{"a": "{\"schema\":\"\xff\"}"}, want: []string{"a: is not UTF-8 text"}},
