@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/proto/api"
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
 	"github.com/chandlery/chandlery/supervisor/replicas"
@@ -45,7 +46,9 @@ func (v *visit) server() server {
 
 // run visits the replica. Without an error it was asked; listening never ends
 // without one.
-func (v *visit) run(ctx context.Context) error {
+func (v *visit) run(ctx context.Context) error { return presentable(v.listenOrAsk(ctx)) }
+
+func (v *visit) listenOrAsk(ctx context.Context) error {
 	if !v.source.plain(v.server()) {
 		err := v.watch(ctx)
 		if status.Code(err) != codes.Unimplemented {
@@ -129,7 +132,7 @@ func listen(ctx context.Context, client registryv1.RegistryServiceClient) (messa
 func (v *visit) told(ctx context.Context, answer *registryv1.WatchResponse) error {
 	v.empty = answer.GetContent().GetDigest() == ""
 	if v.empty {
-		v.source.learn(ctx, v.server(), "", nil, emptyError(answer.GetFailure()))
+		v.source.learn(ctx, v.server(), "", nil, presentable(emptyError(answer.GetFailure())))
 		return nil
 	}
 	return v.serves(ctx, answer.GetContent().GetDigest())
@@ -143,18 +146,40 @@ func emptyError(failure *registryv1.LoadFailure) error {
 		if p.GetRemedy() != "" {
 			text += "; " + p.GetRemedy()
 		}
-		return fmt.Errorf("failed to list bundles: the server has no content to serve because of %d problems, the first one: %s", failure.GetTotalProblems(), clipped(text))
+		return fmt.Errorf("failed to list bundles: the server has no content to serve because of %d problems, the first one: %s", failure.GetTotalProblems(), bundles.Clip(text, maxProblem))
 	}
 	return errors.New("failed to list bundles: the server has no content to serve yet")
 }
 
-// clipped bounds a text of a server.
-func clipped(text string) string {
-	const limit = 1 << 10
-	if len(text) > limit {
-		return text[:limit] + "…"
+const (
+	// maxProblem bounds what is repeated of what a server says is wrong with its
+	// content, and maxFailure the text of any error, in bytes.
+	maxProblem = 1 << 10
+	maxFailure = 4 << 10
+)
+
+// failure is an error whose text can be shown and kept: much of it is in the words
+// of a server, which may send anything. An API server keeps other text than it was
+// sent where that is not valid, and would be sent it again for ever.
+type failure struct {
+	text string
+	err  error
+}
+
+func (f *failure) Error() string { return f.text }
+
+func (f *failure) Unwrap() error { return f.err }
+
+// presentable gives an error such a text.
+func presentable(err error) error {
+	if err == nil {
+		return nil
 	}
-	return text
+	text := bundles.Clip(bundles.OneLine(err.Error()), maxFailure)
+	if text == err.Error() {
+		return err
+	}
+	return &failure{text: text, err: err}
 }
 
 // check asks a replica that is listened to for what it serves.
@@ -210,6 +235,6 @@ func (v *visit) take(ctx context.Context, announced string, read func(ctx contex
 	if err != nil && !errors.Is(err, errUnusable) {
 		return err
 	}
-	s.learn(ctx, v.server(), announced, next, err)
+	s.learn(ctx, v.server(), announced, next, presentable(err))
 	return nil
 }

@@ -1,0 +1,50 @@
+package subscription
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+)
+
+// TestStatusRests has errors of servers become conditions, of which an API server
+// keeps valid text only: what it keeps is not to be written again.
+func TestStatusRests(t *testing.T) {
+	for _, text := range []string{
+		strings.Repeat("ä", maxMessage)[:1023] + "…",
+		"bytes that are no text: \xff\xfe",
+		"two lines\nand colours \x1b[31m",
+		strings.Repeat("\xff", 2*maxMessage),
+	} {
+		sub := subscription("my", "lamp")
+		o := observed(catalogs.State{Err: errors.New(text)}, sub)
+		status := derive(o, decided(t, o)[0], nil, at(1))
+		stored := throughServer(t, status)
+		sub.Status = stored
+		if changed(stored, derive(o, decided(t, o)[0], nil, at(2)), equality.Semantic.DeepEqual) {
+			t.Errorf("%q: what was written a moment ago is written again", text)
+		}
+		message := stored.GetCondition(operatorsv1alpha1.SubscriptionResolutionFailed).Message
+		if message == "" || len(message) > maxMessage || strings.ContainsAny(message, "\n\x1b") {
+			t.Errorf("%q: message %q", text, message)
+		}
+	}
+}
+
+// throughServer gives a status as an API server keeps it.
+func throughServer(t *testing.T, status operatorsv1alpha1.SubscriptionStatus) (stored operatorsv1alpha1.SubscriptionStatus) {
+	t.Helper()
+	text, err := json.Marshal(status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &stored); err != nil {
+		t.Fatal(err)
+	}
+	return stored
+}
