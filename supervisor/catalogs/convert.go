@@ -3,7 +3,7 @@ package catalogs
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
+	"fmt"
 	"strings"
 
 	"github.com/chandlery/chandlery/bundles"
@@ -63,31 +63,71 @@ type statements[G identified, P, D typed] struct {
 	dependencies       []D
 }
 
+// maxStatements bounds what one bundle states: each statement costs time wherever
+// the bundle is looked at.
+const maxStatements = 4096
+
 // all gives everything as properties. The older forms count where today's resolver
 // lets them count: provided APIs when there are no properties at all, required APIs
 // when there are no dependencies. What is stated twice is there once. Properties
 // that carry manifests are left out.
 func (s statements[G, P, D]) all() []constraint.Property {
-	out := make([]constraint.Property, 0, len(s.properties)+1)
+	out := make([]constraint.Property, 0, min(len(s.properties)+1, maxStatements))
 	for _, p := range s.properties {
-		if p.GetType() != bundles.TypeBundleObject && p.GetType() != bundles.TypeCSVMetadata {
-			out = append(out, constraint.Property{Type: p.GetType(), Value: p.GetValue()})
+		if p.GetType() == bundles.TypeBundleObject || p.GetType() == bundles.TypeCSVMetadata {
+			continue
+		}
+		if len(out) == maxStatements {
+			return overfull()
+		}
+		out = append(out, constraint.Property{Type: p.GetType(), Value: p.GetValue()})
+	}
+	if len(s.properties) > 0 {
+		s.provided = nil
+	}
+	if len(s.dependencies) > 0 {
+		s.required = nil
+	}
+	if len(out)+len(s.provided)+len(s.required)+len(s.dependencies) > maxStatements {
+		return overfull()
+	}
+	for _, g := range s.provided {
+		out = append(out, property(bundles.TypeGVK, gvkOf(g)))
+	}
+	return append(out, s.more(out)...)
+}
+
+// more gives the requirements that are not among the properties. Registries state
+// the same one as a property, as a dependency and as a required API.
+func (s statements[G, P, D]) more(stated []constraint.Property) []constraint.Property {
+	if len(s.required) == 0 && len(s.dependencies) == 0 {
+		return nil
+	}
+	known := make(map[constraint.Property]bool, len(stated)+len(s.required)+len(s.dependencies))
+	for _, p := range stated {
+		known[canonical(p)] = true
+	}
+	var out []constraint.Property
+	include := func(p constraint.Property) {
+		if key := canonical(p); !known[key] {
+			known[key] = true
+			out = append(out, p)
 		}
 	}
-	if len(s.properties) == 0 {
-		for _, g := range s.provided {
-			out = append(out, property(bundles.TypeGVK, gvkOf(g)))
-		}
-	}
-	if len(s.dependencies) == 0 {
-		for _, g := range s.required {
-			out = include(out, property(bundles.TypeGVKRequired, gvkOf(g)))
-		}
+	for _, g := range s.required {
+		include(property(bundles.TypeGVKRequired, gvkOf(g)))
 	}
 	for _, d := range s.dependencies {
-		out = include(out, requirement(d.GetType(), d.GetValue()))
+		include(requirement(d.GetType(), d.GetValue()))
 	}
 	return out
+}
+
+// overfull stands for what is stated by a bundle that states too much: a constraint
+// that cannot be read, in words that are told to whoever wants the bundle.
+func overfull() []constraint.Property {
+	problem := fmt.Sprintf("more than %d properties and dependencies", maxStatements)
+	return []constraint.Property{property(constraint.TypeConstraint, map[string]string{problem: ""})}
 }
 
 func gvkOf(g identified) bundles.GVK {
@@ -132,19 +172,9 @@ func requirement(kind, value string) constraint.Property {
 	}
 }
 
-// include adds a requirement unless it is there. Registries state the same one as
-// a property, as a dependency and as a required API.
-func include(all []constraint.Property, one constraint.Property) []constraint.Property {
-	text := canonical(one)
-	if slices.ContainsFunc(all, func(p constraint.Property) bool { return p.Type == one.Type && canonical(p) == text }) {
-		return all
-	}
-	return append(all, one)
-}
-
-// canonical gives the value of a requirement in the one way in which it is written
-// here; as it is when it cannot be read.
-func canonical(p constraint.Property) string {
+// canonical gives a requirement with its value in the one way in which it is
+// written here; as it is when it cannot be read.
+func canonical(p constraint.Property) constraint.Property {
 	var value any
 	switch p.Type {
 	case bundles.TypeGVKRequired:
@@ -152,10 +182,10 @@ func canonical(p constraint.Property) string {
 	case bundles.TypePackageRequired:
 		value = &bundles.PackageRequired{}
 	default:
-		return p.Value
+		return p
 	}
 	if err := json.Unmarshal([]byte(p.Value), value); err != nil {
-		return p.Value
+		return p
 	}
-	return property(p.Type, value).Value
+	return property(p.Type, value)
 }

@@ -1,6 +1,8 @@
 package catalogs
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -98,6 +100,55 @@ func extendedBundle(b *api.Bundle) *registryv1.Bundle {
 		out.Properties = append(out.Properties, &registryv1.Property{Type: p.GetType(), Value: p.GetValue()})
 	}
 	return out
+}
+
+// TestBundlesThatStateMuch has one that states as much as may be, which is not to
+// take long, and others that state more.
+func TestBundlesThatStateMuch(t *testing.T) {
+	const most = maxStatements
+	apis := func(n int) (all []*api.GroupVersionKind) {
+		for i := range n {
+			all = append(all, &api.GroupVersionKind{Group: "g", Version: "v1", Kind: fmt.Sprint("K", i)})
+		}
+		return all
+	}
+	var properties []*api.Property
+	var dependencies []*api.Dependency
+	for i := range most {
+		properties = append(properties, &api.Property{Type: "olm.gvk", Value: fmt.Sprintf(`{"group":"g","kind":"K%d","version":"v1"}`, i)})
+		dependencies = append(dependencies, &api.Dependency{Type: "olm.label", Value: fmt.Sprintf(`{"label":"x%d"}`, i)})
+	}
+	manifest := &api.Property{Type: "olm.bundle.object", Value: `{}`}
+	for _, tt := range []struct {
+		reason string
+		bundle *api.Bundle
+		refuse bool
+	}{
+		{reason: "required APIs", bundle: &api.Bundle{RequiredApis: apis(most)}},
+		{reason: "provided APIs", bundle: &api.Bundle{ProvidedApis: apis(most)}},
+		{reason: "properties, and manifests besides", bundle: &api.Bundle{Properties: append(slices.Clone(properties), manifest)}},
+		{reason: "dependencies", bundle: &api.Bundle{Dependencies: dependencies}},
+		{reason: "too many required APIs", bundle: &api.Bundle{RequiredApis: apis(most + 1)}, refuse: true},
+		{reason: "too many provided APIs", bundle: &api.Bundle{ProvidedApis: apis(most + 1)}, refuse: true},
+		{reason: "too many properties", bundle: &api.Bundle{Properties: append(slices.Clone(properties), properties[0])}, refuse: true},
+		{reason: "too much together", bundle: &api.Bundle{Properties: properties[:1], Dependencies: dependencies}, refuse: true},
+	} {
+		listed := listedBundle(tt.bundle)
+		if tt.refuse == (len(listed.Properties) == most) {
+			t.Errorf("%s: %d properties", tt.reason, len(listed.Properties))
+		}
+		if !tt.refuse {
+			continue
+		}
+		listed.Package, listed.Bundle, listed.Channel = "lamp", "lamp.v1", "stable"
+		builder := content.NewBuilder(maxBytes)
+		if err := builder.Add(listed); err != nil {
+			t.Fatal(err)
+		}
+		if err := builder.Build().Package("lamp").Bundle("lamp.v1").Err; err == nil || !strings.Contains(err.Error(), "more than 4096 properties and dependencies") {
+			t.Errorf("%s: error %v", tt.reason, err)
+		}
+	}
 }
 
 // TestBundlesThatCannotBeRead keeps them, so that whoever wants one is told why it
