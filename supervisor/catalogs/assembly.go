@@ -177,7 +177,11 @@ func (a *assembly) sum(m proto.Message) error {
 	if err != nil {
 		return fmt.Errorf("encoding it for its digest: %w", err)
 	}
-	a.sums = append(a.sums, sha256.Sum256(text))
+	// Messages of different types can have the same encoding and say different things.
+	digest := sha256.New()
+	_, _ = fmt.Fprintf(digest, "%s:", m.ProtoReflect().Descriptor().FullName())
+	_, _ = digest.Write(text)
+	a.sums = append(a.sums, sum(digest.Sum(nil)))
 	return nil
 }
 

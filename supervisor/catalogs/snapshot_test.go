@@ -1,12 +1,15 @@
 package catalogs
 
 import (
+	"errors"
 	"math/rand/v2"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
 	"github.com/chandlery/chandlery/proto/api"
+	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -128,4 +131,25 @@ func TestDigestDependsOnWhatIsServedOnly(t *testing.T) {
 			t.Fatal("other content gives the same digest")
 		}
 	})
+}
+
+// TestDigestTellsTypesApart has messages that are encoded alike, which is no reason
+// to take one content for the other.
+func TestDigestTellsTypesApart(t *testing.T) {
+	bundle := &api.Bundle{CsvName: "lamp.v1", PackageName: "lamp", ChannelName: "stable"}
+	text, err := proto.MarshalOptions{Deterministic: true}.Marshal(bundle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paged registryv1.Bundle
+	if err := proto.Unmarshal(text, &paged); err != nil {
+		t.Fatal(err)
+	}
+	list, pages := newAssembly(maxBytes), newAssembly(maxBytes)
+	if err := errors.Join(list.sum(bundle), pages.sum(&paged)); err != nil {
+		t.Fatal(err)
+	}
+	if list.sums[0] == pages.sums[0] {
+		t.Error("both have the same digest")
+	}
 }
