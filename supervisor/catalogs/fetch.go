@@ -21,8 +21,8 @@ import (
 const (
 	// snapshotTimeout bounds the reading of a whole catalog.
 	snapshotTimeout = 2 * time.Minute
-	// bundleTimeout bounds the reading of one bundle.
-	bundleTimeout = 30 * time.Second
+	// bundleTimeout bounds the reading of one bundle from one replica.
+	bundleTimeout = 10 * time.Second
 	// probeTimeout bounds the question which content a catalog serves, so that
 	// one whose process hangs is noticed soon.
 	probeTimeout = 5 * time.Second

@@ -3,11 +3,18 @@ package subscription
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
@@ -25,6 +32,65 @@ func (s shelf) Bundle(_ context.Context, _ types.NamespacedName, _, _, name stri
 		return b, errShelf
 	}
 	return b, nil
+}
+
+// hanging is a catalog that never gives certain packages.
+type hanging struct {
+	shelf
+
+	packages []string
+}
+
+func (h hanging) Bundle(ctx context.Context, catalog types.NamespacedName, pkg, channel, name string) (plan.Bundle, error) {
+	if !slices.Contains(h.packages, pkg) {
+		return h.shelf.Bundle(ctx, catalog, pkg, channel, name)
+	}
+	<-ctx.Done()
+	return plan.Bundle{}, status.FromContextError(ctx.Err()).Err()
+}
+
+// TestLearnFromCatalogThatHangs has more bundles of such a catalog than are asked
+// for at once, and one of another catalog.
+func TestLearnFromCatalogThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		choose := func(catalog, pkg string) *decision {
+			return &decision{subscription: subscription(pkg, pkg), install: &resolver.Choice{
+				Catalog: resolver.CatalogKey{Namespace: "olm", Name: catalog}, Package: pkg, Bundle: pkg + ".v1", Entry: &content.Entry{Bundle: &content.Bundle{}},
+			}}
+		}
+		r := &Reconciler{}
+		var decisions []*decision
+		var stuck []string
+		for i := range 50 {
+			stuck = append(stuck, fmt.Sprint("stuck", i))
+			decisions = append(decisions, choose("hangs", stuck[i]))
+		}
+		decisions = append(decisions, choose("shop", "lamp"))
+		r.catalogs = hanging{shelf: shelf{"lamp.v1": {Objects: []string{"{}"}}}, packages: stuck}
+		var told []string
+		for range 2 {
+			o := &observation{digests: map[manifests]digest{}}
+			begin := time.Now()
+			r.learn(t.Context(), o, decisions)
+			if took := time.Since(begin); took > learnTimeout {
+				t.Errorf("the namespace waits for %s", took)
+			}
+			for _, d := range decisions {
+				d.err = nil
+				found := o.digests[manifestsOf(d.install)]
+				if d.install.Package == "lamp" && found.text != plan.Digest([]string{"{}"}) {
+					t.Errorf("what the other catalog has: %+v", found)
+				}
+				if d.install.Package != "lamp" && !errors.Is(found.err, errUnanswered) {
+					t.Errorf("%s: %+v", d.install.Package, found)
+				}
+			}
+			told = append(told, fmt.Sprint(o.digests[manifestsOf(decisions[0].install)].err, o.digests[manifestsOf(decisions[49].install)].err))
+		}
+		if told[0] != told[1] || !strings.Contains(told[0], "asked again") {
+			t.Errorf("not the same each time: %q", told)
+		}
+	})
 }
 
 // TestLearn has a catalog whose snapshot tells no digests, and which then gives
