@@ -2,6 +2,8 @@ package subscription
 
 import (
 	"encoding/json"
+	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -93,22 +95,27 @@ func readFacts(csv *operatorsv1alpha1.ClusterServiceVersion) facts {
 // parse reads properties. Those that cannot be read are left out: the version is
 // there, whatever is wrong with its record.
 func parse(properties []constraint.Property) facts {
-	subject, requires, err := constraint.Parse(properties)
+	parser := constraint.NewParser()
+	subject, requires, err := parser.Parse(properties)
 	if err == nil {
 		return facts{subject: subject, requires: requires}
 	}
-	var readable []constraint.Property
-	for _, p := range properties {
-		if _, _, err := constraint.Parse([]constraint.Property{p}); err == nil {
-			readable = append(readable, p)
+	readable := slices.DeleteFunc(slices.Clone(properties), func(p constraint.Property) bool {
+		_, _, err := parser.Parse([]constraint.Property{p})
+		return err != nil
+	})
+	for {
+		subject, requires, err := parser.Parse(readable)
+		contradiction, ok := errors.AsType[*constraint.PropertyError](err)
+		if !ok {
+			return facts{subject: subject, requires: requires}
 		}
+		// Each can be read, only not beside the others. The first of a type counts;
+		// going on without the others of it, this comes to its end soon.
+		first := contradiction.Index
+		rest := slices.DeleteFunc(readable[first:], func(p constraint.Property) bool { return p.Type == contradiction.Type })
+		readable = readable[:first+len(rest)]
 	}
-	subject, requires, err = constraint.Parse(readable)
-	if err != nil {
-		// Each can be read, only not beside the others.
-		return facts{}
-	}
-	return facts{subject: subject, requires: requires}
 }
 
 // propertiesOf reads the properties that a version carries. False when it carries

@@ -60,7 +60,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	begin := r.clock.Now()
-	decisions := decide(ctx, o, r.memo.Resolve)
+	decisions := r.decide(ctx, o)
 	resolutions.Observe(r.clock.Since(begin).Seconds())
 	r.learn(ctx, o, decisions)
 	for _, d := range decisions {
@@ -92,6 +92,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: retryAfter}, nil
 	}
 	return ctrl.Result{}, nil
+}
+
+// decide decides with what is remembered of the namespace. Where nothing is resolved,
+// nothing is: the content of a catalog may be gone meanwhile.
+func (r *Reconciler) decide(ctx context.Context, o *observation) []*decision {
+	if o.groups.problem(o.namespace) != nil {
+		r.memo.Forget(o.namespace)
+	}
+	return decide(ctx, o, r.memo.Resolve)
 }
 
 // passing says whether an error may pass without a change that this controller

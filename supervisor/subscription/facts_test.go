@@ -1,0 +1,71 @@
+package subscription
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"weak"
+
+	"github.com/onsi/gomega"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/catalogs/content"
+	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/test/fakecatalog"
+)
+
+// TestFactsOfFaultyRecords keeps what can be read of what a version says of itself.
+func TestFactsOfFaultyRecords(t *testing.T) {
+	const (
+		gvk   = `{"type":"olm.gvk","value":{"group":"g","version":"v1","kind":"K"}}`
+		needs = `{"type":"olm.gvk.required","value":{"group":"g","version":"v1","kind":"Other"}}`
+	)
+	pkg := func(version string) string {
+		return `{"type":"olm.package","value":{"packageName":"lamp","version":"` + version + `"}}`
+	}
+	var rules []string
+	for i := range 100 {
+		rules = append(rules, fmt.Sprintf(`{"type":"olm.constraint","value":{"cel":{"rule":"%d == 0"}}}`, i))
+	}
+	for _, tt := range []struct {
+		reason     string
+		properties []string
+		version    string
+	}{
+		{"nothing is wrong", []string{gvk, pkg("1.0.0"), needs}, "1.0.0"},
+		{"two versions, of which the first counts", []string{pkg("1.0.0"), gvk, pkg("1.0.1"), pkg("1.0.2"), needs}, "1.0.0"},
+		{"one that cannot be read", []string{`{"type":"olm.gvk","value":1}`, gvk, needs, pkg("1.0.0")}, "1.0.0"},
+		{"more rules than one may have", slices.Concat(rules, []string{pkg("1.0.0"), needs, gvk}), "1.0.0"},
+		{"all of that", slices.Concat(rules, []string{pkg("one"), pkg("1.0.0"), needs, pkg("2.0.0"), gvk}), "1.0.0"},
+	} {
+		csv := version("lamp.v1", "", operatorsv1alpha1.CSVPhaseSucceeded)
+		csv.Annotations = map[string]string{plan.AnnotationProperties: `{"properties":[` + strings.Join(tt.properties, ",") + `]}`}
+		f := readFacts(csv)
+		if len(f.subject.GVKs) != 1 || f.subject.Package != "lamp" || f.subject.Version.String() != tt.version || len(f.requires) == 0 {
+			t.Errorf("%s: %+v, requires %d", tt.reason, f.subject, len(f.requires))
+		}
+	}
+}
+
+// TestContentIsForgotten has the OperatorGroups of a namespace go wrong and a catalog
+// go after that, whose content nobody is to hold any more.
+func TestContentIsForgotten(t *testing.T) {
+	r, sub := &Reconciler{}, subscription("my", "lamp")
+	held := func() weak.Pointer[content.Catalog] {
+		state := readFrom(t, fakecatalog.Simple("lamp", fakecatalog.Entry{Name: "lamp.v1", Version: "1.0.0", Objects: []string{"{1}"}}))
+		r.decide(t.Context(), observed(state, sub))
+		return weak.Make(state.Snapshot.Content)
+	}()
+	o := observed(catalogs.State{}, sub)
+	o.groups = groups{names: []string{"one", "two"}}
+	r.decide(t.Context(), o)
+	gomega.NewWithT(t).Eventually(func() bool {
+		runtime.GC()
+		return held.Value() == nil
+	}).WithTimeout(20*time.Second).WithPolling(time.Millisecond).Should(gomega.BeTrue(), "the content of a catalog that is gone is still held")
+	runtime.KeepAlive(r)
+}
