@@ -188,7 +188,7 @@ func (m *model) describe(n node) {
 // require adds what a bundle needs: an operator that meets the constraint, or
 // several that do so together.
 func (m *model) require(of sat.ID, catalog CatalogKey, c *constraint.Constraint, why reason) {
-	if c.MetBy(why.node.subject()) {
+	if m.met(c, why.node.subject()) {
 		return
 	}
 	found := m.providers(catalog, c)

@@ -133,7 +133,7 @@ func (r *resolution) gatherNeed(of *Operator, c *constraint.Constraint) {
 	}
 	alone := false
 	for i := range r.Operators {
-		if provider := &r.Operators[i]; c.MetBy(&provider.Subject) {
+		if provider := &r.Operators[i]; r.met(c, &provider.Subject) {
 			r.needs[provider] = append(r.needs[provider], need{of: of, constraint: c})
 			alone = true
 		}
