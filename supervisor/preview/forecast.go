@@ -14,6 +14,9 @@ type Forecast struct {
 	// Refusals are the Subscriptions that would not get what they ask for, or
 	// nothing beyond their steps.
 	Refusals []Refusal `json:"notInstalled"`
+	// Unknown are the Subscriptions of which nothing can be said, because their
+	// catalogs cannot be read from here.
+	Unknown []Refusal `json:"notKnown"`
 	// HeldBack are the Subscriptions for which a newer version than they have, or
 	// than the steps lead to, cannot be had now. Nothing is wrong with them.
 	HeldBack []Refusal `json:"heldBack,omitempty"`
@@ -57,9 +60,11 @@ type Step struct {
 	// Subscriptions get the version. One that is generated is made for it.
 	Subscriptions []string `json:"subscriptions"`
 	Generated     bool     `json:"generated,omitempty"`
-	Action        Action   `json:"action"`
-	Package       string   `json:"package"`
-	Channel       string   `json:"channel"`
+	// Unfollowed says why there is no Subscription for a version that others need.
+	Unfollowed string `json:"unfollowed,omitempty"`
+	Action     Action `json:"action"`
+	Package    string `json:"package"`
+	Channel    string `json:"channel"`
 	// Catalog is namespace/name.
 	Catalog string `json:"catalog"`
 	// Replaces is the version that is there before, with its number where that is
@@ -93,8 +98,8 @@ type Need struct {
 type Refusal struct {
 	Subscription string `json:"subscription"`
 	Package      string `json:"package"`
-	// Stays is the version that is kept, or that the steps lead to; empty for
-	// none.
+	// Stays is the version that the Subscription has and keeps, or that the steps
+	// lead it to; empty for none.
 	Stays string `json:"stays,omitempty"`
 	// Reason is the text that the Subscription's condition would have, without
 	// the remedy.
@@ -123,8 +128,9 @@ type Source struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Fails says whether something that is asked for would not be installed.
+// Fails says whether something that is asked for would not be installed, or cannot
+// be looked at.
 func (f *Forecast) Fails() bool {
 	obstructed := slices.ContainsFunc(f.Steps, func(s Step) bool { return s.Obstacle != "" })
-	return f.Blocked != "" || len(f.Refusals) > 0 || obstructed
+	return f.Blocked != "" || len(f.Refusals) > 0 || len(f.Unknown) > 0 || obstructed
 }

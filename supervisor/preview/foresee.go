@@ -2,7 +2,6 @@ package preview
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,6 +30,9 @@ type walk struct {
 	problem  resolver.Problem
 	resolve  func(context.Context, resolver.Problem) resolver.Solution
 	forecast *Forecast
+	// own are the versions that each Subscription itself has, which the ones of its
+	// package that are present may not be.
+	own map[string]string
 	// been are the versions that each Subscription has had.
 	been map[string][]string
 	// ended says of Subscriptions why they go no further, whatever the resolver
@@ -48,8 +50,9 @@ func newWalk(r Request, resolve func(context.Context, resolver.Problem) resolver
 		forecast: &Forecast{
 			Namespace: r.Problem.Namespace, Blocked: r.Blocked, Notes: r.Notes, Catalogs: sources(r),
 			// Lists of an interface are empty, not missing.
-			Steps: []Step{}, Refusals: []Refusal{}, UpToDate: []Standing{},
+			Steps: []Step{}, Refusals: []Refusal{}, Unknown: []Refusal{}, UpToDate: []Standing{},
 		},
+		own:   owners(r.Problem.Subscriptions),
 		been:  map[string][]string{},
 		ended: map[string]Refusal{},
 		early: map[string]error{},
@@ -58,6 +61,19 @@ func newWalk(r Request, resolve func(context.Context, resolver.Problem) resolver
 	w.problem.Subscriptions = slices.Clone(r.Problem.Subscriptions)
 	w.problem.Operators = slices.Clone(r.Problem.Operators)
 	return w
+}
+
+// owners says which versions are whose: of what nobody has brought, each Subscription
+// of the package takes possession.
+func owners(subs []resolver.Subscription) map[string]string {
+	own := map[string]string{}
+	for _, sub := range subs {
+		brought := slices.ContainsFunc(subs, func(s resolver.Subscription) bool { return s.Holds && s.Installed == sub.Installed })
+		if sub.Holds || !brought {
+			own[sub.Name] = sub.Installed
+		}
+	}
+	return own
 }
 
 // sources lists the catalogs of a request by name.
@@ -106,7 +122,7 @@ func (w *walk) begin() {
 		switch {
 		case stuck:
 			sub.Frozen = true
-			w.ended[sub.Name] = Refusal{Subscription: sub.Name, Package: sub.Package, Stays: sub.Installed, Reason: why}
+			w.ended[sub.Name] = Refusal{Subscription: sub.Name, Package: sub.Package, Stays: w.own[sub.Name], Reason: why}
 		case sub.Frozen:
 			sub.Frozen = false
 			w.forecast.UnderWay = append(w.forecast.UnderWay, w.standing(*sub))
@@ -127,7 +143,7 @@ func (w *walk) stopRounds(solution resolver.Solution) {
 		round = round[slices.Index(round, outcome.Install.Bundle):]
 		sub.Frozen = true
 		w.ended[sub.Name] = Refusal{
-			Subscription: sub.Name, Package: sub.Package, Stays: sub.Installed,
+			Subscription: sub.Name, Package: sub.Package, Stays: w.own[sub.Name],
 			Reason: fmt.Sprintf("channel %s of package %s goes round in a circle: %s", outcome.Install.Channel, sub.Package, strings.Join(round, " -> ")),
 			Remedy: "ask the publisher of the catalog to mend the channel",
 		}
@@ -150,7 +166,7 @@ func (w *walk) take(wave int, solution resolver.Solution) bool {
 	for _, group := range groups {
 		w.plans++
 		approval := w.approval(group.subscriptions)
-		for _, c := range group.choices {
+		for _, c := range group.ordered() {
 			step := w.step(c, group.served[c.Bundle], before)
 			step.Wave, step.Plan, step.Approval, step.Order = wave, w.plans, approval, len(w.forecast.Steps)+1
 			w.forecast.Steps = append(w.forecast.Steps, step)
@@ -161,86 +177,6 @@ func (w *walk) take(wave int, solution resolver.Solution) bool {
 		w.link(&w.forecast.Steps[first+i])
 	}
 	return len(groups) > 0
-}
-
-// group is what one InstallPlan holds.
-type group struct {
-	subscriptions []string
-	// with names the Subscriptions whose versions are needed.
-	with []string
-	// choices in the order of installation; served has the Subscriptions of each
-	// by the bundle's name, none for what comes along.
-	choices []*resolver.Choice
-	served  map[string][]string
-}
-
-// groupOf is what a Subscription gets; nil for nothing.
-func groupOf(subscription string, outcome resolver.Outcome) *group {
-	g := &group{subscriptions: []string{subscription}, with: outcome.With, served: map[string][]string{}}
-	g.add(outcome.Along...)
-	if outcome.Install != nil {
-		g.add(outcome.Install)
-		g.served[outcome.Install.Bundle] = []string{subscription}
-	}
-	if len(g.choices) == 0 {
-		return nil
-	}
-	return g
-}
-
-// groups puts together what shares a plan: the same version for several
-// Subscriptions, what comes along with any of them, and what needs what another
-// brings.
-func (w *walk) groups(solution resolver.Solution) []*group {
-	var out []*group
-	for _, sub := range w.problem.Subscriptions {
-		g := groupOf(sub.Name, solution[sub.Name])
-		if g == nil {
-			continue
-		}
-		// Whatever belongs together with it becomes part of it, at the place of the
-		// first.
-		at := len(out)
-		for i, other := range slices.Backward(out) {
-			if !other.meets(g) {
-				continue
-			}
-			other.join(g)
-			g = other
-			out = slices.Delete(out, i, i+1)
-			at = i
-		}
-		out = slices.Insert(out, at, g)
-	}
-	return out
-}
-
-func (g *group) add(choices ...*resolver.Choice) {
-	for _, c := range choices {
-		if !slices.ContainsFunc(g.choices, func(other *resolver.Choice) bool { return other.Bundle == c.Bundle }) {
-			g.choices = append(g.choices, c)
-		}
-	}
-}
-
-func (g *group) meets(other *group) bool {
-	return g.needs(other) || other.needs(g) || slices.ContainsFunc(g.choices, func(a *resolver.Choice) bool {
-		return slices.ContainsFunc(other.choices, func(b *resolver.Choice) bool { return a.Bundle == b.Bundle })
-	})
-}
-
-// needs says whether something needs what another group brings.
-func (g *group) needs(other *group) bool {
-	return slices.ContainsFunc(g.with, func(name string) bool { return slices.Contains(other.subscriptions, name) })
-}
-
-func (g *group) join(other *group) {
-	g.with = append(slices.Clone(g.with), other.with...)
-	g.subscriptions = append(g.subscriptions, other.subscriptions...)
-	g.add(other.choices...)
-	for bundle, names := range other.served {
-		g.served[bundle] = append(g.served[bundle], names...)
-	}
 }
 
 // approval of a plan is manual when one of the Subscriptions that it serves
@@ -260,7 +196,7 @@ func (w *walk) step(c *resolver.Choice, subscriptions []string, before []resolve
 		Package: c.Package, Channel: c.Channel, Catalog: c.Catalog.String(), Bundle: c.Bundle, Because: c.Because,
 	}
 	if len(subscriptions) == 0 {
-		s.Generated, s.Subscriptions = true, []string{w.generatedName(c)}
+		w.describeAlong(&s, c)
 	}
 	if i := operator(before, c.Replaces); i >= 0 {
 		s.Action, s.Replaces, s.FromVersion = Update, c.Replaces, version(before[i].Subject.Version)
@@ -287,6 +223,43 @@ func (w *walk) step(c *resolver.Choice, subscriptions []string, before []resolve
 // onlyImage says why a version that has an image cannot be installed.
 const onlyImage = "the manifests are in a bundle image, and this version of the supervisor does not pull those; use a catalog that holds the manifests inline (olm.bundle.object)"
 
+// describeAlong says what becomes of a version that no Subscription asks for.
+func (w *walk) describeAlong(s *Step, c *resolver.Choice) {
+	name, keeper := w.generated(c)
+	s.Subscriptions = []string{}
+	if keeper != "" {
+		s.Unfollowed = "makes no Subscription: " + keeper
+		return
+	}
+	s.Generated, s.Subscriptions = true, []string{name}
+}
+
+// generated is the name of the Subscription that would be made for a version that
+// comes along, and why it would not be: who asks for a package, even if in vain,
+// or has the name, keeps it from being made.
+func (w *walk) generated(c *resolver.Choice) (name, keeper string) {
+	name = w.generatedName(c)
+	type subscription struct{ name, pkg string }
+	var all []subscription
+	for _, s := range w.problem.Subscriptions {
+		all = append(all, subscription{s.Name, s.Package})
+	}
+	for _, r := range w.request.Refused {
+		all = append(all, subscription{r.Subscription, r.Package})
+	}
+	for _, s := range all {
+		if s.pkg == c.Package {
+			return name, fmt.Sprintf("Subscription %s asks for the package already", s.name)
+		}
+	}
+	for _, s := range all {
+		if s.name == name {
+			return name, fmt.Sprintf("the Subscription of package %s has the name %s", s.pkg, name)
+		}
+	}
+	return name, ""
+}
+
 // generatedName is the name of the Subscription that is made for a version that
 // comes along.
 func (w *walk) generatedName(c *resolver.Choice) string {
@@ -305,19 +278,22 @@ func (w *walk) generatedName(c *resolver.Choice) string {
 // it takes over from, and the Subscriptions of the package have it; those that it
 // serves have brought it.
 func (w *walk) install(c *resolver.Choice, served []string) {
-	known := slices.ContainsFunc(w.request.Refused, func(r Refused) bool { return r.Package == c.Package })
+	name, keeper := w.generated(c)
 	replaced := map[string]bool{c.Bundle: true, c.Replaces: true}
 	for i := range w.problem.Subscriptions {
 		sub := &w.problem.Subscriptions[i]
 		if sub.Package != c.Package || w.refused(sub.Name) {
 			continue
 		}
-		known = true
 		if sub.Installed != "" {
 			replaced[sub.Installed] = true
 		}
 		sub.Installed, sub.Before = c.Bundle, ""
 		sub.Holds = slices.Contains(served, sub.Name)
+		delete(w.own, sub.Name)
+		if sub.Holds {
+			w.own[sub.Name] = c.Bundle
+		}
 		w.been[sub.Name] = append(w.been[sub.Name], c.Bundle)
 	}
 	w.problem.Operators = slices.DeleteFunc(w.problem.Operators, func(o resolver.Operator) bool { return replaced[o.Name] })
@@ -326,12 +302,12 @@ func (w *walk) install(c *resolver.Choice, served []string) {
 		o.Subject, o.Requires = c.Entry.Bundle.Subject, c.Entry.Bundle.Requires
 	}
 	w.problem.Operators = append(w.problem.Operators, o)
-	if name := w.generatedName(c); !known && !w.subscribed(name) {
+	if len(served) == 0 && keeper == "" {
 		w.problem.Subscriptions = append(w.problem.Subscriptions, resolver.Subscription{
 			Name: name, Catalog: c.Catalog, Package: c.Package, Channel: c.Channel, StartingCSV: c.Bundle,
 			Installed: c.Bundle, Holds: true, Generated: true,
 		})
-		w.been[name] = []string{c.Bundle}
+		w.been[name], w.own[name] = []string{c.Bundle}, c.Bundle
 	}
 }
 
@@ -339,10 +315,6 @@ func (w *walk) install(c *resolver.Choice, served []string) {
 func (w *walk) refused(name string) bool {
 	_, ended := w.ended[name]
 	return ended
-}
-
-func (w *walk) subscribed(name string) bool {
-	return slices.ContainsFunc(w.problem.Subscriptions, func(s resolver.Subscription) bool { return s.Name == name })
 }
 
 // link says what meets a step's dependencies, once all of its wave is there.
@@ -371,62 +343,6 @@ func requirement(c *constraint.Constraint) string {
 		return c.FailureMessage
 	}
 	return c.String()
-}
-
-// finish says where every Subscription has come to.
-func (w *walk) finish(last resolver.Solution) *Forecast {
-	moved := w.forecast.moved()
-	for _, r := range w.request.Refused {
-		w.forecast.Refusals = append(w.forecast.Refusals, refusal(resolver.Subscription{Name: r.Subscription, Package: r.Package}, r.Err))
-	}
-	for _, sub := range w.problem.Subscriptions {
-		ended, isEnded := w.ended[sub.Name]
-		err := last[sub.Name].Err
-		switch {
-		case isEnded:
-			w.forecast.Refusals = append(w.forecast.Refusals, ended)
-		case err != nil:
-			w.forecast.Refusals = append(w.forecast.Refusals, refusal(sub, err))
-		case !moved[sub.Name] && w.early[sub.Name] != nil:
-			// What is there now is another Subscription's, and not what this one asks
-			// for.
-			w.forecast.Refusals = append(w.forecast.Refusals, refusal(sub, w.early[sub.Name]))
-		case !moved[sub.Name] && sub.Installed != "":
-			w.forecast.UpToDate = append(w.forecast.UpToDate, w.standing(sub))
-		}
-		if held := last[sub.Name].Held; held != nil && !isEnded && err == nil {
-			r := refusal(sub, held)
-			r.Reason = strings.TrimPrefix(r.Reason, unsatisfiable)
-			w.forecast.HeldBack = append(w.forecast.HeldBack, r)
-		}
-	}
-	return w.forecast
-}
-
-// moved are the Subscriptions that steps are for.
-func (f *Forecast) moved() map[string]bool {
-	moved := map[string]bool{}
-	for i := range f.Steps {
-		for _, name := range f.Steps[i].Subscriptions {
-			moved[name] = true
-		}
-	}
-	return moved
-}
-
-// unsatisfiable begins the text of every condition that says what cannot be had.
-const unsatisfiable = "constraints not satisfiable: "
-
-// refusal words an error.
-func refusal(sub resolver.Subscription, err error) Refusal {
-	r := Refusal{Subscription: sub.Name, Package: sub.Package, Stays: sub.Installed, Reason: err.Error()}
-	if u, ok := errors.AsType[*resolver.UnsatisfiableError](err); ok {
-		r.Reason, r.Remedy = unsatisfiable+strings.Join(u.Reasons, ", "), u.Remedy
-	}
-	if c, ok := errors.AsType[*resolver.CatalogError](err); ok {
-		r.Remedy = fmt.Sprintf("mend the catalog, or give its content with --catalog %s=SOURCE", c.Catalog)
-	}
-	return r
 }
 
 // standing says what a Subscription has.

@@ -34,8 +34,8 @@ func needs(pkg, versions string) constraint.Property {
 }
 
 // wares is the content of the catalog that the tests look at: a lamp of three
-// versions, a radio that needs a battery, a clock that needs what nobody has, and
-// a kettle whose versions are one after the other in a channel of their own.
+// versions, a radio that needs a battery, a clock that needs what nobody has, a
+// crude thing that does not say what it needs, and a mill that is in an image.
 func wares(t *testing.T) *content.Catalog {
 	t.Helper()
 	b := content.NewBuilder(1 << 20)
@@ -44,12 +44,13 @@ func wares(t *testing.T) *content.Catalog {
 		bundle("radio", "1.0.0", "", needs("battery", "<2.0.0")),
 		bundle("battery", "1.0.0", ""), bundle("battery", "1.5.0", "1.0.0"), bundle("battery", "2.0.0", "1.5.0"),
 		bundle("clock", "1.0.0", "", needs("quartz", ">=1.0.0")),
+		bundle("crude", "1.0.0", "", constraint.Property{Type: bundles.TypePackageRequired, Value: "[]"}),
 	} {
 		if err := b.Add(l); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, pkg := range []string{"lamp", "radio", "battery", "clock", "mill"} {
+	for _, pkg := range []string{"lamp", "radio", "battery", "clock", "crude", "mill"} {
 		b.Describe(pkg, "stable", "")
 	}
 	// Only this one is not inline.
@@ -104,7 +105,11 @@ func request(t *testing.T, subs ...resolver.Subscription) Request {
 func short(f *Forecast) []string {
 	var out []string
 	for _, s := range f.Steps {
-		text := fmt.Sprintf("%d wave %d plan %d %s %s for %s, %s", s.Order, s.Wave, s.Plan, s.Action, s.Bundle, strings.Join(s.Subscriptions, "+"), s.Approval)
+		served := strings.Join(s.Subscriptions, "+")
+		if s.Unfollowed != "" {
+			served += "nobody (" + s.Unfollowed + ")"
+		}
+		text := fmt.Sprintf("%d wave %d plan %d %s %s for %s, %s", s.Order, s.Wave, s.Plan, s.Action, s.Bundle, served, s.Approval)
 		if s.Replaces != "" {
 			text += " over " + s.Replaces + " (" + s.FromVersion + ")"
 		}
@@ -120,6 +125,9 @@ func short(f *Forecast) []string {
 	for _, r := range f.Refusals {
 		out = append(out, fmt.Sprintf("no %s at %q: %s > %s", r.Subscription, r.Stays, r.Reason, r.Remedy))
 	}
+	for _, r := range f.Unknown {
+		out = append(out, fmt.Sprintf("not known %s at %q: %s > %s", r.Subscription, r.Stays, r.Reason, r.Remedy))
+	}
 	for _, r := range f.HeldBack {
 		out = append(out, fmt.Sprintf("held back %s at %s", r.Subscription, r.Stays))
 	}
@@ -132,13 +140,41 @@ func short(f *Forecast) []string {
 	return out
 }
 
-func TestForesee(t *testing.T) {
-	for name, tt := range map[string]struct {
-		reason string
-		subs   []resolver.Subscription
-		change func(*Request)
-		want   []string
-	}{
+// wish is what is asked for and what comes of it.
+type wish struct {
+	reason string
+	subs   []resolver.Subscription
+	change func(*Request)
+	want   []string
+}
+
+// foresees compares what wishes come to.
+func foresees(t *testing.T, wishes map[string]wish) {
+	t.Helper()
+	for name, tt := range wishes {
+		t.Run(name, func(t *testing.T) {
+			r := request(t, tt.subs...)
+			if tt.change != nil {
+				tt.change(&r)
+			}
+			before := fmt.Sprintf("%+v", r.Problem.Subscriptions)
+			f, err := Foresee(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, short(f)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
+			}
+			if after := fmt.Sprintf("%+v", r.Problem.Subscriptions); after != before {
+				t.Errorf("the request was changed from %s to %s", before, after)
+			}
+		})
+	}
+}
+
+// TestForeseeVersions has Subscriptions go from version to version.
+func TestForeseeVersions(t *testing.T) {
+	foresees(t, map[string]wish{
 		"Head": {
 			reason: "of nothing the head is installed, and then nothing more",
 			subs:   []resolver.Subscription{sub("my", "lamp")},
@@ -166,6 +202,29 @@ func TestForesee(t *testing.T) {
 			subs:   []resolver.Subscription{sub("my", "lamp", has("lamp.v3.0.0"))},
 			want:   []string{"newest my: lamp.v3.0.0 3.0.0 in stable"},
 		},
+		"UnderWay": {
+			reason: "what is being installed is taken for done",
+			subs:   []resolver.Subscription{sub("my", "lamp", has("lamp.v2.0.0"), frozen)},
+			want: []string{
+				"1 wave 1 plan 1 update lamp.v3.0.0 for my, automatic over lamp.v2.0.0 (2.0.0)",
+				"under way my: lamp.v2.0.0",
+			},
+		},
+		"Stuck": {
+			reason: "unless it has failed",
+			subs:   []resolver.Subscription{sub("my", "lamp", has("lamp.v2.0.0"), frozen), sub("other", "battery")},
+			change: func(r *Request) { r.Stuck = map[string]string{"my": "version lamp.v2.0.0 has failed"} },
+			want: []string{
+				"1 wave 1 plan 1 install battery.v2.0.0 for other, automatic",
+				`no my at "lamp.v2.0.0": version lamp.v2.0.0 has failed > `,
+			},
+		},
+	})
+}
+
+// TestForeseeNeeds has versions that need others.
+func TestForeseeNeeds(t *testing.T) {
+	foresees(t, map[string]wish{
 		"Dependency": {
 			reason: "what is needed comes first, in the same plan, with a Subscription of its own that is not taken beyond what is needed",
 			subs:   []resolver.Subscription{sub("my", "radio")},
@@ -205,6 +264,22 @@ func TestForesee(t *testing.T) {
 				"held back power at battery.v1.5.0",
 			},
 		},
+		"NeededFirst": {
+			reason: "what is needed comes first, even of a younger Subscription",
+			subs:   []resolver.Subscription{sub("my", "radio"), sub("other", "lamp"), sub("power", "battery")},
+			want: []string{
+				"1 wave 1 plan 1 install battery.v1.5.0 for power, automatic",
+				"2 wave 1 plan 1 install radio.v1.0.0 for my, automatic, needs battery.v1.5.0",
+				"3 wave 1 plan 2 install lamp.v3.0.0 for other, automatic",
+				"held back power at battery.v1.5.0",
+			},
+		},
+	})
+}
+
+// TestForeseeRivals has several Subscriptions of a package.
+func TestForeseeRivals(t *testing.T) {
+	foresees(t, map[string]wish{
 		"Shared": {
 			reason: "the same wish twice is one step",
 			subs:   []resolver.Subscription{sub("a", "lamp"), sub("b", "lamp", channel("stable"))},
@@ -221,9 +296,25 @@ func TestForesee(t *testing.T) {
 			subs:   []resolver.Subscription{sub("a", "lamp"), sub("b", "lamp", func(s *resolver.Subscription) { s.StartingCSV = "lamp.v1.0.0" })},
 			want: []string{
 				"1 wave 1 plan 1 install lamp.v3.0.0 for a, automatic",
-				`no b at "lamp.v3.0.0": constraints not satisfiable: there can be only one operator from package lamp, subscription a exists, subscription b exists > delete subscription b, or give it the same source, channel and startingCSV as subscription a`,
+				`no b at "": constraints not satisfiable: there can be only one operator from package lamp, subscription a exists, subscription b exists > delete subscription b, or give it the same source, channel and startingCSV as subscription a`,
 			},
 		},
+		"RivalOfInstalled": {
+			reason: "what belongs to another Subscription is not what this one stays at",
+			subs: []resolver.Subscription{sub("a", "lamp", has("lamp.v3.0.0")), sub("b", "lamp", channel("gone"), func(s *resolver.Subscription) {
+				s.Installed = "lamp.v3.0.0"
+			})},
+			want: []string{
+				`no b at "": constraints not satisfiable: no operators found in channel gone of package lamp in the catalog referenced by subscription b, subscription b exists > set spec.channel to one of stable`,
+				"newest a: lamp.v3.0.0 3.0.0 in stable",
+			},
+		},
+	})
+}
+
+// TestForeseeRefusals has Subscriptions that get nothing.
+func TestForeseeRefusals(t *testing.T) {
+	foresees(t, map[string]wish{
 		"Impossible": {
 			reason: "one that cannot be had keeps nothing from the others",
 			subs:   []resolver.Subscription{sub("bad", "lamp", channel("gone")), sub("my", "radio")},
@@ -234,23 +325,6 @@ func TestForesee(t *testing.T) {
 				"held back battery-stable-shop-olm at battery.v1.5.0",
 			},
 		},
-		"UnderWay": {
-			reason: "what is being installed is taken for done",
-			subs:   []resolver.Subscription{sub("my", "lamp", has("lamp.v2.0.0"), frozen)},
-			want: []string{
-				"1 wave 1 plan 1 update lamp.v3.0.0 for my, automatic over lamp.v2.0.0 (2.0.0)",
-				"under way my: lamp.v2.0.0",
-			},
-		},
-		"Stuck": {
-			reason: "unless it has failed",
-			subs:   []resolver.Subscription{sub("my", "lamp", has("lamp.v2.0.0"), frozen), sub("other", "battery")},
-			change: func(r *Request) { r.Stuck = map[string]string{"my": "version lamp.v2.0.0 has failed"} },
-			want: []string{
-				"1 wave 1 plan 1 install battery.v2.0.0 for other, automatic",
-				`no my at "lamp.v2.0.0": version lamp.v2.0.0 has failed > `,
-			},
-		},
 		"Refused": {
 			reason: "one that nothing is asked for is shown, and gets no second Subscription beside it",
 			subs:   []resolver.Subscription{sub("my", "radio")},
@@ -258,11 +332,35 @@ func TestForesee(t *testing.T) {
 				r.Refused = []Refused{{Subscription: "mine", Package: "battery", Err: &resolver.UnsatisfiableError{Reasons: []string{"it is open"}, Remedy: "say which"}}}
 			},
 			want: []string{
-				"1 wave 1 plan 1 install battery.v1.5.0 for battery-stable-shop-olm, automatic, generated",
+				"1 wave 1 plan 1 install battery.v1.5.0 for nobody (makes no Subscription: Subscription mine asks for the package already), automatic",
 				"2 wave 1 plan 1 install radio.v1.0.0 for my, automatic, needs battery.v1.5.0",
 				`no mine at "": constraints not satisfiable: it is open > say which`,
 			},
 		},
+		"InVain": {
+			reason: "one that asks for a package in vain keeps another from being made, and does not have what comes along",
+			subs:   []resolver.Subscription{sub("bad", "battery", channel("gone")), sub("my", "radio")},
+			want: []string{
+				"1 wave 1 plan 1 install battery.v1.5.0 for nobody (makes no Subscription: Subscription bad asks for the package already), automatic",
+				"2 wave 1 plan 1 install radio.v1.0.0 for my, automatic, needs battery.v1.5.0",
+				`no bad at "": constraints not satisfiable: no operators found in channel gone of package battery in the catalog referenced by subscription bad, subscription bad exists > set spec.channel to one of stable`,
+			},
+		},
+		"NameTaken": {
+			reason: "and so does one that has the name",
+			subs:   []resolver.Subscription{sub("battery-stable-shop-olm", "lamp"), sub("my", "radio")},
+			want: []string{
+				"1 wave 1 plan 1 install lamp.v3.0.0 for battery-stable-shop-olm, automatic",
+				"2 wave 1 plan 2 install battery.v1.5.0 for nobody (makes no Subscription: the Subscription of package lamp has the name battery-stable-shop-olm), automatic",
+				"3 wave 1 plan 2 install radio.v1.0.0 for my, automatic, needs battery.v1.5.0",
+			},
+		},
+	})
+}
+
+// TestForeseeCatalogs has catalogs with something wrong.
+func TestForeseeCatalogs(t *testing.T) {
+	foresees(t, map[string]wish{
 		"CatalogAway": {
 			reason: "a catalog without content is told apart from a package that is not there",
 			subs:   []resolver.Subscription{sub("my", "lamp"), sub("away", "fan", func(s *resolver.Subscription) { s.Catalog.Name = "dead" })},
@@ -271,28 +369,25 @@ func TestForesee(t *testing.T) {
 			},
 			want: []string{
 				"1 wave 1 plan 1 install lamp.v3.0.0 for my, automatic",
-				`no away at "": error using catalogsource olm/dead: nothing answers > mend the catalog, or give its content with --catalog olm/dead=SOURCE`,
+				`not known away at "": cannot be looked at: catalog olm/dead cannot be read: nothing answers > mend the catalog, or give its content with --catalog olm/dead=SOURCE`,
 			},
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := request(t, tt.subs...)
-			if tt.change != nil {
-				tt.change(&r)
-			}
-			before := fmt.Sprintf("%+v", r.Problem.Subscriptions)
-			f, err := Foresee(t.Context(), r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.want, short(f)); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
-			}
-			if after := fmt.Sprintf("%+v", r.Problem.Subscriptions); after != before {
-				t.Errorf("the request was changed from %s to %s", before, after)
-			}
-		})
-	}
+		"CatalogAwayOfInstalled": {
+			reason: "nothing is said of what is installed from a catalog that cannot be read, but that it is there",
+			subs:   []resolver.Subscription{sub("my", "lamp", has("lamp.v3.0.0"))},
+			change: func(r *Request) { r.Problem.Catalogs[shop] = resolver.Catalog{Err: errors.New("nothing answers")} },
+			want: []string{
+				`not known my at "lamp.v3.0.0": cannot be looked at: catalog olm/shop cannot be read: nothing answers > mend the catalog, or give its content with --catalog olm/shop=SOURCE`,
+			},
+		},
+		"Malformed": {
+			reason: "a catalog that could be read is not given again",
+			subs:   []resolver.Subscription{sub("my", "crude")},
+			want: []string{
+				`no my at "": error using catalogsource olm/shop: package "crude", bundle "crude.v1.0.0": properties[1] of type "olm.package.required": decoding value: wrong type: it must be an object, found array > ask the publisher of the catalog to mend it`,
+			},
+		},
+	})
 }
 
 // TestForeseeSaysObstacles has a version that is right and yet cannot be installed.

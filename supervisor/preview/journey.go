@@ -21,7 +21,7 @@ func (f *Forecast) Journey() *drawing.Journey {
 	}
 	j.addPresent(f)
 	j.addSteps(f)
-	for _, r := range f.Refusals {
+	for _, r := range slices.Concat(f.Refusals, f.Unknown) {
 		// The picture has room for the beginning of the reason only.
 		reason := strings.TrimPrefix(r.Reason, unsatisfiable)
 		j.Stops = append(j.Stops, drawing.Stop{Lane: j.lane(r.Subscription), Kind: drawing.Blocked, Name: r.Package, Notes: []string{reason}})
@@ -73,7 +73,7 @@ func (j *journey) addPresent(f *Forecast) {
 			add(name, f.Steps[i].Replaces, f.Steps[i].FromVersion)
 		}
 	}
-	for _, r := range f.Refusals {
+	for _, r := range slices.Concat(f.Refusals, f.Unknown) {
 		add(r.Subscription, r.Stays, "")
 	}
 }
@@ -88,10 +88,13 @@ func (j *journey) addSteps(f *Forecast) {
 		if s.Approval == Manual {
 			kind = drawing.Awaited
 		}
-		for _, name := range s.Subscriptions {
+		for _, name := range lanes(s) {
 			notes := []string{fmt.Sprintf("step %d", s.Order), s.Catalog + " " + s.Channel, s.Because}
 			if s.Generated {
 				notes = append(notes, "makes Subscription "+name)
+			}
+			if s.Unfollowed != "" {
+				notes = append(notes, s.Unfollowed)
 			}
 			notes = append(notes, s.Deprecations...)
 			j.Stops = append(j.Stops, drawing.Stop{Lane: j.laneOf(s, name), Kind: kind, Name: s.Bundle, Version: s.Version, Notes: notes})
@@ -109,10 +112,22 @@ func (j *journey) addSteps(f *Forecast) {
 	}
 }
 
+// lanes are the Subscriptions in whose lanes a step is. One that has none has a lane
+// of its own.
+func lanes(s *Step) []string {
+	if s.Unfollowed != "" {
+		return []string{subscriptions(s)}
+	}
+	return s.Subscriptions
+}
+
 // subscriptions joins names for a cell.
 func subscriptions(s *Step) string {
 	if s.Generated {
 		return s.Package + " (generated)"
+	}
+	if s.Unfollowed != "" {
+		return s.Package + " (none)"
 	}
 	return strings.Join(s.Subscriptions, ", ")
 }

@@ -23,18 +23,9 @@ func (f *Forecast) Table(out io.Writer) error {
 	}
 	t.steps(f)
 	t.obstacles(f)
-	if len(f.Refusals) > 0 {
-		t.heading("NOT INSTALLED")
-		for _, r := range f.Refusals {
-			t.refusal(r)
-		}
-	}
-	if len(f.HeldBack) > 0 {
-		t.heading("HELD BACK FROM A NEWER VERSION")
-		for _, r := range f.HeldBack {
-			t.refusal(r)
-		}
-	}
+	t.refusals("NOT INSTALLED", "stays at", f.Refusals)
+	t.refusals("NOT KNOWN", "has", f.Unknown)
+	t.refusals("HELD BACK FROM A NEWER VERSION", "stays at", f.HeldBack)
 	t.standings("UP TO DATE", f.UpToDate)
 	t.standings("BEING INSTALLED NOW, AND TAKEN FOR DONE", f.UnderWay)
 	t.sources(f)
@@ -84,6 +75,9 @@ func (f *Forecast) headline() string {
 	}
 	if len(f.Refusals) > 0 {
 		text += fmt.Sprintf("; %d not installed", len(f.Refusals))
+	}
+	if len(f.Unknown) > 0 {
+		text += fmt.Sprintf("; %d not known", len(f.Unknown))
 	}
 	if len(f.UpToDate) > 0 {
 		text += fmt.Sprintf("; %d up to date", len(f.UpToDate))
@@ -142,6 +136,9 @@ func (t *table) details(f *Forecast, s *Step) {
 	t.wrapped(indent, indent, what+": "+s.Because)
 	if s.Generated {
 		t.wrapped(indent, indent, "makes Subscription "+strings.Join(s.Subscriptions, ", "))
+	}
+	if s.Unfollowed != "" {
+		t.wrapped(indent, indent, s.Unfollowed)
 	}
 	shown := map[string]bool{}
 	for _, need := range s.Needs {
@@ -211,14 +208,24 @@ func (t *table) obstacles(f *Forecast) {
 	}
 }
 
-func (t *table) refusal(r Refusal) {
+func (t *table) refusals(heading, keeps string, list []Refusal) {
+	if len(list) == 0 {
+		return
+	}
+	t.heading(heading)
+	for _, r := range list {
+		t.refusal(r, keeps)
+	}
+}
+
+func (t *table) refusal(r Refusal, keeps string) {
 	const indent = "      "
 	head := "  " + r.Subscription
 	if r.Package != r.Subscription {
 		head += ", package " + r.Package
 	}
 	if r.Stays != "" {
-		head += ", stays at " + r.Stays
+		head += ", " + keeps + " " + r.Stays
 	}
 	t.line(visible(head))
 	t.wrapped(indent, indent, r.Reason)
@@ -264,7 +271,7 @@ func (t *table) sources(f *Forecast) {
 // blames says whether a Subscription is refused because of what is wrong with a
 // catalog.
 func (f *Forecast) blames(s Source) bool {
-	return slices.ContainsFunc(f.Refusals, func(r Refusal) bool { return strings.HasSuffix(r.Reason, s.Catalog+": "+s.Error) })
+	return slices.ContainsFunc(f.Unknown, func(r Refusal) bool { return strings.HasSuffix(r.Reason, s.Catalog+": "+s.Error) })
 }
 
 // wrapped writes a text in lines of the width. Words are never cut.
