@@ -273,8 +273,11 @@ func TestStoreRefusesMessagesThatAreTooLarge(t *testing.T) {
 	server := fakecatalog.Start(t, lamp(strings.Repeat(" ", 64<<20)))
 	b := newBench(t)
 	b.follow(t, server.Address())
-	state := b.becomes(t, "an error", func(s catalogs.State) bool { return s.Err != nil })
-	if status.Code(unwrapped(state.Err)) != codes.ResourceExhausted || state.Snapshot != nil {
+	// A busy machine may take too long over so much, which is another error.
+	state := b.becomes(t, "an error", func(s catalogs.State) bool {
+		return s.Err != nil && status.Code(unwrapped(s.Err)) == codes.ResourceExhausted
+	})
+	if state.Snapshot != nil {
 		t.Errorf("error %v, snapshot %v", state.Err, state.Snapshot)
 	}
 }

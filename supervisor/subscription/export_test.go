@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
@@ -29,7 +31,11 @@ func Decided(ctx context.Context, objects Objects) (plans []string, failed map[s
 		var text []string
 		for i, c := range a.choices {
 			what := c.Catalog.String() + " " + c.Channel + " " + c.Bundle
-			if a.versions[i].Generated {
+			// No Subscription is made for a package that has one.
+			asked := slices.ContainsFunc(objects.Subscriptions, func(sub *operatorsv1alpha1.Subscription) bool {
+				return counts(sub) && sub.Spec.Package == c.Package
+			})
+			if a.versions[i].Generated && !asked {
 				what += " along"
 			}
 			text = append(text, what)
