@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -115,9 +118,27 @@ func restConfig(kubeconfig string) (*rest.Config, error) {
 	rules.ExplicitPath = kubeconfig
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("finding the API server: %w; set --kubeconfig or $KUBECONFIG", err)
+		return nil, fmt.Errorf("finding the API server: %w%s; set --kubeconfig or $KUBECONFIG", err, missing(rules))
 	}
 	cfg.QPS, cfg.Burst = clientQPS, clientBurst
 	cfg.UserAgent = "chandlery-supervisor"
 	return cfg, nil
+}
+
+// missing names the files of $KUBECONFIG that are not there: they are passed over
+// when they are read. That of --kubeconfig is named by the error itself.
+func missing(rules *clientcmd.ClientConfigLoadingRules) string {
+	if rules.ExplicitPath != "" || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
+		return ""
+	}
+	var paths []string
+	for _, path := range rules.Precedence {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			paths = append(paths, path)
+		}
+	}
+	if len(paths) == 0 {
+		return ""
+	}
+	return ", and $" + clientcmd.RecommendedConfigPathEnvVar + " names what is not there: " + strings.Join(paths, ", ")
 }

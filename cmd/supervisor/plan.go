@@ -39,11 +39,13 @@ channel, why and in which order, and what it would not, and why. Nothing is
 changed: a cluster is only read.
 
 -f FILE looks at Subscriptions in files, as if nothing else were in their
-namespace. Files may also hold ClusterServiceVersions, which count as installed,
-InstallPlans, OperatorGroups and CatalogSources, so that what 'kubectl get -o
-yaml' prints can be looked at later or elsewhere. -n NAMESPACE looks at all
-Subscriptions of a namespace of the cluster. Both together: as if the files had
-been applied to that namespace.
+namespace; of a directory all *.yaml, *.yml and *.json are read. Files may also
+hold ClusterServiceVersions, which count as installed, InstallPlans,
+OperatorGroups and CatalogSources, so that what 'kubectl get -o yaml' prints can
+be looked at later or elsewhere. The status of a Subscription in a file counts
+only where a ClusterServiceVersion or InstallPlan that it names is there too.
+-n NAMESPACE looks at all Subscriptions of a namespace of the cluster. Both
+together: as if the files had been applied to that namespace.
 
 --catalog [[NAMESPACE/]NAME=]SOURCE gives the content of a catalog: SOURCE is a
 directory of file-based catalogs, an index file or host:port of a server. A
@@ -58,7 +60,8 @@ marked so; what would follow is shown all the same. What is shown holds for
 catalogs as they are now, if every installation succeeds.
 
 Exit codes: 0 when everything can be done or is up to date, 1 when the command
-itself fails, 2 when something would not be installed.`
+itself fails, 2 when something would not be installed, or cannot be looked at
+because its catalog cannot be read.`
 
 func newPlanCommand() *cobra.Command {
 	var o planOptions
@@ -70,11 +73,12 @@ func newPlanCommand() *cobra.Command {
 			"  supervisor plan -n shop\n" +
 			"  supervisor plan -n shop -f subscription.yaml -o svg > path.svg\n" +
 			"  kubectl get subscriptions,csv,operatorgroups -n shop -o yaml | supervisor plan -f - --catalog olm/community=./catalog",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVarP(&o.files, "filename", "f", nil, "file with Subscriptions in YAML or JSON, - for standard input; may be repeated")
+	flags.StringArrayVarP(&o.files, "filename", "f", nil, "file with Subscriptions in YAML or JSON, or directory with such files, - for standard input; may be repeated")
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the cluster to look at; empty: none")
 	flags.StringVar(&o.global, "global-catalog-namespace", "olm", "namespace whose CatalogSources serve the Subscriptions of every namespace, as the supervisor was told")
 	flags.StringArrayVar(&o.catalogs, "catalog", nil, "[[NAMESPACE/]NAME=]SOURCE: a directory, index file or host:port to read a catalog from; may be repeated")
@@ -91,6 +95,9 @@ func (o *planOptions) complete(cmd *cobra.Command) {
 	for flag, complete := range map[string]cobra.CompletionFunc{
 		"output":  cobra.FixedCompletions(planForms, cobra.ShellCompDirectiveNoFileComp),
 		"catalog": o.completeCatalogs,
+		// The names of namespaces would have to be asked of the cluster.
+		"namespace":                cobra.NoFileCompletions,
+		"global-catalog-namespace": cobra.NoFileCompletions,
 	} {
 		if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
 			panic(err) //nolint:forbidigo // the flag has just been added
@@ -142,9 +149,9 @@ func (o *planOptions) run(cmd *cobra.Command) error {
 	return nil
 }
 
-// errNotInstalled ends the command when something would not be installed; the
-// output says what.
-var errNotInstalled = errors.New("something would not be installed")
+// errNotInstalled ends the command when something would not be installed, or is not
+// known; the output says what.
+var errNotInstalled = errors.New("something would not be installed, or cannot be looked at")
 
 // connect reaches the cluster.
 func (o *planOptions) connect() (*inputs.Cluster, error) {

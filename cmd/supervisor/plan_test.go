@@ -175,10 +175,23 @@ func TestPlanCompletion(t *testing.T) {
 		{args: "-o ", want: "table\njson\nmermaid\ndot\nsvg\n:4\n"},
 		{args: "-f " + filepath.Join(dir, "sub.yaml") + " --catalog ", want: "olm/wares=\n:2\n"},
 		{args: "--catalog wares=", want: ":0\n"},
+		{args: "-n ", want: ":4\n"},
+		{args: "", want: ":4\n"},
 	} {
 		out, err := run(t, "", append([]string{"__complete", "plan"}, strings.Split(tt.args, " ")...)...)
 		if err != nil || out != tt.want {
 			t.Errorf("%s: %q, %v, want %q", tt.args, out, err, tt.want)
+		}
+	}
+}
+
+// TestMissingKubeconfig names the file that is not there.
+func TestMissingKubeconfig(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "none")
+	t.Setenv("KUBECONFIG", path)
+	for _, flag := range []string{"", path} {
+		if _, err := restConfig(flag); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("--kubeconfig %q: error %v, want one with %s", flag, err, path)
 		}
 	}
 }

@@ -268,10 +268,12 @@ func (t *table) sources(f *Forecast) {
 	}
 }
 
-// blames says whether a Subscription is refused because of what is wrong with a
-// catalog.
+// blames says whether nothing is known of a Subscription because of what is wrong
+// with a catalog.
 func (f *Forecast) blames(s Source) bool {
-	return slices.ContainsFunc(f.Unknown, func(r Refusal) bool { return strings.HasSuffix(r.Reason, s.Catalog+": "+s.Error) })
+	return slices.ContainsFunc(f.Unknown, func(r Refusal) bool {
+		return strings.HasSuffix(r.Reason, "catalog "+s.Catalog+" cannot be read: "+s.Error)
+	})
 }
 
 // wrapped writes a text in lines of the width. Words are never cut.

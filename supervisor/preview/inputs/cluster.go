@@ -7,8 +7,10 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -70,6 +72,14 @@ func (c *Cluster) objects(ctx context.Context, namespace, global string) (*Objec
 		o.Groups = append(o.Groups, &groups.Items[i])
 	}
 	return o, c.catalogSources(ctx, o, namespace, global)
+}
+
+// lacks says whether it is known that a namespace does not exist: not everybody may
+// look.
+func (c *Cluster) lacks(ctx context.Context, namespace string) bool {
+	found := &metav1.PartialObjectMetadata{}
+	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	return apierrors.IsNotFound(c.reader.Get(ctx, client.ObjectKey{Name: namespace}, found))
 }
 
 // catalogSources reads those of a namespace and of the global one.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -104,23 +105,49 @@ func (g *gathering) files() (*Objects, error) {
 }
 
 func (g *gathering) file(objects *Objects, name string) error {
-	namespace := cmp.Or(g.Namespace, defaultNamespace)
 	if name == "-" {
-		return objects.Read("standard input", g.Stdin, namespace)
+		return objects.Read("standard input", g.Stdin, cmp.Or(g.Namespace, defaultNamespace))
 	}
 	info, err := os.Stat(name)
 	if err != nil {
 		return fmt.Errorf("--filename %s: %w", name, err)
 	}
 	if info.IsDir() {
-		return fmt.Errorf("--filename %s is a directory; name its files", name)
+		return g.directory(objects, name)
 	}
+	return g.open(objects, name)
+}
+
+// directory reads the files of a directory itself that are manifests by their names.
+func (g *gathering) directory(objects *Objects, name string) error {
+	entries, err := os.ReadDir(name)
+	if err != nil {
+		return fmt.Errorf("--filename %s: %w", name, err)
+	}
+	found := false
+	for _, entry := range entries {
+		if entry.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(entry.Name())) {
+			continue
+		}
+		found = true
+		if err := g.open(objects, filepath.Join(name, entry.Name())); err != nil {
+			return err
+		}
+	}
+	if !found {
+		return fmt.Errorf("--filename %s: the directory has no file *.yaml, *.yml or *.json; directories in it are not looked into", name)
+	}
+	return nil
+}
+
+// open reads one file.
+func (g *gathering) open(objects *Objects, name string) error {
 	file, err := os.Open(name)
 	if err != nil {
 		return fmt.Errorf("--filename %s: %w", name, err)
 	}
 	defer file.Close() //nolint:errcheck // it was only read
-	return objects.Read(name, file, namespace)
+	return objects.Read(name, file, cmp.Or(g.Namespace, defaultNamespace))
 }
 
 // live looks at a namespace of the cluster as it would be with the files applied.
@@ -137,9 +164,13 @@ func (g *gathering) live(ctx context.Context, files *Objects) ([]preview.Request
 	}
 	done := g.Progress("Reading namespace " + g.Namespace)
 	objects, err := cluster.objects(ctx, g.Namespace, g.Global)
+	missing := err == nil && objects.empty(g.Namespace) && cluster.lacks(ctx, g.Namespace)
 	done()
 	if err != nil {
 		return nil, err
+	}
+	if missing && len(files.Subscriptions) == 0 {
+		return nil, fmt.Errorf("looking at namespace %s: %w; check --namespace, or create it", g.Namespace, errNoNamespace)
 	}
 	objects.apply(files.within(g.Namespace, g.Global), g.Now)
 	if len(objects.Subscriptions) == 0 {
@@ -149,8 +180,14 @@ func (g *gathering) live(ctx context.Context, files *Objects) ([]preview.Request
 	if err != nil {
 		return nil, err
 	}
+	if missing {
+		request.Blocked = fmt.Sprintf("namespace %s: %v; check --namespace, or create it, with an OperatorGroup in it", g.Namespace, errNoNamespace)
+	}
 	return []preview.Request{request}, nil
 }
+
+// errNoNamespace says that there is nothing to look at.
+var errNoNamespace = errors.New("the cluster has no such namespace")
 
 func (g *gathering) connect() (*Cluster, error) {
 	if g.cluster != nil {
@@ -181,6 +218,9 @@ func (g *gathering) request(ctx context.Context, namespace string, objects *Obje
 		request.Catalogs[key] = p.from
 	}
 	request.Notes = slices.Concat(objects.Notes, s.notes)
+	if s.silent() {
+		request.Notes = append(request.Notes, "a supervisor that has read a catalog goes on with that content while the catalog cannot be read")
+	}
 	return request, nil
 }
 
@@ -275,6 +315,16 @@ func (s *scope) give(namespace string, wanted map[resolver.CatalogKey]string) {
 			s.place(resolver.CatalogKey{Namespace: cmp.Or(g.Namespace, s.Global), Name: g.Name}).given = g.Source
 		}
 	}
+}
+
+// silent says whether a catalog of the cluster cannot be read now.
+func (s *scope) silent() bool {
+	for _, p := range s.places {
+		if p.running && p.err != nil {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *scope) place(key resolver.CatalogKey) *place {

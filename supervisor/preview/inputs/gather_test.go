@@ -153,7 +153,7 @@ func TestGatherErrors(t *testing.T) {
 	}{
 		"Nothing":        {change: func(o *Options) { o.Files = nil }, want: "nothing to look at: name files with --filename"},
 		"NoFile":         {change: func(o *Options) { o.Files = []string{"gone.yaml"} }, want: "--filename gone.yaml: "},
-		"Directory":      {change: func(o *Options) { o.Files = []string{good} }, want: "is a directory; name its files"},
+		"Directory":      {change: func(o *Options) { o.Files = []string{empty} }, want: "the directory has no file *.yaml, *.yml or *.json"},
 		"NoSubscription": {text: present, want: "there is no Subscription in -; add one"},
 		"NoCatalog":      {text: lamp, want: "subscription lamp names catalog olm/wares: no --catalog gives its content, and there is no cluster; add --catalog wares=SOURCE"},
 		"OtherCatalog":   {text: lamp, catalogs: []string{"other=" + good}, want: "no --catalog gives its content"},
@@ -209,4 +209,52 @@ func lampOnServer() fakecatalog.Package {
 		fakecatalog.Entry{Name: "lamp.v1", Version: "1.0.0", Image: "registry.example/lamp:1"},
 		fakecatalog.Entry{Name: "lamp.v2", Version: "2.0.0", Image: "registry.example/lamp:2", Replaces: "lamp.v1"},
 	)
+}
+
+// TestGatherDirectory reads the manifests of a directory, and nothing else of it.
+func TestGatherDirectory(t *testing.T) {
+	dir := write(t, "b.yaml", lamp)
+	for name, text := range map[string]string{"c.yml": strings.ReplaceAll(lamp, "{name: lamp,", "{name: other,"), "README.md": "no YAML: [", "d.json": `{"apiVersion":"v1","kind":"List","items":[]}`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "deeper.yaml"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	o := options(t, "", write(t, "catalog.yaml", wares))
+	o.Files = []string{dir}
+	requests, err := Gather(t.Context(), o)
+	if err != nil || len(requests) != 1 || len(requests[0].Problem.Subscriptions) != 2 {
+		t.Errorf("%+v, %v", requests, err)
+	}
+}
+
+// TestGatherStatus has a status count only beside what it speaks of.
+func TestGatherStatus(t *testing.T) {
+	catalog := write(t, "catalog.yaml", wares)
+	exported := lamp + "status: {installedCSV: lamp.v1, currentCSV: lamp.v1, installPlanRef: {name: install-1}}\n---"
+	note := "the status of Subscription lamp does not count: it speaks of ClusterServiceVersion lamp.v1, InstallPlan install-1, which is not in the files either"
+	for name, tt := range map[string]struct {
+		text  string
+		holds bool
+		notes []string
+	}{
+		"Alone":   {text: exported, notes: []string{note}},
+		"Version": {text: exported + strings.ReplaceAll(present, "name: lamp.v1", "name: lamp.v1, namespace: shop"), holds: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			requests, err := Gather(t.Context(), options(t, tt.text, catalog))
+			if err != nil {
+				t.Fatal(err)
+			}
+			sub := requests[0].Problem.Subscriptions[0]
+			if sub.Holds != tt.holds || sub.Before != "" {
+				t.Errorf("%+v", sub)
+			}
+			if diff := cmp.Diff(tt.notes, requests[0].Notes); diff != "" {
+				t.Errorf("notes (-want +got):\n%s", diff)
+			}
+		})
+	}
 }

@@ -229,6 +229,12 @@ func (o *Objects) namespaces() []string {
 	return slices.Compact(out)
 }
 
+// empty says whether a namespace has nothing of all this.
+func (o *Objects) empty(namespace string) bool {
+	own := o.within(namespace, namespace)
+	return len(own.Subscriptions)+len(own.Versions)+len(own.Plans)+len(own.Groups)+len(own.Catalogs) == 0
+}
+
 // within are the objects that matter to a namespace: its own, and the
 // CatalogSources of the global one.
 func (o *Objects) within(namespace, global string) *Objects {

@@ -1,6 +1,10 @@
 package inputs
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,6 +14,7 @@ import (
 // apply gives the objects as they were if files had been applied to them: what is
 // there keeps its history, what is new is as young as can be.
 func (o *Objects) apply(files *Objects, now metav1.Time) {
+	before := len(o.Subscriptions)
 	o.Subscriptions = applied(o.Subscriptions, files.Subscriptions, now, func(there, given *operatorsv1alpha1.Subscription) {
 		there.Spec = given.Spec
 	})
@@ -26,6 +31,34 @@ func (o *Objects) apply(files *Objects, now metav1.Time) {
 		there.Spec = given.Spec
 	})
 	o.Notes = append(o.Notes, files.Notes...)
+	for _, sub := range o.Subscriptions[before:] {
+		o.forget(sub)
+	}
+}
+
+// forget leaves out the status of a Subscription from a file, unless something is
+// there of what it speaks of: whoever applies such a file makes a new Subscription,
+// without a past.
+func (o *Objects) forget(sub *operatorsv1alpha1.Subscription) {
+	var spoken []string
+	for _, name := range []string{sub.Status.InstalledCSV, sub.Status.CurrentCSV} {
+		if slices.ContainsFunc(o.Versions, func(v *operatorsv1alpha1.ClusterServiceVersion) bool { return v.Name == name }) {
+			return
+		}
+		if text := "ClusterServiceVersion " + name; name != "" && !slices.Contains(spoken, text) {
+			spoken = append(spoken, text)
+		}
+	}
+	if ref := sub.Status.InstallPlanRef; ref != nil {
+		if slices.ContainsFunc(o.Plans, func(p *operatorsv1alpha1.InstallPlan) bool { return p.Name == ref.Name }) {
+			return
+		}
+		spoken = append(spoken, "InstallPlan "+ref.Name)
+	}
+	sub.Status = operatorsv1alpha1.SubscriptionStatus{}
+	if len(spoken) > 0 {
+		o.Notes = append(o.Notes, fmt.Sprintf("the status of Subscription %s does not count: it speaks of %s, which is not in the files either", sub.Name, strings.Join(spoken, ", ")))
+	}
 }
 
 // applied changes the objects that are there to what is given, and adds the

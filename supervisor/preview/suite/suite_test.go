@@ -172,7 +172,7 @@ func (w *world) look(change func(*inputs.Options)) ([]string, error) {
 	for _, s := range f.Steps {
 		out = append(out, string(s.Action)+" "+s.Bundle+" for "+strings.Join(s.Subscriptions, "+")+", "+string(s.Approval))
 	}
-	for _, r := range f.Refusals {
+	for _, r := range append(f.Refusals, f.Unknown...) {
 		text, _, _ := strings.Cut(r.Reason, ": nothing")
 		text, _, _ = strings.Cut(text, ": catalog at")
 		out = append(out, "no "+r.Subscription+": "+strings.ReplaceAll(text, w.namespace, "NAMESPACE"))
@@ -220,7 +220,7 @@ func TestNamespaceIsOnlyRead(t *testing.T) {
 	}
 	want := []string{
 		"update lamp.v2 for my-lamp, automatic", "update lamp.v3 for my-lamp, automatic",
-		"no my-fan: error using catalogsource NAMESPACE/dead: no registry client established",
+		"no my-fan: cannot be looked at: catalog NAMESPACE/dead cannot be read: no registry client established",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -278,7 +278,7 @@ func TestMissingRights(t *testing.T) {
 		w.catalogSource("shop", "", "registry.example/shop:1"), w.subscription("my-lamp", "lamp", "shop"),
 	)
 	got, err := w.look(nil)
-	want := []string{"no my-lamp: error using catalogsource NAMESPACE/shop: no registry client established: no replica of it is ready (of 0)"}
+	want := []string{"no my-lamp: cannot be looked at: catalog NAMESPACE/shop cannot be read: no registry client established: no replica of it is ready (of 0)"}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("error %v (-want +got):\n%s", err, diff)
 	}
@@ -295,5 +295,29 @@ func TestMissingRights(t *testing.T) {
 	got, err = w.look(nil)
 	if err != nil || len(got) != 1 || !strings.Contains(got[0], "the right to create pods/portforward in namespace NAMESPACE is needed, or --catalog NAMESPACE/shop=SOURCE") {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// TestMissingNamespace looks at a namespace that does not exist, and applies a file
+// to it.
+func TestMissingNamespace(t *testing.T) {
+	w := newWorld(t)
+	w.viewer, w.namespace = controlplane.Get(t).Config(), w.namespace+"-gone"
+	_, err := w.look(nil)
+	if want := "looking at namespace " + w.namespace + ": the cluster has no such namespace"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want one with %q", err, want)
+	}
+	const radio = `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"Subscription","metadata":{"name":"my-radio"},"spec":{"name":"radio","source":"shop","sourceNamespace":"olm"}}`
+	var blocked string
+	_, err = w.look(func(o *inputs.Options) {
+		o.Files, o.Stdin = []string{"-"}, strings.NewReader(radio)
+		requests, err := inputs.Gather(t.Context(), *o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocked, o.Stdin = requests[0].Blocked, strings.NewReader(radio)
+	})
+	if want := "the cluster has no such namespace; check --namespace, or create it, with an OperatorGroup in it"; err != nil || !strings.Contains(blocked, want) {
+		t.Errorf("blocked %q, error %v, want %q", blocked, err, want)
 	}
 }
