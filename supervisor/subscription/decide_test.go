@@ -175,11 +175,17 @@ func TestDecide(t *testing.T) {
 			if d.install == nil {
 				return
 			}
-			want := plan.Identity{Catalog: "olm/shop", Package: "lamp", Channel: "stable", Bundle: tt.install, Replaces: tt.replaces, Content: state.Snapshot.Manifests("lamp", tt.install)}
-			if diff := cmp.Diff([]plan.Identity{want}, d.identities); diff != "" || want.Content == "" {
-				t.Errorf("versions (-want +got):\n%s", diff)
-			}
+			identified(t, state, d, tt.install, tt.replaces)
 		})
+	}
+}
+
+// identified checks that a decision is for one version of lamp and no other.
+func identified(t *testing.T, state catalogs.State, d *decision, install, takesOver string) {
+	t.Helper()
+	want := plan.Identity{Catalog: "olm/shop", Package: "lamp", Channel: "stable", Bundle: install, Replaces: takesOver, Content: state.Snapshot.Manifests("lamp", install)}
+	if diff := cmp.Diff([]plan.Identity{want}, d.identities); diff != "" || want.Content == "" {
+		t.Errorf("versions (-want +got):\n%s", diff)
 	}
 }
 

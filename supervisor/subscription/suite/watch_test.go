@@ -202,99 +202,124 @@ func (r *record) check() error {
 // every status that the Subscriptions ever have: none goes back, and each is true.
 func TestCatalogTroublesDuringUpgrades(t *testing.T) {
 	w := newWorld(t)
-	names := []string{"my-lamp", "my-radio"}
-	serve := func(n int) { w.server.Serve(w.lamp(n), renamed(w.lamp(n), "radio")) }
-	serve(1)
+	story := &upgrades{world: w, names: []string{"my-lamp", "my-radio"}}
+	story.serve(1)
 	spare := fakecatalog.Start(t, single("spare"))
 	w.create(w.catalog("spare", spare.Address()), w.subscription("my-lamp", "lamp"), w.subscription("my-radio", "radio"))
-	r := w.recording()
+	story.r = w.recording()
 	w.supervise()
-	upgraded := func(n int) {
-		t.Helper()
-		for _, pkg := range []string{"lamp", "radio"} {
-			r.succeed(fmt.Sprintf("%s.v%d", pkg, n))
-			w.settled("my-"+pkg, fmt.Sprintf("%s.v%d", pkg, n))
-		}
-	}
-	appears := func(csvs ...string) {
-		t.Helper()
-		for _, csv := range csvs {
-			w.Eventually(func() error {
-				return w.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: csv}, &operatorsv1alpha1.ClusterServiceVersion{})
-			}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
-		}
-	}
-	upgraded(1)
-	r.learn(well, names...)
-
-	// It stops while an upgrade is under way, which comes to its end without it.
-	serve(2)
-	appears("lamp.v2", "radio.v2")
-	r.change(names...)
-	w.server.Stop()
-	r.learn(ill, names...)
-	upgraded(2)
-	// It comes back with something newer.
-	r.change(names...)
-	serve(3)
-	w.server.Restart()
-	r.learn(well, names...)
-	upgraded(3)
-
-	// It breaks between two upgrades, and while the next one is in its hands.
-	serve(4)
-	appears("lamp.v4", "radio.v4")
-	r.change(names...)
-	w.server.Fail(errors.New("the shelves fell over"))
-	r.learn(ill, names...)
-	upgraded(4)
-	r.change(names...)
-	serve(5)
-	w.server.Fail(nil)
-	r.learn(well, names...)
-
-	// The CatalogSource is deleted and comes back: at first with nobody behind it.
-	appears("lamp.v5", "radio.v5")
-	r.change(names...)
-	blind := truth{from: min(r.revision(names[0]), r.revision(names[1]))}
-	shop := catalogs.NewObject()
-	shop.SetNamespace(w.namespace)
-	shop.SetName("shop")
-	if err := w.Delete(t.Context(), shop); err != nil {
-		t.Fatal(err)
-	}
-	r.learn(missing, names...)
-	for _, pkg := range []string{"lamp", "radio"} {
-		r.succeed(pkg + ".v5")
-		w.becomes("my-"+pkg, func(sub *operatorsv1alpha1.Subscription) bool {
-			return sub.Status.State == latest && sub.Status.InstalledCSV == pkg+".v5"
-		})
-	}
-	r.change(names...)
-	w.server.Stop()
-	w.create(w.catalog("shop", w.server.Address()))
-	r.learn(ill, names...)
-	r.change(names...)
-	serve(6)
-	w.server.Restart()
-	r.learn(well, names...)
-	for _, name := range names {
-		w.becomes(name, func(sub *operatorsv1alpha1.Subscription) bool {
-			return sub.Status.GetCondition(unresolved).Status != "True"
-		})
-		blind.to = max(blind.to, r.revision(name))
-	}
-	r.blind = append(r.blind, blind)
-	upgraded(6)
-	r.change(names...)
-
-	r.end()
-	if err := r.check(); err != nil {
+	story.upgraded(1)
+	story.r.learn(well, story.names...)
+	story.stops()
+	story.breaks()
+	story.isDeleted()
+	story.r.end()
+	if err := story.r.check(); err != nil {
 		t.Error(err)
 	}
-	for _, name := range names {
-		if n := len(r.statuses[name]); n < 12 {
+	for _, name := range story.names {
+		if n := len(story.r.statuses[name]); n < 12 {
 			t.Errorf("the watch saw only %d statuses of %s", n, name)
 		}
 	}
+}
+
+// upgrades are those of two packages of one catalog, version by version.
+type upgrades struct {
+	*world
+
+	names []string
+	r     *record
+}
+
+// serve makes the catalog offer so many versions.
+func (u *upgrades) serve(n int) { u.server.Serve(u.lamp(n), renamed(u.lamp(n), "radio")) }
+
+// upgraded installs a version, and waits until that is told.
+func (u *upgrades) upgraded(n int) {
+	u.t.Helper()
+	for _, pkg := range []string{"lamp", "radio"} {
+		u.r.succeed(fmt.Sprintf("%s.v%d", pkg, n))
+		u.settled("my-"+pkg, fmt.Sprintf("%s.v%d", pkg, n))
+	}
+}
+
+// appears waits until a version is under way.
+func (u *upgrades) appears(n int) {
+	u.t.Helper()
+	for _, pkg := range []string{"lamp", "radio"} {
+		key := client.ObjectKey{Namespace: u.namespace, Name: fmt.Sprintf("%s.v%d", pkg, n)}
+		u.Eventually(func() error {
+			return u.Get(u.t.Context(), key, &operatorsv1alpha1.ClusterServiceVersion{})
+		}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+	}
+}
+
+// stops lets the catalog stop while an upgrade is under way, which comes to its end
+// without it; it returns with something newer.
+func (u *upgrades) stops() {
+	u.serve(2)
+	u.appears(2)
+	u.r.change(u.names...)
+	u.server.Stop()
+	u.r.learn(ill, u.names...)
+	u.upgraded(2)
+	u.r.change(u.names...)
+	u.serve(3)
+	u.server.Restart()
+	u.r.learn(well, u.names...)
+	u.upgraded(3)
+}
+
+// breaks lets the catalog refuse every call while an upgrade is under way, until it
+// has something newer.
+func (u *upgrades) breaks() {
+	u.serve(4)
+	u.appears(4)
+	u.r.change(u.names...)
+	u.server.Fail(errors.New("the shelves fell over"))
+	u.r.learn(ill, u.names...)
+	u.upgraded(4)
+	u.r.change(u.names...)
+	u.serve(5)
+	u.server.Fail(nil)
+	u.r.learn(well, u.names...)
+}
+
+// isDeleted deletes the CatalogSource and makes it anew, at first with nobody behind
+// it.
+func (u *upgrades) isDeleted() {
+	u.appears(5)
+	u.r.change(u.names...)
+	blind := truth{from: min(u.r.revision(u.names[0]), u.r.revision(u.names[1]))}
+	shop := catalogs.NewObject()
+	shop.SetNamespace(u.namespace)
+	shop.SetName("shop")
+	if err := u.Delete(u.t.Context(), shop); err != nil {
+		u.t.Fatal(err)
+	}
+	u.r.learn(missing, u.names...)
+	for _, pkg := range []string{"lamp", "radio"} {
+		u.r.succeed(pkg + ".v5")
+		u.becomes("my-"+pkg, func(sub *operatorsv1alpha1.Subscription) bool {
+			return sub.Status.State == latest && sub.Status.InstalledCSV == pkg+".v5"
+		})
+	}
+	u.r.change(u.names...)
+	u.server.Stop()
+	u.create(u.catalog("shop", u.server.Address()))
+	u.r.learn(ill, u.names...)
+	u.r.change(u.names...)
+	u.serve(6)
+	u.server.Restart()
+	u.r.learn(well, u.names...)
+	for _, name := range u.names {
+		u.becomes(name, func(sub *operatorsv1alpha1.Subscription) bool {
+			return sub.Status.GetCondition(unresolved).Status != "True"
+		})
+		blind.to = max(blind.to, u.r.revision(name))
+	}
+	u.r.blind = append(u.r.blind, blind)
+	u.upgraded(6)
+	u.r.change(u.names...)
 }
