@@ -18,7 +18,7 @@ import (
 // resolveAtOnce is what Resolve is held against: everything in one problem, with
 // all alternatives from the beginning.
 func resolveAtOnce(ctx context.Context, p Problem) Solution {
-	r := newResolution(&p)
+	r := newResolution(&p, maxSteps)
 	if len(r.wishes) == 0 {
 		return r.solution
 	}

@@ -394,8 +394,9 @@ func TestResolveEndsWhereThereIsNoEnd(t *testing.T) {
 	}
 	packages = append(packages, chain("lamp", nil))
 	p := Problem{Namespace: "home", Subscriptions: append(subs, want("lamp")), Catalogs: map[CatalogKey]Catalog{shop: {Content: offering(packages...)}}}
+	const steps = 500
 	failed := 0
-	solution := Resolve(t.Context(), p)
+	solution := newResolution(&p, steps).resolve(t.Context())
 	for name, o := range solution {
 		if o.Err == nil {
 			continue

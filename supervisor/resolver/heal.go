@@ -98,7 +98,7 @@ func (r *resolution) metByPresent(c *constraint.Constraint) bool {
 
 // healing finds what has to come so that an operator has all that it needs.
 func (r *resolution) healing(ctx context.Context, w *wish, lacks []*constraint.Constraint) ([]node, bool) {
-	allowance := sat.NewAllowance(maxSteps)
+	allowance := sat.NewAllowance(r.steps)
 	for _, b := range []breadth{narrow, wide} {
 		m := r.blank(b, allowance)
 		id := m.consider(node{operator: w.installed})

@@ -17,8 +17,7 @@ const (
 	// maxNodes bounds the versions that are considered for one group of
 	// Subscriptions.
 	maxNodes = 50_000
-	// maxSteps bounds the work of the solver on a group, and again on its parts
-	// where the whole has no solution.
+	// maxSteps is what the solver may take for a group: some seconds.
 	maxSteps = 8_000
 )
 

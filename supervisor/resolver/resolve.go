@@ -14,7 +14,10 @@ import (
 // Resolve answers every Subscription of a problem. When ctx ends, those without
 // an answer get its error.
 func Resolve(ctx context.Context, p Problem) Solution {
-	r := newResolution(&p)
+	return newResolution(&p, maxSteps).resolve(ctx)
+}
+
+func (r *resolution) resolve(ctx context.Context) Solution {
 	groups := r.groups()
 	answers := make([]*answer, len(groups))
 	for {
@@ -42,6 +45,9 @@ func Resolve(ctx context.Context, p Problem) Solution {
 type resolution struct {
 	*Problem
 
+	// steps bounds the work of the solver on a group, and again on its parts where
+	// the whole has no solution.
+	steps    int
 	solution Solution
 	// wishes are the Subscriptions that may get something, in seniority.
 	wishes []*wish
@@ -91,9 +97,9 @@ func (w *wish) alternatives() []node {
 	return nodes
 }
 
-func newResolution(p *Problem) *resolution {
+func newResolution(p *Problem, steps int) *resolution {
 	r := &resolution{
-		Problem: p, solution: Solution{}, catalogs: p.rank(),
+		Problem: p, steps: steps, solution: Solution{}, catalogs: p.rank(),
 		byName: map[string]*Operator{}, byPackage: map[string][]*Operator{}, byAPI: map[bundles.GVK][]*Operator{},
 		holder: map[*Operator]*wish{}, needs: map[*Operator][]need{},
 		asked: map[offer][]*content.Entry{}, aside: map[CatalogKey][]*content.Entry{}, parts: map[*constraint.Constraint][]constraint.Constraint{},
@@ -242,7 +248,7 @@ type answer struct {
 // last.
 func (r *resolution) answer(ctx context.Context, group []*wish) *answer {
 	a := &answer{group: group, failed: map[*wish]error{}, held: map[*wish]error{}}
-	allowance := sat.NewAllowance(maxSteps)
+	allowance := sat.NewAllowance(r.steps)
 	for _, b := range []breadth{narrow, wide} {
 		m, err := r.newModel(ctx, group, b, allowance)
 		if err != nil {
@@ -261,7 +267,7 @@ func (r *resolution) answer(ctx context.Context, group []*wish) *answer {
 			m.holdBack(ctx, a)
 			return a
 		case err != nil && b == wide:
-			m.allowance = sat.NewAllowance(maxSteps)
+			m.allowance = sat.NewAllowance(r.steps)
 			m.accept(ctx, a)
 			a.unsure = r.pending() || m.unsure(a.taken)
 			m.holdBack(ctx, a)
