@@ -17,29 +17,6 @@ func Resolve(ctx context.Context, p Problem) Solution {
 	return newResolution(&p, maxSteps).resolve(ctx)
 }
 
-func (r *resolution) resolve(ctx context.Context) Solution {
-	groups := r.groups()
-	answers := make([]*answer, len(groups))
-	for {
-		for i, group := range groups {
-			if answers[i] == nil {
-				answers[i] = r.answer(ctx, group)
-			}
-		}
-		joined := r.meetings(groups, answers)
-		if len(joined) == len(groups) {
-			break
-		}
-		groups, answers = carry(groups, answers, joined)
-	}
-	for _, a := range answers {
-		r.tell(a)
-	}
-	r.along(answers)
-	r.heal(ctx, answers)
-	return r.solution
-}
-
 // resolution is a problem that is being solved, with what is looked up in it again
 // and again.
 type resolution struct {
@@ -67,6 +44,29 @@ type resolution struct {
 	parts map[*constraint.Constraint][]constraint.Constraint
 	// budget is for evaluating constraints.
 	budget constraint.Budget
+}
+
+func (r *resolution) resolve(ctx context.Context) Solution {
+	groups := r.groups()
+	answers := make([]*answer, len(groups))
+	for {
+		for i, group := range groups {
+			if answers[i] == nil {
+				answers[i] = r.answer(ctx, group)
+			}
+		}
+		joined := r.meetings(groups, answers)
+		if len(joined) == len(groups) {
+			break
+		}
+		groups, answers = carry(groups, answers, joined)
+	}
+	for _, a := range answers {
+		r.tell(a)
+	}
+	r.along(answers)
+	r.heal(ctx, answers)
+	return r.solution
 }
 
 // need is a constraint of an operator that is present.
