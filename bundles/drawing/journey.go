@@ -98,19 +98,29 @@ func (j *Journey) Mermaid() string {
 		}
 		b.WriteString("  end\n")
 	}
+	j.arrows(func(from, to int) {
+		arrow := "-->"
+		if j.Stops[to].Kind == Blocked {
+			arrow = "-.-x"
+		}
+		fmt.Fprintf(&b, "  s%d %s s%d\n", from, arrow, to)
+	}, func(need, by int) {
+		fmt.Fprintf(&b, "  s%d -.->|needed by| s%d\n", need, by)
+	})
+	return b.String()
+}
+
+// arrows goes through the journey: every way from a stop to the next one, and every
+// stop that another one needs.
+func (j *Journey) arrows(way func(from, to int), need func(need, by int)) {
 	for i := range j.Stops {
 		if from := j.previous(i); from >= 0 {
-			arrow := "-->"
-			if j.Stops[i].Kind == Blocked {
-				arrow = "-.-x"
-			}
-			fmt.Fprintf(&b, "  s%d %s s%d\n", from, arrow, i)
+			way(from, i)
 		}
-		for _, need := range j.Stops[i].Needs {
-			fmt.Fprintf(&b, "  s%d -.->|needed by| s%d\n", need, i)
+		for _, needed := range j.Stops[i].Needs {
+			need(needed, i)
 		}
 	}
-	return b.String()
 }
 
 // DOT returns the journey in the language of Graphviz.
@@ -131,18 +141,15 @@ func (j *Journey) DOT() string {
 		}
 		b.WriteString("  }\n")
 	}
-	for i := range j.Stops {
-		if from := j.previous(i); from >= 0 {
-			look := ""
-			if j.Stops[i].Kind == Blocked {
-				look = " [style=dashed, arrowhead=tee, color=\"#cf222e\"]"
-			}
-			fmt.Fprintf(&b, "  s%d -> s%d%s;\n", from, i, look)
+	j.arrows(func(from, to int) {
+		look := ""
+		if j.Stops[to].Kind == Blocked {
+			look = " [style=dashed, arrowhead=tee, color=\"#cf222e\"]"
 		}
-		for _, need := range j.Stops[i].Needs {
-			fmt.Fprintf(&b, "  s%d -> s%d [label=\"needed by\", style=dashed, constraint=false];\n", need, i)
-		}
-	}
+		fmt.Fprintf(&b, "  s%d -> s%d%s;\n", from, to, look)
+	}, func(need, by int) {
+		fmt.Fprintf(&b, "  s%d -> s%d [label=\"needed by\", style=dashed, constraint=false];\n", need, by)
+	})
 	b.WriteString("}\n")
 	return b.String()
 }

@@ -7,8 +7,9 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/chandlery/chandlery/bundles"
 )
 
 // width is how many characters a line should have at most. Names are never cut.
@@ -227,7 +228,7 @@ func (t *table) refusal(r Refusal, keeps string) {
 	if r.Stays != "" {
 		head += ", " + keeps + " " + r.Stays
 	}
-	t.line(visible(head))
+	t.line(bundles.OneLine(head))
 	t.wrapped(indent, indent, r.Reason)
 	if r.Remedy != "" {
 		t.wrapped("    > ", indent, r.Remedy)
@@ -279,7 +280,7 @@ func (f *Forecast) blames(s Source) bool {
 // wrapped writes a text in lines of the width. Words are never cut.
 func (t *table) wrapped(first, rest, text string) {
 	line, empty := first, true
-	for word := range strings.FieldsSeq(visible(text)) {
+	for word := range strings.FieldsSeq(bundles.OneLine(text)) {
 		if !empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
 			t.line(line)
 			line, empty = rest, true
@@ -300,25 +301,11 @@ func aligned(rows [][]string) []string {
 	for _, row := range rows {
 		cells := make([]string, len(row))
 		for i := range row {
-			cells[i] = visible(row[i])
+			cells[i] = bundles.OneLine(row[i])
 		}
 		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
 	// Writing to a strings.Builder does not fail.
 	_ = w.Flush()
 	return strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
-}
-
-// visible returns a text on one line, without what a terminal might act on.
-func visible(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case !unicode.IsPrint(r):
-			return unicode.ReplacementChar
-		default:
-			return r
-		}
-	}, text)
 }
