@@ -1,7 +1,7 @@
 package history_test
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -79,7 +79,7 @@ func TestLedgerIsBoundedAndCountsOn(t *testing.T) {
 	t.Parallel()
 	var l history.Ledger
 	for i := range 3 * history.MaxTransitions {
-		l = l.Append(history.Transition{Plan: "install-a", UID: types.UID(fmt.Sprint(i % 2)), Phase: "Installing", Time: metav1.Unix(int64(i), 0), Observed: history.Live})
+		l = l.Append(history.Transition{Plan: "install-a", UID: types.UID(strconv.Itoa(i % 2)), Phase: "Installing", Time: metav1.Unix(int64(i), 0), Observed: history.Live})
 		if last := l.Last(); last.Sequence != int64(i+1) {
 			t.Fatalf("number %d after %d", last.Sequence, i)
 		}

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Annotation, on a Subscription, holds its ledger: a JSON list of transitions, the
-// oldest first.
+// Annotation is where a Subscription keeps its ledger: a JSON list of transitions,
+// the oldest first.
 const Annotation = "chandlery.dev/transitions"
 
 // MaxTransitions bounds a ledger. An update makes about four, so that it reaches back

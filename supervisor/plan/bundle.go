@@ -33,6 +33,9 @@ type Bundle struct {
 	// Replaces names the ClusterServiceVersion this one takes over from: the
 	// installed one on an update, else the channel entry's replaces.
 	Replaces string
+	// Image is the bundle image that Objects come from, by digest; empty when the
+	// catalog holds them itself.
+	Image string
 	// Properties are kept on the ClusterServiceVersion as an annotation.
 	Properties []Property
 	// Objects are the manifests as JSON texts, ClusterServiceVersion included.

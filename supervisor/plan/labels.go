@@ -26,6 +26,13 @@ const (
 	// AnnotationVersions, on an InstallPlan that installs several versions, says
 	// which is of which package.
 	AnnotationVersions = "chandlery.dev/versions"
+	// AnnotationServes, followed by the UID of a Subscription that an InstallPlan
+	// serves, holds that Subscription's name: owner references that somebody strips
+	// from the plan are given back by it.
+	AnnotationServes = "chandlery.dev/serves-"
+	// AnnotationApproval, on an InstallPlan, is the approval that its Subscriptions
+	// asked for last. Only a change of that touches what somebody set by hand.
+	AnnotationApproval = "chandlery.dev/approval"
 	// AnnotationGeneratedBy, on a Subscription, names the InstallPlan that made it
 	// because another operator needs the package.
 	AnnotationGeneratedBy = "olm.generated-by"

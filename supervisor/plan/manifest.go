@@ -30,6 +30,9 @@ type Reference struct {
 	Package string `json:"package"`
 	Channel string `json:"channel"`
 	Bundle  string `json:"bundle"`
+	// Image is the bundle image that holds the manifest, by digest; empty for one
+	// that the catalog holds itself.
+	Image string `json:"image,omitempty"`
 	// Replaces is what planning was told, and is needed to plan again.
 	Replaces string `json:"replaces,omitempty"`
 	// SHA256 is the digest, in hex, of the planned manifest.
@@ -61,7 +64,7 @@ func Externalize(steps []*operatorsv1alpha1.Step, bundles []Bundle, limit int) e
 		}
 		b := bundles[i]
 		text, err := json.Marshal(Reference{
-			Kind: referenceKind, Package: b.Package, Channel: b.Channel, Bundle: b.Name,
+			Kind: referenceKind, Package: b.Package, Channel: b.Channel, Bundle: b.Name, Image: b.Image,
 			Replaces: b.Replaces, SHA256: manifestDigest(s.Resource.Manifest),
 		})
 		if err != nil {
