@@ -1,0 +1,130 @@
+// Command installation measures how long an operator takes from its Subscription to
+// the end of its InstallPlan, and what that writes to the API server.
+//
+//	go run ./bench/installation [--installs 20] [--namespaces 50] [--write docs/measurements.md]
+//
+// The control plane is real, its nodes and pods are kwok's; our registry serves the
+// catalog, and a registry of this process the bundle images. No root is needed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/chandlery/chandlery/test/buildcache"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := start(ctx, os.Args[1:])
+	stop()
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// options are what the flags say.
+type options struct {
+	// installs is how many operators are installed one after the other, of each kind
+	// of bundle.
+	installs int
+	// namespaces is how many get an OperatorGroup and a Subscription at once.
+	namespaces int
+	// write is a document to put the report into.
+	write string
+}
+
+func parse(args []string, output io.Writer) (options, error) {
+	o := options{}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(output)
+	flags.IntVar(&o.installs, "installs", 20, "operators to install one after the other, of each kind of bundle")
+	flags.IntVar(&o.namespaces, "namespaces", 50, "namespaces that get an OperatorGroup and a Subscription at once")
+	flags.StringVar(&o.write, "write", "", "document to put the report into, between its markers")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if o.installs < 1 || o.namespaces < 1 {
+		return o, fmt.Errorf("--installs %d, --namespaces %d: at least one of each is needed", o.installs, o.namespaces)
+	}
+	return o, nil
+}
+
+// start builds the programs, measures, and prints and writes the report.
+func start(ctx context.Context, args []string) error {
+	o, err := parse(args, os.Stderr)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "chandlery-bench-")
+	if err != nil {
+		return fmt.Errorf("making a folder for programs and logs: %w", err)
+	}
+	if err := build(ctx, dir); err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	figures, err := measure(ctx, o, dir)
+	if err != nil {
+		return fmt.Errorf("%w (logs are in %s)", err, dir)
+	}
+	text := figures.markdown()
+	if _, err := io.WriteString(os.Stdout, text); err != nil {
+		return fmt.Errorf("printing the report: %w", err)
+	}
+	if o.write != "" {
+		if err := insert(o.write, text); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(dir)
+}
+
+// build makes the programs.
+func build(ctx context.Context, dir string) error {
+	root, err := buildcache.SourceDir(".")
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", dir+string(filepath.Separator), "./cmd/registry", "./cmd/supervisor")
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the programs: %w\n%s", err, out)
+	}
+	return nil
+}
+
+const (
+	begin = "<!-- bench-installation: begin -->\n"
+	end   = "<!-- bench-installation: end -->\n"
+)
+
+// insert puts the report between the markers of a document.
+func insert(name, text string) error {
+	document, err := os.ReadFile(name)
+	if err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	before, rest, found := strings.Cut(string(document), begin)
+	_, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		return fmt.Errorf("writing the report: %s has no lines %q and %q", name, strings.TrimSpace(begin), strings.TrimSpace(end))
+	}
+	if err := os.WriteFile(name, []byte(before+begin+text+end+after), 0o644); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return nil
+}

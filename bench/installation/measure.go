@@ -1,0 +1,249 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// sample is one installation.
+type sample struct {
+	// complete is when the InstallPlan was Complete, latest when the Subscription was
+	// AtLatestKnown, both counted from the creation of the Subscription.
+	complete, latest time.Duration
+}
+
+// stage is one kind of installation, measured.
+type stage struct {
+	name    string
+	samples []sample
+	// wrote is what all of them together wrote.
+	wrote tally
+	// took is the time until the last one was Complete, where all began at once.
+	took time.Duration
+}
+
+// figures are what was measured.
+type figures struct {
+	o             options
+	inARow, atOnce []stage
+}
+
+// measure sets everything up, goes through the stages and takes everything down.
+func measure(ctx context.Context, o options, dir string) (_ *figures, err error) {
+	s, tearDown, err := setUp(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, tearDown()) }()
+	if err := s.fill(ctx, o); err != nil {
+		return nil, err
+	}
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	f := &figures{o: o}
+	for _, kind := range []struct{ name, namespace, pkg string }{
+		{"inline manifests", "inline", "inline"},
+		{"bundle image, pulled", "image", "image"},
+		{"bundle image, in the cache; the operator is in another namespace already", "again", "image"},
+	} {
+		measured, err := s.inARow(ctx, kind.namespace, kind.pkg, o.installs)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", kind.name, err)
+		}
+		measured.name = kind.name
+		f.inARow = append(f.inARow, measured)
+		fmt.Fprintln(os.Stderr, measured.line())
+	}
+	for _, kind := range []struct {
+		name, namespace string
+		pkg             func(int) string
+	}{
+		{"an operator for each namespace", "apart", func(i int) string { return numbered("apart", i) }},
+		{"the same operator in every namespace", "same", func(int) string { return numbered("inline", 0) }},
+	} {
+		measured, err := s.atOnce(ctx, kind.namespace, kind.pkg, o.namespaces)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", kind.name, err)
+		}
+		measured.name = kind.name
+		f.atOnce = append(f.atOnce, measured)
+		fmt.Fprintln(os.Stderr, measured.line())
+	}
+	return f, nil
+}
+
+func numbered(name string, i int) string { return fmt.Sprintf("%s-%03d", name, i) }
+
+// fill writes the catalog and pushes the bundle images. One more of each than is
+// measured comes first, in which whatever is cold gets warm.
+func (s *scene) fill(ctx context.Context, o options) error {
+	for i := range o.installs + 1 {
+		if err := writePackage(s.catalog, numbered("inline", i), ""); err != nil {
+			return err
+		}
+		pkg := numbered("image", i)
+		image, err := pushBundle(ctx, s.images, pkg)
+		if err != nil {
+			return err
+		}
+		if err := writePackage(s.catalog, pkg, image); err != nil {
+			return err
+		}
+	}
+	for i := range o.namespaces {
+		if err := writePackage(s.catalog, numbered("apart", i), ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inARow installs operators one after the other, each in a namespace that has its
+// OperatorGroup, when the one before is AtLatestKnown.
+func (s *scene) inARow(ctx context.Context, namespace, pkg string, count int) (stage, error) {
+	var measured stage
+	namespaces := make([]string, count+1)
+	for i := range namespaces {
+		namespaces[i] = numbered(namespace, i)
+	}
+	if err := s.prepare(ctx, namespaces); err != nil {
+		return measured, err
+	}
+	for _, n := range namespaces {
+		if err := s.group(ctx, n); err != nil {
+			return measured, err
+		}
+	}
+	if _, err := s.install(ctx, namespaces[0], numbered(pkg, 0)); err != nil {
+		return measured, err
+	}
+	before, err := s.tally(ctx)
+	if err != nil {
+		return measured, err
+	}
+	for i := 1; i <= count; i++ {
+		one, err := s.install(ctx, namespaces[i], numbered(pkg, i))
+		if err != nil {
+			return measured, err
+		}
+		measured.samples = append(measured.samples, one)
+	}
+	after, err := s.tally(ctx)
+	measured.wrote = after.since(before)
+	return measured, err
+}
+
+// atOnce makes an OperatorGroup and a Subscription in each of many namespaces.
+func (s *scene) atOnce(ctx context.Context, namespace string, pkg func(int) string, count int) (stage, error) {
+	measured := stage{samples: make([]sample, count)}
+	namespaces := make([]string, count)
+	for i := range namespaces {
+		namespaces[i] = numbered(namespace, i)
+	}
+	if err := s.prepare(ctx, namespaces); err != nil {
+		return measured, err
+	}
+	before, err := s.tally(ctx)
+	if err != nil {
+		return measured, err
+	}
+	begun := time.Now()
+	var group errgroup.Group
+	for i, n := range namespaces {
+		group.Go(func() error {
+			if err := s.group(ctx, n); err != nil {
+				return err
+			}
+			var err error
+			measured.samples[i], err = s.install(ctx, n, pkg(i))
+			// From the beginning of all, not of this one.
+			late := time.Since(begun) - measured.samples[i].latest
+			measured.samples[i].complete += late
+			measured.samples[i].latest += late
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return measured, err
+	}
+	for _, one := range measured.samples {
+		measured.took = max(measured.took, one.complete)
+	}
+	after, err := s.tally(ctx)
+	measured.wrote = after.since(before)
+	return measured, err
+}
+
+// install makes a Subscription and watches until it is AtLatestKnown.
+func (s *scene) install(ctx context.Context, namespace, pkg string) (sample, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("%s was not installed within %s", pkg, patience))
+	defer cancel()
+	var one sample
+	plans, err := s.client.Watch(ctx, &operatorsv1alpha1.InstallPlanList{}, client.InNamespace(namespace))
+	if err != nil {
+		return one, fmt.Errorf("watching InstallPlans: %w", err)
+	}
+	defer plans.Stop()
+	subscriptions, err := s.client.Watch(ctx, &operatorsv1alpha1.SubscriptionList{}, client.InNamespace(namespace))
+	if err != nil {
+		return one, fmt.Errorf("watching Subscriptions: %w", err)
+	}
+	defer subscriptions.Stop()
+	begun := time.Now()
+	if err := s.subscribe(ctx, namespace, pkg); err != nil {
+		return one, err
+	}
+	last := ""
+	for one.complete == 0 || one.latest == 0 {
+		var event watch.Event
+		select {
+		case event = <-plans.ResultChan():
+		case event = <-subscriptions.ResultChan():
+		case <-s.supervisor.Done():
+			return one, s.supervisor.Unexpected()
+		case <-ctx.Done():
+			return one, fmt.Errorf("installing %s: %w; last seen: %s", pkg, context.Cause(ctx), last)
+		}
+		now := time.Since(begun)
+		switch o := event.Object.(type) {
+		case *operatorsv1alpha1.InstallPlan:
+			if o.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete && one.complete == 0 {
+				one.complete = now
+			}
+			last = fmt.Sprintf("%s of the plan, %s", o.Status.Phase, o.Status.Message)
+		case *operatorsv1alpha1.Subscription:
+			if o.Status.State == operatorsv1alpha1.SubscriptionStateAtLatest && one.latest == 0 {
+				one.latest = now
+			}
+			for _, c := range o.Status.Conditions {
+				last = fmt.Sprintf("%s=%s of the Subscription, %s", c.Type, c.Status, c.Message)
+			}
+		default:
+			return one, fmt.Errorf("installing %s: the watch ended: %v", pkg, event)
+		}
+	}
+	return one, nil
+}
+
+// at gives the time below which a share of the samples lies.
+func at(samples []sample, share float64, of func(sample) time.Duration) time.Duration {
+	times := make([]time.Duration, 0, len(samples))
+	for _, one := range samples {
+		times = append(times, of(one))
+	}
+	slices.Sort(times)
+	return times[min(len(times)-1, int(share*float64(len(times))))]
+}
+
+func complete(s sample) time.Duration { return s.complete }
+func latest(s sample) time.Duration   { return s.latest }
