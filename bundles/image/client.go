@@ -207,10 +207,27 @@ func (c *Client) Labels(ctx context.Context, reference string) (map[string]strin
 	return labels, err
 }
 
+// Find asks the registry for the digest of a reference, even of one by digest:
+// that it answers shows that the image is there and may be had with the
+// credentials. The error is an [*Error].
+func (c *Client) Find(ctx context.Context, reference string) (string, error) {
+	var digest string
+	err := c.within(ctx, reference, c.options.ResolveTimeout, func(ctx context.Context, s *session) error {
+		var err error
+		digest, err = s.find(ctx)
+		return err
+	})
+	return digest, err
+}
+
 func (s *session) resolve(ctx context.Context) (string, error) {
 	if digest, ok := s.ref.(name.Digest); ok {
 		return digest.DigestStr(), nil
 	}
+	return s.find(ctx)
+}
+
+func (s *session) find(ctx context.Context) (string, error) {
 	var digest string
 	err := s.client.retry(ctx, "asking for the digest", func() error {
 		found, err := s.puller.Head(ctx, s.ref)

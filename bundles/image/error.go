@@ -29,6 +29,9 @@ const (
 	ReasonPlatform Reason = "NoSuchPlatform"
 	// ReasonNoTree: the image does not hold the directory that is looked for.
 	ReasonNoTree Reason = "NoSuchDirectory"
+	// ReasonFormat: the directory is of another format than the one that is
+	// looked for.
+	ReasonFormat Reason = "OtherFormat"
 	// ReasonTooLarge: a limit is exceeded.
 	ReasonTooLarge Reason = "TooLarge"
 	// ReasonInvalid: the image is damaged or does what images must not do.

@@ -1,41 +1,17 @@
 package image
 
 import (
+	"archive/tar"
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"os"
-	"path"
 	"strings"
 	"sync"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"golang.org/x/sync/errgroup"
 )
-
-// Tree says which directory of an image is wanted.
-type Tree struct {
-	// Label of the image that names the directory.
-	Label string
-	// Default is the directory of images without the label; empty to insist
-	// on it.
-	Default string
-	// Legacy maps labels of images that hold something else in its place to
-	// what that is.
-	Legacy map[string]string
-}
-
-// Catalog is the directory of a catalog image that holds the catalog.
-func Catalog() Tree {
-	return Tree{
-		Label: "operators.operatorframework.io.index.configs.v1", Default: "/configs",
-		Legacy: map[string]string{
-			"operators.operatorframework.io.index.database.v1": "a database of the format before file-based catalogs: " +
-				"convert it with 'opm migrate' of an older release",
-			"operators.operatorframework.io.bundle.manifests.v1": "a single bundle, not a catalog",
-		},
-	}
-}
 
 // Extracted says what has been brought to the file system.
 type Extracted struct {
@@ -83,8 +59,7 @@ func (s *session) extract(ctx context.Context, what Tree, dir, scratch string) (
 	if err != nil {
 		return nil, err
 	}
-	inImage, err := what.dir(labels)
-	if err != nil {
+	if err := what.check(labels); err != nil {
 		return nil, err
 	}
 	root, err := os.OpenRoot(dir)
@@ -92,8 +67,12 @@ func (s *session) extract(ctx context.Context, what Tree, dir, scratch string) (
 		return nil, fail(ReasonLocal, "opening the directory for the content: %w", err)
 	}
 	defer root.Close() //nolint:errcheck // what was written has been closed
-	grown := newTree(root, inImage, &s.client.options.Limits)
-	if err := s.layers(ctx, ref, m, grown, scratch); err != nil {
+	grow := s.labelled
+	if what.isUnlabelled(labels) {
+		grow = s.unlabelled
+	}
+	grown, err := grow(ctx, &source{ref: ref, manifest: m, labels: labels, tree: &what, scratch: scratch}, root)
+	if err != nil {
 		return nil, err
 	}
 	files, size, err := grown.result()
@@ -101,49 +80,38 @@ func (s *session) extract(ctx context.Context, what Tree, dir, scratch string) (
 		return nil, what.missing(labels, err)
 	}
 	return &Extracted{
-		Digest: digest, Manifest: m.digest, Platform: m.platform, Dir: "/" + strings.TrimPrefix(inImage, "."), Files: files, Bytes: size,
+		Digest: digest, Manifest: m.digest, Platform: m.platform, Dir: "/" + strings.TrimPrefix(grown.dir, "."), Files: files, Bytes: size,
 	}, nil
 }
 
-// dir returns the directory that labels name, without slashes around it.
-func (w *Tree) dir(labels map[string]string) (string, error) {
-	dir, labelled := labels[w.Label]
-	if !labelled || dir == "" {
-		dir = w.Default
-	}
-	if dir == "" {
-		return "", w.missing(labels, fail(ReasonNoTree, "has no label %s", w.Label))
-	}
-	if len(dir) > maxPathBytes {
-		return "", fail(ReasonInvalid, "label %s names a directory of %d bytes", w.Label, len(dir))
-	}
-	dir = strings.TrimPrefix(path.Clean("/"+dir), "/")
-	if dir == "" {
-		dir = "."
-	}
-	return dir, nil
+// source is an image that a directory is taken from.
+type source struct {
+	ref      name.Digest
+	manifest *manifest
+	labels   map[string]string
+	tree     *Tree
+	// scratch has room for the layers.
+	scratch string
 }
 
-// missing adds to an error what the image holds instead.
-func (w *Tree) missing(labels map[string]string, err error) error {
-	for label, content := range w.Legacy {
-		if _, ok := labels[label]; ok {
-			return fail(ReasonNoTree, "%w; it holds %s", err, content)
-		}
+// labelled brings the directory that the labels name below root.
+func (s *session) labelled(ctx context.Context, from *source, root *os.Root) (*tree, error) {
+	inImage, err := from.tree.dir(from.labels)
+	if err != nil {
+		return nil, err
 	}
-	if _, labelled := labels[w.Label]; !labelled && errors.Is(err, errEmptyTree) {
-		return fail(ReasonNoTree, "%w, and it has no label %s that names another", err, w.Label)
-	}
-	return err
+	grown := newTree(root, inImage, &s.client.options.Limits)
+	return grown, s.layers(ctx, from, grown)
 }
 
 // maxTransfers is how many layers are transferred at a time.
 const maxTransfers = 3
 
-// layers transfers the layers, some at a time, and applies each once all those
-// below it have been.
-func (s *session) layers(ctx context.Context, ref name.Digest, m *manifest, to *tree, scratch string) error {
+// layers transfers the layers, some at a time, and applies each, to every tree,
+// once all those below it have been.
+func (s *session) layers(ctx context.Context, from *source, to ...*tree) error {
 	group, ctx := errgroup.WithContext(ctx)
+	m := from.manifest
 	ready := make([]chan *os.File, len(m.Layers))
 	for i := range ready {
 		ready[i] = make(chan *os.File, 1)
@@ -159,11 +127,11 @@ func (s *session) layers(ctx context.Context, ref name.Digest, m *manifest, to *
 			continue
 		}
 		group.Go(func() error {
-			file, err := temporary(scratch)
+			file, err := temporary(from.scratch)
 			if err != nil {
 				return err
 			}
-			if err := s.spool(ctx, ref, &m.Layers[i], file, progress); err != nil {
+			if err := s.spool(ctx, from.ref, &m.Layers[i], file, progress); err != nil {
 				_ = file.Close()
 				return err
 			}
@@ -198,7 +166,7 @@ func temporary(scratch string) (*os.File, error) {
 
 // apply applies the layers in their order as they become ready, and makes room
 // for further transfers.
-func (s *session) apply(ctx context.Context, ready []chan *os.File, slots <-chan struct{}, to *tree) error {
+func (s *session) apply(ctx context.Context, ready []chan *os.File, slots <-chan struct{}, to []*tree) error {
 	limits := &s.client.options.Limits
 	left := limits.MaxUnpackedBytes
 	for i := range ready {
@@ -218,12 +186,22 @@ func (s *session) apply(ctx context.Context, ready []chan *os.File, slots <-chan
 	return nil
 }
 
-func applyLayer(ctx context.Context, file *os.File, left *int64, limits *Limits, to *tree) error {
+func applyLayer(ctx context.Context, file *os.File, left *int64, limits *Limits, to []*tree) error {
 	if _, err := file.Seek(0, 0); err != nil {
 		return fail(ReasonLocal, "rewinding a temporary file: %w", err)
 	}
-	to.begin()
-	err := entries(ctx, file, left, limits.MaxUnpackedBytes, to.apply)
+	for _, one := range to {
+		one.begin()
+	}
+	// Trees do not overlap: one of them at most reads the content.
+	err := entries(ctx, file, left, limits.MaxUnpackedBytes, func(header *tar.Header, content io.Reader) error {
+		for _, one := range to {
+			if err := one.apply(header, content); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return layerError(ctx, err)
 	}

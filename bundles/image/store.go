@@ -4,14 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -23,6 +21,10 @@ import (
 type Store struct {
 	// Dir is the store's directory; it is made when it is missing.
 	Dir string
+	// Apart keeps what was had from one repository from those who ask for the same
+	// digest in another: that a registry knows a digest does not show that it has
+	// what it stands for.
+	Apart bool
 }
 
 // Kept is a directory in a [Store]. It stays there until it is released.
@@ -60,7 +62,7 @@ func (s Store) Get(ctx context.Context, c *Client, reference, digest string, wha
 	if _, err := v1.NewHash(digest); err != nil {
 		return nil, describe(reference, fail(ReasonReference, "%q is no digest: %w", digest, err))
 	}
-	entry := filepath.Join(s.Dir, s.entryName(c, digest, what))
+	entry := s.entry(c, ref, digest, what)
 	if kept, err := open(entry); err == nil {
 		return kept, nil
 	}
@@ -75,10 +77,28 @@ func (s Store) Get(ctx context.Context, c *Client, reference, digest string, wha
 // pin returns a reference to what has the digest.
 func pin(ref name.Reference, digest string) string { return ref.Context().Digest(digest).Name() }
 
-// entryName depends on everything that the content does.
-func (s Store) entryName(c *Client, digest string, what Tree) string {
-	sum := sha256.Sum256([]byte(c.options.Platform + "\x00" + what.Label + "\x00" + what.Default))
-	return strings.ReplaceAll(digest, ":", "-") + "-" + hex.EncodeToString(sum[:4])
+// Open returns a directory of the image with a digest if the store has it, whole.
+func (s Store) Open(c *Client, reference, digest string, what Tree) (*Kept, error) {
+	ref, err := c.parse(reference)
+	if err != nil {
+		return nil, describe(reference, err)
+	}
+	kept, err := open(s.entry(c, ref, digest, what))
+	if err != nil {
+		return nil, describe(reference, &failure{ReasonLocal, err})
+	}
+	return kept, nil
+}
+
+// entry is the directory for an image. Its name depends on everything that the
+// content does.
+func (s Store) entry(c *Client, ref name.Reference, digest string, what Tree) string {
+	parts := []string{c.options.Platform, what.Label, what.Default}
+	if s.Apart {
+		parts = append(parts, ref.Context().Name())
+	}
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return filepath.Join(s.Dir, strings.ReplaceAll(digest, ":", "-")+"-"+hex.EncodeToString(sum[:16]))
 }
 
 // open returns the content of an entry that is there and whole.
@@ -92,6 +112,7 @@ func open(entry string) (*Kept, error) {
 		_ = lock.Close()
 		return nil, err
 	}
+	used(entry)
 	return kept, nil
 }
 
@@ -113,18 +134,23 @@ func (k *Kept) check() error {
 	if now, err := os.Stat(k.Entry); err != nil || !os.SameFile(locked, now) {
 		return errRemovedEntry
 	}
-	record, err := os.ReadFile(filepath.Join(k.Entry, recordName))
+	known, err := readRecord(k.Entry)
 	if err != nil {
-		return fmt.Errorf("reading stored image: %w", err)
+		return err
 	}
-	if err := json.Unmarshal(record, &k.Extracted); err != nil {
-		return fmt.Errorf("%w: %w", errDamagedEntry, err)
-	}
+	k.Extracted = known.Extracted
 	files, size, err := count(k.Path)
 	if err != nil {
 		return fmt.Errorf("looking at stored image: %w", err)
 	}
 	if files != k.Files || size != k.Bytes {
+		return errDamagedEntry
+	}
+	sum, err := checksum(k.Path, size)
+	if err != nil {
+		return fmt.Errorf("reading stored image: %w", err)
+	}
+	if sum != known.Sum {
 		return errDamagedEntry
 	}
 	return nil
@@ -198,15 +224,7 @@ func fill(ctx context.Context, c *Client, pinned string, what Tree, dir string) 
 		return kept, err
 	}
 	kept.Extracted = *found
-	record, err := json.Marshal(kept.Extracted)
-	if err != nil {
-		return kept, fail(ReasonLocal, "encoding what is known of the image: %w", err)
-	}
-	//nolint:gosec // others may read what anybody may pull
-	if err := os.WriteFile(filepath.Join(dir, recordName), record, 0o644); err != nil {
-		return kept, fail(ReasonLocal, "writing what is known of the image: %w", err)
-	}
-	return kept, nil
+	return kept, writeRecord(dir, found)
 }
 
 // settle moves a complete directory to its place.
@@ -265,80 +283,3 @@ func remove(entry string) error {
 // removeAll removes what nobody will look for. What cannot be removed now is
 // found by the next [Store.Prune].
 func removeAll(dir string) { _ = os.RemoveAll(dir) }
-
-// Prune removes what nobody uses from the store, except one entry: content of
-// other images, and what processes that were killed have left.
-func (s Store) Prune(keep *Kept) error {
-	all, err := os.ReadDir(s.Dir)
-	if err != nil {
-		return fmt.Errorf("looking for old images: %w", err)
-	}
-	var errs []error
-	for _, one := range all {
-		ours := strings.HasPrefix(one.Name(), newPrefix) || strings.HasPrefix(one.Name(), "sha256-") ||
-			strings.HasPrefix(one.Name(), "sha512-")
-		if !one.IsDir() || !ours || one.Name() == filepath.Base(keep.Entry) {
-			continue
-		}
-		entry := filepath.Join(s.Dir, one.Name())
-		if inUse(entry) || isYoung(one) {
-			continue
-		}
-		errs = append(errs, remove(entry))
-	}
-	return errors.Join(errs...)
-}
-
-// isYoung tells whether a directory has been made so recently that its maker
-// may not have locked it yet.
-func isYoung(one fs.DirEntry) bool {
-	info, err := one.Info()
-	return err == nil && strings.HasPrefix(one.Name(), newPrefix) && time.Since(info.ModTime()) < time.Minute
-}
-
-// inUse tells whether somebody has locked a directory.
-func inUse(entry string) bool {
-	lock, err := os.Open(entry)
-	if err != nil {
-		return false
-	}
-	defer lock.Close() //nolint:errcheck // nothing was written
-	return lockExclusive(lock) != nil
-}
-
-// tagName is the file that remembers a tag.
-func (s Store) tagName(reference string) string {
-	sum := sha256.Sum256([]byte(reference))
-	return filepath.Join(s.Dir, tagPrefix+hex.EncodeToString(sum[:8]))
-}
-
-// Remember notes which digest a reference stood for, for the time when the
-// registry cannot be asked.
-func (s Store) Remember(reference, digest string) error {
-	file, err := os.CreateTemp(s.Dir, newPrefix)
-	if err != nil {
-		return fmt.Errorf("remembering a tag: %w", err)
-	}
-	_, err = file.WriteString(digest + " " + reference + "\n")
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), s.tagName(reference))
-	}
-	if err != nil {
-		_ = os.Remove(file.Name())
-		return fmt.Errorf("remembering a tag: %w", err)
-	}
-	return nil
-}
-
-// Recall returns the digest that a reference stood for when it was remembered.
-func (s Store) Recall(reference string) (string, bool) {
-	text, err := os.ReadFile(s.tagName(reference))
-	if err != nil {
-		return "", false
-	}
-	digest, of, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
-	if _, err := v1.NewHash(digest); err != nil || of != reference {
-		return "", false
-	}
-	return digest, true
-}

@@ -7,10 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/authn"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +16,7 @@ import (
 
 	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/pullsecrets"
 )
 
 // Pauses after a registry did not answer.
@@ -133,13 +131,14 @@ func (a *asker) settle(ctx context.Context, key types.NamespacedName, entry *ask
 
 func (a *asker) resolve(ctx context.Context, source *operatorsv1alpha1.CatalogSource) Answer {
 	answer := Answer{Pin: Pin{Image: source.Spec.Image}, Time: a.clock.Now(), Generation: source.Generation}
-	keychain, missing, err := a.keychain(ctx, source)
+	// The credentials that the nodes pull with.
+	secrets, err := pullsecrets.Find(ctx, a.reader, source.Namespace, accountName(source), source.Spec.Secrets)
 	if err != nil {
-		answer.Err = err
+		answer.Err = err //nolint:wrapcheck // names the object
 		return answer
 	}
 	c, err := image.New(image.Options{
-		Keychain: keychain, PlainHTTP: a.hosting.PlainHTTP, SkipTLSVerify: a.hosting.SkipTLSVerify,
+		Keychain: secrets.Keychain(), PlainHTTP: a.hosting.PlainHTTP, SkipTLSVerify: a.hosting.SkipTLSVerify,
 		Attempts: 2, UserAgent: "chandlery-supervisor",
 	})
 	if err != nil {
@@ -155,9 +154,9 @@ func (a *asker) resolve(ctx context.Context, source *operatorsv1alpha1.CatalogSo
 	switch {
 	case err == nil:
 		answer.Pin.Digest = digest
-	case missing != "":
+	case secrets.Problem != "":
 		answer.Pin.CatalogDir = ""
-		answer.Err = fmt.Errorf("%w; Secret %s", err, missing)
+		answer.Err = fmt.Errorf("%w; Secret %s", err, secrets.Problem)
 	default:
 		answer.Pin.CatalogDir = ""
 		answer.Err = err
@@ -168,63 +167,4 @@ func (a *asker) resolve(ctx context.Context, source *operatorsv1alpha1.CatalogSo
 // needsLabel says whether the labels of the image decide how it is run.
 func needsLabel(source *operatorsv1alpha1.CatalogSource, h *Hosting) bool {
 	return runsRegistry(source, h) && !isConfigMap(source) && extracted(source) == nil
-}
-
-// keychain has the credentials that the nodes pull with: those of spec.secrets,
-// and those that somebody added to the ServiceAccount. missing says what is wrong
-// with a Secret: the others may do.
-func (a *asker) keychain(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (keychain authn.Keychain, missing string, err error) {
-	account := &corev1.ServiceAccount{}
-	key := client.ObjectKey{Namespace: source.Namespace, Name: accountName(source)}
-	err = a.reader.Get(ctx, key, account)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, "", fmt.Errorf("reading ServiceAccount %s: %w", key, err)
-	}
-	names := append([]string(nil), source.Spec.Secrets...)
-	for _, ref := range account.ImagePullSecrets {
-		names = append(names, ref.Name)
-	}
-	var all []authn.Keychain
-	seen := map[string]bool{"": true}
-	for _, name := range names {
-		if seen[name] {
-			continue
-		}
-		seen[name] = true
-		one, problem, err := a.secret(ctx, client.ObjectKey{Namespace: source.Namespace, Name: name})
-		if err != nil {
-			return nil, "", err
-		}
-		if problem != "" {
-			missing = cmp.Or(missing, source.Namespace+"/"+name+" "+problem)
-			continue
-		}
-		all = append(all, one)
-	}
-	return image.Keychains(all...), missing, nil
-}
-
-// secret reads a pull secret.
-func (a *asker) secret(ctx context.Context, key client.ObjectKey) (keychain authn.Keychain, problem string, err error) {
-	secret := &corev1.Secret{}
-	if err := a.reader.Get(ctx, key, secret); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, "does not exist", nil
-		}
-		return nil, "", fmt.Errorf("reading Secret %s: %w", key, err)
-	}
-	var data []byte
-	switch secret.Type {
-	case corev1.SecretTypeDockerConfigJson:
-		data = secret.Data[corev1.DockerConfigJsonKey]
-	case corev1.SecretTypeDockercfg:
-		data = secret.Data[corev1.DockerConfigKey]
-	default:
-		return nil, fmt.Sprintf("is of type %s, not %s", secret.Type, corev1.SecretTypeDockerConfigJson), nil
-	}
-	keychain, err = image.ParsePullSecret(data)
-	if err != nil {
-		return nil, "is of no use: " + err.Error(), nil //nolint:nilerr // it is what is wrong with this Secret alone
-	}
-	return keychain, "", nil
 }

@@ -9,6 +9,8 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/pullsecrets"
 )
 
 // How long what was found of pull secrets counts: one that is amiss is looked at
@@ -83,13 +85,13 @@ func (a *asker) secretsProblem(ctx context.Context, source *operatorsv1alpha1.Ca
 			continue
 		}
 		key := client.ObjectKey{Namespace: source.Namespace, Name: name}
-		_, problem, err := a.secret(ctx, key)
+		secret, err := pullsecrets.Read(ctx, a.reader, key)
 		if err != nil {
-			return "", err
+			return "", err //nolint:wrapcheck // names the object
 		}
-		if problem != "" {
+		if secret.Problem != "" {
 			return fmt.Sprintf("spec.secrets names Secret %s, which %s; it is not used: create it of type kubernetes.io/dockerconfigjson, or remove it from spec.secrets",
-				key, problem), nil
+				key, secret.Problem), nil
 		}
 	}
 	return "", nil

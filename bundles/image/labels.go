@@ -1,0 +1,200 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v2"
+)
+
+// Tree says which directory of an image is wanted.
+type Tree struct {
+	// Label of the image that names the directory.
+	Label string
+	// Default is the directory of images without the label; empty to insist
+	// on it.
+	Default string
+	// Metadata is the directory whose file annotations.yaml says, in images
+	// without the label, what labels do in others; empty for none. It must not
+	// be above or below Default.
+	Metadata string
+	// FormatLabel names the format of the directory, which has to be Format. An
+	// image without it is taken to have that. Empty for any format.
+	FormatLabel, Format string
+	// Legacy maps labels of images that hold something else in its place to
+	// what that is.
+	Legacy map[string]string
+}
+
+// Labels of images of catalogs and of bundles.
+const (
+	labelCatalog   = "operators.operatorframework.io.index.configs.v1"
+	labelDatabase  = "operators.operatorframework.io.index.database.v1"
+	labelManifests = "operators.operatorframework.io.bundle.manifests.v1"
+	labelMediaType = "operators.operatorframework.io.bundle.mediatype.v1"
+)
+
+// Catalog is the directory of a catalog image that holds the catalog.
+func Catalog() Tree {
+	return Tree{
+		Label: labelCatalog, Default: "/configs",
+		Legacy: map[string]string{
+			labelDatabase: "a database of the format before file-based catalogs: " +
+				"convert it with 'opm migrate' of an older release",
+			labelManifests: "a single bundle, not a catalog",
+		},
+	}
+}
+
+// Bundle is the directory of a bundle image that holds the manifests.
+func Bundle() Tree {
+	return Tree{
+		Label: labelManifests, Default: "/manifests", Metadata: "/metadata",
+		FormatLabel: labelMediaType, Format: "registry+v1",
+		Legacy: map[string]string{
+			labelCatalog:  "a catalog, not a bundle: the catalog that names it has to name the image of the bundle",
+			labelDatabase: "a catalog of the format before file-based catalogs, not a bundle: the catalog that names it has to name the image of the bundle",
+		},
+	}
+}
+
+// isUnlabelled tells whether the image itself has to be looked into for what its
+// labels do not say.
+func (w *Tree) isUnlabelled(labels map[string]string) bool {
+	return w.Metadata != "" && labels[w.Label] == ""
+}
+
+// check refuses an image that says that it holds something else.
+func (w *Tree) check(labels map[string]string) error {
+	if content := w.other(labels); content != "" && w.isUnlabelled(labels) {
+		return fail(ReasonNoTree, "has no label %s; it holds %s", w.Label, content)
+	}
+	format := labels[w.FormatLabel]
+	if w.FormatLabel != "" && format != "" && format != w.Format {
+		return fail(ReasonFormat, "is of format %q, as %s says: only %s can be used; build the image in that format",
+			clip(format), w.FormatLabel, w.Format)
+	}
+	return nil
+}
+
+// dir returns the directory that labels name, without slashes around it.
+func (w *Tree) dir(labels map[string]string) (string, error) {
+	dir, labelled := labels[w.Label]
+	if !labelled || dir == "" {
+		dir = w.Default
+	}
+	if dir == "" {
+		return "", w.missing(labels, fail(ReasonNoTree, "has no label %s", w.Label))
+	}
+	if len(dir) > maxPathBytes {
+		return "", fail(ReasonInvalid, "label %s names a directory of %d bytes", w.Label, len(dir))
+	}
+	dir = strings.TrimPrefix(path.Clean("/"+dir), "/")
+	if dir == "" {
+		dir = "."
+	}
+	return dir, nil
+}
+
+// other says what an image with these labels holds instead.
+func (w *Tree) other(labels map[string]string) string {
+	for _, label := range slices.Sorted(maps.Keys(w.Legacy)) {
+		if _, ok := labels[label]; ok {
+			return w.Legacy[label]
+		}
+	}
+	return ""
+}
+
+// missing adds to an error what the image holds instead.
+func (w *Tree) missing(labels map[string]string, err error) error {
+	if content := w.other(labels); content != "" {
+		return fail(ReasonNoTree, "%w; it holds %s", err, content)
+	}
+	if _, labelled := labels[w.Label]; !labelled && errors.Is(err, errEmptyTree) {
+		return fail(ReasonNoTree, "%w, and it has no label %s that names another", err, w.Label)
+	}
+	return err
+}
+
+// annotationsName is a file in the directory of metadata, and maxAnnotations what
+// is read of it.
+const (
+	annotationsName = "annotations.yaml"
+	maxAnnotations  = 256 << 10
+)
+
+// unlabelled brings the directory below root that annotations.yaml names. The one
+// that it names as a rule is taken along while that file is looked for.
+func (s *session) unlabelled(ctx context.Context, from *source, root *os.Root) (*tree, error) {
+	aside, err := os.MkdirTemp(from.scratch, "metadata-*")
+	if err != nil {
+		return nil, fail(ReasonLocal, "making a temporary directory: %w", err)
+	}
+	defer removeAll(aside)
+	metadata, err := os.OpenRoot(aside)
+	if err != nil {
+		return nil, fail(ReasonLocal, "opening a temporary directory: %w", err)
+	}
+	defer metadata.Close() //nolint:errcheck // what was written has been closed
+	limits := &s.client.options.Limits
+	usual, err := from.tree.dir(nil)
+	if err != nil {
+		return nil, err
+	}
+	inMetadata := strings.Trim(from.tree.Metadata, "/")
+	grown := newTree(root, usual, limits)
+	if err := s.layers(ctx, from, grown, newTree(metadata, inMetadata, limits)); err != nil {
+		return nil, err
+	}
+	labels, err := readAnnotations(metadata, inMetadata)
+	if err != nil {
+		return nil, err
+	}
+	if err := from.tree.check(labels); err != nil {
+		return nil, err
+	}
+	named, err := from.tree.dir(labels)
+	if err != nil || named == usual {
+		return grown, err
+	}
+	if err := grown.removeBelow(".", func(string) bool { return true }); err != nil {
+		return nil, err
+	}
+	again := newTree(root, named, limits)
+	return again, s.layers(ctx, from, again)
+}
+
+// readAnnotations reads what annotations.yaml says in place of labels.
+func readAnnotations(metadata *os.Root, inMetadata string) (map[string]string, error) {
+	where := path.Join("/", inMetadata, annotationsName)
+	file, err := metadata.Open(annotationsName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fail(ReasonLocal, "opening %s: %w", where, err)
+	}
+	defer file.Close() //nolint:errcheck // nothing was written
+	text, err := io.ReadAll(io.LimitReader(file, maxAnnotations+1))
+	if err != nil {
+		return nil, fail(ReasonLocal, "reading %s: %w", where, err)
+	}
+	if len(text) > maxAnnotations {
+		return nil, fail(ReasonTooLarge, "%w: %s has more than %d bytes", errTooLarge, where, maxAnnotations)
+	}
+	var found struct {
+		Annotations map[string]string `yaml:"annotations"`
+	}
+	if err := yaml.Unmarshal(text, &found); err != nil {
+		return nil, fail(ReasonInvalid, "%s cannot be decoded; correct it and build the image again: %w", where, err)
+	}
+	return found.Annotations, nil
+}

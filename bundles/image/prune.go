@@ -1,0 +1,155 @@
+package image
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Prune removes what nobody uses from the store, except one entry: content of
+// other images, and what processes that were killed have left.
+func (s Store) Prune(keep *Kept) error {
+	all, err := os.ReadDir(s.Dir)
+	if err != nil {
+		return fmt.Errorf("looking for old images: %w", err)
+	}
+	var errs []error
+	for _, one := range all {
+		ours := strings.HasPrefix(one.Name(), newPrefix) || isEntry(one.Name())
+		if !one.IsDir() || !ours || one.Name() == filepath.Base(keep.Entry) {
+			continue
+		}
+		entry := filepath.Join(s.Dir, one.Name())
+		if inUse(entry) || isYoung(one) {
+			continue
+		}
+		errs = append(errs, remove(entry))
+	}
+	return errors.Join(errs...)
+}
+
+// isYoung tells whether a directory has been made so recently that its maker
+// may not have locked it yet.
+func isYoung(one fs.DirEntry) bool {
+	info, err := one.Info()
+	return err == nil && strings.HasPrefix(one.Name(), newPrefix) && time.Since(info.ModTime()) < time.Minute
+}
+
+// inUse tells whether somebody has locked a directory.
+func inUse(entry string) bool {
+	lock, err := os.Open(entry)
+	if err != nil {
+		return false
+	}
+	defer lock.Close() //nolint:errcheck // nothing was written
+	return lockExclusive(lock) != nil
+}
+
+// Usage is how much a store holds.
+type Usage struct {
+	Images int
+	Bytes  int64
+}
+
+// Bound removes content from the store, that used least recently first, until what
+// is left has no more than a number of bytes, and what processes that were killed
+// have left. What is in use or being put together stays. It returns what is left.
+func (s Store) Bound(size int64) (Usage, error) {
+	all, err := os.ReadDir(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Usage{}, nil
+	}
+	if err != nil {
+		return Usage{}, fmt.Errorf("looking for old images: %w", err)
+	}
+	var (
+		left  Usage
+		found []candidate
+		errs  []error
+	)
+	for _, one := range all {
+		entry := filepath.Join(s.Dir, one.Name())
+		switch {
+		case one.IsDir() && strings.HasPrefix(one.Name(), newPrefix):
+			if !inUse(entry) && !isYoung(one) {
+				errs = append(errs, remove(entry))
+			}
+		case one.IsDir() && isEntry(one.Name()):
+			_, bytes, err := count(entry)
+			if err != nil {
+				// Another process may be removing it.
+				continue
+			}
+			left.Images++
+			left.Bytes += bytes
+			found = append(found, candidate{entry, bytes, lastUsed(entry)})
+		}
+	}
+	slices.SortFunc(found, func(a, b candidate) int {
+		return cmp.Or(a.used.Compare(b.used), strings.Compare(a.entry, b.entry))
+	})
+	for _, one := range found {
+		if left.Bytes <= size {
+			break
+		}
+		if inUse(one.entry) {
+			continue
+		}
+		if err := remove(one.entry); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		left.Images--
+		left.Bytes -= one.bytes
+	}
+	return left, errors.Join(append(errs, s.forget())...)
+}
+
+// candidate is an entry that may be removed.
+type candidate struct {
+	entry string
+	bytes int64
+	used  time.Time
+}
+
+// forget removes what is remembered of tags that stand for what is not there any
+// more.
+func (s Store) forget() error {
+	all, err := os.ReadDir(s.Dir)
+	if err != nil {
+		return fmt.Errorf("looking for old tags: %w", err)
+	}
+	digests := map[string]bool{}
+	for _, one := range all {
+		if isEntry(one.Name()) {
+			digests[one.Name()[:strings.LastIndexByte(one.Name(), '-')]] = true
+		}
+	}
+	var errs []error
+	for _, one := range all {
+		if !strings.HasPrefix(one.Name(), tagPrefix) {
+			continue
+		}
+		file := filepath.Join(s.Dir, one.Name())
+		text, err := os.ReadFile(file)
+		digest, _, _ := strings.Cut(string(text), " ")
+		if err == nil && !digests[strings.ReplaceAll(digest, ":", "-")] {
+			err = os.Remove(file)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("removing an old tag: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// isEntry tells whether a name is that of an entry.
+func isEntry(name string) bool {
+	return strings.HasPrefix(name, "sha256-") || strings.HasPrefix(name, "sha512-")
+}

@@ -1,0 +1,112 @@
+package image
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// record is what is written down of stored content.
+type record struct {
+	Extracted
+
+	// Sum is the checksum of the content, empty when that is too large for one.
+	Sum string `json:"sum,omitempty"`
+}
+
+// maxSummed is how large content may be to be read whole each time that it is
+// opened. Of what is larger it is the sizes that are compared.
+const maxSummed = 64 << 20
+
+func writeRecord(dir string, found *Extracted) error {
+	sum, err := checksum(filepath.Join(dir, contentName), found.Bytes)
+	if err != nil {
+		return fail(ReasonLocal, "reading the content of the image: %w", err)
+	}
+	text, err := json.Marshal(record{Extracted: *found, Sum: sum})
+	if err != nil {
+		return fail(ReasonLocal, "encoding what is known of the image: %w", err)
+	}
+	//nolint:gosec // others may read what anybody may pull
+	if err := os.WriteFile(filepath.Join(dir, recordName), text, 0o644); err != nil {
+		return fail(ReasonLocal, "writing what is known of the image: %w", err)
+	}
+	return nil
+}
+
+func readRecord(entry string) (*record, error) {
+	text, err := os.ReadFile(filepath.Join(entry, recordName))
+	if err != nil {
+		return nil, fmt.Errorf("reading stored image: %w", err)
+	}
+	var found record
+	if err := json.Unmarshal(text, &found); err != nil {
+		return nil, fmt.Errorf("%w: %w", errDamagedEntry, err)
+	}
+	return &found, nil
+}
+
+// used takes note that an entry is in use. Where that cannot be written it counts
+// from when the entry was made.
+func used(entry string) {
+	now := time.Now()
+	_ = os.Chtimes(filepath.Join(entry, recordName), now, now)
+}
+
+// lastUsed is when an entry was used last.
+func lastUsed(entry string) time.Time {
+	info, err := os.Stat(filepath.Join(entry, recordName))
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
+// checksum covers the names and the bytes of the files in a directory, and where
+// its links lead. It is empty for more than it is worth.
+func checksum(dir string, size int64) (string, error) {
+	if size > maxSummed {
+		return "", nil
+	}
+	sum := sha256.New()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", err //nolint:wrapcheck // the caller says what it is for
+	}
+	defer root.Close() //nolint:errcheck // nothing was written
+	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(sum, "%q %s\n", name, d.Type())
+		switch {
+		case d.Type().IsRegular():
+			return sumFile(sum, root, name)
+		case d.Type()&fs.ModeSymlink != 0:
+			target, err := root.Readlink(name)
+			fmt.Fprintf(sum, "%q\n", target)
+			return err //nolint:wrapcheck // the caller says what it is for
+		default:
+			return nil
+		}
+	})
+	return hex.EncodeToString(sum.Sum(nil)), err //nolint:wrapcheck // the caller says what it is for
+}
+
+func sumFile(sum hash.Hash, root *os.Root, name string) error {
+	file, err := root.Open(name)
+	if err != nil {
+		return err //nolint:wrapcheck // the caller says what it is for
+	}
+	defer file.Close() //nolint:errcheck // nothing was written
+	n, err := io.Copy(sum, file)
+	fmt.Fprintf(sum, "\n%d\n", n)
+	return err //nolint:wrapcheck // the caller says what it is for
+}

@@ -1,0 +1,273 @@
+package manifests
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"unicode"
+
+	"go.yaml.in/yaml/v2"
+
+	"github.com/chandlery/chandlery/bundles"
+)
+
+// syntaxError says where a file stops being YAML or JSON, or what cannot be said
+// in JSON.
+type syntaxError struct {
+	line   int
+	remedy string
+	err    error
+}
+
+func (e *syntaxError) Error() string { return e.err.Error() }
+
+func (e *syntaxError) Unwrap() error { return e.err }
+
+const (
+	remedyYAML = "correct the YAML; 'kubectl apply --dry-run=client -f FILE' says the same"
+	remedyJSON = "correct the JSON"
+)
+
+var (
+	byteOrderMark = []byte("\xef\xbb\xbf")
+	separator     = []byte("---")
+)
+
+// documents calls visit for each value in a file that is not empty, as compact
+// JSON, and ends at its first error. line is where the document begins, from one.
+// Values of far more than max bytes are cut short by an error.
+func documents(file []byte, limit int, visit func(line int, text []byte) error) error {
+	file = bytes.TrimPrefix(file, byteOrderMark)
+	if start := bytes.TrimLeftFunc(file, unicode.IsSpace); bytes.HasPrefix(start, []byte("{")) {
+		values, err := jsonValues(file)
+		if err == nil {
+			for i := range values {
+				if err := visit(values[i].line, values[i].text); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		// It may be a flow mapping of YAML.
+		if yamlErr := yamlFile(file, limit, visit); yamlErr == nil || !errors.As(yamlErr, new(*syntaxError)) {
+			return yamlErr
+		}
+		return err
+	}
+	return yamlFile(file, limit, visit)
+}
+
+type jsonValue struct {
+	line int
+	text []byte
+}
+
+// jsonValues reads a stream of JSON objects.
+func jsonValues(file []byte) ([]jsonValue, error) {
+	var values []jsonValue
+	decoder := json.NewDecoder(bytes.NewReader(file))
+	for {
+		begin := decoder.InputOffset()
+		var value json.RawMessage
+		err := decoder.Decode(&value)
+		if errors.Is(err, io.EOF) {
+			return values, nil
+		}
+		if err != nil {
+			offset := begin
+			if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+				offset = syntax.Offset
+			}
+			return nil, &syntaxError{lineAt(file, offset), remedyJSON, fmt.Errorf("is not valid JSON: %w", bundles.DescribeJSON(err))}
+		}
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, value); err != nil {
+			return nil, &syntaxError{lineAt(file, begin), remedyJSON, fmt.Errorf("is not valid JSON: %w", err)}
+		}
+		values = append(values, jsonValue{lineAt(file, decoder.InputOffset()-int64(len(value))), compact.Bytes()})
+	}
+}
+
+func lineAt(file []byte, offset int64) int {
+	offset = min(max(offset, 0), int64(len(file)))
+	return 1 + bytes.Count(file[:offset], []byte("\n"))
+}
+
+// yamlFile reads the YAML documents of a file.
+func yamlFile(file []byte, limit int, visit func(line int, text []byte) error) error {
+	begin, from, line, at := 1, 0, 1, 0
+	flush := func() error { return yamlDocument(file[from:at], begin, limit, visit) }
+	for raw := range bytes.Lines(file) {
+		if after, ok := bytes.CutPrefix(raw, separator); ok && (len(after) == 0 || unicode.IsSpace(rune(after[0]))) {
+			if err := flush(); err != nil {
+				return err
+			}
+			begin, from = line, at
+		}
+		line++
+		at += len(raw)
+	}
+	return flush()
+}
+
+// yamlDocument reads one document, or several where lines end them.
+func yamlDocument(text []byte, line, limit int, visit func(line int, text []byte) error) error {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	for {
+		var value any
+		err := decoder.Decode(&value)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			where, message := yamlPlace(err, line)
+			return &syntaxError{where, remedyYAML, fmt.Errorf("is not valid YAML: %w", message)}
+		}
+		if value == nil {
+			continue
+		}
+		e := newEncoder(limit)
+		if err := e.value(value, 0); err != nil {
+			return &syntaxError{line, "correct the manifest", err}
+		}
+		if err := visit(firstLine(text, line), e.out.Bytes()); err != nil {
+			return err
+		}
+	}
+}
+
+// firstLine is where the content of a document begins, behind its separator.
+func firstLine(text []byte, line int) int {
+	for raw := range bytes.Lines(text) {
+		trimmed := bytes.TrimSpace(raw)
+		if len(trimmed) > 0 && trimmed[0] != '#' && !bytes.Equal(trimmed, separator) {
+			return line
+		}
+		line++
+	}
+	return line
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+
+// yamlPlace takes the line out of an error of the parser, which counts from the
+// start of the document.
+func yamlPlace(err error, line int) (int, error) {
+	text := bundles.OneLine(err.Error())
+	found := yamlLine.FindStringSubmatch(text)
+	if found == nil {
+		return line, errors.New(text)
+	}
+	if n, convErr := strconv.Atoi(found[1]); convErr == nil {
+		line += n - 1
+	}
+	return line, errors.New(text[len(found[0]):])
+}
+
+// encoder writes decoded YAML as JSON. Aliases make a short text a long value: it
+// ends where that is longer than anybody could use.
+type encoder struct {
+	out     bytes.Buffer
+	scalars *json.Encoder
+	limit   int
+}
+
+// maxDepth is the deepest nesting of objects and lists.
+const maxDepth = 1000
+
+var (
+	errDeep = errors.New("is nested more than 1000 levels deep")
+	errLong = errors.New("is too large")
+	errKey  = errors.New("is no key that JSON knows")
+	errJSON = errors.New("is no value that JSON knows")
+)
+
+func newEncoder(limit int) *encoder {
+	e := &encoder{limit: limit}
+	e.scalars = json.NewEncoder(&e.out)
+	e.scalars.SetEscapeHTML(false)
+	return e
+}
+
+func (e *encoder) value(value any, depth int) error {
+	// What is somewhat too long is told apart by name later.
+	if e.out.Len() > 8*e.limit {
+		return fmt.Errorf("an object %w: it has more than %d bytes as JSON, at most %d can be stored", errLong, 8*e.limit, e.limit)
+	}
+	if depth > maxDepth {
+		return fmt.Errorf("an object %w", errDeep)
+	}
+	switch value := value.(type) {
+	case map[any]any:
+		return e.object(value, depth)
+	case []any:
+		e.out.WriteByte('[')
+		for i, element := range value {
+			if i > 0 {
+				e.out.WriteByte(',')
+			}
+			if err := e.value(element, depth+1); err != nil {
+				return err
+			}
+		}
+		e.out.WriteByte(']')
+		return nil
+	default:
+		return e.scalar(value)
+	}
+}
+
+func (e *encoder) scalar(value any) error {
+	if err := e.scalars.Encode(value); err != nil {
+		return fmt.Errorf("%s %w", bundles.Quote(fmt.Sprint(value)), errJSON)
+	}
+	// The newline that ends what an Encoder writes.
+	e.out.Truncate(e.out.Len() - 1)
+	return nil
+}
+
+func (e *encoder) object(value map[any]any, depth int) error {
+	members := make(map[string]any, len(value))
+	for key, member := range value {
+		name, err := keyText(key)
+		if err != nil {
+			return err
+		}
+		members[name] = member
+	}
+	e.out.WriteByte('{')
+	for i, name := range slices.Sorted(maps.Keys(members)) {
+		if i > 0 {
+			e.out.WriteByte(',')
+		}
+		if err := e.scalar(name); err != nil {
+			return err
+		}
+		e.out.WriteByte(':')
+		if err := e.value(members[name], depth+1); err != nil {
+			return err
+		}
+	}
+	e.out.WriteByte('}')
+	return nil
+}
+
+// keyText is a key as Kubernetes reads it.
+func keyText(key any) (string, error) {
+	switch key := key.(type) {
+	case string:
+		return key, nil
+	case int, int64, uint64, bool:
+		return fmt.Sprint(key), nil
+	case float64:
+		return strconv.FormatFloat(key, 'g', -1, 64), nil
+	default:
+		return "", fmt.Errorf("%s %w", bundles.Quote(fmt.Sprint(key)), errKey)
+	}
+}

@@ -1,0 +1,303 @@
+package manifests
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/chandlery/chandlery/bundles"
+)
+
+// Limits bound what a bundle may consist of. The zero value of a field stands for
+// its default.
+type Limits struct {
+	// MaxFiles is the largest number of files.
+	MaxFiles int
+	// MaxFileBytes is the largest size of a file.
+	MaxFileBytes int64
+	// MaxObjects is the largest number of objects, and MaxBytes the largest size of
+	// them together, as JSON.
+	MaxObjects, MaxBytes int
+	// MaxObjectBytes is the largest size of an object, as JSON.
+	MaxObjectBytes int
+}
+
+// The defaults of [Limits]. An object has to fit into one request to etcd, whose
+// limit is 1.5 MiB. As YAML it may be several times as long.
+const (
+	DefaultMaxFiles       = 2000
+	DefaultMaxFileBytes   = 16 << 20
+	DefaultMaxObjects     = 2000
+	DefaultMaxBytes       = 64 << 20
+	DefaultMaxObjectBytes = 3 << 19
+)
+
+func (l Limits) withDefaults() Limits {
+	l.MaxFiles = cmp.Or(l.MaxFiles, DefaultMaxFiles)
+	l.MaxFileBytes = cmp.Or(l.MaxFileBytes, DefaultMaxFileBytes)
+	l.MaxObjects = cmp.Or(l.MaxObjects, DefaultMaxObjects)
+	l.MaxBytes = cmp.Or(l.MaxBytes, DefaultMaxBytes)
+	l.MaxObjectBytes = cmp.Or(l.MaxObjectBytes, DefaultMaxObjectBytes)
+	return l
+}
+
+// Read reads the manifests of a bundle, the files directly below root: each object
+// as compact JSON, the ClusterServiceVersion first and the others in the order of
+// the files' names, and of the documents in a file. Files may be YAML or JSON and
+// hold any number of objects.
+//
+// Subdirectories, files whose names begin with a dot and what is no object of
+// Kubernetes are passed over, as by the tools that make bundles. A file called
+// .yaml, .yml or .json has to be that, though.
+//
+// The error is [bundles.Problems] with everything that is wrong with the bundle.
+func Read(root fs.FS, limits Limits) ([]string, error) {
+	r := &reader{root: root, limits: limits.withDefaults()}
+	r.files()
+	if len(r.problems) == 0 {
+		r.complete()
+	}
+	if err := r.problems.OrNil(); err != nil {
+		return nil, err
+	}
+	texts := make([]string, 0, len(r.objects))
+	texts = append(texts, r.objects[r.csv].text)
+	for i := range r.objects {
+		if i != r.csv {
+			texts = append(texts, r.objects[i].text)
+		}
+	}
+	return texts, nil
+}
+
+// reader collects the objects of a bundle.
+type reader struct {
+	root     fs.FS
+	limits   Limits
+	objects  []manifest
+	size     int
+	csv      int
+	problems bundles.Problems
+	// full says that a limit of the bundle as a whole is exceeded.
+	full bool
+}
+
+// manifest is an object of Kubernetes.
+type manifest struct {
+	head
+
+	text string
+	// place is the file and the line that it begins on.
+	place string
+}
+
+// head is what every object has.
+type head struct {
+	apiVersion, kind, name string
+}
+
+func (h *head) String() string { return h.kind + " " + bundles.Quote(h.name) }
+
+func (r *reader) problem(place, remedy, format string, args ...any) {
+	r.problems = append(r.problems, bundles.Problem{File: place, Message: fmt.Sprintf(format, args...), Remedy: remedy})
+}
+
+// overflow reports a limit of the bundle as a whole.
+func (r *reader) overflow(format string, args ...any) {
+	r.full = true
+	r.problem("", "remove what the operator does not need from the bundle", format, args...)
+}
+
+func (r *reader) files() {
+	entries, err := fs.ReadDir(r.root, ".")
+	if err != nil {
+		r.problems = append(r.problems, bundles.Problem{Message: "listing the manifests: " + err.Error(), Unreadable: true})
+		return
+	}
+	if len(entries) > r.limits.MaxFiles {
+		r.overflow("has %d files, at most %d are allowed", len(entries), r.limits.MaxFiles)
+		return
+	}
+	for _, entry := range entries {
+		name := entry.Name()
+		if entry.IsDir() || strings.HasPrefix(name, ".") {
+			continue
+		}
+		if r.file(name); r.full {
+			return
+		}
+	}
+}
+
+// isManifest tells whether a file has to hold objects, going by its name.
+func isManifest(name string) bool {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".yaml", ".yml", ".json":
+		return true
+	default:
+		return false
+	}
+}
+
+func (r *reader) file(name string) {
+	text, err := r.text(name)
+	if err == nil {
+		err = documents(text, r.limits.MaxObjectBytes, func(line int, object []byte) error {
+			r.document(name, line, object)
+			if r.full {
+				return errFull
+			}
+			return nil
+		})
+	}
+	if err == nil || errors.Is(err, errFull) || errors.Is(err, errNoFile) || !isManifest(name) {
+		return
+	}
+	if wrong, ok := errors.AsType[*syntaxError](err); ok {
+		r.problem(at(name, wrong.line), wrong.remedy, "%v", wrong)
+		return
+	}
+	if large, ok := errors.AsType[*sizeError](err); ok {
+		r.problem(name, "an object that the API server can store has at most 1.5 MiB: shorten or split the manifest", "%v", large)
+		return
+	}
+	r.problems = append(r.problems, bundles.Problem{File: name, Message: err.Error(), Unreadable: true})
+}
+
+var (
+	errFull   = errors.New("the bundle is too large")
+	errNoFile = errors.New("is no file")
+)
+
+// sizeError says that a file is too large.
+type sizeError struct{ size, limit int64 }
+
+func (e *sizeError) Error() string {
+	return fmt.Sprintf("has %d bytes, at most %d are allowed in a file", e.size, e.limit)
+}
+
+// text reads a file; a link counts as what it leads to.
+func (r *reader) text(name string) ([]byte, error) {
+	file, err := r.root.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("opening manifest: %w", err)
+	}
+	defer file.Close() //nolint:errcheck // nothing was written
+	info, err := file.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("opening manifest: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errNoFile
+	}
+	limit := r.limits.MaxFileBytes
+	if info.Size() > limit {
+		return nil, &sizeError{info.Size(), limit}
+	}
+	text, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading manifest: %w", err)
+	}
+	if int64(len(text)) > limit {
+		return nil, &sizeError{int64(len(text)), limit}
+	}
+	return text, nil
+}
+
+// at is a line of a file.
+func at(name string, line int) string { return fmt.Sprintf("%s:%d", name, line) }
+
+// document adds the object that a document holds.
+func (r *reader) document(name string, line int, text []byte) {
+	place := at(name, line)
+	found, isObject, err := identify(text)
+	if err != nil {
+		if isManifest(name) {
+			r.problem(place, "correct the manifest", "%v", err)
+		}
+		return
+	}
+	if !isObject {
+		return
+	}
+	switch {
+	case found.kind == "":
+		r.problem(place, "add the kind of the object", "an object of %s lacks kind", bundles.Quote(found.apiVersion))
+	case found.apiVersion == "":
+		r.problem(place, "add the apiVersion, as "+csvVersion+" for a "+csvKind, "%s lacks apiVersion", &found)
+	case found.name == "":
+		r.problem(place, "add metadata.name", "an object of kind %s lacks metadata.name", bundles.Quote(found.kind))
+	case len(text) > r.limits.MaxObjectBytes:
+		r.problem(place, "shorten or split it: etcd does not store objects that are larger",
+			"%s has %d bytes as JSON, at most %d can be stored", &found, len(text), r.limits.MaxObjectBytes)
+	case len(r.objects) >= r.limits.MaxObjects:
+		r.overflow("has more than %d objects", r.limits.MaxObjects)
+	case len(text) > r.limits.MaxBytes-r.size:
+		r.overflow("its objects have more than %d bytes as JSON", r.limits.MaxBytes)
+	default:
+		r.size += len(text)
+		r.objects = append(r.objects, manifest{head: found, text: string(text), place: place})
+	}
+}
+
+// identify reads what every object has. A value with neither kind nor apiVersion
+// is none of Kubernetes.
+func identify(text []byte) (found head, isObject bool, err error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return head{}, false, nil //nolint:nilerr // a list or a scalar is no object
+	}
+	str := func(in map[string]json.RawMessage, key, path string, to *string) {
+		if value, ok := in[key]; ok && json.Unmarshal(value, to) != nil && err == nil {
+			err = fmt.Errorf("%s %w", path, errNoString)
+		}
+	}
+	str(fields, "apiVersion", "apiVersion", &found.apiVersion)
+	str(fields, "kind", "kind", &found.kind)
+	var metadata map[string]json.RawMessage
+	if found.kind == "" && found.apiVersion == "" {
+		return found, false, err
+	}
+	if value, ok := fields["metadata"]; ok && json.Unmarshal(value, &metadata) != nil && err == nil {
+		err = errNoMetadata
+	}
+	str(metadata, "name", "metadata.name", &found.name)
+	return found, true, err
+}
+
+var (
+	errNoString   = errors.New("is no string")
+	errNoMetadata = errors.New("metadata is no object")
+)
+
+// complete checks the bundle as a whole and finds its ClusterServiceVersion.
+func (r *reader) complete() {
+	r.csv = -1
+	for i := range r.objects {
+		one := &r.objects[i]
+		if one.kind != csvKind {
+			continue
+		}
+		if one.apiVersion != csvVersion {
+			r.problem(one.place, "write it as "+csvVersion, "%s is of apiVersion %s", one, bundles.Quote(one.apiVersion))
+		}
+		if r.csv >= 0 {
+			first := &r.objects[r.csv]
+			r.problem(one.place, "leave one of them: a bundle is one version of an operator",
+				"%s is a second ClusterServiceVersion beside %s in %s", one, &first.head, first.place)
+			continue
+		}
+		r.csv = i
+	}
+	switch {
+	case len(r.objects) == 0:
+		r.problem("", "put the manifests of the operator there, or have the image's label name the directory that they are in", "holds no manifests: it is no bundle")
+	case r.csv < 0:
+		r.problem("", "add the ClusterServiceVersion of the operator", "has no ClusterServiceVersion among its %d objects", len(r.objects))
+	}
+}

@@ -1,0 +1,121 @@
+// Package pullsecrets finds the credentials with which the images of a catalog
+// are asked for: the Secrets that its CatalogSource names, and those that somebody
+// added to the ServiceAccount that its pods run as.
+package pullsecrets
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/bundles/image"
+)
+
+// Secret is a pull secret as it was read.
+type Secret struct {
+	// Keychain has its credentials; nil when there is a Problem.
+	Keychain authn.Keychain
+	// Problem says what is wrong with it, "" when nothing is.
+	Problem string
+
+	// version names this content of this Secret among all there are.
+	version string
+}
+
+// Read reads a pull secret. That it is of no use is a Problem of the Secret and no
+// error.
+func Read(ctx context.Context, reader client.Reader, key types.NamespacedName) (*Secret, error) {
+	object := &corev1.Secret{}
+	if err := reader.Get(ctx, key, object); err != nil {
+		if apierrors.IsNotFound(err) {
+			return &Secret{Problem: "does not exist"}, nil
+		}
+		return nil, fmt.Errorf("reading Secret %s: %w", key, err)
+	}
+	var data []byte
+	switch object.Type {
+	case corev1.SecretTypeDockerConfigJson:
+		data = object.Data[corev1.DockerConfigJsonKey]
+	case corev1.SecretTypeDockercfg:
+		data = object.Data[corev1.DockerConfigKey]
+	default:
+		return &Secret{Problem: fmt.Sprintf("is of type %s, not %s", object.Type, corev1.SecretTypeDockerConfigJson)}, nil
+	}
+	keychain, err := image.ParsePullSecret(data)
+	if err != nil {
+		return &Secret{Problem: "is of no use: " + err.Error()}, nil //nolint:nilerr // it is what is wrong with this Secret alone
+	}
+	return &Secret{Keychain: keychain, version: key.String() + "@" + string(object.UID) + ":" + object.ResourceVersion}, nil
+}
+
+// Set is the credentials of a catalog.
+type Set struct {
+	// Problem says what is wrong with the first Secret that is of no use, and which
+	// that is: the others may do.
+	Problem string
+
+	secrets []*Secret
+}
+
+// Find reads the Secrets of the given names and those of a ServiceAccount, all in
+// one namespace. A Secret that is of no use is left out.
+func Find(ctx context.Context, reader client.Reader, namespace, account string, names []string) (*Set, error) {
+	object := &corev1.ServiceAccount{}
+	key := types.NamespacedName{Namespace: namespace, Name: account}
+	if err := reader.Get(ctx, key, object); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading ServiceAccount %s: %w", key, err)
+	}
+	all := append([]string(nil), names...)
+	for _, ref := range object.ImagePullSecrets {
+		all = append(all, ref.Name)
+	}
+	found := &Set{}
+	seen := map[string]bool{"": true}
+	for _, name := range all {
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		one, err := Read(ctx, reader, types.NamespacedName{Namespace: namespace, Name: name})
+		if err != nil {
+			return nil, err
+		}
+		if one.Problem != "" {
+			found.Problem = cmp.Or(found.Problem, namespace+"/"+name+" "+one.Problem)
+			continue
+		}
+		found.secrets = append(found.secrets, one)
+	}
+	return found, nil
+}
+
+// Keychain has the credentials of all Secrets.
+func (s *Set) Keychain() authn.Keychain {
+	all := make([]authn.Keychain, 0, len(s.secrets))
+	for _, one := range s.secrets {
+		all = append(all, one.Keychain)
+	}
+	return image.Keychains(all...)
+}
+
+// Anonymous is the identity of those who have no credentials.
+const Anonymous = "anonymous"
+
+// Identity says as whom a registry is asked for a repository: which content of
+// which Secret has the credentials for it. Whoever has the same identity is let in
+// alike, and it tells nothing of the credentials themselves.
+func (s *Set) Identity(target authn.Resource) string {
+	for _, one := range s.secrets {
+		if found, err := one.Keychain.Resolve(target); err != nil || found != authn.Anonymous {
+			return strings.Clone(one.version)
+		}
+	}
+	return Anonymous
+}

@@ -1,0 +1,55 @@
+package unpack
+
+import (
+	"context"
+	"sync"
+)
+
+// How many images are pulled at a time: in all, which bounds the disk that they
+// take, and from one registry, so that one that hangs does not keep others waiting.
+const (
+	maxPulls        = 6
+	maxPullsPerHost = 3
+)
+
+// slots bound how many images are pulled at a time.
+type slots struct {
+	mu    sync.Mutex
+	taken int
+	hosts map[string]int
+	// freed is closed when a slot is given back.
+	freed chan struct{}
+}
+
+func newSlots() *slots { return &slots{hosts: map[string]int{}, freed: make(chan struct{})} }
+
+// take waits for a slot. What it returns gives it back.
+func (s *slots) take(ctx context.Context, host string) (release func(), err error) {
+	for {
+		s.mu.Lock()
+		if s.taken < maxPulls && s.hosts[host] < maxPullsPerHost {
+			s.taken++
+			s.hosts[host]++
+			s.mu.Unlock()
+			return func() { s.release(host) }, nil
+		}
+		freed := s.freed
+		s.mu.Unlock()
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx) //nolint:wrapcheck // the caller says what it waited for
+		}
+	}
+}
+
+func (s *slots) release(host string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken--
+	if s.hosts[host]--; s.hosts[host] == 0 {
+		delete(s.hosts, host)
+	}
+	close(s.freed)
+	s.freed = make(chan struct{})
+}
