@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/chandlery/chandlery/supervisor/catalogsource"
+	"github.com/chandlery/chandlery/supervisor/unpack"
 )
 
 // LeaseName is the name of the Lease that the leading supervisor holds.
@@ -27,6 +29,9 @@ const fenceMargin = time.Second
 
 // defaultNamespace holds the Lease of supervisors that run outside a cluster.
 const defaultNamespace = "default"
+
+// minBundleCache is the least that the cache for bundles has to hold.
+const minBundleCache = 64 << 20
 
 // Options are the settings of the supervisor process.
 type Options struct {
@@ -51,6 +56,13 @@ type Options struct {
 	// InstallPlanRetryTimeout is how long a step of a plan may fail, with an
 	// error that does not look passing, before the plan is given up.
 	InstallPlanRetryTimeout time.Duration
+	// BundleCacheDir is where the content of bundle images is kept, and
+	// BundleCacheSize the bytes that it may grow to; empty and zero for defaults.
+	BundleCacheDir  string
+	BundleCacheSize int64
+	// BundleUnpackTimeout bounds bringing a bundle image here, where an
+	// OperatorGroup does not say otherwise.
+	BundleUnpackTimeout time.Duration
 	// FailoverRate and FailoverBurst bound how many pods of catalogs are marked or
 	// deleted a second, and at once after a rest.
 	FailoverRate  float64
@@ -77,6 +89,10 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.GlobalCatalogNamespace, "global-catalog-namespace", "olm", "namespace whose CatalogSources serve the Subscriptions of every namespace")
 	fs.DurationVar(&o.CatalogRefreshInterval, "catalog-refresh-interval", 30*time.Second, "how often a catalog is asked which content it serves; catalogs of our registry tell of changes by themselves, those of opm cannot say and are read when one connects to them, and every 30m")
 	fs.DurationVar(&o.InstallPlanRetryTimeout, "install-plan-retry-timeout", time.Minute, "how long a step of an InstallPlan may fail, with an error that does not pass by itself, before the plan fails")
+	fs.StringVar(&o.BundleCacheDir, "bundle-cache-dir", unpack.DefaultDir(), "directory that keeps the content of bundle images; it is made, and must not be writable for others")
+	o.BundleCacheSize = unpack.DefaultSize
+	fs.Var((*byteSize)(&o.BundleCacheSize), "bundle-cache-size", "size that the directory may grow to, as 1Gi; images that are being brought there come on top, up to 2Gi")
+	fs.DurationVar(&o.BundleUnpackTimeout, "bundle-unpack-timeout", unpack.DefaultTimeout, "how long bringing a bundle image here may take, where the OperatorGroup has no annotation operatorframework.io/bundle-unpack-timeout; 0 for as long as it takes")
 	fs.Float64Var(&o.FailoverRate, "failover-rate", 10, "number of pods of catalogs that are marked not ready or deleted because of lost nodes, per second on the average")
 	fs.IntVar(&o.FailoverBurst, "failover-burst", 50, "number of such pods at once, when there were none for a while")
 	fs.IntVar(&o.Concurrency, "concurrency", 4, "number of objects that each controller works on at once")
@@ -116,6 +132,9 @@ func (o *Options) Validate() error {
 	require(o.LeaseDuration%time.Second == 0, "--lease-duration is %s; it has to be whole seconds, as a Lease counts them", o.LeaseDuration)
 	require(o.CatalogRefreshInterval >= time.Second, "--catalog-refresh-interval is %s; it has to be at least 1s", o.CatalogRefreshInterval)
 	require(o.InstallPlanRetryTimeout >= 0, "--install-plan-retry-timeout is %s; it cannot be negative", o.InstallPlanRetryTimeout)
+	size, least := byteSize(o.BundleCacheSize), byteSize(minBundleCache)
+	require(size >= least || size == 0, "--bundle-cache-size is %s; it has to be at least %s, which the content of one bundle may take", &size, &least)
+	require(o.BundleUnpackTimeout >= 0, "--bundle-unpack-timeout is %s; it cannot be negative, 0 is for as long as it takes", o.BundleUnpackTimeout)
 	require(o.FailoverRate > 0, "--failover-rate is %g; it has to be above 0", o.FailoverRate)
 	require(o.FailoverBurst > 0, "--failover-burst is %d; it has to be at least 1", o.FailoverBurst)
 	require(o.Concurrency > 0, "--concurrency is %d; it has to be at least 1", o.Concurrency)
@@ -151,3 +170,24 @@ func ownNamespace() string {
 	}
 	return defaultNamespace
 }
+
+// byteSize is a number of bytes that is written as Kubernetes writes it: 1Gi.
+type byteSize int64
+
+// String writes the number.
+func (b *byteSize) String() string {
+	return resource.NewQuantity(int64(*b), resource.BinarySI).String()
+}
+
+// Set reads a number.
+func (b *byteSize) Set(text string) error {
+	quantity, err := resource.ParseQuantity(text)
+	if err != nil {
+		return fmt.Errorf("%w; write it as 512Mi or 1Gi", err)
+	}
+	*b = byteSize(quantity.Value())
+	return nil
+}
+
+// Type names the kind of value in usage texts.
+func (b *byteSize) Type() string { return "size" }

@@ -37,12 +37,14 @@ func TestFlagsSetTheOptions(t *testing.T) {
 		"--leader-election-namespace=home", "--catalog-refresh-interval=5s", "--install-plan-retry-timeout=0", "--failover-rate=2.5", "--failover-burst=7", "--concurrency=9",
 		"--metrics-address=0", "--health-address=127.0.0.1:1", "--kubeconfig=file",
 		"--registry-image=r:1", "--catalog-server=registry", "--catalog-replicas=3", "--catalog-content=init-container",
+		"--bundle-cache-dir=there", "--bundle-cache-size=2Gi", "--bundle-unpack-timeout=3m",
 		"--set-workload-user-id=false", "--image-plain-http", "--image-skip-tls-verify")
 	want := Options{
 		Kubeconfig: "file", Identity: "a", LeaderElectionNamespace: "home",
 		LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: time.Second,
 		MetricsAddress: "0", HealthAddress: "127.0.0.1:1", GlobalCatalogNamespace: "shops",
 		CatalogRefreshInterval: 5 * time.Second, FailoverRate: 2.5, FailoverBurst: 7, Concurrency: 9,
+		BundleCacheDir: "there", BundleCacheSize: 2 << 30, BundleUnpackTimeout: 3 * time.Minute,
 		Hosting: catalogsource.Hosting{
 			RegistryImage: "r:1", Server: catalogsource.ServerRegistry, Replicas: 3, Content: catalogsource.ContentCopy,
 			PlainHTTP: true, SkipTLSVerify: true,
@@ -82,6 +84,8 @@ func TestValidate(t *testing.T) {
 				"--catalog-replicas is 33; it has to be from 0 to 32", `--catalog-content is "none"`,
 			},
 		},
+		{reason: "bundle cache", change: func(o *Options) { o.BundleCacheSize = 1 << 20 }, want: []string{"--bundle-cache-size is 1Mi; it has to be at least 64Mi"}},
+		{reason: "bundle timeout", change: func(o *Options) { o.BundleUnpackTimeout = -1 }, want: []string{"--bundle-unpack-timeout is -1ns; it cannot be negative"}},
 		{reason: "failover rate", change: func(o *Options) { o.FailoverRate = 0 }, want: []string{"--failover-rate is 0; it has to be above 0"}},
 		{reason: "failover burst", change: func(o *Options) { o.FailoverBurst = 0 }, want: []string{"--failover-burst is 0; it has to be at least 1"}},
 		{reason: "concurrency", change: func(o *Options) { o.Concurrency = 0 }, want: []string{"--concurrency is 0; it has to be at least 1"}},

@@ -266,4 +266,3 @@ func (o *objects) Get(_ context.Context, key client.ObjectKey, into client.Objec
 func (o *objects) List(context.Context, client.ObjectList, ...client.ListOption) error {
 	return apierrors.NewMethodNotSupported(schema.GroupResource{}, "list")
 }
-
