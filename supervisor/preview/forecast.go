@@ -1,7 +1,5 @@
 package preview
 
-import "slices"
-
 // Forecast is what would happen in a namespace. The names of its fields in JSON
 // are an interface: they do not change.
 type Forecast struct {
@@ -79,9 +77,6 @@ type Step struct {
 	Approval Approval `json:"approval"`
 	// Needs are the version's dependencies and what meets them.
 	Needs []Need `json:"needs,omitempty"`
-	// Obstacle says why the supervisor could not do the step although the version
-	// is the right one; mostly empty.
-	Obstacle string `json:"obstacle,omitempty"`
 	// Deprecations are what the catalog says against the package, channel and
 	// bundle.
 	Deprecations []string `json:"deprecations,omitempty"`
@@ -131,6 +126,5 @@ type Source struct {
 // Fails says whether something that is asked for would not be installed, or cannot
 // be looked at.
 func (f *Forecast) Fails() bool {
-	obstructed := slices.ContainsFunc(f.Steps, func(s Step) bool { return s.Obstacle != "" })
-	return f.Blocked != "" || len(f.Refusals) > 0 || len(f.Unknown) > 0 || obstructed
+	return f.Blocked != "" || len(f.Refusals) > 0 || len(f.Unknown) > 0
 }

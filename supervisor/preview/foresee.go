@@ -206,9 +206,6 @@ func (w *walk) step(c *resolver.Choice, subscriptions []string, before []resolve
 	}
 	b := c.Entry.Bundle
 	s.Version, s.Image = version(b.Subject.Version), b.Image
-	if b.Image != "" {
-		s.Obstacle = onlyImage
-	}
 	deprecated := func(what, message string) {
 		if message != "" {
 			s.Deprecations = append(s.Deprecations, what+" is deprecated: "+message)
@@ -219,9 +216,6 @@ func (w *walk) step(c *resolver.Choice, subscriptions []string, before []resolve
 	deprecated("bundle "+c.Bundle, b.Deprecation)
 	return s
 }
-
-// onlyImage says why a version that has an image cannot be installed.
-const onlyImage = "the manifests are in a bundle image, and this version of the supervisor does not pull those; use a catalog that holds the manifests inline (olm.bundle.object)"
 
 // describeAlong says what becomes of a version that no Subscription asks for.
 func (w *walk) describeAlong(s *Step, c *resolver.Choice) {

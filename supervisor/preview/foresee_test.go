@@ -390,17 +390,6 @@ func TestForeseeCatalogs(t *testing.T) {
 	})
 }
 
-// TestForeseeSaysObstacles has a version that is right and yet cannot be installed.
-func TestForeseeSaysObstacles(t *testing.T) {
-	f, err := Foresee(t.Context(), request(t, sub("my", "mill"), sub("other", "lamp")))
-	if err != nil || len(f.Steps) != 2 || !f.Fails() {
-		t.Fatalf("%+v, %v", f, err)
-	}
-	if f.Steps[0].Obstacle == "" || f.Steps[1].Obstacle != "" {
-		t.Errorf("obstacles %q and %q", f.Steps[0].Obstacle, f.Steps[1].Obstacle)
-	}
-}
-
 func TestForeseeEnds(t *testing.T) {
 	f, err := Foresee(t.Context(), request(t))
 	if err != nil || len(f.Steps) != 0 || f.Fails() {
@@ -445,5 +434,13 @@ func TestForeseeSaysLoops(t *testing.T) {
 	f, err = newWalk(request(t, sub("my", "lamp")), endless).run(t.Context())
 	if err != nil || len(f.Steps) != maxWaves || len(f.Notes) != 1 {
 		t.Errorf("%d steps, notes %q, error %v", len(f.Steps), f.Notes, err)
+	}
+}
+
+// TestForeseeTakesImages has a version whose manifests are in an image.
+func TestForeseeTakesImages(t *testing.T) {
+	f, err := Foresee(t.Context(), request(t, sub("my", "mill")))
+	if err != nil || len(f.Steps) != 1 || f.Fails() || f.Steps[0].Image == "" {
+		t.Errorf("%+v, %v", f, err)
 	}
 }

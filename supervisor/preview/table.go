@@ -23,7 +23,6 @@ func (f *Forecast) Table(out io.Writer) error {
 		t.wrapped("Nothing of this happens yet: ", "  ", f.Blocked)
 	}
 	t.steps(f)
-	t.obstacles(f)
 	t.refusals("NOT INSTALLED", "stays at", f.Refusals)
 	t.refusals("NOT KNOWN", "has", f.Unknown)
 	t.refusals("HELD BACK FROM A NEWER VERSION", "stays at", f.HeldBack)
@@ -180,32 +179,6 @@ func versions(s *Step) string {
 		return s.Replaces + " -> " + to
 	default:
 		return s.FromVersion + " -> " + to
-	}
-}
-
-// obstacles writes what keeps steps from being done, once for all that it keeps.
-func (t *table) obstacles(f *Forecast) {
-	var reasons []string
-	steps := map[string][]string{}
-	for i := range f.Steps {
-		s := &f.Steps[i]
-		if s.Obstacle == "" {
-			continue
-		}
-		if steps[s.Obstacle] == nil {
-			reasons = append(reasons, s.Obstacle)
-		}
-		steps[s.Obstacle] = append(steps[s.Obstacle], strconv.Itoa(s.Order))
-	}
-	if len(reasons) > 0 {
-		t.heading("RIGHT, BUT CANNOT BE DONE")
-	}
-	for _, reason := range reasons {
-		noun := "steps "
-		if len(steps[reason]) == 1 {
-			noun = "step "
-		}
-		t.wrapped("  ", "      ", noun+strings.Join(steps[reason], ", ")+": "+reason)
 	}
 }
 
