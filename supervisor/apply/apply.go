@@ -21,6 +21,10 @@ import (
 // FieldManager is the name under which the supervisor owns the fields it sets.
 const FieldManager = "chandlery-supervisor"
 
+// noVersion is a resource version that no object has: it is the storage's own
+// before anything is written to it.
+const noVersion = "1"
+
 // Result is what writing an object came to.
 type Result string
 
@@ -52,29 +56,73 @@ func Object(ctx context.Context, c client.Client, u *unstructured.Unstructured) 
 	if exists {
 		wanted.SetOwnerReferences(joined(live.GetOwnerReferences(), wanted.GetOwnerReferences()))
 	}
-	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted), client.FieldOwner(FieldManager), client.ForceOwnership); err != nil {
-		return "", fmt.Errorf("applying %s: %w", describe(u), err)
+	if err := write(ctx, c, wanted); err != nil {
+		return "", err
 	}
-	switch {
-	case !exists:
+	if !exists {
 		return Created, nil
-	case wanted.GetResourceVersion() == live.GetResourceVersion():
-		return Unchanged, nil
+	}
+	return changed(live, wanted), nil
+}
+
+// IfAbsent makes an object unless there is one of its name, in one request either
+// way. absent says whether there was none; made is then the new object. One that
+// is there is left as it is.
+func IfAbsent(ctx context.Context, c client.Client, u *unstructured.Unstructured) (made *unstructured.Unstructured, absent bool, err error) {
+	made = u.DeepCopy()
+	// Creating does not look at the version; changing what is there fails on it.
+	made.SetResourceVersion(noVersion)
+	err = write(ctx, c, made)
+	switch {
+	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, err
 	default:
-		return Updated, nil
+		return made, true, nil
 	}
 }
 
-// Create makes an object that must not be touched when it is already there.
-func Create(ctx context.Context, c client.Client, u *unstructured.Unstructured) (Result, error) {
-	err := c.Create(ctx, u.DeepCopy(), client.FieldOwner(FieldManager))
+// Over does what Object does to an object that has been read, and gives what
+// became of it. A conflict is the error if it has changed since, so that what was
+// decided by looking at it still holds.
+func Over(ctx context.Context, c client.Client, u, live *unstructured.Unstructured) (*unstructured.Unstructured, Result, error) {
+	wanted := u.DeepCopy()
+	wanted.SetOwnerReferences(joined(live.GetOwnerReferences(), wanted.GetOwnerReferences()))
+	wanted.SetResourceVersion(live.GetResourceVersion())
+	if err := write(ctx, c, wanted); err != nil {
+		return nil, "", err
+	}
+	return wanted, changed(live, wanted), nil
+}
+
+func changed(before, after *unstructured.Unstructured) Result {
+	if before.GetResourceVersion() == after.GetResourceVersion() {
+		return Unchanged
+	}
+	return Updated
+}
+
+// write sends an object, which becomes what the API server made of it.
+func write(ctx context.Context, c client.Client, u *unstructured.Unstructured) error {
+	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(FieldManager), client.ForceOwnership); err != nil {
+		return fmt.Errorf("applying %s: %w", describe(u), err)
+	}
+	return nil
+}
+
+// Create makes an object that must not be touched when it is already there. made
+// is what the API server made of it; nil when it was there.
+func Create(ctx context.Context, c client.Client, u *unstructured.Unstructured) (made *unstructured.Unstructured, result Result, err error) {
+	made = u.DeepCopy()
+	err = c.Create(ctx, made, client.FieldOwner(FieldManager))
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return Unchanged, nil
+		return nil, Unchanged, nil
 	case err != nil:
-		return "", fmt.Errorf("creating %s: %w", describe(u), err)
+		return nil, "", fmt.Errorf("creating %s: %w", describe(u), err)
 	default:
-		return Created, nil
+		return made, Created, nil
 	}
 }
 

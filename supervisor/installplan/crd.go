@@ -2,42 +2,159 @@ package installplan
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
-// applyCRD applies a CustomResourceDefinition and waits, over passes, until the
-// API server serves it. before is the step's status so far: one that this plan
-// has been waiting for was not there when the plan began, and is only read.
-func (e *execution) applyCRD(ctx context.Context, u *unstructured.Unstructured, before operatorsv1alpha1.StepStatus) (operatorsv1alpha1.StepStatus, error) {
-	if before == operatorsv1alpha1.StepStatusWaitingForAPI {
-		live, err := e.readCRD(ctx, u)
+const (
+	kindCRD            = "CustomResourceDefinition"
+	kindSecret         = "Secret"
+	groupAPIExtensions = "apiextensions.k8s.io"
+)
+
+// A new kind is served some ten milliseconds after its definition was made, or five
+// seconds where there are several API servers. The first is waited for.
+const (
+	patienceForAPI = 500 * time.Millisecond
+	pollForAPI     = 20 * time.Millisecond
+)
+
+// definition is what is known of the CustomResourceDefinition of a step.
+type definition struct {
+	// wanted is what is to be applied, over live if there is one.
+	wanted, live *unstructured.Unstructured
+}
+
+// prepare reads the CustomResourceDefinition of a step from its bundle and from the
+// cluster, and checks that the one may follow the other.
+func (e *execution) prepare(ctx context.Context, s *operatorsv1alpha1.Step) error {
+	u, err := e.content.manifest(ctx, s)
+	if err != nil {
+		return err
+	}
+	d := &definition{wanted: u.DeepCopy()}
+	if d.live, err = e.read(ctx, u.GroupVersionKind(), client.ObjectKeyFromObject(u)); err != nil {
+		return err
+	}
+	alongside := types.NamespacedName{Namespace: e.namespace, Name: s.Resolving}
+	if d.live == nil {
+		setAlongside(d.wanted, []types.NamespacedName{alongside})
+		if e.convertedBy(ctx, u, s) {
+			unstructured.RemoveNestedField(d.wanted.Object, "spec", "conversion")
+		}
+		e.definitions[s] = d
+		return nil
+	}
+	if err := e.checker.check(ctx, d.live, u); err != nil {
+		return err
+	}
+	setAlongside(d.wanted, append(e.stillAlongside(ctx, d.live), alongside))
+	keepConversion(d.wanted, d.live, e.convertedBy(ctx, u, s))
+	e.definitions[s] = d
+	return nil
+}
+
+// convertedBy says whether the version of a step declares the webhook that converts
+// between the versions of its CustomResourceDefinition. The controller of versions
+// sets that up when the webhook runs.
+func (e *execution) convertedBy(ctx context.Context, crd *unstructured.Unstructured, s *operatorsv1alpha1.Step) bool {
+	csv, err := e.content.version(ctx, s.Resolving)
+	if err != nil || csv == nil {
+		return false
+	}
+	return declaresConversion(csv, crd.GetName())
+}
+
+// stillAlongside reads which versions a CustomResourceDefinition was installed with
+// and that are there.
+func (e *execution) stillAlongside(ctx context.Context, live *unstructured.Unstructured) []types.NamespacedName {
+	var list []types.NamespacedName
+	for _, name := range alongside(live) {
+		err := e.cached.Get(ctx, name, &operatorsv1alpha1.ClusterServiceVersion{}, readOnly)
 		if !apierrors.IsNotFound(err) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// applyCRD applies a CustomResourceDefinition and says whether the API server serves
+// it. One that this plan has been waiting for was not there when the plan began, and
+// is only read.
+func (e *execution) applyCRD(ctx context.Context, s *operatorsv1alpha1.Step) (operatorsv1alpha1.StepStatus, error) {
+	if s.Status == operatorsv1alpha1.StepStatusWaitingForAPI {
+		live, err := e.readCRD(ctx, s)
+		if err != nil || live != nil {
 			return crdStatus(live, operatorsv1alpha1.StepStatusCreated, err)
 		}
 	}
-	result, err := apply.Object(ctx, e.client, u)
-	if err != nil {
-		return "", err
+	for range attempts {
+		if e.definitions[s] == nil {
+			if err := e.prepare(ctx, s); err != nil {
+				return "", err
+			}
+		}
+		made, result, err := e.define(ctx, e.definitions[s])
+		delete(e.definitions, s)
+		if !errors.Is(err, errChanged) {
+			return crdStatus(made, statusOf(result), err)
+		}
 	}
-	live, err := e.readCRD(ctx, u)
-	return crdStatus(live, statusOf(result), err)
+	return "", errChanged
 }
 
-func (e *execution) readCRD(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(u.GroupVersionKind())
-	if err := e.client.Get(ctx, client.ObjectKeyFromObject(u), live); err != nil {
-		return nil, fmt.Errorf("reading CustomResourceDefinition %s back: %w", u.GetName(), err)
+// define writes a definition. What it was checked against is what it is written over.
+func (e *execution) define(ctx context.Context, d *definition) (*unstructured.Unstructured, apply.Result, error) {
+	if d.live == nil {
+		made, absent, err := apply.IfAbsent(ctx, e.client, d.wanted)
+		if err == nil && !absent {
+			err = errChanged
+		}
+		return made, apply.Created, err
 	}
-	return live, nil
+	made, result, err := apply.Over(ctx, e.client, d.wanted, d.live)
+	if apierrors.IsConflict(err) {
+		err = fmt.Errorf("%w: %w", errChanged, err)
+	}
+	return made, result, err
+}
+
+func (e *execution) readCRD(ctx context.Context, s *operatorsv1alpha1.Step) (*unstructured.Unstructured, error) {
+	return e.read(ctx, kindOfCRDs(), client.ObjectKey{Name: s.Resource.Name})
+}
+
+// awaitAPIs waits for a moment for the kinds that this pass has made.
+func (e *execution) awaitAPIs(ctx context.Context, steps []*operatorsv1alpha1.Step) *stepError {
+	ctx, cancel := context.WithTimeout(ctx, patienceForAPI)
+	defer cancel()
+	for _, s := range steps {
+		for s.Status == operatorsv1alpha1.StepStatusWaitingForAPI {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(pollForAPI):
+			}
+			status, err := e.applyCRD(ctx, s)
+			if ctx.Err() != nil {
+				return nil
+			}
+			if err != nil {
+				return &stepError{step: s, err: err}
+			}
+			s.Status = status
+		}
+	}
+	return nil
 }
 
 // crdStatus is what has become of a CustomResourceDefinition as it was read:

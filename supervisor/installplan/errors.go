@@ -1,6 +1,7 @@
 package installplan
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -17,15 +18,21 @@ import (
 type stepError struct {
 	step *operatorsv1alpha1.Step
 	err  error
+	// advice says what to do about it; empty when the error says so itself.
+	advice string
 }
 
 // Error names the step the way the plan shows it.
 func (e *stepError) Error() string {
 	r := e.step.Resource
+	text := strings.TrimSuffix(fmt.Sprintf("%s: %v", e.subject(), e.err), ".")
 	if apimeta.IsNoMatchError(e.err) {
-		return fmt.Sprintf("%s: GroupVersionKind %s/%s, Kind=%s not found on the cluster. This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information.", e.subject(), r.Group, r.Version, r.Kind)
+		text = fmt.Sprintf("%s: GroupVersionKind %s/%s, Kind=%s not found on the cluster. This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information.", e.subject(), r.Group, r.Version, r.Kind)
 	}
-	return fmt.Sprintf("%s: %v", e.subject(), e.err)
+	if e.advice != "" {
+		text += "; " + e.advice
+	}
+	return text
 }
 
 // subject is what the message begins with: which step failed, but not why.
@@ -46,16 +53,22 @@ func (e *stepError) follows(message string) bool {
 // Unwrap gives the cause.
 func (e *stepError) Unwrap() error { return e.err }
 
-// errUnsupported says that a bundle brings an object of a kind that a plan may
-// not hold.
-var errUnsupported = errors.New("a bundle may not bring objects of this kind")
-
-// errNamesRefused says that the API server does not serve a
-// CustomResourceDefinition because another one has its names.
-var errNamesRefused = errors.New("its names are not accepted")
-
-// errOwnerGone says that the version which a plan installs is no longer there.
-var errOwnerGone = errors.New("the ClusterServiceVersion that is to own it is gone")
+var (
+	// errUnsupported says that a bundle brings an object of a kind that a plan may
+	// not hold.
+	errUnsupported = errors.New("a bundle may not bring objects of this kind")
+	// errNamesRefused says that the API server does not serve a
+	// CustomResourceDefinition because another one has its names.
+	errNamesRefused = errors.New("its names are not accepted")
+	// errOwnerGone says that the version which a plan installs is no longer there.
+	errOwnerGone = errors.New("the ClusterServiceVersion that is to own it is gone")
+	// errForeign says that an object belongs to somebody else.
+	errForeign = errors.New("it is not this operator's")
+	// errUnsafe says that a CustomResourceDefinition would do damage.
+	errUnsafe = errors.New("the CustomResourceDefinition is left as it is")
+	// errUnmade says that a plan refers to a Secret that its user has to make.
+	errUnmade = errors.New("it has to be there before the plan")
+)
 
 // Texts of a plan's messages.
 const (
@@ -63,20 +76,75 @@ const (
 	retrying = "retrying execution due to error: "
 	// toApprove tells how a plan goes on that waits for its approval.
 	toApprove = "the InstallPlan needs approval: approve it by setting spec.approved to true"
-	// remedy tells how to go on after a failure that ended the plan.
-	remedy = "; mend the cause and delete the InstallPlan to try again"
+	// remedy tells how to go on after a failure that ended the plan, and remedyContent
+	// after one that lies in what the plan was made from.
+	remedy        = "; mend the cause, and the plan goes on by itself within minutes; deleting the InstallPlan tries again at once"
+	remedyContent = "; mend the cause and delete the InstallPlan to try again"
 )
+
+// final says whether an error lies in the plan itself, which no try can mend.
+func final(err error) bool {
+	return errors.Is(err, errUnsupported) || errors.Is(err, plan.ErrContentChanged) || errors.Is(err, plan.ErrNoInlineManifests)
+}
+
+func remedyFor(err error) string {
+	if final(err) {
+		return remedyContent
+	}
+	return remedy
+}
 
 // terminal says whether an error ends the plan. What the user or the bundle's
 // author has to mend does, though only once the cluster had retryTimeout to get
 // ready (an API may be registered a moment later; elapsed is how long the step
-// has been failing); what passes by itself, such
-// as a timeout or missing rights that an admin may grant, never does.
+// has been failing); what passes by itself, such as a timeout, and what others
+// decide who may decide otherwise (missing rights, quotas, admission), never does.
 func terminal(err error, elapsed, retryTimeout time.Duration) bool {
-	if errors.Is(err, errUnsupported) || errors.Is(err, plan.ErrContentChanged) || errors.Is(err, plan.ErrNoInlineManifests) {
+	if final(err) {
 		return true
 	}
-	lasting := errors.Is(err, errNamesRefused) || apimeta.IsNoMatchError(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
+	if denied(err) || passing(err) {
+		return false
+	}
+	lasting := errors.Is(err, errNamesRefused) || errors.Is(err, errForeign) || errors.Is(err, errUnsafe) ||
+		apimeta.IsNoMatchError(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsMethodNotSupported(err)
 	return lasting && elapsed >= retryTimeout
+}
+
+// passing says whether an error is one of the moment, whatever else is wrong.
+func passing(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) ||
+		apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err)
+}
+
+// denied says whether admission refused the object: a webhook, or a policy. Such a
+// refusal may bear any code.
+func denied(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "admission webhook ") && strings.Contains(text, " denied the request") ||
+		strings.Contains(text, "ValidatingAdmissionPolicy ") && strings.Contains(text, " denied request")
+}
+
+// overQuota says whether a quota of the namespace has no room for the object.
+func overQuota(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
+}
+
+// advise says what to do about an error of the API server; account is the one that
+// steps are applied as, where the OperatorGroup names one.
+func advise(err error, account *account) string {
+	switch {
+	case overQuota(err):
+		return "raise the quota or make room in it, and the plan goes on by itself"
+	case denied(err):
+		return "change the policy that refuses it, or ask for an exception, and the plan goes on by itself"
+	case apierrors.IsForbidden(err) && account != nil:
+		return fmt.Sprintf("grant ServiceAccount %s that right, or take spec.serviceAccountName out of OperatorGroup %s; the plan goes on by itself", account.name, account.group)
+	case apierrors.IsForbidden(err):
+		return "grant the supervisor that right, and the plan goes on by itself"
+	default:
+		return ""
+	}
 }

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -17,37 +16,116 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// bundleReader fetches a bundle's manifests from the catalog that serves it.
-type bundleReader interface {
-	Bundle(ctx context.Context, catalog types.NamespacedName, pkg, channel, name string) (plan.Bundle, error)
-}
+// readOnly lets a read of the cache give its own objects instead of copies.
+const readOnly = client.UnsafeDisableDeepCopy
 
 // execution is one pass over the steps of a plan.
 type execution struct {
-	client    client.Client
-	bundles   bundleReader
+	// cached reads what the controller watches.
+	cached client.Reader
+	// client has the supervisor's own rights: what is only read, and
+	// CustomResourceDefinitions, which no account of a namespace may change.
+	client client.Client
+	// steps writes everything else: it has the rights of the account that the
+	// OperatorGroup names, else those of client.
+	steps   client.Client
+	account *account
+	content *content
+	// checker looks at custom resources before their definition changes.
+	checker   *checker
 	namespace string
 	// plan is the name of the InstallPlan.
 	plan string
 	// owners holds the ClusterServiceVersions that own what is applied, by name.
-	owners map[string]metav1.OwnerReference
-	// fetched holds the bundles that this pass had to read, by name.
-	fetched map[string]plan.Bundle
+	owners map[string]*owner
+	// definitions holds what is known of the CustomResourceDefinitions of steps.
+	definitions map[*operatorsv1alpha1.Step]*definition
+	// outside holds the steps of this pass that were applied outside the namespace.
+	outside []*operatorsv1alpha1.Step
+	// onWarnings is told what the API server said while a step was applied.
+	onWarnings func(index int, step *operatorsv1alpha1.Step, texts []string)
 }
 
 // run applies the steps that are not done yet and updates their status. The
 // first step that fails ends the pass; the error is a *stepError.
+//
+// What can be known before anything is applied is looked at first: a plan that
+// would fail at its last step for a kind that nobody may bring, or for a
+// CustomResourceDefinition that would do damage, has then changed nothing.
 func (e *execution) run(ctx context.Context, steps []*operatorsv1alpha1.Step) error {
+	if err := e.examine(ctx, steps); err != nil {
+		return e.explained(err)
+	}
+	failure := e.each(ctx, steps)
+	if err := e.confirmOwners(ctx, steps); err != nil {
+		return e.explained(err)
+	}
+	if failure != nil {
+		return e.explained(failure)
+	}
+	if err := e.awaitAPIs(ctx, steps); err != nil {
+		return e.explained(err)
+	}
+	return nil
+}
+
+// explained adds to an error what to do about it.
+func (e *execution) explained(err *stepError) error {
+	err.advice = advise(err.err, e.account)
+	return err
+}
+
+// examine looks at the steps before anything is applied.
+func (e *execution) examine(ctx context.Context, steps []*operatorsv1alpha1.Step) *stepError {
 	for _, s := range steps {
 		if applied(s.Status) {
 			continue
 		}
-		status, err := e.step(ctx, s)
+		if err := e.refusal(s); err != nil {
+			s.Status = operatorsv1alpha1.StepStatusUnsupportedResource
+			return &stepError{step: s, err: err}
+		}
+	}
+	for _, s := range steps {
+		if applied(s.Status) || s.Status == operatorsv1alpha1.StepStatusWaitingForAPI || s.Resource.Kind != kindCRD {
+			continue
+		}
+		if err := e.prepare(ctx, s); err != nil {
+			return &stepError{step: s, err: err}
+		}
+	}
+	return nil
+}
+
+// refusal says why a step may not be in a plan at all.
+func (e *execution) refusal(s *operatorsv1alpha1.Step) error {
+	if s.Resource.Group == groupAPIExtensions && s.Resource.Kind == kindCRD && s.Resource.Version == "v1beta1" {
+		return fmt.Errorf("%w: Kubernetes 1.22 removed apiextensions.k8s.io/v1beta1; ask the author of %s for a bundle whose CustomResourceDefinitions are of apiextensions.k8s.io/v1", errUnsupported, s.Resolving)
+	}
+	if _, ok := plan.ScopeOf(schema.GroupKind{Group: s.Resource.Group, Kind: s.Resource.Kind}); ok {
+		return nil
+	}
+	// A Subscription that the plan itself is to make is none that a bundle brings.
+	u, _, err := plan.Manifest(s)
+	if err == nil && u != nil && plan.IsGenerated(u, e.plan) && s.Status != operatorsv1alpha1.StepStatusUnsupportedResource {
+		return nil
+	}
+	return fmt.Errorf("%w; ask the author of %s to remove it", errUnsupported, s.Resolving)
+}
+
+// each applies step after step.
+func (e *execution) each(ctx context.Context, steps []*operatorsv1alpha1.Step) *stepError {
+	for i, s := range steps {
+		if applied(s.Status) {
+			continue
+		}
+		heard := &hearing{}
+		status, err := e.step(heard.in(ctx), s)
+		if texts := heard.texts(); len(texts) > 0 {
+			e.onWarnings(i, s, texts)
+		}
 		if err != nil {
-			switch {
-			case errors.Is(err, errUnsupported):
-				s.Status = operatorsv1alpha1.StepStatusUnsupportedResource
-			case errors.Is(err, errOwnerGone):
+			if errors.Is(err, errOwnerGone) {
 				startOver(steps, s.Resolving)
 			}
 			return &stepError{step: s, err: err}
@@ -72,48 +150,54 @@ func startOver(steps []*operatorsv1alpha1.Step, csv string) {
 
 // step applies one step and says what became of it.
 func (e *execution) step(ctx context.Context, s *operatorsv1alpha1.Step) (operatorsv1alpha1.StepStatus, error) {
-	scope, ok := plan.ScopeOf(schema.GroupKind{Group: s.Resource.Group, Kind: s.Resource.Kind})
-	if !ok {
-		return e.unlisted(ctx, s)
+	if s.Resource.Kind == kindCRD {
+		return e.applyCRD(ctx, s)
 	}
-	u, err := e.manifest(ctx, s)
+	u, err := e.content.manifest(ctx, s)
 	if err != nil {
 		return "", err
 	}
 	switch u.GetKind() {
 	case operatorsv1alpha1.ClusterServiceVersionKind:
-		// A version that is there is never overwritten: it may have gone on.
-		result, err := apply.Create(ctx, e.client, u)
-		if err == nil && result == apply.Unchanged {
-			// One that is on its way out is not there for what follows.
-			_, err = e.readOwner(ctx, s.Resolving)
-		}
-		return statusOf(result), err
-	case "CustomResourceDefinition":
-		return e.applyCRD(ctx, u, s.Status)
+		return e.version(ctx, u, s)
+	case operatorsv1alpha1.SubscriptionKind:
+		return e.subscribe(ctx, u)
 	}
-	if scope == plan.ClusterScoped {
-		result, err := e.applyClusterScoped(ctx, u, s.Resolving)
-		return statusOf(result), err
+	if s.Resource.Kind == kindSecret {
+		return e.pullSecret(ctx, u)
 	}
+	scope, _ := plan.ScopeOf(u.GroupVersionKind().GroupKind())
 	owner, err := e.owner(ctx, s.Resolving)
 	if err != nil {
 		return "", err
 	}
-	u.SetOwnerReferences([]metav1.OwnerReference{owner})
-	result, err := apply.Object(ctx, e.client, u)
+	if scope == plan.Namespaced {
+		u.SetOwnerReferences([]metav1.OwnerReference{owner.reference})
+	}
+	result, err := e.object(ctx, u, owner)
+	if err == nil && scope == plan.ClusterScoped {
+		e.outside = append(e.outside, s)
+	}
 	return statusOf(result), err
 }
 
-// unlisted takes a step of a kind that bundles may not bring: a Subscription that
-// the plan itself is to make, or else a refusal.
-func (e *execution) unlisted(ctx context.Context, s *operatorsv1alpha1.Step) (operatorsv1alpha1.StepStatus, error) {
-	u, _, err := plan.Manifest(s)
-	own := err == nil && u != nil && plan.IsGenerated(u, e.plan) && s.Status != operatorsv1alpha1.StepStatusUnsupportedResource
-	if !own {
-		return "", fmt.Errorf("%w; ask the author of %s to remove it", errUnsupported, s.Resolving)
+// version makes a ClusterServiceVersion. One that is there is never overwritten: it
+// may have gone on.
+func (e *execution) version(ctx context.Context, u *unstructured.Unstructured, s *operatorsv1alpha1.Step) (operatorsv1alpha1.StepStatus, error) {
+	if err := e.ownedElsewhere(ctx, u); err != nil {
+		return "", err
 	}
-	return e.subscribe(ctx, u)
+	made, result, err := apply.Create(ctx, e.steps, u)
+	if err != nil {
+		return "", err
+	}
+	if made != nil {
+		e.owners[s.Resolving] = ownerOf(made)
+		return statusOf(result), nil
+	}
+	// One that is on its way out is not there for what follows.
+	_, err = e.owner(ctx, s.Resolving)
+	return statusOf(result), err
 }
 
 // subscribe makes the Subscription of a package that an operator needs, unless
@@ -124,7 +208,7 @@ func (e *execution) subscribe(ctx context.Context, u *unstructured.Unstructured)
 		return "", fmt.Errorf("reading spec.name of Subscription %s: %w", u.GetName(), err)
 	}
 	list := &operatorsv1alpha1.SubscriptionList{}
-	if err := e.client.List(ctx, list, client.InNamespace(e.namespace)); err != nil {
+	if err := e.cached.List(ctx, list, client.InNamespace(e.namespace), readOnly); err != nil {
 		return "", fmt.Errorf("listing Subscriptions of namespace %s: %w", e.namespace, err)
 	}
 	for i := range list.Items {
@@ -133,31 +217,45 @@ func (e *execution) subscribe(ctx context.Context, u *unstructured.Unstructured)
 		}
 	}
 	u.SetNamespace(e.namespace)
-	result, err := apply.Create(ctx, e.client, u)
+	_, result, err := apply.Create(ctx, e.steps, u)
 	return statusOf(result), err
 }
 
-// manifest reads a step's object, from the catalog when the plan only refers to
-// it.
-func (e *execution) manifest(ctx context.Context, s *operatorsv1alpha1.Step) (*unstructured.Unstructured, error) {
-	u, ref, err := plan.Manifest(s)
-	if err != nil || ref == nil {
-		return u, err
+// pullSecret takes a step that another system planned: a copy of the catalog's
+// credentials. None is made, for who may read the Secrets of a namespace is not for
+// that one who may read those of its catalogs; one that is there will do.
+func (e *execution) pullSecret(ctx context.Context, u *unstructured.Unstructured) (operatorsv1alpha1.StepStatus, error) {
+	key := client.ObjectKey{Namespace: e.namespace, Name: u.GetName()}
+	live, err := e.read(ctx, u.GroupVersionKind(), key)
+	if err != nil {
+		return "", err
 	}
-	bundle, ok := e.fetched[ref.Bundle]
-	if !ok {
-		catalog := types.NamespacedName{Namespace: s.Resource.CatalogSourceNamespace, Name: s.Resource.CatalogSource}
-		if bundle, err = e.bundles.Bundle(ctx, catalog, ref.Package, ref.Channel, ref.Bundle); err != nil {
-			return nil, err
+	if live == nil {
+		return "", fmt.Errorf("%w; make Secret %s with the credentials for the operator's images", errUnmade, key)
+	}
+	return operatorsv1alpha1.StepStatusPresent, nil
+}
+
+// read reads an object from the API server; nil when there is none.
+func (e *execution) read(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*unstructured.Unstructured, error) {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(kind)
+	if err := e.client.Get(ctx, key, live); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return nil, nil //nolint:nilnil // the doc comment says what nil means
 		}
-		e.fetched[ref.Bundle] = bundle
+		return nil, fmt.Errorf("reading %s %s: %w", kind.Kind, key.Name, err)
 	}
-	return plan.Resolve(*ref, s, e.namespace, bundle)
+	return live, nil
 }
 
 func statusOf(r apply.Result) operatorsv1alpha1.StepStatus {
-	if r == apply.Created {
+	switch r {
+	case "":
+		return ""
+	case apply.Created:
 		return operatorsv1alpha1.StepStatusCreated
+	default:
+		return operatorsv1alpha1.StepStatusPresent
 	}
-	return operatorsv1alpha1.StepStatusPresent
 }

@@ -10,86 +10,128 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// owner gives the reference by which a ClusterServiceVersion owns its objects.
-// It is read from the API server: a version that was deleted and made again has
-// another UID, and objects tied to the old one would be garbage collected.
-func (e *execution) owner(ctx context.Context, csv string) (metav1.OwnerReference, error) {
-	if ref, ok := e.owners[csv]; ok {
-		return ref, nil
-	}
-	ref, err := e.readOwner(ctx, csv)
-	if err == nil {
-		e.owners[csv] = ref
-	}
-	return ref, err
+// kindOfVersions is ClusterServiceVersion, with its group and version.
+func kindOfVersions() schema.GroupVersionKind {
+	return operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind)
 }
 
-// readOwner gives the same as owner, as it is at this moment. One that is being
-// deleted counts as gone: what it would own from now on could escape its
-// finalizer.
-func (e *execution) readOwner(ctx context.Context, csv string) (metav1.OwnerReference, error) {
-	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind))
-	err := e.client.Get(ctx, client.ObjectKey{Namespace: e.namespace, Name: csv}, live)
-	if apierrors.IsNotFound(err) {
-		return metav1.OwnerReference{}, fmt.Errorf("%w: %s was deleted before its plan was done; starting over", errOwnerGone, csv)
+// owner is the ClusterServiceVersion that objects are applied for.
+type owner struct {
+	namespace, name string
+	// pkg is its package, empty where it does not say so, and replaces the version
+	// that it takes over from.
+	pkg, replaces string
+	reference     metav1.OwnerReference
+}
+
+// ownerOf reads a ClusterServiceVersion as the owner of what is applied.
+func ownerOf(csv *unstructured.Unstructured) *owner {
+	replaces, _, _ := unstructured.NestedString(csv.Object, "spec", "replaces")
+	gvk := kindOfVersions()
+	return &owner{
+		namespace: csv.GetNamespace(), name: csv.GetName(), pkg: packageOf(csv), replaces: replaces,
+		reference: metav1.OwnerReference{
+			APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: csv.GetName(), UID: csv.GetUID(),
+			Controller: new(false), BlockOwnerDeletion: new(false),
+		},
 	}
+}
+
+// owner gives the version by which objects are owned. It is read from the API
+// server once in a pass: a version that was deleted and made again has another UID,
+// and objects tied to the old one would be garbage collected.
+func (e *execution) owner(ctx context.Context, csv string) (*owner, error) {
+	if known, ok := e.owners[csv]; ok {
+		return known, nil
+	}
+	live, err := e.readVersion(ctx, csv)
 	if err != nil {
-		return metav1.OwnerReference{}, fmt.Errorf("reading the ClusterServiceVersion %s that is to own it: %w", csv, err)
+		return nil, err
 	}
-	if live.GetDeletionTimestamp() != nil {
-		return metav1.OwnerReference{}, fmt.Errorf("%w: %s is being deleted before its plan was done; starting over", errOwnerGone, csv)
-	}
-	return metav1.OwnerReference{
-		APIVersion: live.GetAPIVersion(), Kind: live.GetKind(), Name: live.GetName(), UID: live.GetUID(),
-		Controller: new(false), BlockOwnerDeletion: new(false),
-	}, nil
+	e.owners[csv] = ownerOf(live)
+	return e.owners[csv], nil
 }
 
-// applyClusterScoped applies an object that a ClusterServiceVersion owns by its
-// labels. No garbage collection reaches it, only the finalizer of its owner,
-// which may have looked for such objects already: the owner has to be there
-// before and after, and what was applied for one that went is taken back.
-func (e *execution) applyClusterScoped(ctx context.Context, u *unstructured.Unstructured, csv string) (apply.Result, error) {
-	var result apply.Result
-	_, err := e.readOwner(ctx, csv)
-	if err == nil {
-		result, err = apply.Object(ctx, e.client, u)
+// readVersion reads a version as it is at this moment. One that is being deleted
+// counts as gone: what it would own from now on could escape its finalizer.
+func (e *execution) readVersion(ctx context.Context, csv string) (*unstructured.Unstructured, error) {
+	live, err := e.read(ctx, kindOfVersions(), client.ObjectKey{Namespace: e.namespace, Name: csv})
+	switch {
+	case err != nil:
+		return nil, err
+	case live == nil:
+		return nil, fmt.Errorf("%w: %s was deleted before its plan was done; starting over", errOwnerGone, csv)
+	case live.GetDeletionTimestamp() != nil:
+		return nil, fmt.Errorf("%w: %s is being deleted before its plan was done; starting over", errOwnerGone, csv)
 	}
-	if err == nil {
-		_, err = e.readOwner(ctx, csv)
-	}
-	if !errors.Is(err, errOwnerGone) {
-		return result, err
-	}
-	if failure := e.takeBack(ctx, u, csv); failure != nil {
-		return "", fmt.Errorf("%w; %w", err, failure)
-	}
-	return "", err
+	return live, nil
 }
 
-// takeBack deletes a cluster-scoped object if it belongs to a version.
-func (e *execution) takeBack(ctx context.Context, u *unstructured.Unstructured, csv string) error {
-	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(u.GroupVersionKind())
-	if err := e.client.Get(ctx, client.ObjectKeyFromObject(u), live); err != nil {
-		return ignoreAbsent(fmt.Errorf("reading %s %s to take it back: %w", u.GetKind(), u.GetName(), err))
+// confirmOwners looks again whether the versions are there for which this pass
+// applied objects outside the namespace. No garbage collection reaches those, only
+// the finalizer of their owner, which may have looked for such objects already: what
+// was applied for one that went is taken back.
+func (e *execution) confirmOwners(ctx context.Context, steps []*operatorsv1alpha1.Step) *stepError {
+	asked := map[string]error{}
+	var failure *stepError
+	for _, s := range e.outside {
+		err, known := asked[s.Resolving]
+		if !known {
+			err = e.still(ctx, s.Resolving)
+			asked[s.Resolving] = err
+		}
+		if err == nil {
+			continue
+		}
+		// Whatever is wrong, it is not known that the object is somebody's.
+		s.Status = operatorsv1alpha1.StepStatusUnknown
+		if errors.Is(err, errOwnerGone) {
+			if left := e.takeBack(ctx, s); left != nil {
+				err = fmt.Errorf("%w; %w", err, left)
+			}
+			startOver(steps, s.Resolving)
+		}
+		if failure == nil {
+			failure = &stepError{step: s, err: err}
+		}
 	}
-	for key, value := range plan.OwnerLabels(csv, e.namespace) {
+	return failure
+}
+
+// still says whether the version that was the owner in this pass is there.
+func (e *execution) still(ctx context.Context, csv string) error {
+	live, err := e.readVersion(ctx, csv)
+	if err != nil {
+		return err
+	}
+	if was := e.owners[csv]; was != nil && was.reference.UID != live.GetUID() {
+		return fmt.Errorf("%w: %s was deleted and made again before its plan was done; starting over", errOwnerGone, csv)
+	}
+	return nil
+}
+
+// takeBack deletes the cluster-scoped object of a step if it belongs to its version.
+func (e *execution) takeBack(ctx context.Context, s *operatorsv1alpha1.Step) error {
+	kind := schema.GroupVersionKind{Group: s.Resource.Group, Version: s.Resource.Version, Kind: s.Resource.Kind}
+	live, err := e.read(ctx, kind, client.ObjectKey{Name: s.Resource.Name})
+	if err != nil || live == nil {
+		return ignoreAbsent(err)
+	}
+	for key, value := range plan.OwnerLabels(s.Resolving, e.namespace) {
 		if live.GetLabels()[key] != value {
 			return nil
 		}
 	}
 	// Another object of that name is not the one whose labels were read.
-	err := e.client.Delete(ctx, live, client.Preconditions{UID: new(live.GetUID())})
+	err = e.client.Delete(ctx, live, client.Preconditions{UID: new(live.GetUID())})
 	if err != nil {
-		return ignoreAbsent(fmt.Errorf("taking back %s %s: %w", u.GetKind(), u.GetName(), err))
+		return ignoreAbsent(fmt.Errorf("taking back %s: %w", describe(live), err))
 	}
 	return nil
 }

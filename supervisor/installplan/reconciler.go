@@ -10,6 +10,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,22 +20,28 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-const (
-	// waitForAPI is how soon a plan is looked at again that waits for the API
-	// server to serve a new kind, which takes it a fraction of a second.
-	waitForAPI = 300 * time.Millisecond
-	// retryAfter is how soon a step is tried again that failed.
-	retryAfter = 2 * time.Second
-)
+// waitForAPI is how soon a plan is looked at again that waits for the API server to
+// serve a new kind, which takes some seconds where there are several API servers.
+const waitForAPI = 300 * time.Millisecond
 
 // Reconciler moves one InstallPlan on by one phase, or runs one pass over its
 // steps.
 type Reconciler struct {
-	client       client.Client
-	bundles      bundleReader
-	recorder     events.EventRecorder
-	clock        clock.PassiveClock
-	retryTimeout time.Duration
+	// client reads from the cache, and writes plans.
+	client client.Client
+	// direct reads from and writes to the API server what steps are about.
+	direct   client.Client
+	accounts *impersonator
+	lender   *lender
+	bundles  bundleReader
+	unpacker unpacker
+	recorder events.EventRecorder
+	clock    clock.PassiveClock
+	memory   *memory
+
+	retryTimeout       time.Duration
+	acknowledgeTimeout time.Duration
+	dwell              time.Duration
 }
 
 // Reconcile reads the plan, checks that the namespace can take an installation,
@@ -42,24 +49,64 @@ type Reconciler struct {
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	p := &operatorsv1alpha1.InstallPlan{}
 	if err := r.client.Get(ctx, req.NamespacedName, p); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("reading InstallPlan %s: %w", req, err))
+		if apierrors.IsNotFound(err) {
+			r.memory.forget(req.NamespacedName)
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, fmt.Errorf("reading InstallPlan %s: %w", req, err)
 	}
 	if !p.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	before := p.DeepCopy()
-	result, err := r.advance(ctx, p)
-	if err != nil {
-		return ctrl.Result{}, err
+	rec := r.memory.of(req.NamespacedName, p)
+	if rec.outdated(p) {
+		// What this process wrote is on its way into the cache, and comes back here.
+		return ctrl.Result{}, nil
 	}
-	if err := r.writeStatus(ctx, before, p); err != nil {
+	if wait := rec.stands(p.Status.Phase, r.clock.Now(), r.dwell); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	before := p.DeepCopy()
+	result := ctrl.Result{}
+	if !rec.recall(p) {
+		var err error
+		if result, err = r.advance(ctx, p, rec); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	return r.settle(ctx, before, p, rec, result)
+}
+
+// settle writes what came of a pass. A new phase waits until the Subscriptions show
+// the one before; the work of a pass is then kept in mind, and not done again.
+func (r *Reconciler) settle(ctx context.Context, before, p *operatorsv1alpha1.InstallPlan, rec *record, result ctrl.Result) (ctrl.Result, error) {
+	if before.Status.Phase != p.Status.Phase {
+		wait, err := r.acknowledged(ctx, before, rec)
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		if wait > 0 {
+			rec.keep(before, p)
+			return ctrl.Result{RequeueAfter: wait}, nil
+		}
+	}
+	written, err := r.writeStatus(ctx, before, p)
+	if err != nil {
+		// Somebody wrote another part of the plan: the work need not be done again.
+		rec.keep(before, p)
 		return silently(err)
+	}
+	if written {
+		rec.written(p)
+	}
+	if written && ended(p) && !ended(before) {
+		r.collect(ctx, p.Namespace)
 	}
 	return result, nil
 }
 
 // advance changes the plan's status to what is true after this pass.
-func (r *Reconciler) advance(ctx context.Context, p *operatorsv1alpha1.InstallPlan) (ctrl.Result, error) {
+func (r *Reconciler) advance(ctx context.Context, p *operatorsv1alpha1.InstallPlan, rec *record) (ctrl.Result, error) {
 	phase, moves := nextPhase(p)
 	if moves {
 		p.Status.Phase, p.Status.Message = phase, ""
@@ -67,40 +114,85 @@ func (r *Reconciler) advance(ctx context.Context, p *operatorsv1alpha1.InstallPl
 	if p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval {
 		p.Status.Message = toApprove
 	}
-	// The phase is written before the work that it names: whoever watches sees
-	// it, and a process that dies during the work leaves it behind.
-	if moves || p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseInstalling {
+	if moves {
+		// The phase is written before the work that it names: whoever watches sees
+		// it, and a process that dies during the work leaves it behind.
 		return ctrl.Result{}, nil
 	}
-	now := metav1.NewTime(r.clock.Now())
-	problem, err := r.namespaceProblem(ctx, p.Namespace)
+	now := r.clock.Now()
+	if wait := rec.due.Sub(now); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	switch p.Status.Phase {
+	case operatorsv1alpha1.InstallPlanPhaseInstalling:
+		return r.install(ctx, p, rec, metav1.NewTime(now))
+	case operatorsv1alpha1.InstallPlanPhaseFailed:
+		return r.probe(ctx, p, rec, now)
+	default:
+		return ctrl.Result{}, nil
+	}
+}
+
+// install runs a pass over the steps of a plan.
+func (r *Reconciler) install(ctx context.Context, p *operatorsv1alpha1.InstallPlan, rec *record, now metav1.Time) (ctrl.Result, error) {
+	site, err := r.survey(ctx, p.Namespace)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if problem != "" {
+	recordAccount(p, site.account)
+	if site.problem != "" {
 		// The clock of the retry window starts when installation can start.
 		p.Status.StartTime = nil
-		setInstalled(p, operatorsv1alpha1.InstallPlanReasonInstallCheckFailed, problem, now)
+		setInstalled(p, operatorsv1alpha1.InstallPlanReasonInstallCheckFailed, site.problem, now)
 		return ctrl.Result{}, nil
 	}
 	passCheck(p)
 	if p.Status.StartTime == nil {
 		p.Status.StartTime = &now
 	}
-	e := &execution{
-		client: r.client, bundles: r.bundles, namespace: p.Namespace, plan: p.Name,
-		owners: map[string]metav1.OwnerReference{}, fetched: map[string]plan.Bundle{},
+	e, err := r.execution(ctx, p, site.account, false)
+	if err != nil {
+		return ctrl.Result{}, err
 	}
-	return r.conclude(ctx, p, e.run(ctx, p.Status.Plan), now), nil
+	return r.conclude(ctx, p, rec, e.run(ctx, p.Status.Plan), now), nil
+}
+
+// execution prepares a pass over the steps of a plan. One that only probes writes
+// nothing.
+func (r *Reconciler) execution(ctx context.Context, p *operatorsv1alpha1.InstallPlan, a *account, probing bool) (*execution, error) {
+	own, steps := r.direct, r.direct
+	if a != nil {
+		var err error
+		if steps, err = r.accounts.as(a.name); err != nil {
+			return nil, err
+		}
+	}
+	e := &execution{
+		cached: r.client, client: own, steps: steps, account: a, namespace: p.Namespace, plan: p.Name,
+		owners: map[string]*owner{}, definitions: map[*operatorsv1alpha1.Step]*definition{},
+		onWarnings: r.tellWarnings(p),
+		content: &content{
+			client: own, bundles: r.bundles, unpacker: r.unpacker, namespace: p.Namespace, steps: p.Status.Plan,
+			fetched: map[string]plan.Bundle{}, versions: map[string]*unstructured.Unstructured{},
+		},
+		checker: &checker{client: own, borrow: r.lender.borrow, onInvalid: r.tellInvalid(p)},
+	}
+	if probing {
+		e.client, e.steps = client.NewDryRunClient(own), client.NewDryRunClient(steps)
+		e.onWarnings = func(int, *operatorsv1alpha1.Step, []string) {}
+		e.checker.onInvalid = logged(log.FromContext(ctx))
+	}
+	return e, nil
 }
 
 // conclude writes the outcome of a pass into the plan's status. StartTime is
 // when the controller began with the steps or, once one of them has failed, when
 // that one failed first.
-func (r *Reconciler) conclude(ctx context.Context, p *operatorsv1alpha1.InstallPlan, err error, now metav1.Time) ctrl.Result {
+func (r *Reconciler) conclude(ctx context.Context, p *operatorsv1alpha1.InstallPlan, rec *record, err error, now metav1.Time) ctrl.Result {
 	logger := log.FromContext(ctx)
 	if err == nil {
 		p.Status.Message = ""
+		rec.failures = 0
 		if remaining(p.Status.Plan) > 0 {
 			return ctrl.Result{RequeueAfter: waitForAPI}
 		}
@@ -115,18 +207,20 @@ func (r *Reconciler) conclude(ctx context.Context, p *operatorsv1alpha1.InstallP
 			// those before it. Both halves of the rule are in the status, so
 			// that the next process goes on counting from the same moment.
 			p.Status.StartTime = &now
+			rec.failures = 0
 		}
 	}
 	if terminal(err, now.Sub(p.Status.StartTime.Time), r.retryTimeout) {
 		logger.Error(err, "Giving up on plan")
 		p.Status.Phase = operatorsv1alpha1.InstallPlanPhaseFailed
 		p.Status.Message = ""
-		setInstalled(p, operatorsv1alpha1.InstallPlanReasonComponentFailed, strings.TrimSuffix(err.Error(), ".")+remedy, now)
+		setInstalled(p, operatorsv1alpha1.InstallPlanReasonComponentFailed, strings.TrimSuffix(err.Error(), ".")+remedyFor(err), now)
 		return ctrl.Result{}
 	}
-	logger.Info("Retrying step", "error", err.Error(), "after", retryAfter.String())
+	after := rec.postpone(now.Time, firstPause, maxPause)
+	logger.Info("Retrying step", "error", err.Error(), "after", after.String())
 	p.Status.Message = retrying + err.Error()
-	return ctrl.Result{RequeueAfter: retryAfter}
+	return ctrl.Result{RequeueAfter: after}
 }
 
 // silently turns a conflict into another try: somebody else wrote the object,

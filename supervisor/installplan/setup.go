@@ -2,50 +2,102 @@ package installplan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
+
+// Defaults of Options.
+const (
+	// DefaultAcknowledgeTimeout is how long a phase waits for the Subscriptions.
+	DefaultAcknowledgeTimeout = 5 * time.Second
+	// DefaultForeignPhaseDwell is how long a phase stands that somebody else wrote.
+	DefaultForeignPhaseDwell = 3 * time.Second
+)
+
+// reconcileTimeout bounds one pass, so that a call that hangs cannot hold a worker
+// for ever. Looking at the custom resources of a large cluster takes its time.
+const reconcileTimeout = 5 * time.Minute
 
 // Options are what the controller needs besides the manager.
 type Options struct {
 	// Bundles reads manifests that plans only refer to.
 	Bundles bundleReader
+	// Unpacker reads those that are in a bundle image; without one, plans that refer
+	// to such images fail.
+	Unpacker unpacker
 	// Clock tells the time; the real one when nil.
 	Clock clock.PassiveClock
 	// RetryTimeout is how long a step may fail with an error that does not look
 	// passing before the plan is given up.
 	RetryTimeout time.Duration
+	// AcknowledgeTimeout is how long the next phase of a plan waits at most for the
+	// Subscriptions that do not show the present one; DefaultAcknowledgeTimeout when
+	// zero, not at all when negative.
+	AcknowledgeTimeout time.Duration
+	// ForeignPhaseDwell is how long a phase is left standing that somebody else
+	// wrote; DefaultForeignPhaseDwell when zero, not at all when negative.
+	ForeignPhaseDwell time.Duration
 	// Concurrency is the number of plans that are worked on at once.
 	Concurrency int
+	// Config is how the API server is reached for what steps are about; the
+	// manager's when nil.
+	Config *rest.Config
+	// NewClient makes the clients for that; client.New when nil.
+	NewClient client.NewClientFunc
+}
+
+func (o Options) withDefaults(mgr ctrl.Manager) Options {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.AcknowledgeTimeout == 0 {
+		o.AcknowledgeTimeout = DefaultAcknowledgeTimeout
+	}
+	if o.ForeignPhaseDwell == 0 {
+		o.ForeignPhaseDwell = DefaultForeignPhaseDwell
+	}
+	if o.Config == nil {
+		o.Config = mgr.GetConfig()
+	}
+	if o.NewClient == nil {
+		o.NewClient = client.New
+	}
+	return o
 }
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, o Options) error {
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
+	r, err := newReconciler(mgr, o.withDefaults(mgr))
+	if err != nil {
+		return err
 	}
-	r := &Reconciler{
-		client:       mgr.GetClient(),
-		bundles:      o.Bundles,
-		recorder:     mgr.GetEventRecorder("chandlery-installplan"),
-		clock:        o.Clock,
-		retryTimeout: o.RetryTimeout,
-	}
-	err := ctrl.NewControllerManagedBy(mgr).
+	err = ctrl.NewControllerManagedBy(mgr).
 		Named("installplan").
 		For(&operatorsv1alpha1.InstallPlan{}).
-		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(r.plansBesideGroup)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency, EnableWarmup: new(true)}).
+		Watches(&operatorsv1alpha1.Subscription{}, handler.EnqueueRequestsFromMapFunc(planOfSubscription)).
+		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(r.plansBeside)).
+		WatchesMetadata(accountMetadata(), handler.EnqueueRequestsFromMapFunc(r.plansWithAccount)).
+		Watches(&rbacv1.Role{}, handler.EnqueueRequestsFromMapFunc(r.plansWithRights)).
+		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(r.plansWithRights)).
+		Watches(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(r.plansWithRights)).
+		Watches(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(r.plansWithRights)).
+		WatchesMetadata(crdMetadata(), handler.EnqueueRequestsFromMapFunc(r.plansAwaitingKind)).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: o.Concurrency, EnableWarmup: new(true), ReconciliationTimeout: reconcileTimeout,
+		}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the InstallPlan controller: %w", err)
@@ -53,19 +105,30 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// plansBesideGroup gives the plans that may have waited for a change among the
-// OperatorGroups of their namespace.
-func (r *Reconciler) plansBesideGroup(ctx context.Context, group client.Object) []reconcile.Request {
-	plans := &operatorsv1alpha1.InstallPlanList{}
-	if err := r.client.List(ctx, plans, client.InNamespace(group.GetNamespace())); err != nil {
-		log.FromContext(ctx).Error(err, "Listing plans beside an OperatorGroup", "namespace", group.GetNamespace())
-		return nil
+func newReconciler(mgr ctrl.Manager, o Options) (*Reconciler, error) {
+	cfg := rest.CopyConfig(o.Config)
+	cfg.WarningHandler, cfg.WarningHandlerWithContext = nil, listener{}
+	options := client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}
+	direct, err := o.NewClient(cfg, options)
+	if err != nil {
+		return nil, fmt.Errorf("making the client that applies steps: %w", err)
 	}
-	var requests []reconcile.Request
-	for i := range plans.Items {
-		if plans.Items[i].Status.Phase == operatorsv1alpha1.InstallPlanPhaseInstalling {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&plans.Items[i])})
-		}
+	l := &lender{client: direct}
+	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return l.clear(ctx) })); err != nil {
+		return nil, errors.Join(errors.New("adding the clearing of rights"), err)
 	}
-	return requests
+	return &Reconciler{
+		client:             mgr.GetClient(),
+		direct:             direct,
+		accounts:           &impersonator{config: cfg, make: o.NewClient, options: options, clients: map[types.NamespacedName]client.Client{}},
+		lender:             l,
+		bundles:            o.Bundles,
+		unpacker:           o.Unpacker,
+		recorder:           mgr.GetEventRecorder("chandlery-installplan"),
+		clock:              o.Clock,
+		memory:             &memory{},
+		retryTimeout:       o.RetryTimeout,
+		acknowledgeTimeout: o.AcknowledgeTimeout,
+		dwell:              max(0, o.ForeignPhaseDwell),
+	}, nil
 }

@@ -32,24 +32,30 @@ func setInstalled(p *operatorsv1alpha1.InstallPlan, reason operatorsv1alpha1.Ins
 // passCheck removes the condition that kept a plan from being executed; what
 // comes of the execution is not known yet.
 func passCheck(p *operatorsv1alpha1.InstallPlan) {
+	dropInstalled(p, operatorsv1alpha1.InstallPlanReasonInstallCheckFailed)
+}
+
+// dropInstalled removes the condition Installed if it has a reason.
+func dropInstalled(p *operatorsv1alpha1.InstallPlan, reason operatorsv1alpha1.InstallPlanConditionReason) {
 	p.Status.Conditions = slices.DeleteFunc(p.Status.Conditions, func(c operatorsv1alpha1.InstallPlanCondition) bool {
-		return c.Type == operatorsv1alpha1.InstallPlanInstalled && c.Reason == operatorsv1alpha1.InstallPlanReasonInstallCheckFailed
+		return c.Type == operatorsv1alpha1.InstallPlanInstalled && c.Reason == reason
 	})
 }
 
 // writeStatus writes the status when it says something new. The write carries
 // the version that was read: the list of steps is replaced as a whole, and a
-// leader that has been replaced must not write over its successor's.
-func (r *Reconciler) writeStatus(ctx context.Context, before, after *operatorsv1alpha1.InstallPlan) error {
+// leader that has been replaced must not write over its successor's. written says
+// whether there was anything to say.
+func (r *Reconciler) writeStatus(ctx context.Context, before, after *operatorsv1alpha1.InstallPlan) (written bool, err error) {
 	if equality.Semantic.DeepEqual(before.Status, after.Status) {
-		return nil
+		return false, nil
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.client.Status().Patch(ctx, after, patch); err != nil {
-		return fmt.Errorf("writing the status of InstallPlan %s/%s: %w", after.Namespace, after.Name, err)
+		return false, fmt.Errorf("writing the status of InstallPlan %s/%s: %w", after.Namespace, after.Name, err)
 	}
 	if before.Status.Phase == after.Status.Phase {
-		return nil
+		return true, nil
 	}
 	log.FromContext(ctx).Info("Moved plan to phase", "phase", after.Status.Phase, "from", before.Status.Phase, "steps", len(after.Status.Plan))
 	transitions.WithLabelValues(string(after.Status.Phase)).Inc()
@@ -58,5 +64,13 @@ func (r *Reconciler) writeStatus(ctx context.Context, before, after *operatorsv1
 		kind, message = corev1.EventTypeWarning, after.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled).Message
 	}
 	r.recorder.Eventf(after, nil, kind, string(after.Status.Phase), "Install", "%s", event.Note(message))
-	return nil
+	return true, nil
+}
+
+// tellInvalid makes an Event of a custom resource that would not be valid without the
+// conversion that comes with its new definition.
+func (r *Reconciler) tellInvalid(p *operatorsv1alpha1.InstallPlan) func(string) {
+	return func(complaint string) {
+		r.recorder.Eventf(p, nil, corev1.EventTypeWarning, reasonValidation, "Install", "%s", event.Note(complaint))
+	}
 }

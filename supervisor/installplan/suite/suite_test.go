@@ -112,7 +112,6 @@ func (w *world) supervise(retryTimeout time.Duration) (stop func()) {
 	w.t.Helper()
 	mgr, err := ctrl.NewManager(controlplane.Get(w.t).Config(), ctrl.Options{
 		Scheme:     w.Scheme(),
-		NewClient:  w.newClient,
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{w.namespace: {}}},
 		Controller: config.Controller{SkipNameValidation: new(true)},
@@ -120,7 +119,9 @@ func (w *world) supervise(retryTimeout time.Duration) (stop func()) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := installplan.Setup(mgr, installplan.Options{Bundles: w.shelf, RetryTimeout: retryTimeout, Concurrency: 1}); err != nil {
+	if err := installplan.Setup(mgr, installplan.Options{
+		Bundles: w.shelf, RetryTimeout: retryTimeout, Concurrency: 1, NewClient: w.newClient,
+	}); err != nil {
 		w.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))

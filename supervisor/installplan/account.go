@@ -1,0 +1,125 @@
+package installplan
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// account is the ServiceAccount whose rights steps are applied with.
+type account struct {
+	name  types.NamespacedName
+	group types.NamespacedName
+	uid   types.UID
+}
+
+// reference is how a plan's status names the account; nil when there is none.
+func (a *account) reference() *corev1.ObjectReference {
+	if a == nil {
+		return nil
+	}
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "ServiceAccount", Namespace: a.name.Namespace, Name: a.name.Name, UID: a.uid}
+}
+
+// site is what a namespace says about installing in it.
+type site struct {
+	// problem says why nothing can be installed now; empty when it can.
+	problem string
+	// account is set where the OperatorGroup names one.
+	account *account
+}
+
+// survey reads whether and with whose rights something can be installed in a
+// namespace. An operator needs exactly one OperatorGroup to tell it which
+// namespaces it serves.
+func (r *Reconciler) survey(ctx context.Context, namespace string) (site, error) {
+	groups := &operatorsv1.OperatorGroupList{}
+	if err := r.client.List(ctx, groups, client.InNamespace(namespace), readOnly); err != nil {
+		return site{}, fmt.Errorf("listing OperatorGroups of namespace %s: %w", namespace, err)
+	}
+	switch n := len(groups.Items); n {
+	case 1:
+	case 0:
+		return site{problem: "no operator group found that is managing this namespace; create an OperatorGroup in it"}, nil
+	default:
+		return site{problem: fmt.Sprintf("more than one operator group(s) are managing this namespace count=%d; delete all but one", n)}, nil
+	}
+	group := &groups.Items[0]
+	if group.Spec.ServiceAccountName == "" {
+		return site{}, nil
+	}
+	a := &account{
+		name:  types.NamespacedName{Namespace: namespace, Name: group.Spec.ServiceAccountName},
+		group: client.ObjectKeyFromObject(group),
+	}
+	found := accountMetadata()
+	if err := r.client.Get(ctx, a.name, found); err != nil {
+		if client.IgnoreNotFound(err) != nil {
+			return site{}, fmt.Errorf("reading ServiceAccount %s: %w", a.name, err)
+		}
+		return site{problem: fmt.Sprintf("please make sure the service account exists. sa=%s operatorgroup=%s", a.name.Name, a.group), account: a}, nil
+	}
+	a.uid = found.UID
+	return site{account: a}, nil
+}
+
+// accountMetadata is an empty ServiceAccount of which only the metadata is read.
+func accountMetadata() *metav1.PartialObjectMetadata {
+	found := &metav1.PartialObjectMetadata{}
+	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
+	return found
+}
+
+// recordAccount writes into a plan whose rights it is executed with.
+func recordAccount(p *operatorsv1alpha1.InstallPlan, a *account) {
+	want, have := a.reference(), p.Status.AttenuatedServiceAccountRef
+	if want != nil && have != nil && *want == *have {
+		return
+	}
+	p.Status.AttenuatedServiceAccountRef = want
+}
+
+// maxClients bounds how many accounts' clients are kept.
+const maxClients = 64
+
+// impersonator gives clients that act with the rights of ServiceAccounts. What they
+// write passes the same checks as all writes of this process: a copy of its
+// configuration keeps them.
+type impersonator struct {
+	config *rest.Config
+	make   client.NewClientFunc
+	// options are those of every client.
+	options client.Options
+
+	mu      sync.Mutex
+	clients map[types.NamespacedName]client.Client
+}
+
+// as gives the client of an account.
+func (i *impersonator) as(name types.NamespacedName) (client.Client, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if c := i.clients[name]; c != nil {
+		return c, nil
+	}
+	cfg := rest.CopyConfig(i.config)
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + name.Namespace + ":" + name.Name}
+	c, err := i.make(cfg, i.options)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for ServiceAccount %s: %w", name, err)
+	}
+	if len(i.clients) >= maxClients {
+		// They are made again when they are needed again.
+		clear(i.clients)
+	}
+	i.clients[name] = c
+	return c, nil
+}

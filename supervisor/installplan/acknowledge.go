@@ -1,0 +1,62 @@
+package installplan
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/supervisor/history"
+)
+
+// unaware names a Subscription that the plan serves and that does not show the
+// phase which the plan is in; empty when there is none. Subscriptions that are gone
+// or on their way out need to be told nothing.
+func (r *Reconciler) unaware(ctx context.Context, p *operatorsv1alpha1.InstallPlan) (string, error) {
+	for _, ref := range p.OwnerReferences {
+		if ref.Kind != operatorsv1alpha1.SubscriptionKind {
+			continue
+		}
+		sub := &operatorsv1alpha1.Subscription{}
+		err := r.client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: ref.Name}, sub, readOnly)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return "", fmt.Errorf("reading Subscription %s/%s: %w", p.Namespace, ref.Name, err)
+		}
+		if sub.UID == ref.UID && sub.DeletionTimestamp.IsZero() && !history.Shows(&sub.Status, p) {
+			return sub.Name, nil
+		}
+	}
+	return "", nil
+}
+
+// acknowledged says whether a plan may leave the phase that before is in. If not,
+// wait is how long it waits for its Subscriptions at most: one whose status cannot
+// be written must not hold up an installation for ever.
+func (r *Reconciler) acknowledged(ctx context.Context, before *operatorsv1alpha1.InstallPlan, rec *record) (wait time.Duration, err error) {
+	now := r.clock.Now()
+	if rec.ready.IsZero() {
+		rec.ready = now
+	}
+	name, err := r.unaware(ctx, before)
+	if err != nil {
+		return 0, err
+	}
+	waited := now.Sub(rec.ready)
+	if name == "" {
+		acknowledgements.WithLabelValues(outcomeShown).Observe(waited.Seconds())
+		return 0, nil
+	}
+	if waited >= r.acknowledgeTimeout {
+		acknowledgements.WithLabelValues(outcomeLate).Observe(waited.Seconds())
+		log.FromContext(ctx).Info("Moving plan on though a Subscription does not show its phase", "phase", before.Status.Phase, "Subscription", name, "waited", waited.String())
+		return 0, nil
+	}
+	return r.acknowledgeTimeout - waited, nil
+}

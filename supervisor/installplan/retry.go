@@ -1,0 +1,32 @@
+package installplan
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Pauses between two tries. Those of a plan that has failed are longer: it waits for
+// somebody to mend something.
+const (
+	firstPause       = time.Second
+	maxPause         = 30 * time.Second
+	firstPauseFailed = 10 * time.Second
+	maxPauseFailed   = 5 * time.Minute
+)
+
+// pause is how long to wait after a number of failures one after another: it doubles
+// with each, and is up to a fifth longer or shorter, so that many plans that failed
+// at once do not come back at once. chance is between 0 and 1.
+func pause(failures int, first, most time.Duration, chance float64) time.Duration {
+	const steps = 16
+	length := min(first<<min(max(failures-1, 0), steps), most)
+	return length + time.Duration((chance-0.5)*0.4*float64(length))
+}
+
+// postpone records a try that failed and gives the pause after it.
+func (r *record) postpone(now time.Time, first, most time.Duration) time.Duration {
+	r.failures++
+	wait := pause(r.failures, first, most, rand.Float64()) //nolint:gosec // it only spreads tries
+	r.due = now.Add(wait)
+	return wait
+}

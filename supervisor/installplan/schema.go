@@ -1,0 +1,159 @@
+package installplan
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/kube-openapi/pkg/validation/strfmt"
+	"k8s.io/kube-openapi/pkg/validation/validate"
+)
+
+// droppedVersion names a version that objects are stored in and that a new
+// definition no longer has; empty when there is none.
+func droppedVersion(before, after *apiextensionsv1.CustomResourceDefinition) string {
+	for _, stored := range before.Status.StoredVersions {
+		if !slices.ContainsFunc(after.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == stored }) {
+			return stored
+		}
+	}
+	return ""
+}
+
+// changedVersions gives the versions of a new definition that the old one serves too,
+// with another schema. What is valid by a schema stays so by the same one.
+func changedVersions(before, after *apiextensionsv1.CustomResourceDefinition) []apiextensionsv1.CustomResourceDefinitionVersion {
+	var list []apiextensionsv1.CustomResourceDefinitionVersion
+	for _, now := range after.Spec.Versions {
+		i := slices.IndexFunc(before.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == now.Name })
+		if i < 0 || !now.Served || !before.Spec.Versions[i].Served || equality.Semantic.DeepEqual(before.Spec.Versions[i].Schema, now.Schema) {
+			continue
+		}
+		list = append(list, now)
+	}
+	return list
+}
+
+// validator checks objects against the schema of one version of a definition.
+type validator struct {
+	schema  *spec.Schema
+	objects *validate.SchemaValidator
+}
+
+// newValidator reads a schema. The rules in it that are expressions are left out: the
+// API server does not hold them against what an update leaves as it was.
+func newValidator(version apiextensionsv1.CustomResourceDefinitionVersion) (*validator, error) {
+	s := &spec.Schema{}
+	if version.Schema != nil && version.Schema.OpenAPIV3Schema != nil {
+		text, err := json.Marshal(version.Schema.OpenAPIV3Schema)
+		if err != nil {
+			return nil, fmt.Errorf("encoding it: %w", err)
+		}
+		if err := json.Unmarshal(text, s); err != nil {
+			return nil, fmt.Errorf("decoding it: %w", err)
+		}
+	}
+	visit(s, func(s *spec.Schema) {
+		if either, ok := s.Extensions["x-kubernetes-int-or-string"].(bool); ok && either {
+			s.Type = spec.StringOrArray{"integer", "string"}
+		}
+	})
+	return &validator{schema: s, objects: validate.NewSchemaValidator(s, nil, "", strfmt.Default)}, nil
+}
+
+// problem says what is wrong with an object; empty when nothing is. What the new
+// schema has a default for is not missing.
+func (v *validator) problem(object map[string]any) string {
+	fill(object, v.schema)
+	result := v.objects.Validate(object)
+	if result.IsValid() {
+		return ""
+	}
+	texts := make([]string, 0, len(result.Errors))
+	for _, err := range result.Errors {
+		texts = append(texts, err.Error())
+	}
+	slices.Sort(texts)
+	return strings.Join(slices.Compact(texts), ", ")
+}
+
+// visit calls a function for a schema and all below it.
+func visit(s *spec.Schema, do func(*spec.Schema)) {
+	if s == nil {
+		return
+	}
+	do(s)
+	for name, property := range s.Properties {
+		visit(&property, do)
+		s.Properties[name] = property
+	}
+	if s.AdditionalProperties != nil {
+		visit(s.AdditionalProperties.Schema, do)
+	}
+	if s.Items != nil {
+		visit(s.Items.Schema, do)
+	}
+	for _, list := range [][]spec.Schema{s.AllOf, s.AnyOf, s.OneOf} {
+		for i := range list {
+			visit(&list[i], do)
+		}
+	}
+	visit(s.Not, do)
+}
+
+// fill sets what is missing in a value and has a default, as the API server does when
+// it reads the value.
+func fill(value any, s *spec.Schema) {
+	if s == nil {
+		return
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for name, property := range s.Properties {
+			if _, has := v[name]; !has && property.Default != nil {
+				v[name] = runtime.DeepCopyJSONValue(whole(property.Default))
+			}
+			fill(v[name], &property)
+		}
+		if s.AdditionalProperties == nil {
+			return
+		}
+		for name, each := range v {
+			if _, has := s.Properties[name]; !has {
+				fill(each, s.AdditionalProperties.Schema)
+			}
+		}
+	case []any:
+		if s.Items == nil {
+			return
+		}
+		for _, each := range v {
+			fill(each, s.Items.Schema)
+		}
+	}
+}
+
+// whole makes numbers without a fraction whole, as they are in objects that were
+// read from the API server.
+func whole(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, each := range v {
+			v[key] = whole(each)
+		}
+	case []any:
+		for i, each := range v {
+			v[i] = whole(each)
+		}
+	case float64:
+		if n := int64(v); float64(n) == v {
+			return n
+		}
+	}
+	return value
+}

@@ -1,0 +1,120 @@
+package installplan
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// crdMetadata is an empty CustomResourceDefinition of which only the metadata is
+// watched.
+func crdMetadata() *metav1.PartialObjectMetadata {
+	found := &metav1.PartialObjectMetadata{}
+	found.SetGroupVersionKind(kindOfCRDs())
+	return found
+}
+
+// planOfSubscription gives the plan that a Subscription refers to: it may wait until
+// the Subscription shows its phase.
+func planOfSubscription(_ context.Context, o client.Object) []reconcile.Request {
+	sub, ok := o.(*operatorsv1alpha1.Subscription)
+	if !ok || sub.Status.InstallPlanRef == nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: sub.Namespace, Name: sub.Status.InstallPlanRef.Name}}}
+}
+
+// plansBeside gives the plans that may have waited for a change among the
+// OperatorGroups of their namespace.
+func (r *Reconciler) plansBeside(ctx context.Context, group client.Object) []reconcile.Request {
+	return r.waken(ctx, group.GetNamespace(), func(*operatorsv1alpha1.InstallPlan) bool { return true })
+}
+
+// plansWithAccount gives the plans that are executed with the rights of a
+// ServiceAccount, or wait for it to be there.
+func (r *Reconciler) plansWithAccount(ctx context.Context, o client.Object) []reconcile.Request {
+	return r.waken(ctx, o.GetNamespace(), func(p *operatorsv1alpha1.InstallPlan) bool {
+		ref := p.Status.AttenuatedServiceAccountRef
+		return ref != nil && ref.Name == o.GetName()
+	})
+}
+
+// plansWithRights gives the plans that are executed with the rights of an account
+// which a role or binding may have changed.
+func (r *Reconciler) plansWithRights(ctx context.Context, o client.Object) []reconcile.Request {
+	subjects, bound := subjectsOf(o)
+	return r.waken(ctx, o.GetNamespace(), func(p *operatorsv1alpha1.InstallPlan) bool {
+		ref := p.Status.AttenuatedServiceAccountRef
+		return ref != nil && (!bound || slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool { return grants(s, ref.Namespace, ref.Name) }))
+	})
+}
+
+// subjectsOf gives whom a binding gives rights; bound is false for a role, which says
+// nothing of that.
+func subjectsOf(o client.Object) (subjects []rbacv1.Subject, bound bool) {
+	switch b := o.(type) {
+	case *rbacv1.RoleBinding:
+		return b.Subjects, true
+	case *rbacv1.ClusterRoleBinding:
+		return b.Subjects, true
+	default:
+		return nil, false
+	}
+}
+
+// grants says whether a subject is an account, or a group that it is in.
+func grants(s rbacv1.Subject, namespace, name string) bool {
+	switch s.Kind {
+	case rbacv1.ServiceAccountKind:
+		return s.Namespace == namespace && s.Name == name
+	case rbacv1.UserKind:
+		return s.Name == "system:serviceaccount:"+namespace+":"+name
+	default:
+		return slices.Contains([]string{"system:authenticated", "system:serviceaccounts", "system:serviceaccounts:" + namespace}, s.Name)
+	}
+}
+
+// plansAwaitingKind gives the plans with a step left of the API group of a
+// CustomResourceDefinition: they may wait until its kind is served, or its names are
+// free.
+func (r *Reconciler) plansAwaitingKind(ctx context.Context, crd client.Object) []reconcile.Request {
+	plural, group, ok := strings.Cut(crd.GetName(), ".")
+	if !ok {
+		return nil
+	}
+	return r.waken(ctx, "", func(p *operatorsv1alpha1.InstallPlan) bool {
+		return slices.ContainsFunc(p.Status.Plan, func(s *operatorsv1alpha1.Step) bool {
+			defines := s.Resource.Kind == kindCRD && strings.HasSuffix(s.Resource.Name, "."+group) && s.Resource.Name != plural+"."+group
+			return !applied(s.Status) && (s.Resource.Group == group || defines)
+		})
+	})
+}
+
+// waken gives the plans of a namespace, or of all, that go on trying and of which
+// something is so, and has them tried at once.
+func (r *Reconciler) waken(ctx context.Context, namespace string, concerned func(*operatorsv1alpha1.InstallPlan) bool) []reconcile.Request {
+	plans := &operatorsv1alpha1.InstallPlanList{}
+	if err := r.client.List(ctx, plans, client.InNamespace(namespace), readOnly); err != nil {
+		log.FromContext(ctx).Error(err, "Listing plans that something may concern", "namespace", namespace)
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range plans.Items {
+		p := &plans.Items[i]
+		if (p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseInstalling && !curable(p)) || !concerned(p) {
+			continue
+		}
+		key := client.ObjectKeyFromObject(p)
+		r.memory.wake(key)
+		requests = append(requests, reconcile.Request{NamespacedName: key})
+	}
+	return requests
+}
