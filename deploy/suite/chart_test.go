@@ -111,7 +111,8 @@ func TestSettingsReachTheProgram(t *testing.T) {
 	deployment := as[appsv1.Deployment](t, all, "Deployment chandlery-system/chandlery-supervisor")
 	container := deployment.Spec.Template.Spec.Containers[0]
 	want := []string{
-		"run", "--global-catalog-namespace=catalogs", "--lease-duration=30s", "--renew-deadline=20s", "--retry-period=1s",
+		"run", "--global-catalog-namespace=catalogs", "--bundle-cache-dir=/var/cache/chandlery/bundles", "--bundle-cache-size=512Mi",
+		"--lease-duration=30s", "--renew-deadline=20s", "--retry-period=1s",
 		"--catalog-server=registry", "--catalog-replicas=3", "--catalog-content=init-container", "--log-level=debug",
 	}
 	if diff := cmp.Diff(want, container.Args); diff != "" {
@@ -164,6 +165,7 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 		"replica=3":                              "replica",
 		"leaderElection.leaseDuration=soon":      "leaseDuration",
 		"catalogs.server=opm":                    "server",
+		"bundleCache.size=1GB":                   "size",
 		"globalCatalogNamespace.podSecurity=lax": "podSecurity",
 	} {
 		out, err := exec.CommandContext(t.Context(), program(t), "template", "chandlery", chart, "--set", setting).CombinedOutput()
