@@ -33,6 +33,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/installplan"
 	"github.com/chandlery/chandlery/supervisor/operatorgroup"
 	"github.com/chandlery/chandlery/supervisor/subscription"
+	"github.com/chandlery/chandlery/supervisor/unpack"
 )
 
 // shutdownTimeout is how long controllers have to finish what they are at when
@@ -74,13 +75,23 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 // setup adds every controller to a manager.
 func setup(ctx context.Context, mgr ctrl.Manager, o Options, standing func() failover.Standing) error {
 	store := catalogs.NewStore(ctx, o.CatalogRefreshInterval, clock.RealClock{})
+	unpacker, err := unpack.New(unpack.Options{
+		Reader: mgr.GetAPIReader(), Dir: o.BundleCacheDir, Size: o.BundleCacheSize, Timeout: o.BundleUnpackTimeout,
+		PlainHTTP: o.Hosting.PlainHTTP, SkipTLSVerify: o.Hosting.SkipTLSVerify,
+	})
+	if err != nil {
+		return fmt.Errorf("preparing to unpack bundles: %w", err)
+	}
 	return errors.Join(
 		catalogs.Setup(mgr, store),
+		unpacker.Setup(mgr),
 		catalogsource.Setup(mgr, catalogsource.Options{Store: store, Hosting: o.Hosting}),
 		failover.Setup(mgr, failover.Options{
 			Store: store, Limits: failover.Limits{Rate: o.FailoverRate, Burst: o.FailoverBurst}, Standing: standing,
 		}),
-		subscription.Setup(mgr, subscription.Options{Catalogs: store, GlobalNamespace: o.GlobalCatalogNamespace, Concurrency: o.Concurrency}),
+		subscription.Setup(mgr, subscription.Options{
+			Catalogs: store, Unpacker: unpacker, GlobalNamespace: o.GlobalCatalogNamespace, Concurrency: o.Concurrency,
+		}),
 		installplan.Setup(mgr, installplan.Options{Bundles: store, RetryTimeout: o.InstallPlanRetryTimeout, Concurrency: o.Concurrency}),
 		operatorgroup.Setup(mgr, operatorgroup.Options{}),
 		clusterserviceversion.Setup(mgr, clusterserviceversion.Options{}),

@@ -2,18 +2,21 @@ package subscription
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/history"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
@@ -115,37 +118,82 @@ func (r *Reconciler) ensurePlans(ctx context.Context, o *observation, decisions 
 	for _, a := range assign(decisions) {
 		p, err := r.ensurePlan(ctx, o, a)
 		for _, d := range a.served {
-			if err != nil {
-				d.fail(&planError{err: err})
-				continue
+			if p != nil {
+				plans[d.subscription.Name] = p
 			}
-			plans[d.subscription.Name] = p
+			if err != nil {
+				d.unmake(&planError{err: err}, p != nil)
+			}
 		}
 	}
 	return plans
 }
 
 // ensurePlan finds or makes the plan of an assignment and brings its owners,
-// approval and content to what they should be.
+// approval and content to what they should be. With an error there may be a plan too:
+// one that was begun.
 func (r *Reconciler) ensurePlan(ctx context.Context, o *observation, a *assignment) (*operatorsv1alpha1.InstallPlan, error) {
 	p, err := r.findOrCreate(ctx, o, a)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.ensureOwners(ctx, p, a.served); err != nil {
-		return nil, err
+	var served []*operatorsv1alpha1.Subscription
+	for _, d := range a.served {
+		served = append(served, d.subscription)
+	}
+	if err := r.ensureOwners(ctx, p, served...); err != nil {
+		return p, err
 	}
 	if err := r.ensureApproval(ctx, p, approvalOf(a.served)); err != nil {
-		return nil, err
+		return p, err
 	}
 	if !unmade(p) {
 		return p, nil
 	}
-	status, err := r.steps(ctx, p.Namespace, p.Name, a)
-	if err != nil {
-		return nil, err
+	return p, r.make(ctx, o, p, a)
+}
+
+// make writes what a new plan installs, once its Subscriptions have told how it stands
+// until now; the same for one whose maker died before it could.
+func (r *Reconciler) make(ctx context.Context, o *observation, p *operatorsv1alpha1.InstallPlan, a *assignment) error {
+	now := metav1.NewTime(r.clock.Now()).Rfc3339Copy()
+	status, err := r.begun(ctx, o, p, a, now)
+	moves := status.Phase != p.Status.Phase
+	if moves && !r.told(o, p, a.served) {
+		return err
 	}
-	return p, r.fill(ctx, p, status)
+	if moves || !equality.Semantic.DeepEqual(status, p.Status) {
+		before := p.DeepCopy()
+		after := p.DeepCopy()
+		after.Status = status
+		if err := r.client.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			return fmt.Errorf("writing the steps of InstallPlan %s/%s: %w", p.Namespace, p.Name, err)
+		}
+		log.FromContext(ctx).Info("Wrote plan", "installPlan", p.Name, "phase", status.Phase, "steps", len(status.Plan), "message", status.Message)
+	}
+	return err
+}
+
+// acknowledgeTimeout is how long a plan waits for a Subscription to tell how it stands
+// before it goes on nevertheless.
+const acknowledgeTimeout = 5 * time.Second
+
+// told says whether all whom a plan serves tell how it stands, or had the time to.
+func (r *Reconciler) told(o *observation, p *operatorsv1alpha1.InstallPlan, served []*decision) bool {
+	all := true
+	for _, d := range served {
+		all = all && history.Shows(&d.subscription.Status, p)
+	}
+	if all {
+		return true
+	}
+	since := p.CreationTimestamp.Time
+	if stages, _ := r.journal.since(p.UID, 0); len(stages) > 0 {
+		since = stages[len(stages)-1].at
+	}
+	limit := since.Add(acknowledgeTimeout)
+	o.soonest(limit)
+	return !r.clock.Now().Before(limit)
 }
 
 // findOrCreate gives the plan of the current attempt. An attempt is over when
@@ -201,16 +249,41 @@ func (r *Reconciler) removedSince(ctx context.Context, p *operatorsv1alpha1.Inst
 	return false, nil
 }
 
-// create makes a plan, with its owners from the first moment on. What it installs is
-// read before: where that fails nothing is half made.
+// create makes a plan, with its owners from the first moment on. Where what the catalog
+// holds of it cannot be read, nothing is begun.
 func (r *Reconciler) create(ctx context.Context, o *observation, name string, a *assignment) (*operatorsv1alpha1.InstallPlan, error) {
-	status, err := r.steps(ctx, o.namespace, name, a)
-	if err != nil {
+	p := r.blank(o, name, a)
+	_, err := r.begun(ctx, o, p, a, metav1.Time{})
+	if _, waits := errors.AsType[lookups](err); err != nil && !waits {
 		return nil, err
 	}
+	err = r.client.Create(ctx, p, client.FieldOwner(apply.FieldManager))
+	if apierrors.IsAlreadyExists(err) {
+		return r.get(ctx, &observation{namespace: o.namespace}, name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("creating InstallPlan %s/%s: %w", o.namespace, name, err)
+	}
+	for _, c := range a.choices {
+		log.FromContext(ctx).Info("Planned version", "installPlan", name, "installs", c.Bundle, "replaces", c.Replaces,
+			"catalogSource", c.Catalog.String(), "because", c.Because, "approval", p.Spec.Approval)
+	}
+	// A plan made later in this pass has to count this one, and nothing can have
+	// become of it before this moment.
+	o.plans[name] = p
+	r.journal.see(p, r.clock.Now())
+	return p.DeepCopy(), nil
+}
+
+// blank is a plan as it is created.
+func (r *Reconciler) blank(o *observation, name string, a *assignment) *operatorsv1alpha1.InstallPlan {
 	approval := approvalOf(a.served)
 	p := &operatorsv1alpha1.InstallPlan{
-		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: name, Labels: map[string]string{plan.LabelManaged: "true"}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: o.namespace, Name: name,
+			Labels:      map[string]string{plan.LabelManaged: "true"},
+			Annotations: map[string]string{plan.AnnotationApproval: string(approval)},
+		},
 		Spec: operatorsv1alpha1.InstallPlanSpec{
 			ClusterServiceVersionNames: a.names(),
 			Approval:                   approval,
@@ -222,140 +295,11 @@ func (r *Reconciler) create(ctx context.Context, o *observation, name string, a 
 		p.Labels[plan.ComponentLabel(v.Package, o.namespace)] = ""
 	}
 	if len(a.versions) > 1 || a.versions[0].Generated {
-		p.Annotations = map[string]string{plan.AnnotationVersions: plan.Versions(a.versions)}
+		p.Annotations[plan.AnnotationVersions] = plan.Versions(a.versions)
 	}
 	for _, d := range a.served {
 		p.OwnerReferences = append(p.OwnerReferences, ownerReference(d.subscription))
+		p.Annotations[plan.AnnotationServes+string(d.subscription.UID)] = d.subscription.Name
 	}
-	err = r.client.Create(ctx, p, client.FieldOwner(apply.FieldManager))
-	if apierrors.IsAlreadyExists(err) {
-		return r.get(ctx, &observation{namespace: o.namespace}, name)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("creating InstallPlan %s/%s: %w", o.namespace, name, err)
-	}
-	for _, c := range a.choices {
-		log.FromContext(ctx).Info("Planned version", "installPlan", name, "installs", c.Bundle, "replaces", c.Replaces,
-			"catalogSource", c.Catalog.String(), "because", c.Because, "approval", approval)
-	}
-	// A plan made later in this pass has to count this one.
-	o.plans[name] = p
-	made := p.DeepCopy()
-	return made, r.fill(ctx, made, status)
-}
-
-// steps reads what a plan installs and gives the status that it begins with.
-func (r *Reconciler) steps(ctx context.Context, namespace, name string, a *assignment) (operatorsv1alpha1.InstallPlanStatus, error) {
-	var (
-		none     operatorsv1alpha1.InstallPlanStatus
-		lists    [][]*operatorsv1alpha1.Step
-		bundles  []plan.Bundle
-		sources  []string
-		generate []plan.Bundle
-	)
-	for i, c := range a.choices {
-		bundle, err := r.content(ctx, c, a.versions[i].Content)
-		if err != nil {
-			return none, err
-		}
-		steps, err := plan.Steps(namespace, bundle)
-		if err != nil {
-			return none, err
-		}
-		lists, bundles = append(lists, steps), append(bundles, bundle)
-		if !slices.Contains(sources, c.Catalog.Name) {
-			sources = append(sources, c.Catalog.Name)
-		}
-		if a.versions[i].Generated {
-			generate = append(generate, bundle)
-		}
-	}
-	steps := plan.Merge(lists...)
-	if err := plan.Externalize(steps, bundles, plan.MaxInline); err != nil {
-		return none, err
-	}
-	for _, bundle := range generate {
-		step, err := plan.SubscriptionStep(namespace, name, bundle)
-		if err != nil {
-			return none, err
-		}
-		steps = append(steps, step)
-	}
-	return operatorsv1alpha1.InstallPlanStatus{
-		Phase:          operatorsv1alpha1.InstallPlanPhasePlanning,
-		CatalogSources: sources,
-		Plan:           steps,
-	}, nil
-}
-
-// fill writes the steps of a new plan, or of one whose maker died before it
-// could.
-func (r *Reconciler) fill(ctx context.Context, p *operatorsv1alpha1.InstallPlan, status operatorsv1alpha1.InstallPlanStatus) error {
-	before := p.DeepCopy()
-	p.Status = status
-	if err := r.client.Status().Patch(ctx, p, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("writing the steps of InstallPlan %s/%s: %w", p.Namespace, p.Name, err)
-	}
-	return nil
-}
-
-// content reads a chosen bundle, ready to be planned, if it is still the one that
-// was chosen.
-func (r *Reconciler) content(ctx context.Context, c *resolver.Choice, digest string) (plan.Bundle, error) {
-	m := manifestsOf(c)
-	bundle, err := r.catalogs.Bundle(ctx, m.catalog, m.pkg, m.channel, m.name)
-	if err != nil {
-		return plan.Bundle{}, err
-	}
-	if plan.Digest(bundle.Objects) != digest {
-		return plan.Bundle{}, fmt.Errorf("bundle %s of package %s: %w; resolving again once its new content has been read", m.name, m.pkg, plan.ErrContentChanged)
-	}
-	bundle.Replaces = c.Replaces
-	return bundle, nil
-}
-
-// ensureOwners adds the owner reference of each Subscription that a plan
-// serves, when it is missing. Every Subscription has a field manager of its
-// own, so that adding one reference cannot drop another.
-func (r *Reconciler) ensureOwners(ctx context.Context, p *operatorsv1alpha1.InstallPlan, served []*decision) error {
-	for _, d := range served {
-		if isOwner(p, d.subscription) {
-			continue
-		}
-		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.InstallPlanKind))
-		u.SetNamespace(p.Namespace)
-		u.SetName(p.Name)
-		u.SetOwnerReferences([]metav1.OwnerReference{ownerReference(d.subscription)})
-		manager := client.FieldOwner("chandlery-subscription-" + string(d.subscription.UID))
-		if err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), manager, client.ForceOwnership); err != nil {
-			return fmt.Errorf("making Subscription %s an owner of InstallPlan %s/%s: %w", d.subscription.Name, p.Namespace, p.Name, err)
-		}
-		p.OwnerReferences = u.GetOwnerReferences()
-		p.ResourceVersion = u.GetResourceVersion()
-	}
-	return nil
-}
-
-// ensureApproval makes a plan that waits for approval follow a change of its
-// Subscriptions' wish. An approval that was given is never taken back.
-func (r *Reconciler) ensureApproval(ctx context.Context, p *operatorsv1alpha1.InstallPlan, approval operatorsv1alpha1.Approval) error {
-	if p.Spec.Approved || p.Spec.Approval == approval {
-		return nil
-	}
-	before := p.DeepCopy()
-	p.Spec.Approval = approval
-	p.Spec.Approved = approval == operatorsv1alpha1.ApprovalAutomatic
-	if err := r.client.Patch(ctx, p, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("changing the approval of InstallPlan %s/%s to %s: %w", p.Namespace, p.Name, approval, err)
-	}
-	return nil
-}
-
-func ownerReference(sub *operatorsv1alpha1.Subscription) metav1.OwnerReference {
-	return metav1.OwnerReference{
-		APIVersion: operatorsv1alpha1.SubscriptionCRDAPIVersion, Kind: operatorsv1alpha1.SubscriptionKind,
-		Name: sub.Name, UID: sub.UID,
-		Controller: new(false), BlockOwnerDeletion: new(false),
-	}
+	return p
 }

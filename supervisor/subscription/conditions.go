@@ -17,6 +17,7 @@ import (
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/history"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
@@ -27,6 +28,7 @@ const (
 	reasonErrorPreventedResolution  = "ErrorPreventedResolution"
 	reasonErrorPreventedUnpacking   = "ErrorPreventedUnpacking"
 	reasonEnsureInstallPlanFailed   = "EnsureInstallPlanFailed"
+	reasonBundleUnpackFailed        = "BundleUnpackFailed"
 )
 
 // conditionVersionUnhealthy says that the version a Subscription has is not well.
@@ -63,6 +65,7 @@ var fromTargeted = []operatorsv1alpha1.SubscriptionConditionType{
 // fromAnswer are those that depend on the answer.
 var fromAnswer = []operatorsv1alpha1.SubscriptionConditionType{
 	operatorsv1alpha1.SubscriptionResolutionFailed,
+	operatorsv1alpha1.SubscriptionBundleUnpacking,
 	operatorsv1alpha1.SubscriptionBundleUnpackFailed,
 	conditionNewerVersionHeld,
 }
@@ -130,7 +133,8 @@ func ownConditions(
 	case p != nil:
 		list = append(list, planConditions(p)...)
 	case status.InstallPlanRef != nil && o.plans[status.InstallPlanRef.Name] == nil:
-		list = append(list, isTrue(operatorsv1alpha1.SubscriptionInstallPlanMissing, operatorsv1alpha1.ReferencedInstallPlanNotFound, ""))
+		gone := history.Missing()
+		list = append(list, isTrue(gone.Condition(), gone.Reason, "InstallPlan "+status.InstallPlanRef.Name+" was deleted"))
 	}
 	return list
 }
@@ -209,6 +213,7 @@ func failure(err error) operatorsv1alpha1.SubscriptionCondition {
 	var (
 		unsatisfiable *resolver.UnsatisfiableError
 		planning      *planError
+		images        lookups
 	)
 	text := err.Error()
 	if isAway(err) {
@@ -217,6 +222,8 @@ func failure(err error) operatorsv1alpha1.SubscriptionCondition {
 	switch {
 	case errors.As(err, &unsatisfiable):
 		return isTrue(operatorsv1alpha1.SubscriptionResolutionFailed, reasonConstraintsNotSatisfiable, err.Error())
+	case errors.As(err, &images):
+		return images.condition()
 	case errors.Is(err, plan.ErrNoInlineManifests) || errors.Is(err, errContentUnknown):
 		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, reasonErrorPreventedUnpacking, err.Error())
 	case errors.As(err, &planning):
@@ -226,20 +233,28 @@ func failure(err error) operatorsv1alpha1.SubscriptionCondition {
 	}
 }
 
+// condition says how the bundle images that a plan needs are.
+func (l lookups) condition() operatorsv1alpha1.SubscriptionCondition {
+	failed := l.failed()
+	switch {
+	case failed == nil:
+		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpacking, reasonUnpacking, l.Error())
+	case failed.lasting():
+		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, reasonErrorPreventedUnpacking, l.Error())
+	default:
+		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, reasonBundleUnpackFailed, l.Error())
+	}
+}
+
 // planConditions say where a plan stands.
 func planConditions(p *operatorsv1alpha1.InstallPlan) []operatorsv1alpha1.SubscriptionCondition {
-	installed := p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled)
-	message := cmp.Or(installed.Message, p.Status.Message)
-	switch p.Status.Phase {
-	case operatorsv1alpha1.InstallPlanPhaseComplete:
+	stage := history.StageOf(p)
+	kind := stage.Condition()
+	if kind == "" {
 		return nil
-	case operatorsv1alpha1.InstallPlanPhaseFailed:
-		reason := cmp.Or(string(installed.Reason), operatorsv1alpha1.InstallPlanFailed)
-		return []operatorsv1alpha1.SubscriptionCondition{isTrue(operatorsv1alpha1.SubscriptionInstallPlanFailed, reason, message)}
-	default:
-		reason := cmp.Or(string(p.Status.Phase), operatorsv1alpha1.InstallPlanNotYetReconciled)
-		return []operatorsv1alpha1.SubscriptionCondition{isTrue(operatorsv1alpha1.SubscriptionInstallPlanPending, reason, message)}
 	}
+	message := cmp.Or(p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled).Message, p.Status.Message)
+	return []operatorsv1alpha1.SubscriptionCondition{isTrue(kind, stage.Reason, message)}
 }
 
 func isTrue(kind operatorsv1alpha1.SubscriptionConditionType, reason, message string) operatorsv1alpha1.SubscriptionCondition {

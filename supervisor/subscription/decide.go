@@ -50,6 +50,16 @@ func (d *decision) fail(err error) {
 	d.install, d.along, d.with, d.identities, d.err = nil, nil, nil, nil, err
 }
 
+// unmake records that a plan could not be made. One that was begun is what is decided
+// on still.
+func (d *decision) unmake(err error, begun bool) {
+	if begun {
+		d.err = err
+		return
+	}
+	d.fail(err)
+}
+
 // planError is a failure to make a plan for a version that was chosen.
 type planError struct{ err error }
 

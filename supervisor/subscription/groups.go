@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -16,11 +17,20 @@ import (
 // namespace out of the resolution of its own.
 const annotationExcludeGlobal = "olm.operatorframework.io/exclude-global-namespace-resolution"
 
+// Annotations of an OperatorGroup about pulling bundle images: how long that may take
+// (0: as long as it takes) and the least time after which it is tried again.
+const (
+	annotationUnpackTimeout = "operatorframework.io/bundle-unpack-timeout"
+	annotationUnpackRetry   = "operatorframework.io/bundle-unpack-min-retry-interval"
+)
+
 // groups are the OperatorGroups of a namespace.
 type groups struct {
 	names []string
 	// excludesGlobal and failForward are what the only one says.
 	excludesGlobal, failForward bool
+	// unpackTimeout and unpackRetry too: below zero for what it does not say.
+	unpackTimeout, unpackRetry time.Duration
 }
 
 // groupsError says that a namespace does not have exactly one OperatorGroup, so
@@ -68,14 +78,25 @@ func (g groups) problem(namespace string) error {
 
 // groupsOf reads the OperatorGroups of a namespace.
 func groupsOf(list []*operatorsv1.OperatorGroup) groups {
-	var g groups
+	g := groups{unpackTimeout: -1, unpackRetry: -1}
 	for _, group := range list {
 		g.names = append(g.names, group.Name)
 	}
 	slices.Sort(g.names)
 	if len(list) == 1 {
 		g.excludesGlobal = list[0].Annotations[annotationExcludeGlobal] == "true"
+		g.unpackTimeout = durationOf(list[0].Annotations[annotationUnpackTimeout])
+		g.unpackRetry = durationOf(list[0].Annotations[annotationUnpackRetry])
 		g.failForward = list[0].UpgradeStrategy() == operatorsv1.UpgradeStrategyUnsafeFailForward
 	}
 	return g
+}
+
+// durationOf reads a duration; below zero when there is none.
+func durationOf(text string) time.Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return -1
+	}
+	return d
 }

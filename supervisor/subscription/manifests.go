@@ -143,8 +143,11 @@ func (o *observation) identify(d *decision) {
 			}
 			content = learnt.text
 		}
+		if content == "" && c.Entry.Bundle.Image != "" {
+			content = imagePrefix + c.Entry.Bundle.Image
+		}
 		if content == "" {
-			d.fail(&planError{err: noManifests(c)})
+			d.fail(&planError{err: fmt.Errorf("bundle %s of package %s cannot be installed: %w", c.Bundle, c.Package, errContentUnknown)})
 			return
 		}
 		d.identities = append(d.identities, plan.Identity{
@@ -152,13 +155,4 @@ func (o *observation) identify(d *decision) {
 			Bundle: c.Bundle, Replaces: c.Replaces, Content: content, Generated: c != d.install,
 		})
 	}
-}
-
-// noManifests explains why a bundle cannot be installed.
-func noManifests(c *resolver.Choice) error {
-	if c.Entry.Bundle.Image == "" {
-		return fmt.Errorf("bundle %s of package %s cannot be installed: %w", c.Bundle, c.Package, errContentUnknown)
-	}
-	return fmt.Errorf("bundle %s of package %s cannot be installed: %w, only the image %s; this version of the supervisor does not pull bundle images, use a catalog that holds the manifests inline (olm.bundle.object)",
-		c.Bundle, c.Package, plan.ErrNoInlineManifests, c.Entry.Bundle.Image)
 }

@@ -112,8 +112,8 @@ func TestLearn(t *testing.T) {
 	if d := decisions[0]; d.err != nil || d.identities[0].Content != plan.Digest([]string{"{2}"}) {
 		t.Errorf("lamp: versions %+v, error %v", d.identities, d.err)
 	}
-	if d := decisions[1]; !errors.Is(d.err, plan.ErrNoInlineManifests) {
-		t.Errorf("fan, which is in an image: %v", d.err)
+	if d := decisions[1]; d.err != nil || d.identities[0].Content != "image registry.example/fan:1" {
+		t.Errorf("fan, which is in an image: versions %+v, error %v", d.identities, d.err)
 	}
 	if d := decisions[2]; !errors.Is(d.err, errContentUnknown) {
 		t.Errorf("husk: %v", d.err)

@@ -6,8 +6,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-var resolutions = promauto.With(metrics.Registry).NewHistogram(prometheus.HistogramOpts{
-	Name:    "chandlery_resolution_duration_seconds",
-	Help:    "Time taken to resolve the Subscriptions of a namespace.",
-	Buckets: prometheus.ExponentialBuckets(0.0001, 4, 8),
-})
+var (
+	resolutions = promauto.With(metrics.Registry).NewHistogram(prometheus.HistogramOpts{
+		Name:    "chandlery_resolution_duration_seconds",
+		Help:    "Time taken to resolve the Subscriptions of a namespace.",
+		Buckets: prometheus.ExponentialBuckets(0.0001, 4, 8),
+	})
+	transitions = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
+		Name: "chandlery_subscription_transitions_total",
+		Help: "Number of transitions of InstallPlans that Subscriptions told, by the phase that the plan came to and by whether it was still there (live) or not (afterwards).",
+	}, []string{"phase", "observed"})
+	acknowledgements = promauto.With(metrics.Registry).NewHistogram(prometheus.HistogramOpts{
+		Name:    "chandlery_subscription_acknowledgement_delay_seconds",
+		Help:    "Time from the moment when an InstallPlan was seen to come to a phase until its Subscription told so.",
+		Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
+	})
+)

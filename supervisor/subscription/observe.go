@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -38,6 +39,9 @@ type observation struct {
 	arrivals []arrival
 	// digests are those of manifests that the snapshots do not tell.
 	digests map[manifests]digest
+	// again is when the namespace has to be looked at again; zero for not before
+	// something happens.
+	again time.Time
 }
 
 // observe reads what there is to know about a namespace.

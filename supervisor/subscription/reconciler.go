@@ -1,9 +1,11 @@
 package subscription
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/event"
+	"github.com/chandlery/chandlery/supervisor/history"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
@@ -40,16 +43,25 @@ type Reconciler struct {
 	live     client.Reader
 	reader   client.Reader
 	catalogs catalogStore
+	unpacker unpacker
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
 	global   string
 	memo     resolver.Memo
 	library  library
+	journal  journal
+	// caughtUp is closed when the journal has what happened before the process began.
+	caughtUp chan struct{}
 }
 
 // Reconcile observes the namespace that the request names, decides, makes the
 // plans that are called for, and writes each Subscription's status.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	select {
+	case <-r.caughtUp:
+	case <-ctx.Done():
+		return ctrl.Result{}, ctx.Err()
+	}
 	o, err := r.observe(ctx, req.Name)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -68,30 +80,41 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	plans := r.ensurePlans(ctx, o, decisions)
 	r.join(ctx, decisions)
-	if err := r.retire(ctx, superseded(o, decisions, plans)); err != nil {
+	if err := errors.Join(r.restoreOwners(ctx, o), r.retire(ctx, superseded(o, decisions, plans))); err != nil {
 		return ctrl.Result{}, err
 	}
+	if err := r.tellAll(ctx, o, decisions, plans); err != nil {
+		return ctrl.Result{}, err
+	}
+	return o.next(decisions, r.clock.Now()), nil
+}
+
+// next says when a namespace has to be looked at again though nothing happens.
+func (o *observation) next(decisions []*decision, now time.Time) ctrl.Result {
+	if slices.ContainsFunc(decisions, func(d *decision) bool { return passing(d.err) }) {
+		o.soonest(now.Add(retryAfter))
+	}
+	if o.again.IsZero() {
+		return ctrl.Result{}
+	}
+	return ctrl.Result{RequeueAfter: max(o.again.Sub(now), time.Millisecond)}
+}
+
+// tellAll writes on each Subscription what is to be told of it.
+func (r *Reconciler) tellAll(ctx context.Context, o *observation, decisions []*decision, plans map[string]*operatorsv1alpha1.InstallPlan) error {
 	now := metav1.NewTime(r.clock.Now()).Rfc3339Copy()
 	var failed []error
-	again := false
 	for _, d := range decisions {
 		log.FromContext(ctx).V(1).Info("Decided", "subscription", d.subscription.Name, "decision", describe(d))
-		again = again || passing(d.err)
 		// A conflict is no failure: what the others wrote is on its way here.
 		if apierrors.IsConflict(d.err) {
 			continue
 		}
-		if err := r.write(ctx, d, derive(o, d, plans[d.subscription.Name], now), now); err != nil {
-			failed = append(failed, err)
+		if err := r.tell(ctx, o, d, plans[d.subscription.Name], now); err != nil {
+			failed = append(failed, client.IgnoreNotFound(ignoreConflict(err)))
 		}
 	}
-	if err := errors.Join(failed...); err != nil {
-		return ctrl.Result{}, err
-	}
-	if again {
-		return ctrl.Result{RequeueAfter: retryAfter}, nil
-	}
-	return ctrl.Result{}, nil
+	return errors.Join(failed...)
 }
 
 // decide decides with what is remembered of the namespace. Where nothing is resolved,
@@ -109,17 +132,61 @@ func passing(err error) bool {
 	var (
 		unsatisfiable *resolver.UnsatisfiableError
 		groups        *groupsError
+		images        lookups
 	)
-	lasting := errors.As(err, &unsatisfiable) || errors.As(err, &groups) ||
+	lasting := errors.As(err, &unsatisfiable) || errors.As(err, &groups) || errors.As(err, &images) ||
 		errors.Is(err, plan.ErrNoInlineManifests) || errors.Is(err, errContentUnknown)
 	return err != nil && !lasting
 }
 
-// write writes a Subscription's status when it says something new.
-func (r *Reconciler) write(ctx context.Context, d *decision, status operatorsv1alpha1.SubscriptionStatus, now metav1.Time) error {
-	before := d.subscription
-	if !changed(before.Status, status, equality.Semantic.DeepEqual) {
+// tell writes on a Subscription all that it has not told yet: first the ledger, which
+// says what is coming, then one status after the other.
+func (r *Reconciler) tell(ctx context.Context, o *observation, d *decision, p *operatorsv1alpha1.InstallPlan, now metav1.Time) error {
+	sub := d.subscription
+	ledger, err := history.Read(sub)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Beginning a new ledger", "subscription", sub.Name)
+	}
+	if p == nil {
+		p = o.currentPlan(d)
+	}
+	list, known := frames(sub, ledger, r.journal.since, p, r.clock.Now())
+	if !known {
+		// The plan was found before its events came; they are on their way.
 		return nil
+	}
+	c := o.chronicle(d, ledger, list, now)
+	version := sub.ResourceVersion
+	if len(c.fresh) > 0 || !labelled(sub) {
+		if version, err = r.record(ctx, sub, c.ledger); err != nil {
+			return err
+		}
+		r.publish(sub, c.fresh)
+	}
+	before := sub.DeepCopy()
+	before.ResourceVersion = version
+	for i, status := range c.statuses {
+		after, err := r.write(ctx, before, status, now)
+		if err != nil {
+			return err
+		}
+		if seen := c.since[i]; !seen.IsZero() {
+			acknowledgements.Observe(max(0, r.clock.Since(seen).Seconds()))
+		}
+		r.announce(ctx, d, before, after)
+		before = after
+	}
+	r.journal.tell(before)
+	return nil
+}
+
+// write writes a Subscription's status when it says something new, and gives the
+// Subscription as it is by then.
+func (r *Reconciler) write(
+	ctx context.Context, before *operatorsv1alpha1.Subscription, status operatorsv1alpha1.SubscriptionStatus, now metav1.Time,
+) (*operatorsv1alpha1.Subscription, error) {
+	if !changed(before.Status, status, equality.Semantic.DeepEqual) {
+		return before, nil
 	}
 	after := before.DeepCopy()
 	after.Status = status
@@ -128,19 +195,38 @@ func (r *Reconciler) write(ctx context.Context, d *decision, status operatorsv1a
 	// when somebody else has changed it meanwhile.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.client.Status().Patch(ctx, after, patch); err != nil {
-		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("writing the status of Subscription %s/%s: %w", before.Namespace, before.Name, err)
+		return nil, fmt.Errorf("writing the status of Subscription %s/%s: %w", before.Namespace, before.Name, err)
 	}
-	r.announce(ctx, d, after)
-	return nil
+	return after, nil
+}
+
+// publish tells of transitions.
+func (r *Reconciler) publish(sub *operatorsv1alpha1.Subscription, fresh []history.Transition) {
+	for _, t := range fresh {
+		transitions.WithLabelValues(cmp.Or(t.Phase, "None"), string(t.Observed)).Inc()
+		kind := corev1.EventTypeNormal
+		if t.Phase == string(operatorsv1alpha1.InstallPlanPhaseFailed) || t.Phase == history.PhaseMissing {
+			kind = corev1.EventTypeWarning
+		}
+		r.recorder.Eventf(sub, nil, kind, cmp.Or(t.Reason, t.Phase), "Install", "InstallPlan %s: %s", t.Plan, cmp.Or(t.Phase, "created"))
+	}
+}
+
+// ignoreConflict drops the error that somebody else has written an object: what they
+// wrote is on its way here.
+func ignoreConflict(err error) error {
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
 }
 
 // announce makes an Event and a log line of what a person would want to be
 // told.
-func (r *Reconciler) announce(ctx context.Context, d *decision, after *operatorsv1alpha1.Subscription) {
-	before := d.subscription
+func (r *Reconciler) announce(ctx context.Context, d *decision, before, after *operatorsv1alpha1.Subscription) {
+	if before == after {
+		return
+	}
 	log.FromContext(ctx).Info("Wrote status", "subscription", after.Name, "state", after.Status.State,
 		"currentCSV", after.Status.CurrentCSV, "installedCSV", after.Status.InstalledCSV)
 	for _, c := range after.Status.Conditions {
@@ -149,7 +235,7 @@ func (r *Reconciler) announce(ctx context.Context, d *decision, after *operators
 			r.recorder.Eventf(after, nil, corev1.EventTypeWarning, string(c.Type), "Resolve", "%s", event.Note(c.Message))
 		}
 	}
-	if d.adopts {
+	if d.adopts && before.Status.CurrentCSV == "" {
 		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, "Adopted", "Resolve", "%s was there already and belongs to this Subscription from now on", after.Status.CurrentCSV)
 		return
 	}

@@ -10,20 +10,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/unpack"
 )
 
 // Options are what the controller needs besides the manager.
 type Options struct {
 	// Catalogs gives the content of catalogs.
 	Catalogs *catalogs.Store
+	// Unpacker brings bundle images here.
+	Unpacker *unpack.Unpacker
 	// GlobalNamespace is the namespace whose catalogs serve every namespace.
 	GlobalNamespace string
 	// Clock tells the time; the real one when nil.
@@ -49,15 +55,21 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		catalogs: o.Catalogs,
 		recorder: mgr.GetEventRecorder("chandlery-subscription"),
 		clock:    o.Clock,
+		unpacker: o.Unpacker,
 		global:   o.GlobalNamespace,
+		caughtUp: make(chan struct{}),
+	}
+	if err := r.followPlans(mgr); err != nil {
+		return err
 	}
 	byNamespace := handler.EnqueueRequestsFromMapFunc(inNamespace)
 	byCatalog := handler.EnqueueRequestsFromMapFunc(r.besideCatalog)
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("subscription").
 		Watches(&operatorsv1alpha1.Subscription{}, byNamespace).
+		WatchesRawSource(source.Channel(o.Unpacker.Listen(), byNamespace)).
 		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, byNamespace).
-		Watches(&operatorsv1alpha1.InstallPlan{}, byNamespace).
+		Watches(&operatorsv1alpha1.InstallPlan{}, byNamespace, builder.WithPredicates(r.noting())).
 		Watches(&operatorsv1.OperatorGroup{}, byNamespace).
 		Watches(catalogs.NewObject(), byCatalog).
 		WatchesRawSource(source.Channel(o.Catalogs.Listen(), byCatalog)).
@@ -94,4 +106,41 @@ func (r *Reconciler) besideCatalog(ctx context.Context, object client.Object) []
 		}
 	}
 	return requests
+}
+
+// noting gives a predicate that lets everything pass, and notes it: the journal knows
+// of an event before the namespace is looked at because of it.
+func (r *Reconciler) noting() predicate.Predicate {
+	note := func(object client.Object) bool {
+		if p, ok := object.(*operatorsv1alpha1.InstallPlan); ok {
+			r.journal.see(p, r.clock.Now())
+		}
+		return true
+	}
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return note(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return note(e.ObjectNew) },
+		DeleteFunc: func(e event.DeleteEvent) bool {
+			if p, ok := e.Object.(*operatorsv1alpha1.InstallPlan); ok {
+				r.journal.end(p, r.clock.Now())
+			}
+			return true
+		},
+	}
+}
+
+// followPlans looks up what happened to plans before the process began.
+func (r *Reconciler) followPlans(mgr ctrl.Manager) error {
+	watcher, err := client.NewWithWatch(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
+	if err != nil {
+		return fmt.Errorf("setting up the Subscription controller: making a client that watches: %w", err)
+	}
+	err = mgr.Add(&past{
+		reader: mgr.GetClient(), watcher: watcher, journal: &r.journal, synced: mgr.GetCache().WaitForCacheSync,
+		now: r.clock.Now, done: r.caughtUp,
+	})
+	if err != nil {
+		return fmt.Errorf("setting up the Subscription controller: %w", err)
+	}
+	return nil
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandlery/chandlery/supervisor/history"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -27,7 +28,7 @@ func derive(o *observation, d *decision, p *operatorsv1alpha1.InstallPlan, now m
 	}
 	status.CurrentCSV, status.InstalledCSV = versions(d, p)
 	status.State = o.stateOf(status, d, p)
-	reference(&status, p)
+	reference(&status, &before, p)
 	status.CatalogHealth = catalogHealth(o, before.CatalogHealth, now)
 	status.Conditions = mergeConditions(before.Conditions, append(catalogConditions(o, d, status), ownConditions(o, d, status, p)...), now)
 	return status
@@ -43,20 +44,30 @@ func (o *observation) currentPlan(d *decision) *operatorsv1alpha1.InstallPlan {
 	if p := o.openPlan(d); d.err != nil && p != nil {
 		return p
 	}
-	if d.present.current == nil {
-		return nil
+	if d.present.current != nil {
+		if p := o.planFor(d.subscription, d.present.current.Name); p != nil {
+			return p
+		}
 	}
-	return o.planFor(d.subscription, d.present.current.Name)
+	if ref := d.subscription.Status.InstallPlanRef; ref != nil {
+		// Without a better one the plan that was told of is, as long as it is there.
+		if p := o.plans[ref.Name]; p != nil && p.UID == ref.UID {
+			return p
+		}
+	}
+	return nil
 }
 
 // openPlan finds the newest plan of a Subscription that has not come to its end. One
-// without steps was begun and never made, and one older than what is present was
-// overtaken: neither has anything to say.
+// that nobody has told of and that has no steps was begun and never made, and one
+// older than what is present was overtaken: neither has anything to say.
 func (o *observation) openPlan(d *decision) *operatorsv1alpha1.InstallPlan {
 	oldest := o.broughtBy(d.subscription, d.present)
 	var found *operatorsv1alpha1.InstallPlan
 	for _, p := range o.plans {
-		if !open(p) || p.Spec.Generation < oldest || !servesSubscription(p, d.subscription) {
+		ref := d.subscription.Status.InstallPlanRef
+		forgotten := unmade(p) && (ref == nil || ref.UID != p.UID)
+		if !open(p) || forgotten || p.Spec.Generation < oldest || !servesSubscription(p, d.subscription) {
 			continue
 		}
 		if d.present.current == nil && plan.VersionOf(p, d.subscription.Spec.Package) == "" {
@@ -69,10 +80,9 @@ func (o *observation) openPlan(d *decision) *operatorsv1alpha1.InstallPlan {
 	return found
 }
 
-// open says whether a plan was made and has not come to its end.
+// open says whether a plan has not come to its end.
 func open(p *operatorsv1alpha1.InstallPlan) bool {
-	ended := p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete || p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed
-	return !ended && !unmade(p)
+	return p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete && p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseFailed
 }
 
 // broughtBy is the generation of the plan that brought what is present; zero where
@@ -88,10 +98,11 @@ func (o *observation) broughtBy(sub *operatorsv1alpha1.Subscription, present ins
 	return p.Spec.Generation
 }
 
-// unmade says whether the steps of a plan were never written: whoever made it died
-// before, or could not.
+// unmade says whether the steps of a plan are not written yet: it was just begun, what
+// it installs is not here yet, or whoever made it died before.
 func unmade(p *operatorsv1alpha1.InstallPlan) bool {
-	return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseNone && len(p.Status.Plan) == 0
+	begun := p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseNone || p.Status.Phase == operatorsv1alpha1.InstallPlanPhasePlanning
+	return begun && len(p.Status.Plan) == 0
 }
 
 // versions names the version that a Subscription is heading for and the one
@@ -131,7 +142,7 @@ func (o *observation) stateOf(
 // that brought the current version stays even when that plan has been removed:
 // the condition InstallPlanMissing says so. A pointer to a plan that brought
 // nothing goes.
-func reference(status *operatorsv1alpha1.SubscriptionStatus, p *operatorsv1alpha1.InstallPlan) {
+func reference(status, before *operatorsv1alpha1.SubscriptionStatus, p *operatorsv1alpha1.InstallPlan) {
 	if p == nil {
 		if status.CurrentCSV == "" {
 			status.InstallPlanRef, status.Install = nil, nil
@@ -140,18 +151,18 @@ func reference(status *operatorsv1alpha1.SubscriptionStatus, p *operatorsv1alpha
 	}
 	status.InstallPlanRef = &corev1.ObjectReference{
 		APIVersion: operatorsv1alpha1.InstallPlanAPIVersion, Kind: operatorsv1alpha1.InstallPlanKind,
-		Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: resourceVersion(status.InstallPlanRef, p),
+		Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: resourceVersion(before, p),
 	}
 	status.Install = operatorsv1alpha1.NewInstallPlanReference(status.InstallPlanRef)
 	status.InstallPlanGeneration = p.Spec.Generation
 }
 
-// resourceVersion keeps the version under which a plan was first referred to:
-// following every change of the plan would write the Subscription each time and
-// tell nobody anything.
-func resourceVersion(before *corev1.ObjectReference, p *operatorsv1alpha1.InstallPlan) string {
-	if before != nil && before.UID == p.UID {
-		return before.ResourceVersion
+// resourceVersion is the version of a plan at the stage that the status tells.
+// Following every change of the plan would write the Subscription each time and tell
+// nobody anything.
+func resourceVersion(before *operatorsv1alpha1.SubscriptionStatus, p *operatorsv1alpha1.InstallPlan) string {
+	if history.Shows(before, p) {
+		return before.InstallPlanRef.ResourceVersion
 	}
 	return p.ResourceVersion
 }

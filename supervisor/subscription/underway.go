@@ -141,7 +141,7 @@ func (r *Reconciler) join(ctx context.Context, decisions []*decision) {
 		if p == nil || d.err != nil || servesSubscription(p, d.subscription) || versionFor(p, d.subscription) == "" {
 			continue
 		}
-		if err := r.ensureOwners(ctx, p.DeepCopy(), []*decision{d}); err != nil {
+		if err := r.ensureOwners(ctx, p.DeepCopy(), d.subscription); err != nil {
 			d.fail(&planError{err: err})
 		}
 	}

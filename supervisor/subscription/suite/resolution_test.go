@@ -349,7 +349,7 @@ func TestOperatorGroups(t *testing.T) {
 		}
 	}
 	stays(w.says("my-lamp", unresolved, prevented, "found 0 operatorGroups, expected 1; create an OperatorGroup in namespace "+w.namespace))
-	w.create(w.subscription("new", "fan"))
+	w.create(w.subscription("new", "absent"))
 	w.says("new", unresolved, prevented, "found 0 operatorGroups, expected 1")
 	w.server.Serve(w.lamp(3))
 	w.create(w.group("one"), w.group("two"))

@@ -32,6 +32,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogsource"
 	"github.com/chandlery/chandlery/supervisor/installplan"
 	"github.com/chandlery/chandlery/supervisor/subscription"
+	"github.com/chandlery/chandlery/supervisor/unpack"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
@@ -183,11 +184,16 @@ func (w *world) supervise() (stop func()) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	unpacker, err := unpack.New(unpack.Options{Reader: mgr.GetAPIReader(), Dir: w.t.TempDir(), PlainHTTP: true})
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	store := catalogs.NewStore(ctx, refresh, clock.RealClock{})
 	err = errors.Join(
 		catalogs.Setup(mgr, store),
 		catalogsource.Setup(mgr, catalogsource.Options{Store: store}),
-		subscription.Setup(mgr, subscription.Options{Catalogs: store, GlobalNamespace: w.global, Concurrency: 2}),
+		unpacker.Setup(mgr),
+		subscription.Setup(mgr, subscription.Options{Catalogs: store, Unpacker: unpacker, GlobalNamespace: w.global, Concurrency: 2}),
 		installplan.Setup(mgr, installplan.Options{Bundles: store, RetryTimeout: time.Minute, Concurrency: 2}),
 	)
 	if err != nil {

@@ -1,0 +1,245 @@
+package subscription
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// frame is what a Subscription is to tell of its plan at one moment.
+type frame struct {
+	// plan is as it was then; nil for none.
+	plan *operatorsv1alpha1.InstallPlan
+	at   time.Time
+	// recorded says that the ledger has it already: who wrote that died before the
+	// status told it.
+	recorded bool
+}
+
+// chronicle is all that is to be written on a Subscription, in order.
+type chronicle struct {
+	ledger history.Ledger
+	// statuses are those to be written; since says when what each tells was seen,
+	// zero for what is no transition.
+	statuses []operatorsv1alpha1.SubscriptionStatus
+	since    []time.Time
+	// fresh are the transitions that the ledger did not have.
+	fresh []history.Transition
+}
+
+// pages gives the stages that a plan went through after a version, and the newest
+// version of it that is known; nil when none is.
+type pages func(plan types.UID, version uint64) ([]sighting, *sighting)
+
+// frames gives what a Subscription has yet to tell, in order. The last frame is what
+// is so now, of plan p; nil for no plan. False when nothing is known of p yet.
+func frames(sub *operatorsv1alpha1.Subscription, ledger history.Ledger, find pages, p *operatorsv1alpha1.InstallPlan, now time.Time) ([]frame, bool) {
+	told, ahead := divide(&sub.Status, ledger, p)
+	var list []frame
+	reached := map[types.UID]uint64{}
+	for _, t := range told {
+		reached[t.UID] = max(reached[t.UID], versionOf(t.Version))
+	}
+	ref := sub.Status.InstallPlanRef
+	if ref != nil {
+		reached[ref.UID] = max(reached[ref.UID], versionOf(ref.ResourceVersion))
+	}
+	for _, t := range ahead {
+		if t.Phase != history.PhaseMissing {
+			list = append(list, frame{plan: recall(t, sub.Namespace, find), at: t.Time.Time, recorded: true})
+		}
+		reached[t.UID] = max(reached[t.UID], versionOf(t.Version))
+	}
+	untold := func(uid types.UID) *sighting {
+		version, known := reached[uid]
+		stages, latest := find(uid, version)
+		for _, s := range stages {
+			if known || serves(s.plan, sub) {
+				list = append(list, frame{plan: s.plan, at: s.at})
+			}
+		}
+		return latest
+	}
+	if ref != nil && (p == nil || ref.UID != p.UID) {
+		untold(ref.UID)
+	}
+	if p == nil {
+		return append(list, frame{at: now}), true
+	}
+	latest := untold(p.UID)
+	if latest == nil {
+		return nil, false
+	}
+	return append(list, frame{plan: latest.plan, at: latest.at}), true
+}
+
+// divide parts a ledger into what the status of a Subscription has told and what was
+// written ahead of it.
+func divide(status *operatorsv1alpha1.SubscriptionStatus, ledger history.Ledger, p *operatorsv1alpha1.InstallPlan) (told, ahead history.Ledger) {
+	ref := status.InstallPlanRef
+	if ref == nil {
+		// Either the first transitions were written and their statuses were not, or
+		// the status was lost, which told all there was.
+		others := slices.ContainsFunc(ledger, func(t history.Transition) bool { return p == nil || t.UID != p.UID })
+		if others {
+			return ledger, nil
+		}
+		return nil, ledger
+	}
+	shown, _ := history.Shown(status)
+	for i := len(ledger) - 1; i >= 0; i-- {
+		t := ledger[i]
+		if t.UID == ref.UID && versionOf(t.Version) <= versionOf(ref.ResourceVersion) && (t.Phase != history.PhaseMissing || shown == history.Missing()) {
+			return ledger[:i+1], ledger[i+1:]
+		}
+	}
+	return ledger, nil
+}
+
+// recall gives the plan of a transition as it was then, as far as that is known.
+func recall(t history.Transition, namespace string, find pages) *operatorsv1alpha1.InstallPlan {
+	version := versionOf(t.Version)
+	stages, latest := find(t.UID, max(version, 1)-1)
+	if len(stages) > 0 && stages[0].version == version {
+		return stages[0].plan
+	}
+	p := &operatorsv1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: t.Plan, UID: t.UID}}
+	if latest != nil {
+		p = latest.plan.DeepCopy()
+	}
+	p.ResourceVersion = t.Version
+	p.Status.Phase, p.Status.Message, p.Status.Conditions = operatorsv1alpha1.InstallPlanPhase(t.Phase), "", nil
+	if t.Phase == string(operatorsv1alpha1.InstallPlanPhaseFailed) && t.Reason != operatorsv1alpha1.InstallPlanFailed {
+		p.Status.SetCondition(operatorsv1alpha1.InstallPlanCondition{
+			Type: operatorsv1alpha1.InstallPlanInstalled, Status: corev1.ConditionFalse,
+			Reason: operatorsv1alpha1.InstallPlanConditionReason(t.Reason),
+		})
+	}
+	return p
+}
+
+// serves says whether a plan is a Subscription's, by its owner references or by what
+// is noted beside them.
+func serves(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) bool {
+	_, noted := p.Annotations[plan.AnnotationServes+string(sub.UID)]
+	return noted || isOwner(p, sub)
+}
+
+// chronicle works out, frame by frame, what the Subscription of a decision is to tell
+// and what its ledger is to say.
+func (o *observation) chronicle(d *decision, ledger history.Ledger, list []frame, now metav1.Time) chronicle {
+	c := chronicle{ledger: ledger}
+	sub := d.subscription.DeepCopy()
+	at := *d
+	at.subscription = sub
+	for i, f := range list {
+		status := derive(o, &at, f.plan, now)
+		t, moved := transition(&sub.Status, &status, f, now)
+		last := i == len(list)-1
+		if moved && !f.recorded && !written(c.ledger, t) {
+			t.Observed = history.Afterwards
+			if last {
+				t.Observed = history.Live
+			}
+			c.ledger = c.ledger.Append(t)
+			c.fresh = append(c.fresh, *c.ledger.Last())
+		}
+		if !moved && !last {
+			continue
+		}
+		seen := f.at
+		if !moved {
+			seen = time.Time{}
+		}
+		c.statuses, c.since = append(c.statuses, status), append(c.since, seen)
+		sub.Status = status
+	}
+	return c
+}
+
+// transition says whether a Subscription that tells one status and then another has
+// told of a transition, and which.
+func transition(before, after *operatorsv1alpha1.SubscriptionStatus, f frame, now metav1.Time) (history.Transition, bool) {
+	stage, refers := history.Shown(after)
+	if !refers {
+		return history.Transition{}, false
+	}
+	ref := after.InstallPlanRef
+	if was, referred := history.Shown(before); referred && before.InstallPlanRef.UID == ref.UID && was == stage {
+		return history.Transition{}, false
+	}
+	t := history.Transition{Plan: ref.Name, UID: ref.UID, Version: ref.ResourceVersion, Phase: stage.Phase, Reason: stage.Reason, Time: now}
+	if f.plan != nil && stage != history.Missing() {
+		t.Version, t.Time = f.plan.ResourceVersion, metav1.NewTime(f.at).Rfc3339Copy()
+	}
+	return t, true
+}
+
+// written says whether a transition is the last that a ledger has.
+func written(ledger history.Ledger, t history.Transition) bool {
+	last := ledger.Last()
+	return last != nil && last.UID == t.UID && last.Stage() == t.Stage()
+}
+
+// record writes the component label and the ledger of a Subscription, and gives the
+// version that it has by then.
+func (r *Reconciler) record(ctx context.Context, sub *operatorsv1alpha1.Subscription, ledger history.Ledger) (string, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.SubscriptionKind))
+	u.SetNamespace(sub.Namespace)
+	u.SetName(sub.Name)
+	// Neither one that was made anew meanwhile nor one that somebody else has
+	// written is meant.
+	u.SetUID(sub.UID)
+	u.SetResourceVersion(sub.ResourceVersion)
+	u.SetLabels(map[string]string{plan.ComponentLabel(sub.Spec.Package, sub.Namespace): ""})
+	if len(ledger) > 0 {
+		u.SetAnnotations(map[string]string{history.Annotation: ledger.Text()})
+	}
+	if err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(subscriptionManager), client.ForceOwnership); err != nil {
+		return "", fmt.Errorf("recording on Subscription %s/%s what its InstallPlan went through: %w", sub.Namespace, sub.Name, err)
+	}
+	return u.GetResourceVersion(), nil
+}
+
+// subscriptionManager is the field manager of what is written on Subscriptions besides
+// their status.
+const subscriptionManager = "chandlery-subscription"
+
+// labelled says whether a Subscription has the component label.
+func labelled(sub *operatorsv1alpha1.Subscription) bool {
+	_, is := sub.Labels[plan.ComponentLabel(sub.Spec.Package, sub.Namespace)]
+	return is
+}
+
+// oldest gives the smallest versions from which on something may not have been told,
+// of all Subscriptions, in order and each once.
+func oldest(subscriptions []operatorsv1alpha1.Subscription, plans map[types.UID]uint64) []uint64 {
+	var list []uint64
+	for i := range subscriptions {
+		ref := subscriptions[i].Status.InstallPlanRef
+		if ref == nil {
+			continue
+		}
+		shown, _ := history.Shown(&subscriptions[i].Status)
+		version, present := plans[ref.UID]
+		told := versionOf(ref.ResourceVersion)
+		if told > 0 && (present && version > told || !present && shown != history.Missing()) {
+			list = append(list, told)
+		}
+	}
+	slices.SortFunc(list, cmp.Compare)
+	return slices.Compact(list)
+}

@@ -1,0 +1,146 @@
+package subscription
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/supervisor/history"
+)
+
+// story is a Subscription, its plan, and a controller that is killed now and then.
+type story struct {
+	t       *testing.T
+	dice    *rand.Rand
+	o       *observation
+	d       *decision
+	plan    *operatorsv1alpha1.InstallPlan
+	journal *journal
+	// past are all versions of the plan.
+	past []*operatorsv1alpha1.InstallPlan
+	// truth is what the plan went through, shown what the Subscription told, and
+	// written what the ledger ever had.
+	truth, shown, written []string
+	version               int
+}
+
+func newStory(t *testing.T, dice *rand.Rand) *story {
+	t.Helper()
+	lamp := subscription("my", "lamp")
+	s := &story{t: t, dice: dice, o: observed(read(t), lamp), journal: &journal{ordered: true}}
+	s.d = decided(t, s.o)[0]
+	s.plan = installPlan("p", "lamp.v2", "", 1, lamp)
+	s.plan.UID = types.UID("p")
+	s.moves("")
+	return s
+}
+
+// moves brings the plan to a phase, or writes it as it is.
+func (s *story) moves(phase operatorsv1alpha1.InstallPlanPhase) {
+	s.version++
+	s.plan = s.plan.DeepCopy()
+	s.plan.ResourceVersion, s.plan.Status.Phase = strconv.Itoa(s.version), phase
+	s.o.plans = map[string]*operatorsv1alpha1.InstallPlan{"p": s.plan}
+	s.past = append(s.past, s.plan)
+	s.journal.see(s.plan, time.Unix(int64(s.version), 0))
+	s.truth = then(s.truth, string(phase))
+}
+
+func then(list []string, next string) []string {
+	if len(list) > 0 && list[len(list)-1] == next {
+		return list
+	}
+	return append(list, next)
+}
+
+// tells lets the controller write, up to so many writes; after that it is killed.
+func (s *story) tells(writes int) (all bool) {
+	sub := s.d.subscription
+	ledger, err := history.Read(sub)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	list, known := frames(sub, ledger, s.journal.since, s.plan, time.Unix(0, 0))
+	if !known {
+		s.t.Fatal("the plan is not known")
+	}
+	c := s.o.chronicle(s.d, ledger, list, at(1))
+	if len(c.fresh) > 0 {
+		if writes--; writes < 0 {
+			return false
+		}
+		sub = sub.DeepCopy()
+		sub.Annotations = map[string]string{history.Annotation: c.ledger.Text()}
+		for _, f := range c.fresh {
+			s.written = append(s.written, f.Phase)
+			if int(f.Sequence) != len(s.written) {
+				s.t.Fatalf("number %d, after %d", f.Sequence, len(s.written)-1)
+			}
+		}
+	}
+	for _, status := range c.statuses {
+		if !changed(sub.Status, status, equality.Semantic.DeepEqual) {
+			continue
+		}
+		if writes--; writes < 0 {
+			break
+		}
+		sub = sub.DeepCopy()
+		sub.Status = status
+		stage, _ := history.Shown(&status)
+		s.shown = then(s.shown, stage.Phase)
+	}
+	s.d.subscription, s.o.subscriptions[0] = sub, sub
+	s.journal.tell(sub)
+	return writes >= 0
+}
+
+// restarts gives the controller a new memory, with what the server can repeat.
+func (s *story) restarts() {
+	s.journal = &journal{}
+	told := uint64(0)
+	if ref := s.d.subscription.Status.InstallPlanRef; ref != nil {
+		told = versionOf(ref.ResourceVersion)
+	}
+	for _, i := range s.dice.Perm(len(s.past)) {
+		if p := s.past[i]; versionOf(p.ResourceVersion) > told || p == s.plan {
+			s.journal.see(p, time.Unix(int64(s.version), 0))
+		}
+	}
+	s.journal.order()
+}
+
+// TestNothingIsLostAndNothingInvented lets plans go through random phases while those
+// who tell of them die between any two writes.
+func TestNothingIsLostAndNothingInvented(t *testing.T) {
+	all := []operatorsv1alpha1.InstallPlanPhase{"", "Planning", "RequiresApproval", "Installing", "Complete", "Failed"}
+	for seed := range uint64(300) {
+		dice := rand.New(rand.NewPCG(seed, 6))
+		s := newStory(t, dice)
+		for range 40 {
+			switch dice.IntN(5) {
+			case 0:
+				s.tells(dice.IntN(5))
+			case 1:
+				s.restarts()
+			default:
+				s.moves(all[dice.IntN(len(all))])
+			}
+		}
+		if !s.tells(1000) || !s.tells(0) {
+			t.Fatalf("seed %d: telling does not come to an end", seed)
+		}
+		if diff := cmp.Diff(s.truth, s.shown); diff != "" {
+			t.Errorf("seed %d: what was told (-truth +told):\n%s", seed, diff)
+		}
+		if diff := cmp.Diff(s.truth, s.written); diff != "" {
+			t.Errorf("seed %d: the ledger (-truth +ledger):\n%s", seed, diff)
+		}
+	}
+}

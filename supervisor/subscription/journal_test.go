@@ -1,0 +1,115 @@
+package subscription
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// planAt is an InstallPlan of a version and phase, with a Subscription as owner.
+func planAt(v int, phase operatorsv1alpha1.InstallPlanPhase) *operatorsv1alpha1.InstallPlan {
+	return &operatorsv1alpha1.InstallPlan{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "install-a", UID: "plan", ResourceVersion: strconv.Itoa(v),
+			OwnerReferences: []metav1.OwnerReference{{Kind: operatorsv1alpha1.SubscriptionKind, UID: "sub"}},
+		},
+		Status: operatorsv1alpha1.InstallPlanStatus{Phase: phase, Plan: []*operatorsv1alpha1.Step{{}}},
+	}
+}
+
+// teller is a Subscription whose status tells a version of that plan.
+func teller(v int) *operatorsv1alpha1.Subscription {
+	sub := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{UID: "sub"}}
+	sub.Status.InstallPlanRef = &corev1.ObjectReference{UID: "plan", ResourceVersion: strconv.Itoa(v)}
+	return sub
+}
+
+// phases lists versions with their phases.
+func phases(stages []sighting) []string {
+	var list []string
+	for _, s := range stages {
+		list = append(list, strconv.FormatUint(s.version, 10)+" "+string(s.plan.Status.Phase))
+	}
+	return list
+}
+
+func TestJournalKeepsStagesInTheirOrder(t *testing.T) {
+	t.Parallel()
+	versions := []*operatorsv1alpha1.InstallPlan{
+		planAt(1, ""), planAt(2, "Installing"), planAt(3, "Installing"), planAt(5, "Failed"),
+		planAt(7, "Installing"), planAt(8, "Complete"), planAt(9, "Complete"),
+	}
+	want := []string{"1 ", "2 Installing", "5 Failed", "7 Installing", "8 Complete"}
+	for range 200 {
+		j := &journal{}
+		shuffled := slices.Clone(versions)
+		rand.Shuffle(len(shuffled), func(i, k int) { shuffled[i], shuffled[k] = shuffled[k], shuffled[i] })
+		for _, p := range shuffled {
+			j.see(p, time.Unix(1, 0))
+		}
+		j.order()
+		j.see(planAt(10, "Complete"), time.Unix(1, 0))
+		stages, latest := j.since("plan", 0)
+		if diff := cmp.Diff(want, phases(stages)); diff != "" {
+			t.Fatal(diff)
+		}
+		if latest.version != 10 || latest.plan.Status.Plan != nil {
+			t.Fatalf("the latest is %d with steps %v", latest.version, latest.plan.Status.Plan)
+		}
+	}
+}
+
+func TestJournalForgetsWhatWasTold(t *testing.T) {
+	t.Parallel()
+	j := &journal{ordered: true}
+	j.tell(teller(3)) // of a plan that nobody has seen
+	for i, phase := range []operatorsv1alpha1.InstallPlanPhase{"", "Installing", "Failed", "Installing", "Complete"} {
+		j.see(planAt(i+1, phase), time.Unix(1, 0))
+	}
+	j.tell(teller(3))
+	stages, _ := j.since("plan", 0)
+	if diff := cmp.Diff([]string{"3 Failed", "4 Installing", "5 Complete"}, phases(stages)); diff != "" {
+		t.Error(diff)
+	}
+	stages, _ = j.since("plan", 4)
+	if diff := cmp.Diff([]string{"5 Complete"}, phases(stages)); diff != "" {
+		t.Error(diff)
+	}
+	j.tell(teller(5))
+	if stages, latest := j.since("plan", 0); len(stages) != 1 || latest.version != 5 {
+		t.Errorf("%v are left", phases(stages))
+	}
+}
+
+func TestJournalForgetsDeletedPlans(t *testing.T) {
+	t.Parallel()
+	j := &journal{ordered: true}
+	j.end(planAt(1, "Failed"), time.Unix(0, 0))
+	if _, latest := j.since("plan", 0); latest == nil {
+		t.Error("a plan is forgotten when it is deleted")
+	}
+	other := planAt(2, "")
+	other.UID = "other"
+	j.end(other, time.Unix(0, 0).Add(keepGone+1))
+	if _, latest := j.since("plan", 0); latest != nil {
+		t.Error("a deleted plan is remembered for ever")
+	}
+}
+
+func TestJournalIsBounded(t *testing.T) {
+	t.Parallel()
+	j := &journal{ordered: true}
+	for v := range 3 * maxSightings {
+		j.see(planAt(v+1, []operatorsv1alpha1.InstallPlanPhase{"Installing", "Failed"}[v%2]), time.Unix(1, 0))
+	}
+	if stages, _ := j.since("plan", 0); len(stages) != maxSightings || stages[len(stages)-1].version != 3*maxSightings {
+		t.Errorf("%d stages are kept", len(stages))
+	}
+}

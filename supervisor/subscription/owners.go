@@ -1,0 +1,143 @@
+package subscription
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// ensureOwners makes each Subscription that a plan serves an owner of it, and notes
+// that. Every Subscription has a field manager of its own, so that adding one
+// reference cannot drop another, and what somebody strips can be given back.
+func (r *Reconciler) ensureOwners(ctx context.Context, p *operatorsv1alpha1.InstallPlan, served ...*operatorsv1alpha1.Subscription) error {
+	for _, sub := range served {
+		_, noted := p.Annotations[plan.AnnotationServes+string(sub.UID)]
+		if noted && isOwner(p, sub) {
+			continue
+		}
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.InstallPlanKind))
+		u.SetNamespace(p.Namespace)
+		u.SetName(p.Name)
+		// A plan that was deleted meanwhile is not to be made anew, without steps.
+		u.SetUID(p.UID)
+		u.SetOwnerReferences([]metav1.OwnerReference{ownerReference(sub)})
+		u.SetAnnotations(map[string]string{plan.AnnotationServes + string(sub.UID): sub.Name})
+		manager := client.FieldOwner("chandlery-subscription-" + string(sub.UID))
+		if err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), manager, client.ForceOwnership); err != nil {
+			return fmt.Errorf("making Subscription %s an owner of InstallPlan %s/%s: %w", sub.Name, p.Namespace, p.Name, err)
+		}
+		log.FromContext(ctx).Info("Made Subscription an owner of plan", "subscription", sub.Name, "installPlan", p.Name)
+		p.OwnerReferences, p.Annotations = u.GetOwnerReferences(), u.GetAnnotations()
+		p.ResourceVersion = u.GetResourceVersion()
+	}
+	return nil
+}
+
+// restoreOwners gives plans back the owners that somebody has stripped from them, and
+// takes away Subscriptions that they do not serve.
+func (r *Reconciler) restoreOwners(ctx context.Context, o *observation) error {
+	for _, p := range o.plans {
+		if !p.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if lost := o.lostOwners(p); len(lost) > 0 {
+			if err := r.ensureOwners(ctx, p.DeepCopy(), lost...); err != nil {
+				return client.IgnoreNotFound(ignoreConflict(err))
+			}
+		}
+		if surplus := o.surplusOwners(p); len(surplus) > 0 {
+			if err := r.dropOwners(ctx, p, surplus); err != nil {
+				return client.IgnoreNotFound(ignoreConflict(err))
+			}
+		}
+	}
+	return nil
+}
+
+// lostOwners gives the Subscriptions that a plan serves but does not have as owners:
+// it says itself that it serves them or, where that was stripped too, their status
+// refers to it.
+func (o *observation) lostOwners(p *operatorsv1alpha1.InstallPlan) []*operatorsv1alpha1.Subscription {
+	var lost []*operatorsv1alpha1.Subscription
+	for _, sub := range o.subscriptions {
+		_, noted := p.Annotations[plan.AnnotationServes+string(sub.UID)]
+		ref := sub.Status.InstallPlanRef
+		refers := ref != nil && ref.UID == p.UID && generatedBy(sub) != p.Name
+		if (noted || refers) && !(noted && isOwner(p, sub)) {
+			lost = append(lost, sub)
+		}
+	}
+	return lost
+}
+
+// surplusOwners gives the Subscriptions that somebody else has made owners of a plan
+// that does not serve them. A plan that says of none whom it serves was made by
+// another lifecycle manager, and is left as it is.
+func (o *observation) surplusOwners(p *operatorsv1alpha1.InstallPlan) []types.UID {
+	serving := false
+	for key := range p.Annotations {
+		serving = serving || strings.HasPrefix(key, plan.AnnotationServes)
+	}
+	var surplus []types.UID
+	for _, ref := range p.OwnerReferences {
+		_, noted := p.Annotations[plan.AnnotationServes+string(ref.UID)]
+		if ref.Kind != operatorsv1alpha1.SubscriptionKind || noted || !serving {
+			continue
+		}
+		refers := slices.ContainsFunc(o.subscriptions, func(sub *operatorsv1alpha1.Subscription) bool {
+			return sub.UID == ref.UID && sub.Status.InstallPlanRef != nil && sub.Status.InstallPlanRef.UID == p.UID && generatedBy(sub) != p.Name
+		})
+		if !refers {
+			surplus = append(surplus, ref.UID)
+		}
+	}
+	return surplus
+}
+
+// dropOwners takes owner references from a plan, if it still is as it was read.
+func (r *Reconciler) dropOwners(ctx context.Context, p *operatorsv1alpha1.InstallPlan, surplus []types.UID) error {
+	after := p.DeepCopy()
+	after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, func(ref metav1.OwnerReference) bool { return slices.Contains(surplus, ref.UID) })
+	if err := r.client.Patch(ctx, after, client.MergeFromWithOptions(p, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("taking owners from InstallPlan %s/%s that it does not serve: %w", p.Namespace, p.Name, err)
+	}
+	log.FromContext(ctx).Info("Took owners from plan that it does not serve", "installPlan", p.Name, "owners", surplus)
+	return nil
+}
+
+// ensureApproval makes a plan that waits for approval follow a change of what its
+// Subscriptions want. What somebody set on the plan himself stays, and an approval
+// that was given is never taken back.
+func (r *Reconciler) ensureApproval(ctx context.Context, p *operatorsv1alpha1.InstallPlan, approval operatorsv1alpha1.Approval) error {
+	if p.Spec.Approved || p.Annotations[plan.AnnotationApproval] == string(approval) {
+		return nil
+	}
+	before := p.DeepCopy()
+	metav1.SetMetaDataAnnotation(&p.ObjectMeta, plan.AnnotationApproval, string(approval))
+	p.Spec.Approval = approval
+	p.Spec.Approved = approval == operatorsv1alpha1.ApprovalAutomatic
+	if err := r.client.Patch(ctx, p, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("changing the approval of InstallPlan %s/%s to %s: %w", p.Namespace, p.Name, approval, err)
+	}
+	log.FromContext(ctx).Info("Changed approval of plan", "installPlan", p.Name, "approval", approval)
+	return nil
+}
+
+func ownerReference(sub *operatorsv1alpha1.Subscription) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: operatorsv1alpha1.SubscriptionCRDAPIVersion, Kind: operatorsv1alpha1.SubscriptionKind,
+		Name: sub.Name, UID: sub.UID,
+		Controller: new(false), BlockOwnerDeletion: new(false),
+	}
+}
