@@ -37,7 +37,7 @@ BENCHTIME    ?= 1s
 help: ## Show this list.
 	@awk 'BEGIN {FS = ":.*## "} \
 	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
-	  /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	  /^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: ## Install, upgrade and fail over on a real control plane (CATALOG=DIR PACKAGE=NAME for others; ARGS=--exit).
@@ -144,6 +144,10 @@ bench-sources: ## What 200 CatalogSources cost a supervisor, as root (ARGS=--hel
 .PHONY: bench-resolver
 bench-resolver: ## How long resolution takes on the real metadata catalog, with curves (ARGS=--help says what else).
 	@$(GO) run ./bench/resolver --write docs/measurements.md --plot docs/resolution.svg $(ARGS)
+
+.PHONY: bench-installation
+bench-installation: ## How long an installation takes, and what it writes to the API server (ARGS=--help says what else).
+	@$(GO) run ./bench/installation --write docs/measurements.md $(ARGS)
 
 .PHONY: soak
 soak: ## Two replicas under load while content and processes change (SOAK=4m).

@@ -81,7 +81,7 @@ func start(ctx context.Context, args []string) error {
 		return fmt.Errorf("%w (logs are in %s)", err, dir)
 	}
 	text := figures.markdown()
-	if _, err := io.WriteString(os.Stdout, text); err != nil {
+	if _, err := os.Stdout.WriteString(text); err != nil {
 		return fmt.Errorf("printing the report: %w", err)
 	}
 	if o.write != "" {

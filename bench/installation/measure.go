@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -33,7 +34,7 @@ type stage struct {
 
 // figures are what was measured.
 type figures struct {
-	o             options
+	o              options
 	inARow, atOnce []stage
 }
 
@@ -214,25 +215,34 @@ func (s *scene) install(ctx context.Context, namespace, pkg string) (sample, err
 		case <-ctx.Done():
 			return one, fmt.Errorf("installing %s: %w; last seen: %s", pkg, context.Cause(ctx), last)
 		}
-		now := time.Since(begun)
-		switch o := event.Object.(type) {
-		case *operatorsv1alpha1.InstallPlan:
-			if o.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete && one.complete == 0 {
-				one.complete = now
-			}
-			last = fmt.Sprintf("%s of the plan, %s", o.Status.Phase, o.Status.Message)
-		case *operatorsv1alpha1.Subscription:
-			if o.Status.State == operatorsv1alpha1.SubscriptionStateAtLatest && one.latest == 0 {
-				one.latest = now
-			}
-			for _, c := range o.Status.Conditions {
-				last = fmt.Sprintf("%s=%s of the Subscription, %s", c.Type, c.Status, c.Message)
-			}
-		default:
-			return one, fmt.Errorf("installing %s: the watch ended: %v", pkg, event)
+		if last, err = one.see(event, time.Since(begun)); err != nil {
+			return one, fmt.Errorf("installing %s: %w", pkg, err)
 		}
 	}
 	return one, nil
+}
+
+// see takes note of what was seen at a time, and says it for the case that nothing
+// more comes.
+func (one *sample) see(event watch.Event, now time.Duration) (string, error) {
+	switch o := event.Object.(type) {
+	case *operatorsv1alpha1.InstallPlan:
+		if o.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete && one.complete == 0 {
+			one.complete = now
+		}
+		return fmt.Sprintf("InstallPlan %s, %s", o.Status.Phase, o.Status.Message), nil
+	case *operatorsv1alpha1.Subscription:
+		if o.Status.State == operatorsv1alpha1.SubscriptionStateAtLatest && one.latest == 0 {
+			one.latest = now
+		}
+		said := []string{"Subscription " + string(o.Status.State)}
+		for _, c := range o.Status.Conditions {
+			said = append(said, fmt.Sprintf("%s=%s %s", c.Type, c.Status, c.Message))
+		}
+		return strings.Join(said, ", "), nil
+	default:
+		return "", fmt.Errorf("the watch ended: %v", event)
+	}
 }
 
 // at gives the time below which a share of the samples lies.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -66,8 +68,8 @@ func (f *figures) targets(b *strings.Builder) {
 	for _, m := range f.atOnce {
 		row(fmt.Sprintf("%d namespaces, all Complete, %s", len(m.samples), m.name), text(targetMany), text(m.took), m.took < targetMany)
 	}
-	for _, m := range append(f.inARow[:len(f.inARow):len(f.inARow)], f.atOnce...) {
-		row("API writes for each installation, "+m.name, fmt.Sprint(targetWrites), fmt.Sprintf("%.1f", m.installing()), m.installing() < targetWrites)
+	for _, m := range slices.Concat(f.inARow, f.atOnce) {
+		row("API writes for each installation, "+m.name, strconv.Itoa(targetWrites), fmt.Sprintf("%.1f", m.installing()), m.installing() < targetWrites)
 	}
 }
 
@@ -89,7 +91,7 @@ func (f *figures) times(b *strings.Builder, stages []stage) {
 func (f *figures) writes(b *strings.Builder) {
 	b.WriteString("\n### Writes\n\nFor each installation, as the API server counts them; the API server does not tell who writes, so that what\n" +
 		"only Kubernetes' own controllers change is added up apart.\n\n| Resource |")
-	stages := append(f.inARow[:len(f.inARow):len(f.inARow)], f.atOnce...)
+	stages := slices.Concat(f.inARow, f.atOnce)
 	all := writes{}
 	for _, m := range stages {
 		fmt.Fprintf(b, " %s |", m.name)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -48,6 +49,7 @@ type scene struct {
 	// api asks the API server for its metrics.
 	api        *http.Client
 	images     string
+	running    []*process.Process
 	supervisor *process.Process
 	metrics    string
 }
@@ -62,7 +64,7 @@ func setUp(ctx context.Context, dir string) (_ *scene, tearDown func() error, er
 	}
 	s := &scene{dir: dir, catalog: filepath.Join(dir, "catalog"), plane: plane}
 	images, err := s.serveImages(ctx)
-	tearDown = func() error { return errors.Join(images.Close(), plane.Stop()) }
+	tearDown = func() error { return errors.Join(s.stop(), images.Close(), plane.Stop()) }
 	if err == nil {
 		err = s.connect(ctx)
 	}
@@ -145,9 +147,26 @@ func (s *scene) begin(ctx context.Context) error {
 }
 
 func (s *scene) start(ctx context.Context, program string, args ...string) (*process.Process, error) {
-	return process.Start(ctx, process.Spec{
+	p, err := process.Start(ctx, process.Spec{
 		Name: program, Path: filepath.Join(s.dir, program), Args: args, Log: filepath.Join(s.dir, program+".log"),
 	})
+	if err == nil {
+		s.running = append(s.running, p)
+	}
+	return p, err
+}
+
+// stop ends the programs, the last one first.
+func (s *scene) stop() error {
+	const grace = 10 * time.Second
+	var failures []error
+	for _, p := range slices.Backward(s.running) {
+		failures = append(failures, p.Stop(grace))
+	}
+	if s.api != nil {
+		s.api.CloseIdleConnections()
+	}
+	return errors.Join(failures...)
 }
 
 // prepare makes namespaces, and waits until Kubernetes has put into them what it puts
