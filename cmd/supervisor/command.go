@@ -41,7 +41,7 @@ func newCommand() *cobra.Command {
 		Name: "supervisor", Short: "Keep the operators of a cluster installed and up to date",
 		EnvPrefix: envPrefix, Version: version, Commit: commit,
 	}
-	return p.Command(newRunCommand(), newPlanCommand(), newInstallCRDsCommand())
+	return p.Command(newRunCommand(), newPlanCommand(), newHistoryCommand(), newInstallCRDsCommand())
 }
 
 func newRunCommand() *cobra.Command {
@@ -112,11 +112,17 @@ until the API server serves them. It changes nothing else and may be repeated.`,
 	return cmd
 }
 
-// restConfig finds the API server.
-func restConfig(kubeconfig string) (*rest.Config, error) {
+// clientConfig says where the API server is looked for.
+func clientConfig(kubeconfig string) (clientcmd.ClientConfig, *clientcmd.ClientConfigLoadingRules) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
-	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil), rules
+}
+
+// restConfig finds the API server.
+func restConfig(kubeconfig string) (*rest.Config, error) {
+	config, rules := clientConfig(kubeconfig)
+	cfg, err := config.ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("finding the API server: %w%s; set --kubeconfig or $KUBECONFIG", err, missing(rules))
 	}

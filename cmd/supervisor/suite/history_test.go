@@ -1,0 +1,206 @@
+package suite_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/chandlery/chandlery/cmd/supervisor/timeline"
+	"github.com/chandlery/chandlery/test/controlplane"
+)
+
+func contains(t *testing.T, text string, wanted ...string) {
+	t.Helper()
+	for _, want := range wanted {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in:\n%s", want, text)
+		}
+	}
+}
+
+// TestHistory looks at Subscriptions that are well, new, and have a ledger that is
+// none.
+func TestHistory(t *testing.T) {
+	w := newWorld(t)
+	out, failure := w.history("my-lamp")
+	contains(t, out, "Subscription "+w.namespace+"/my-lamp: package lamp, channel stable, catalog olm/wares\n",
+		"TIME (UTC)", "InstallPlan install-aaa: lamp.v1\n", "RequiresApproval", "UpgradePending: lamp.v1 is to be installed\n",
+		"> approve it: kubectl -n "+w.namespace+" patch installplan install-aaa ")
+	if failure != "" {
+		t.Error(failure)
+	}
+
+	w.subscribe("another")
+	out, _ = w.history()
+	contains(t, out, "/another: ", "no history yet", "\n\nSubscription "+w.namespace+"/my-lamp: ")
+	for form, decode := range map[string]func([]byte, any) error{
+		"json": json.Unmarshal,
+		"yaml": func(text []byte, into any) error { return yaml.Unmarshal(text, into) },
+	} {
+		out, _ = w.history("-o", form)
+		var told struct{ Subscriptions []timeline.Timeline }
+		if err := decode([]byte(out), &told); err != nil || len(told.Subscriptions) != 2 || told.Subscriptions[1].Last() != 2 {
+			t.Errorf("%s: %v, %s", form, err, out)
+		}
+	}
+
+	_, failure = w.history("my-lamp", "nothing", "other")
+	contains(t, failure, "namespace "+w.namespace+" has no Subscription nothing, other; it has another, my-lamp", "exit status 1")
+
+	w.annotate("another", `{"seq":1}`)
+	out, failure = w.history()
+	contains(t, out, "/my-lamp: ", "no history: annotation")
+	contains(t, failure, "annotation chandlery.dev/transitions of Subscription "+w.namespace+"/another is not a list of transitions; remove the annotation", "exit status 1")
+}
+
+// TestHistoryRights looks with less and less rights.
+func TestHistoryRights(t *testing.T) {
+	w := newWorld(t)
+	t.Run("NoPlans", func(t *testing.T) {
+		out, failure := w.in(t).as(may("get", "list")).history()
+		contains(t, out, "InstallPlan install-aaa\n", "RequiresApproval")
+		if failure != "" {
+			t.Error(failure)
+		}
+	})
+	t.Run("ThisOneAlone", func(t *testing.T) {
+		one := may("get", "watch")
+		one.ResourceNames = []string{"my-lamp"}
+		seen := w.in(t).as(one)
+		out, failure := seen.history("my-lamp")
+		contains(t, out, "RequiresApproval")
+		if failure != "" {
+			t.Error(failure)
+		}
+		following := seen.start("my-lamp", "--watch")
+		following.await(t, "FOLLOWING")
+		following.interrupt(t)
+	})
+	t.Run("None", func(t *testing.T) {
+		seen := w.in(t).as()
+		_, failure := seen.history()
+		contains(t, failure, "; the right to list subscriptions.operators.coreos.com in namespace "+w.namespace+" is missing", "exit status 1")
+		_, failure = seen.history("my-lamp")
+		contains(t, failure, "; the right to get subscriptions.operators.coreos.com in namespace "+w.namespace+" is missing")
+	})
+	t.Run("NoWatch", func(t *testing.T) {
+		_, failure := w.in(t).as(may("get", "list")).history("--watch")
+		contains(t, failure, "; the right to watch subscriptions.operators.coreos.com in namespace "+w.namespace+" is missing")
+	})
+}
+
+// TestHistoryFollows follows a Subscription, through the death of the API server, until
+// it is interrupted.
+func TestHistoryFollows(t *testing.T) {
+	w := newWorld(t)
+	plan := &operatorsv1alpha1.InstallPlan{}
+	if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "install-aaa"}, plan); err != nil {
+		t.Fatal(err)
+	}
+	people, machines := w.start("my-lamp", "-w"), w.start("-w", "-o", "json")
+	people.await(t, "FOLLOWING")
+	machines.await(t, `"seq":2,`)
+
+	w.went("my-lamp", plan, "Installing")
+	people.await(t, "my-lamp     3  ")
+	people.await(t, "my-lamp  InstallPlanPending=True Installing\n")
+	machines.await(t, `"seq":3,`)
+
+	cp := controlplane.Get(t)
+	if err := cp.KillComponent(controlplane.KubeAPIServer); err != nil {
+		t.Fatal(err)
+	}
+	people.await(t, "following is interrupted, and tried again: ")
+	if err := cp.StartComponent(t.Context(), controlplane.KubeAPIServer); err != nil {
+		t.Fatal(err)
+	}
+	w.went("my-lamp", plan, "Complete")
+	people.await(t, "my-lamp     4  ")
+	machines.await(t, `"seq":4,`)
+
+	w.subscribe("another")
+	w.went("another", plan, "Installing")
+	machines.await(t, `"subscription":"another"`)
+	people.interrupt(t)
+	machines.interrupt(t)
+	if strings.Contains(people.text(), "another") {
+		t.Errorf("another Subscription is followed: %s", people.text())
+	}
+	for line := range strings.Lines(machines.text()) {
+		var record timeline.Record
+		if !strings.HasPrefix(line, "following") && json.Unmarshal([]byte(line), &record) != nil {
+			t.Errorf("not JSON: %s", line)
+		}
+	}
+}
+
+// in gives the world to a part of a test.
+func (w *world) in(t *testing.T) *world {
+	t.Helper()
+	return &world{Client: w.Client, t: t, namespace: w.namespace, kubeconfig: w.kubeconfig}
+}
+
+// running is the command while it follows.
+type running struct {
+	cmd *exec.Cmd
+
+	mu      sync.Mutex
+	printed strings.Builder
+}
+
+// start runs the command until it is interrupted.
+func (w *world) start(args ...string) *running {
+	w.t.Helper()
+	r := &running{cmd: w.command(args...)}
+	r.cmd.Stdout, r.cmd.Stderr = r, r
+	if err := r.cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	return r
+}
+
+// Write takes what the command prints.
+func (r *running) Write(text []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.printed.Write(text)
+}
+
+func (r *running) text() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.printed.String()
+}
+
+// await waits until something is printed.
+func (r *running) await(t *testing.T, want string) {
+	t.Helper()
+	ticker, deadline := time.NewTicker(20*time.Millisecond), time.After(patience)
+	defer ticker.Stop()
+	for !strings.Contains(r.text(), want) {
+		select {
+		case <-ticker.C:
+		case <-deadline:
+			t.Fatalf("%q is not printed; it printed:\n%s", want, r.text())
+		}
+	}
+}
+
+// interrupt ends the command as a person does, which is no error.
+func (r *running) interrupt(t *testing.T) {
+	t.Helper()
+	if err := r.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.cmd.Wait(); err != nil {
+		t.Errorf("%v: %s", err, r.text())
+	}
+}

@@ -1,0 +1,210 @@
+package suite_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/test/buildcache"
+	"github.com/chandlery/chandlery/test/controlplane"
+)
+
+// patience bounds the wait for anything that has to come true.
+const patience = 60 * time.Second
+
+// program is the supervisor, built once for the package.
+var program string
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "chandlery-suite-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "making a folder for the program:", err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	program = filepath.Join(dir, "supervisor")
+	return controlplane.Main(m, controlplane.Options{Nodes: -1}, build, installCRDs)
+}
+
+func build(ctx context.Context, _ *controlplane.ControlPlane) error {
+	root, err := buildcache.SourceDir(".")
+	if err != nil {
+		return fmt.Errorf("finding the checkout: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/supervisor")
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the program: %w\n%s", err, out)
+	}
+	return nil
+}
+
+func installCRDs(ctx context.Context, cp *controlplane.ControlPlane) error {
+	cmd := exec.CommandContext(ctx, program, "install-crds", "--kubeconfig", cp.Kubeconfig())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("installing the CustomResourceDefinitions: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// world is a namespace with a Subscription and its plan.
+type world struct {
+	client.Client
+
+	t          *testing.T
+	namespace  string
+	kubeconfig string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	cp := controlplane.Get(t)
+	scheme, err := supervisor.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(cp.Config(), client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{Client: c, t: t, namespace: cp.Namespace(t), kubeconfig: cp.Kubeconfig()}
+	plan := &operatorsv1alpha1.InstallPlan{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "install-aaa"},
+		Spec: operatorsv1alpha1.InstallPlanSpec{
+			Approval: operatorsv1alpha1.ApprovalManual, ClusterServiceVersionNames: []string{"lamp.v1"},
+		},
+	}
+	w.create(plan)
+	w.subscribe("my-lamp")
+	w.went("my-lamp", plan, "Planning")
+	w.went("my-lamp", plan, "RequiresApproval")
+	return w
+}
+
+func (w *world) create(objects ...client.Object) {
+	w.t.Helper()
+	for _, o := range objects {
+		if err := w.Create(w.t.Context(), o); err != nil {
+			w.t.Fatalf("creating %T %s: %v", o, o.GetName(), err)
+		}
+	}
+}
+
+func (w *world) subscribe(name string) {
+	w.t.Helper()
+	w.create(&operatorsv1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
+		Spec:       &operatorsv1alpha1.SubscriptionSpec{Package: "lamp", Channel: "stable", CatalogSource: "wares", CatalogSourceNamespace: "olm"},
+	})
+}
+
+// change changes a Subscription.
+func (w *world) change(name string, write func(client.Object) error, change func(*operatorsv1alpha1.Subscription)) {
+	w.t.Helper()
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		sub := &operatorsv1alpha1.Subscription{}
+		if err := w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, sub); err != nil {
+			return err
+		}
+		change(sub)
+		return write(sub)
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// went writes a transition to the ledger of a Subscription, then the status that shows
+// it.
+func (w *world) went(name string, plan *operatorsv1alpha1.InstallPlan, phase string) {
+	w.t.Helper()
+	update := func(o client.Object) error { return w.Update(w.t.Context(), o) }
+	w.change(name, update, func(sub *operatorsv1alpha1.Subscription) {
+		ledger, err := history.Read(sub)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		ledger = ledger.Append(history.Transition{
+			Plan: plan.Name, UID: plan.UID, Version: plan.ResourceVersion, Phase: phase, Reason: phase, Time: metav1.Now(), Observed: history.Live,
+		})
+		metav1.SetMetaDataAnnotation(&sub.ObjectMeta, history.Annotation, ledger.Text())
+	})
+	status := func(o client.Object) error { return w.Status().Update(w.t.Context(), o) }
+	w.change(name, status, func(sub *operatorsv1alpha1.Subscription) {
+		sub.Status.State, sub.Status.CurrentCSV, sub.Status.LastUpdated = operatorsv1alpha1.SubscriptionStateUpgradePending, "lamp.v1", metav1.Now()
+		sub.Status.InstallPlanRef = &corev1.ObjectReference{Name: plan.Name, UID: plan.UID}
+		sub.Status.SetCondition(operatorsv1alpha1.SubscriptionCondition{
+			Type: operatorsv1alpha1.SubscriptionInstallPlanPending, Status: corev1.ConditionTrue, Reason: phase,
+		})
+	})
+}
+
+// annotate gives a Subscription something else for a ledger.
+func (w *world) annotate(name, text string) {
+	w.t.Helper()
+	w.change(name, func(o client.Object) error { return w.Update(w.t.Context(), o) }, func(sub *operatorsv1alpha1.Subscription) {
+		metav1.SetMetaDataAnnotation(&sub.ObjectMeta, history.Annotation, text)
+	})
+}
+
+// as gives the same world as somebody sees it who has these rights alone.
+func (w *world) as(rules ...rbacv1.PolicyRule) *world {
+	w.t.Helper()
+	user := strings.ToLower(strings.ReplaceAll(w.t.Name(), "/", "-")) + "-" + w.namespace
+	kubeconfig, err := controlplane.Get(w.t).NewKubeconfig(user)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.create(
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: user}, Rules: rules},
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: user},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
+		},
+	)
+	return &world{Client: w.Client, t: w.t, namespace: w.namespace, kubeconfig: kubeconfig}
+}
+
+// may is a right to Subscriptions.
+func may(verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{operatorsv1alpha1.GroupName}, Resources: []string{"subscriptions"}, Verbs: verbs}
+}
+
+// history runs the command and gives what it prints, and the error text when it fails.
+func (w *world) history(args ...string) (out, failure string) {
+	w.t.Helper()
+	var printed, errors bytes.Buffer
+	cmd := w.command(args...)
+	cmd.Stdout, cmd.Stderr = &printed, &errors
+	if err := cmd.Run(); err != nil {
+		return printed.String(), errors.String() + err.Error()
+	}
+	return printed.String(), ""
+}
+
+func (w *world) command(args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(w.t.Context(), program, append([]string{"history", "-n", w.namespace, "--kubeconfig", w.kubeconfig}, args...)...)
+	cmd.Env = append(os.Environ(), "TZ=UTC")
+	return cmd
+}

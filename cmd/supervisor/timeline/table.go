@@ -1,0 +1,209 @@
+package timeline
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/supervisor/history"
+)
+
+// width is how many characters a line should have at most. Names are never cut.
+const width = 120
+
+// none stands for a phase that is empty.
+const none = "-"
+
+// Table writes the timeline for a person, with times of the zone.
+func (t *Timeline) Table(zone *time.Location) string {
+	var b strings.Builder
+	b.WriteString(t.headline() + "\n")
+	switch {
+	case t.Problem != "":
+		wrapped(&b, "  ", "  ", "no history: "+t.Problem)
+	case len(t.Transitions) == 0:
+		wrapped(&b, "  ", "  ", t.silence())
+	default:
+		b.WriteByte('\n')
+		t.rows(&b, zone)
+	}
+	b.WriteString("\nNOW\n")
+	wrapped(&b, "  ", "  ", t.standing())
+	for _, c := range t.holding() {
+		wrapped(&b, "  ", "      ", c.text(t.now))
+	}
+	for _, step := range t.Next {
+		b.WriteString("  > " + bundles.OneLine(step) + "\n")
+	}
+	return b.String()
+}
+
+func (t *Timeline) headline() string {
+	text := fmt.Sprintf("Subscription %s/%s: package %s", t.Namespace, t.Subscription, t.Package)
+	if t.Channel != "" {
+		text += ", channel " + t.Channel
+	}
+	return bundles.OneLine(text + ", catalog " + t.Catalog)
+}
+
+// silence says why there is nothing to tell.
+func (t *Timeline) silence() string {
+	if t.InstallPlan == "" {
+		return "no history yet: no InstallPlan has been made for it"
+	}
+	return fmt.Sprintf("no history yet: it refers to InstallPlan %s, but nobody has kept a ledger of it (annotation %s)", t.InstallPlan, history.Annotation)
+}
+
+// standing says which version there is and which one is to come.
+func (t *Timeline) standing() string {
+	state := t.State
+	if state == "" {
+		state = "no state"
+	}
+	switch {
+	case t.InstalledCSV == "" && t.CurrentCSV == "":
+		return state + ": nothing is installed"
+	case t.InstalledCSV == "":
+		return fmt.Sprintf("%s: %s is to be installed", state, t.CurrentCSV)
+	case t.CurrentCSV == "" || t.CurrentCSV == t.InstalledCSV:
+		return fmt.Sprintf("%s: %s is installed", state, t.InstalledCSV)
+	default:
+		return fmt.Sprintf("%s: %s is installed, %s is to come", state, t.InstalledCSV, t.CurrentCSV)
+	}
+}
+
+// holding are the conditions that are not False: what is well goes without saying.
+func (t *Timeline) holding() []Condition {
+	return slices.DeleteFunc(slices.Clone(t.Conditions), func(c Condition) bool { return c.Status == string(corev1.ConditionFalse) })
+}
+
+// text is a condition in one line.
+func (c *Condition) text(now time.Time) string {
+	text := c.Type + "=" + c.Status
+	if c.Reason != "" {
+		text += " " + c.Reason
+	}
+	if c.Since != nil {
+		text += ", for " + span(now.Sub(c.Since.Time))
+	}
+	if c.Message != "" {
+		text += ": " + c.Message
+	}
+	return text
+}
+
+// rows writes the transitions in columns, below the plan that they are of.
+func (t *Timeline) rows(b *strings.Builder, zone *time.Location) {
+	rows := [][]string{head(zone, t.now)}
+	for i := range t.Transitions {
+		one := &t.Transitions[i]
+		lasted := "?"
+		switch {
+		case one.Lasted != nil:
+			lasted = span(one.Lasted.Duration)
+		case i == len(t.Transitions)-1:
+			lasted = "so far " + span(t.now.Sub(one.Time.Time))
+		}
+		rows = append(rows, one.cells(zone, t.now, lasted))
+	}
+	plan := ""
+	for i, line := range aligned(rows) {
+		if i > 0 {
+			one := &t.Transitions[i-1]
+			if one.Lost > 0 {
+				b.WriteString("  " + one.gap(i == 1) + "\n")
+			}
+			if string(one.UID) != plan {
+				plan = string(one.UID)
+				wrapped(b, "", "    ", one.plan())
+			}
+		}
+		b.WriteString(line + "\n")
+	}
+}
+
+func head(zone *time.Location, now time.Time) []string {
+	name, _ := now.In(zone).Zone()
+	return []string{"  #", "TIME (" + name + ")", "AGO", "PHASE", "REASON", "LASTED", "SEEN"}
+}
+
+// cells is a transition in columns.
+func (t *Transition) cells(zone *time.Location, now time.Time, lasted string) []string {
+	phase, reason := t.Phase, t.Reason
+	if phase == "" {
+		phase = none
+	}
+	if reason == phase {
+		reason = ""
+	}
+	return []string{
+		"  " + strconv.FormatInt(t.Sequence, 10), t.Time.In(zone).Format(time.DateTime), span(now.Sub(t.Time.Time)),
+		phase, reason, lasted, string(t.Observed),
+	}
+}
+
+// gap says that transitions are missing.
+func (t *Transition) gap(first bool) string {
+	if first {
+		return fmt.Sprintf("… earlier ones that are no longer kept: %d", t.Lost)
+	}
+	return fmt.Sprintf("… missing here, because somebody has changed the annotation %s: %d", history.Annotation, t.Lost)
+}
+
+// plan names the plan with what it installs.
+func (t *Transition) plan() string {
+	if t.Versions == nil {
+		return "InstallPlan " + t.Plan
+	}
+	return fmt.Sprintf("InstallPlan %s: %s", t.Plan, strings.Join(t.Versions, ", "))
+}
+
+// span writes a duration as kubectl does. Clocks of different machines differ: a
+// duration is never negative.
+func span(d time.Duration) string {
+	if d < time.Second {
+		return "<1s"
+	}
+	return duration.HumanDuration(d)
+}
+
+// wrapped writes a text in lines of the width. Words are never cut.
+func wrapped(b *strings.Builder, first, rest, text string) {
+	line, empty := first, true
+	for word := range strings.FieldsSeq(bundles.OneLine(text)) {
+		if !empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+			b.WriteString(line + "\n")
+			line, empty = rest, true
+		}
+		if !empty {
+			line += " "
+		}
+		line += word
+		empty = false
+	}
+	b.WriteString(line + "\n")
+}
+
+// aligned lays rows out in columns.
+func aligned(rows [][]string) []string {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		cells := make([]string, len(row))
+		for i := range row {
+			cells[i] = bundles.OneLine(row[i])
+		}
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
+	}
+	// Writing to a strings.Builder does not fail.
+	_ = w.Flush()
+	return strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
+}
