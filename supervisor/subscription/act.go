@@ -2,7 +2,6 @@ package subscription
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -249,15 +248,11 @@ func (r *Reconciler) removedSince(ctx context.Context, p *operatorsv1alpha1.Inst
 	return false, nil
 }
 
-// create makes a plan, with its owners from the first moment on. Where what the catalog
-// holds of it cannot be read, nothing is begun.
+// create makes a plan, with its owners from the first moment on. What it installs is
+// written when its Subscriptions tell of it.
 func (r *Reconciler) create(ctx context.Context, o *observation, name string, a *assignment) (*operatorsv1alpha1.InstallPlan, error) {
-	p := r.blank(o, name, a)
-	_, err := r.begun(ctx, o, p, a, metav1.Time{})
-	if _, waits := errors.AsType[lookups](err); err != nil && !waits {
-		return nil, err
-	}
-	err = r.client.Create(ctx, p, client.FieldOwner(apply.FieldManager))
+	p := blank(o, name, a)
+	err := r.client.Create(ctx, p, client.FieldOwner(apply.FieldManager))
 	if apierrors.IsAlreadyExists(err) {
 		return r.get(ctx, &observation{namespace: o.namespace}, name)
 	}
@@ -276,7 +271,7 @@ func (r *Reconciler) create(ctx context.Context, o *observation, name string, a 
 }
 
 // blank is a plan as it is created.
-func (r *Reconciler) blank(o *observation, name string, a *assignment) *operatorsv1alpha1.InstallPlan {
+func blank(o *observation, name string, a *assignment) *operatorsv1alpha1.InstallPlan {
 	approval := approvalOf(a.served)
 	p := &operatorsv1alpha1.InstallPlan{
 		ObjectMeta: metav1.ObjectMeta{

@@ -47,42 +47,57 @@ type pages func(plan types.UID, version uint64) ([]sighting, *sighting)
 // is so now, of plan p; nil for no plan. False when nothing is known of p yet.
 func frames(sub *operatorsv1alpha1.Subscription, ledger history.Ledger, find pages, p *operatorsv1alpha1.InstallPlan, now time.Time) ([]frame, bool) {
 	told, ahead := divide(&sub.Status, ledger, p)
-	var list []frame
-	reached := map[types.UID]uint64{}
+	s := &sequel{sub: sub, find: find, reached: map[types.UID]uint64{}}
 	for _, t := range told {
-		reached[t.UID] = max(reached[t.UID], versionOf(t.Version))
+		s.reach(t.UID, t.Version)
 	}
 	ref := sub.Status.InstallPlanRef
 	if ref != nil {
-		reached[ref.UID] = max(reached[ref.UID], versionOf(ref.ResourceVersion))
+		s.reach(ref.UID, ref.ResourceVersion)
 	}
 	for _, t := range ahead {
 		if t.Phase != history.PhaseMissing {
-			list = append(list, frame{plan: recall(t, sub.Namespace, find), at: t.Time.Time, recorded: true})
+			s.frames = append(s.frames, frame{plan: recall(t, sub.Namespace, find), at: t.Time.Time, recorded: true})
 		}
-		reached[t.UID] = max(reached[t.UID], versionOf(t.Version))
-	}
-	untold := func(uid types.UID) *sighting {
-		version, known := reached[uid]
-		stages, latest := find(uid, version)
-		for _, s := range stages {
-			if known || serves(s.plan, sub) {
-				list = append(list, frame{plan: s.plan, at: s.at})
-			}
-		}
-		return latest
+		s.reach(t.UID, t.Version)
 	}
 	if ref != nil && (p == nil || ref.UID != p.UID) {
-		untold(ref.UID)
+		s.untold(ref.UID)
 	}
 	if p == nil {
-		return append(list, frame{at: now}), true
+		return append(s.frames, frame{at: now}), true
 	}
-	latest := untold(p.UID)
+	latest := s.untold(p.UID)
 	if latest == nil {
 		return nil, false
 	}
-	return append(list, frame{plan: latest.plan, at: latest.at}), true
+	return append(s.frames, frame{plan: latest.plan, at: latest.at}), true
+}
+
+// sequel collects what comes after what a Subscription and its ledger tell.
+type sequel struct {
+	sub     *operatorsv1alpha1.Subscription
+	find    pages
+	reached map[types.UID]uint64 // the version up to which a plan is told
+	frames  []frame
+}
+
+func (s *sequel) reach(plan types.UID, version string) {
+	s.reached[plan] = max(s.reached[plan], versionOf(version))
+}
+
+// untold adds the stages of a plan that come after what is told of it, and gives the
+// newest version. What a plan went through before it served the Subscription is none
+// of its business.
+func (s *sequel) untold(plan types.UID) *sighting {
+	version, known := s.reached[plan]
+	stages, latest := s.find(plan, version)
+	for _, stage := range stages {
+		if known || serves(stage.plan, s.sub) {
+			s.frames = append(s.frames, frame{plan: stage.plan, at: stage.at})
+		}
+	}
+	return latest
 }
 
 // divide parts a ledger into what the status of a Subscription has told and what was
@@ -99,8 +114,7 @@ func divide(status *operatorsv1alpha1.SubscriptionStatus, ledger history.Ledger,
 		return nil, ledger
 	}
 	shown, _ := history.Shown(status)
-	for i := len(ledger) - 1; i >= 0; i-- {
-		t := ledger[i]
+	for i, t := range slices.Backward(ledger) {
 		if t.UID == ref.UID && versionOf(t.Version) <= versionOf(ref.ResourceVersion) && (t.Phase != history.PhaseMissing || shown == history.Missing()) {
 			return ledger[:i+1], ledger[i+1:]
 		}

@@ -211,7 +211,9 @@ func stepsOf(namespace, name string, a *assignment, bundles []plan.Bundle) ([]*o
 // begun is the status that a plan begins with: its steps, and the phase that comes
 // before they are applied. Where that cannot be had yet the plan is being planned, and
 // the error says what is missing.
-func (r *Reconciler) begun(ctx context.Context, o *observation, p *operatorsv1alpha1.InstallPlan, a *assignment, now metav1.Time) (operatorsv1alpha1.InstallPlanStatus, error) {
+func (r *Reconciler) begun(
+	ctx context.Context, o *observation, p *operatorsv1alpha1.InstallPlan, a *assignment, now metav1.Time,
+) (operatorsv1alpha1.InstallPlanStatus, error) {
 	status := operatorsv1alpha1.InstallPlanStatus{CatalogSources: []string{}, Phase: operatorsv1alpha1.InstallPlanPhasePlanning}
 	for i, c := range a.choices {
 		if !slices.Contains(status.CatalogSources, c.Catalog.Name) {
@@ -287,7 +289,8 @@ func (l lookups) mark(list, before []operatorsv1alpha1.BundleLookup, now metav1.
 		if one.state.Err != nil {
 			conditions[0].Message = "waiting for the next try"
 			conditions = append(conditions, operatorsv1alpha1.BundleLookupCondition{
-				Type: operatorsv1alpha1.BundleLookupFailed, Status: corev1.ConditionTrue, Reason: one.reason(), Message: clipped(one.state.Err.Error() + one.remedy()),
+				Type: operatorsv1alpha1.BundleLookupFailed, Status: corev1.ConditionTrue, Reason: one.reason(),
+				Message: clipped(one.state.Err.Error() + one.remedy()),
 			})
 		}
 		for k := range conditions {
@@ -298,7 +301,9 @@ func (l lookups) mark(list, before []operatorsv1alpha1.BundleLookup, now metav1.
 }
 
 // timed gives a condition its times: those it had when it said the same.
-func timed(c operatorsv1alpha1.BundleLookupCondition, bundle string, before []operatorsv1alpha1.BundleLookup, now metav1.Time) operatorsv1alpha1.BundleLookupCondition {
+func timed(
+	c operatorsv1alpha1.BundleLookupCondition, bundle string, before []operatorsv1alpha1.BundleLookup, now metav1.Time,
+) operatorsv1alpha1.BundleLookupCondition {
 	c.LastUpdateTime, c.LastTransitionTime = &now, &now
 	for _, b := range before {
 		was := b.GetCondition(c.Type)

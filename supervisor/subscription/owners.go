@@ -74,7 +74,7 @@ func (o *observation) lostOwners(p *operatorsv1alpha1.InstallPlan) []*operatorsv
 		_, noted := p.Annotations[plan.AnnotationServes+string(sub.UID)]
 		ref := sub.Status.InstallPlanRef
 		refers := ref != nil && ref.UID == p.UID && generatedBy(sub) != p.Name
-		if (noted || refers) && !(noted && isOwner(p, sub)) {
+		if (noted || refers) && (!noted || !isOwner(p, sub)) {
 			lost = append(lost, sub)
 		}
 	}
