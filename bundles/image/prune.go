@@ -34,11 +34,18 @@ func (s Store) Prune(keep *Kept) error {
 	return errors.Join(errs...)
 }
 
-// isYoung tells whether a directory has been made so recently that its maker
-// may not have locked it yet.
+// youth is how long something new is left to its maker, who may not have locked it
+// yet.
+const youth = time.Minute
+
 func isYoung(one fs.DirEntry) bool {
+	return strings.HasPrefix(one.Name(), newPrefix) && !isOlder(one, youth)
+}
+
+// isOlder tells whether something has not been written for some time.
+func isOlder(one fs.DirEntry, age time.Duration) bool {
 	info, err := one.Info()
-	return err == nil && strings.HasPrefix(one.Name(), newPrefix) && time.Since(info.ModTime()) < time.Minute
+	return err == nil && time.Since(info.ModTime()) >= age
 }
 
 // inUse tells whether somebody has locked a directory.
@@ -118,8 +125,11 @@ type candidate struct {
 	used  time.Time
 }
 
+// maxTagAge is how long a tag is remembered that nobody looks at.
+const maxTagAge = 7 * 24 * time.Hour
+
 // forget removes what is remembered of tags that stand for what is not there any
-// more.
+// more, or that nobody has looked at for long.
 func (s Store) forget() error {
 	all, err := os.ReadDir(s.Dir)
 	if err != nil {
@@ -133,13 +143,14 @@ func (s Store) forget() error {
 	}
 	var errs []error
 	for _, one := range all {
-		if !strings.HasPrefix(one.Name(), tagPrefix) {
+		unfinished := strings.HasPrefix(one.Name(), newPrefix) && one.Type().IsRegular() && isOlder(one, youth)
+		if !strings.HasPrefix(one.Name(), tagPrefix) && !unfinished {
 			continue
 		}
 		file := filepath.Join(s.Dir, one.Name())
 		text, err := os.ReadFile(file)
 		digest, _, _ := strings.Cut(string(text), " ")
-		if err == nil && !digests[strings.ReplaceAll(digest, ":", "-")] {
+		if err == nil && (!digests[strings.ReplaceAll(digest, ":", "-")] || isOlder(one, maxTagAge)) {
 			err = os.Remove(file)
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -48,3 +48,11 @@ func (s Store) Recall(reference string) (string, bool) {
 	}
 	return digest, true
 }
+
+// Forget removes what was remembered of a reference.
+func (s Store) Forget(reference string) {
+	if _, ok := s.Recall(reference); ok {
+		// What cannot be removed now grows old: see [Store.Bound].
+		_ = os.Remove(s.tagName(reference))
+	}
+}

@@ -116,8 +116,53 @@ func yamlFile(file []byte, limit int, visit func(line int, text []byte) error) e
 	return flush()
 }
 
+// What a YAML parser is given at once: it takes a hundred times as much memory as
+// the text of many short values. Objects that can be stored have far less.
+const (
+	maxDocumentBytes = 4 << 20
+	maxValues        = 400_000
+)
+
+const remedyLong = "shorten or split it: an object that the API server can store has at most 1.5 MiB as JSON"
+
+// bearable refuses a document that is too much for the parser.
+func bearable(text []byte, line int) error {
+	if len(text) > maxDocumentBytes {
+		return &syntaxError{line, remedyLong, fmt.Errorf("%s %w: it has %d bytes, at most %d are allowed", guess(text), errLong, len(text), maxDocumentBytes)}
+	}
+	if values := bytes.Count(text, []byte("\n")) + bytes.Count(text, []byte(",")); values > maxValues {
+		return &syntaxError{line, remedyLong, fmt.Errorf("%s %w: it may hold %d values, at most %d are allowed", guess(text), errLong, values, maxValues)}
+	}
+	return nil
+}
+
+// guessBytes is how much of a text is looked at to tell what it is.
+const guessBytes = 64 << 10
+
+var (
+	kindLine = regexp.MustCompile(`(?m)^\s*\{?\s*"?kind"?:\s*"?([A-Za-z]+)`)
+	nameLine = regexp.MustCompile(`(?ms)^\s*"?metadata"?:.*?^\s+"?name"?:\s*"?([A-Za-z0-9.-]+)`)
+)
+
+// guess says what a text that is not decoded seems to be.
+func guess(text []byte) string {
+	text = text[:min(len(text), guessBytes)]
+	kind := kindLine.FindSubmatch(text)
+	if kind == nil {
+		return "a document"
+	}
+	named := head{kind: bundles.Clip(string(kind[1]), 100)}
+	if name := nameLine.FindSubmatch(text); name != nil {
+		named.name = string(name[1])
+	}
+	return named.String()
+}
+
 // yamlDocument reads one document, or several where lines end them.
 func yamlDocument(text []byte, line, limit int, visit func(line int, text []byte) error) error {
+	if err := bearable(text, line); err != nil {
+		return err
+	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	for {
 		var value any

@@ -163,7 +163,7 @@ func (r *reader) file(name string) {
 		return
 	}
 	if large, ok := errors.AsType[*sizeError](err); ok {
-		r.problem(name, "an object that the API server can store has at most 1.5 MiB: shorten or split the manifest", "%v", large)
+		r.problem(name, remedyLong, "%v", large)
 		return
 	}
 	r.problems = append(r.problems, bundles.Problem{File: name, Message: err.Error(), Unreadable: true})
@@ -174,11 +174,14 @@ var (
 	errNoFile = errors.New("is no file")
 )
 
-// sizeError says that a file is too large.
-type sizeError struct{ size, limit int64 }
+// sizeError says that a file is too large, and what it seems to hold.
+type sizeError struct {
+	content     string
+	size, limit int64
+}
 
 func (e *sizeError) Error() string {
-	return fmt.Sprintf("has %d bytes, at most %d are allowed in a file", e.size, e.limit)
+	return fmt.Sprintf("%s is too large: the file has %d bytes, at most %d are allowed", e.content, e.size, e.limit)
 }
 
 // text reads a file; a link counts as what it leads to.
@@ -197,14 +200,18 @@ func (r *reader) text(name string) ([]byte, error) {
 	}
 	limit := r.limits.MaxFileBytes
 	if info.Size() > limit {
-		return nil, &sizeError{info.Size(), limit}
+		start, err := io.ReadAll(io.LimitReader(file, guessBytes))
+		if err != nil {
+			return nil, fmt.Errorf("reading manifest: %w", err)
+		}
+		return nil, &sizeError{guess(start), info.Size(), limit}
 	}
 	text, err := io.ReadAll(io.LimitReader(file, limit+1))
 	if err != nil {
 		return nil, fmt.Errorf("reading manifest: %w", err)
 	}
 	if int64(len(text)) > limit {
-		return nil, &sizeError{int64(len(text)), limit}
+		return nil, &sizeError{guess(text), int64(len(text)), limit}
 	}
 	return text, nil
 }

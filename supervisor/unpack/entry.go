@@ -91,14 +91,15 @@ func (e *entry) rests(now time.Time) bool {
 }
 
 func (e *entry) state(now time.Time) State {
-	s := State{
-		Ready: e.granted(now), Digest: e.digest, Attempts: e.attempts, Err: e.err, FailedAt: e.failedAt, RetryAt: e.retryAt,
+	if e.granted(now) {
+		return State{Ready: true, Digest: e.digest}
 	}
-	if e.running != nil && !s.Ready {
+	s := State{Attempts: e.attempts, Err: e.err, FailedAt: e.failedAt, RetryAt: e.retryAt}
+	if e.running != nil {
 		s.Began = e.began
-		if e.pull != nil {
-			s.Done, s.Total = e.pull.done, e.pull.total
-		}
+	}
+	if e.pull != nil {
+		s.Done, s.Total = e.pull.done, e.pull.total
 	}
 	return s
 }
@@ -112,12 +113,14 @@ func (e *entry) succeed(digest string, now time.Time) {
 // fail takes note of an error. What cannot pass is tried again only where the
 // reference may come to stand for something else.
 func (e *entry) fail(err error, interval time.Duration, now time.Time) {
-	e.digest, e.grantedAt = "", time.Time{}
 	known, isImage := errors.AsType[*image.Error](err)
-	if passing := !isImage || known.MayPass(); passing {
+	// Until the registry says so, what it allowed is still allowed.
+	if isImage && known.Reason != image.ReasonUnreachable && known.Reason != image.ReasonLocal {
+		e.digest, e.grantedAt = "", time.Time{}
+	}
+	if !isImage || known.MayPass() {
 		e.attempts++
-		e.err, e.failedAt = err, now
-		e.retryAt = now.Add(jitter(max(pause(e.attempts), interval)))
+		e.err, e.failedAt, e.retryAt = err, now, now.Add(jitter(max(pause(e.attempts), interval)))
 		return
 	}
 	// That a tag still stands for the same is no other failure.

@@ -23,6 +23,10 @@ var (
 		Help:    "Time taken to bring a bundle image here and read it, successfully or not.",
 		Buckets: prometheus.ExponentialBuckets(0.05, 2.5, 10),
 	})
+	pullsRunning = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
+		Name: "chandlery_bundle_pulls_running",
+		Help: "Bundle images that are being brought here.",
+	})
 	cacheBytes = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
 		Name: "chandlery_bundle_cache_bytes",
 		Help: "Size of the bundle images that are kept on disk.",

@@ -63,7 +63,7 @@ func (u *Unpacker) obtain(ctx context.Context, r *Request, e *entry) outcome {
 	// What is remembered holds for whoever the registry took this request to come
 	// from.
 	identity := secrets.Identity(ref.Context())
-	digest, err := client.Find(ctx, r.Image)
+	digest, err := u.find(ctx, client, ref, r.Image)
 	if err != nil {
 		return u.unanswered(ref, r, identity, err, secrets.Problem)
 	}
@@ -73,6 +73,16 @@ func (u *Unpacker) obtain(ctx context.Context, r *Request, e *entry) outcome {
 	}
 	u.remember(ctx, r.Image, pinned, identity, digest)
 	return outcome{digest: digest}
+}
+
+// find asks the registry for the digest of an image.
+func (u *Unpacker) find(ctx context.Context, client *image.Client, ref name.Reference, reference string) (string, error) {
+	release, err := u.questions.take(ctx, ref.Context().RegistryStr())
+	if err != nil {
+		return "", fmt.Errorf("waiting to ask for image %q: %w", reference, err)
+	}
+	defer release()
+	return client.Find(ctx, reference) //nolint:wrapcheck // it names the image
 }
 
 // complain adds to an error that has to do with credentials which of them are of
@@ -87,13 +97,17 @@ func complain(err error, problem string) error {
 
 // unanswered falls back on what a registry said before when it cannot be asked.
 func (u *Unpacker) unanswered(ref name.Reference, r *Request, identity string, err error, problem string) outcome {
-	if image.ReasonOf(err) == image.ReasonUnreachable {
-		if digest, ok := u.store.Recall(grant(r.Image, identity)); ok {
-			objects, heldErr := u.held(ref.Context().Digest(digest).Name(), digest)
-			if heldErr == nil && objects != nil {
-				return outcome{digest: digest}
-			}
+	switch image.ReasonOf(err) {
+	case image.ReasonUnreachable:
+		digest, ok := u.store.Recall(grant(r.Image, identity))
+		if !ok {
+			break
 		}
+		if objects, heldErr := u.held(ref.Context().Digest(digest).Name(), digest); heldErr == nil && objects != nil {
+			return outcome{digest: digest}
+		}
+	case image.ReasonUnauthorized, image.ReasonNotFound:
+		u.store.Forget(grant(r.Image, identity))
 	}
 	return outcome{err: complain(err, problem)}
 }
@@ -105,9 +119,6 @@ func grant(reference, identity string) string { return reference + " " + identit
 // have an image.
 func (u *Unpacker) remember(ctx context.Context, reference, pinned, identity, digest string) {
 	for _, one := range []string{reference, pinned} {
-		if known, ok := u.store.Recall(grant(one, identity)); ok && known == digest {
-			continue
-		}
 		if err := u.store.Remember(grant(one, identity), digest); err != nil {
 			log.FromContext(ctx).Error(err, "Cannot note that an image may be had", "image", one)
 		}
@@ -116,16 +127,10 @@ func (u *Unpacker) remember(ctx context.Context, reference, pinned, identity, di
 
 // client returns a client with the credentials and the bounds of a request.
 func (u *Unpacker) client(r *Request, keychain authn.Keychain, progress func(done, total int64)) (*image.Client, error) {
-	timeout := r.Timeout
-	switch {
-	case timeout < 0:
-		timeout = u.o.Timeout
-	case timeout == 0:
-		timeout = math.MaxInt64
-	}
+	timeout := u.timeout(r)
 	client, err := image.New(image.Options{
 		Keychain: keychain, PlainHTTP: u.o.PlainHTTP, SkipTLSVerify: u.o.SkipTLSVerify,
-		PullTimeout: timeout, Attempts: 3, Limits: limits(), Progress: progress, UserAgent: "chandlery-supervisor",
+		PullTimeout: timeout, ResolveTimeout: min(timeout, maxQuestion), Attempts: 3, Limits: limits(), Progress: progress, UserAgent: "chandlery-supervisor",
 	})
 	if err != nil {
 		return nil, fmt.Errorf("asking for image %q: %w", r.Image, err)
@@ -133,38 +138,72 @@ func (u *Unpacker) client(r *Request, keychain authn.Keychain, progress func(don
 	return client, nil
 }
 
+// maxQuestion is how long a registry may take to say which image it has.
+const maxQuestion = 20 * time.Second
+
+// timeout bounds an attempt.
+func (u *Unpacker) timeout(r *Request) time.Duration {
+	switch {
+	case r.Timeout < 0:
+		return u.o.Timeout
+	case r.Timeout == 0:
+		return math.MaxInt64
+	default:
+		return r.Timeout
+	}
+}
+
 // bring sees to it that the content of an image is here. The same image is brought
 // once at a time; those who join in wait for it.
 func (u *Unpacker) bring(ctx context.Context, r *Request, e *entry, pinned, digest string, keychain authn.Keychain) error {
+	patience := time.NewTimer(u.timeout(r))
+	defer patience.Stop()
 	for {
-		u.mu.Lock()
-		if err := u.broken[pinned]; err != nil {
-			u.mu.Unlock()
+		p, joined, err := u.join(r, e, pinned, digest, keychain)
+		if p == nil {
 			return err
 		}
-		if u.memory.get(pinned) != nil {
-			u.mu.Unlock()
-			return nil
+		expired := patience.C
+		if !joined {
+			// It ends by itself, and waiting for its turn does not count.
+			expired = nil
 		}
-		p, others := u.pulls[pinned], true
-		if p == nil {
-			p, others = &pull{ended: make(chan struct{})}, false
-			u.pulls[pinned] = p
-			u.work.Go(func() { u.run(p, r, pinned, digest, keychain) })
-		}
-		e.pull = p
-		u.mu.Unlock()
 		select {
 		case <-p.ended:
+		case <-expired:
+			return &image.Error{Reference: pinned, Reason: image.ReasonUnreachable, Err: fmt.Errorf("%w %s", errTimeout, u.timeout(r))}
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return context.Cause(ctx) //nolint:wrapcheck // the caller ends as well
 		}
 		// What went wrong for others may have to do with who they are.
 		known, isImage := errors.AsType[*image.Error](p.err)
-		if p.err == nil || !others || isImage && !known.MayPass() {
+		if p.err == nil || !joined || isImage && !known.MayPass() {
 			return p.err
 		}
 	}
+}
+
+var errTimeout = errors.New("took longer than")
+
+// join returns the pull that brings an image here, and whether somebody else began
+// it. It is nil when there is nothing to bring.
+func (u *Unpacker) join(r *Request, e *entry, pinned, digest string, keychain authn.Keychain) (p *pull, joined bool, err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if err := u.broken[pinned]; err != nil {
+		return nil, false, err
+	}
+	if u.memory.get(pinned) != nil {
+		return nil, false, nil
+	}
+	p, joined = u.pulls[pinned]
+	if !joined {
+		p = &pull{ended: make(chan struct{})}
+		u.pulls[pinned] = p
+		u.work.Go(func() { u.run(p, r, pinned, digest, keychain) })
+	}
+	e.pull = p
+	return p, joined, nil
 }
 
 // run brings an image here.
@@ -195,15 +234,17 @@ func (u *Unpacker) pull(p *pull, r *Request, pinned, digest string, keychain aut
 	if err != nil {
 		return err
 	}
-	release, err := u.slots.take(u.ctx, host(pinned))
+	release, err := u.transfers.take(u.ctx, host(pinned))
 	if err != nil {
 		return fmt.Errorf("waiting to pull image %q: %w", r.Image, err)
 	}
 	defer release()
+	pullsRunning.Inc()
+	defer pullsRunning.Dec()
 	began := u.o.Clock.Now()
 	kept, err := u.store.Get(u.ctx, client, pinned, digest, image.Bundle())
 	if err == nil {
-		err = u.read(kept, pinned)
+		_, err = u.decode(kept, pinned)
 	}
 	observe(err, u.o.Clock.Since(began))
 	room := u.o.Size
@@ -233,16 +274,19 @@ func (u *Unpacker) progress(p *pull, done, total int64) {
 
 // settle ends an attempt and tells of it.
 func (u *Unpacker) settle(e *entry, r *Request, result outcome) {
-	logger := log.Log.WithName("unpack").WithValues("image", r.Image, "catalog", r.Catalog.String())
+	logger := log.FromContext(u.ctx).WithName("unpack").WithValues("image", r.Image, "catalog", r.Catalog.String())
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now := u.o.Clock.Now()
 	e.running, e.pull = nil, nil
 	same := e.digest == result.digest && result.err == nil
-	if result.err != nil {
+	switch {
+	case u.ctx.Err() != nil:
+		return
+	case result.err != nil:
 		e.fail(result.err, r.RetryInterval, now)
 		logger.Info("Image cannot be unpacked", "error", result.err.Error(), "attempt", e.attempts, "retryAt", e.retryAt)
-	} else {
+	default:
 		e.succeed(result.digest, now)
 		if pinned, err := pin(r.Image, result.digest); err == nil && pinned != r.Image {
 			// Who may have it by its tag may have it by its digest.
@@ -272,12 +316,6 @@ func (u *Unpacker) held(pinned, digest string) ([]string, error) {
 		return nil, nil //nolint:nilerr // what is not there, or damaged, is brought here again
 	}
 	return u.decode(kept, pinned)
-}
-
-// read decodes what an image holds.
-func (u *Unpacker) read(kept *image.Kept, pinned string) error {
-	_, err := u.decode(kept, pinned)
-	return err
 }
 
 // decode reads the manifests of an image, and keeps them in memory for a while.

@@ -12,8 +12,16 @@ const (
 	maxPullsPerHost = 3
 )
 
-// slots bound how many images are pulled at a time.
+// How many questions are asked at a time, likewise.
+const (
+	maxQuestions        = 64
+	maxQuestionsPerHost = 8
+)
+
+// slots bound how much is done at a time.
 type slots struct {
+	max, perHost int
+
 	mu    sync.Mutex
 	taken int
 	hosts map[string]int
@@ -21,13 +29,15 @@ type slots struct {
 	freed chan struct{}
 }
 
-func newSlots() *slots { return &slots{hosts: map[string]int{}, freed: make(chan struct{})} }
+func newSlots(limit, perHost int) *slots {
+	return &slots{max: limit, perHost: perHost, hosts: map[string]int{}, freed: make(chan struct{})}
+}
 
 // take waits for a slot. What it returns gives it back.
 func (s *slots) take(ctx context.Context, host string) (release func(), err error) {
 	for {
 		s.mu.Lock()
-		if s.taken < maxPulls && s.hosts[host] < maxPullsPerHost {
+		if s.taken < s.max && s.hosts[host] < s.perHost {
 			s.taken++
 			s.hosts[host]++
 			s.mu.Unlock()

@@ -114,7 +114,8 @@ type Unpacker struct {
 	// local finds what is kept; it asks no registry.
 	local *image.Client
 	news  *news
-	slots *slots
+	// transfers and questions bound what is asked of registries.
+	transfers, questions *slots
 	// reading bounds how many bundles are decoded at a time.
 	reading chan struct{}
 
@@ -150,7 +151,8 @@ func New(o Options) (*Unpacker, error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	u := &Unpacker{
-		o: o, store: image.Store{Dir: o.Dir, Apart: true}, local: local, news: newNews(), slots: newSlots(), ctx: ctx, stop: stop,
+		o: o, store: image.Store{Dir: o.Dir, Apart: true}, local: local, news: newNews(), transfers: newSlots(maxPulls, maxPullsPerHost), questions: newSlots(maxQuestions, maxQuestionsPerHost),
+		ctx: ctx, stop: stop,
 		entries: map[string]*entry{}, pulls: map[string]*pull{}, broken: map[string]error{}, memory: newMemory(maxMemory), reading: make(chan struct{}, 1),
 	}
 	return u, nil
@@ -208,8 +210,8 @@ func (u *Unpacker) Start(ctx context.Context) error {
 
 // Listen gives a channel with an event for each namespace whose requests have
 // changed their state; while content is being transferred, one a second at most.
-// The object has no name. The channel has to be read until the context of
-// [Unpacker.Start] ends.
+// The object has no name. It has to be called before [Unpacker.Start], and the
+// channel read until the context of that ends.
 func (u *Unpacker) Listen() <-chan event.GenericEvent { return u.news.listen() }
 
 // State says where a request stands, and begins what is due. It does not block.
@@ -218,16 +220,18 @@ func (u *Unpacker) State(_ context.Context, r Request) State {
 	defer u.mu.Unlock()
 	now := u.o.Clock.Now()
 	e := u.entry(&r, now)
-	e.namespaces[r.Namespace] = true
 	if e.due(now) {
 		u.begin(e, &r, now)
+	}
+	if e.running != nil {
+		e.namespaces[r.Namespace] = true
 	}
 	return e.state(now)
 }
 
 // attempts is how often content is looked for that is gone again when it is to be
 // read.
-const attempts = 3
+const attempts = 5
 
 var (
 	errGone    = errors.New("it was removed from the cache again and again; is --bundle-cache-size too small for it?")
