@@ -129,7 +129,7 @@ func next(sub *operatorsv1alpha1.Subscription) []string {
 	case pending && reason == string(operatorsv1alpha1.InstallPlanPhaseRequiresApproval):
 		return []string{fmt.Sprintf(`approve it: kubectl -n %s patch installplan %s --type merge -p '{"spec":{"approved":true}}'`, sub.Namespace, ref.Name)}
 	case failed:
-		return []string{fmt.Sprintf("mend what the message names, then have the plan made anew: kubectl -n %s delete installplan %s", sub.Namespace, ref.Name)}
+		return []string{fmt.Sprintf("to try again at once: kubectl -n %s delete installplan %s", sub.Namespace, ref.Name)}
 	default:
 		return nil
 	}
