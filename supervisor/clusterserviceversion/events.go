@@ -8,10 +8,12 @@ import (
 	"github.com/chandlery/chandlery/supervisor/event"
 )
 
-// announce records an Event when the phase, reason or message has changed.
+// announce records an Event when the phase or its reason has changed; what is new in
+// a message alone the status tells. That requirements are about to be looked at is no
+// news.
 func announce(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, t Transition) {
 	before := csv.Status
-	if before.Phase == t.Phase && before.Reason == t.Reason && before.Message == t.Message {
+	if before.Phase == t.Phase && before.Reason == t.Reason || t.Reason == operatorsv1alpha1.CSVReasonRequirementsUnknown {
 		return
 	}
 	kind := corev1.EventTypeNormal

@@ -167,6 +167,10 @@ func (o *observation) chronicle(d *decision, ledger history.Ledger, list []frame
 			if last {
 				t.Observed = history.Live
 			}
+			if newest := c.ledger.Last(); newest != nil && t.Time.Before(&newest.Time) {
+				// Clocks differ, and the API server rounds down.
+				t.Time = newest.Time
+			}
 			c.ledger = c.ledger.Append(t)
 			c.fresh = append(c.fresh, *c.ledger.Last())
 		}

@@ -3,6 +3,7 @@ package subscription
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,6 +24,10 @@ func superseded(o *observation, decisions []*decision, plans map[string]*operato
 	var found []*operatorsv1alpha1.InstallPlan
 	for _, p := range o.plans {
 		waits := p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval && !p.Spec.Approved
+		if waits && !slices.ContainsFunc(p.Spec.ClusterServiceVersionNames, func(csv string) bool { return !o.isPresent(csv) }) {
+			// Somebody asks again for the approval of what is there: no harm is in it.
+			continue
+		}
 		if (waits || unmade(p)) && unwanted(o, p, byUID, plans) {
 			found = append(found, p)
 		}
