@@ -183,7 +183,14 @@ func readAnnotations(metadata *os.Root, inMetadata string) (map[string]string, e
 		return nil, fail(ReasonLocal, "opening %s: %w", where, err)
 	}
 	defer file.Close() //nolint:errcheck // nothing was written
-	text, err := io.ReadAll(io.LimitReader(file, maxAnnotations+1))
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		return nil, fail(ReasonInvalid, "%s is no file", where)
+	}
+	var text []byte
+	if err == nil {
+		text, err = io.ReadAll(io.LimitReader(file, maxAnnotations+1))
+	}
 	if err != nil {
 		return nil, fail(ReasonLocal, "reading %s: %w", where, err)
 	}

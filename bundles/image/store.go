@@ -187,17 +187,13 @@ func (s Store) add(ctx context.Context, c *Client, pinned string, what Tree, ent
 	}
 	kept, err := fill(ctx, c, pinned, what, next)
 	if err == nil {
-		err = kept.settle(next, entry)
+		kept, err = kept.settle(next, entry)
 	}
 	if err != nil {
 		if kept != nil {
 			kept.Release()
 		}
 		removeAll(next)
-		// Another process may have been faster.
-		if kept, openErr := open(entry); openErr == nil {
-			return kept, nil
-		}
 		return nil, err
 	}
 	return kept, nil
@@ -227,31 +223,37 @@ func fill(ctx context.Context, c *Client, pinned string, what Tree, dir string) 
 	return kept, writeRecord(dir, found)
 }
 
-// settle moves a complete directory to its place.
-func (k *Kept) settle(from, entry string) error {
-	for _, step := range []func() error{
-		func() error { return os.RemoveAll(filepath.Join(from, scratchName)) },
+// collisions is how often another process may put an entry there, and a third
+// remove it, while it is looked at.
+const collisions = 10
+
+// settle moves a complete directory to its place. Where another process has been
+// faster, what that has put there counts.
+func (k *Kept) settle(from, entry string) (*Kept, error) {
+	err := os.RemoveAll(filepath.Join(from, scratchName))
+	if err == nil {
 		// The temporary one was for its maker only.
-		func() error { return os.Chmod(from, 0o755) }, //nolint:gosec // others may read what anybody may pull
-		func() error { return moveAside(entry) },
-		func() error { return os.Rename(from, entry) },
-	} {
-		if err := step(); err != nil {
-			return fail(ReasonLocal, "storing the image: %w", err)
+		err = os.Chmod(from, 0o755) //nolint:gosec // others may read what anybody may pull
+	}
+	if err != nil {
+		return k, fail(ReasonLocal, "storing the image: %w", err)
+	}
+	for range collisions {
+		if found, openErr := open(entry); openErr == nil {
+			k.Release()
+			removeAll(from)
+			return found, nil
+		}
+		// What is there is damaged.
+		if err = remove(entry); err != nil {
+			continue
+		}
+		if err = os.Rename(from, entry); err == nil {
+			k.Path, k.Entry = filepath.Join(entry, contentName), entry
+			return k, nil
 		}
 	}
-	k.Path, k.Entry = filepath.Join(entry, contentName), entry
-	return nil
-}
-
-// moveAside removes an entry that is there but damaged; one that is whole has
-// been put there by another process and stays.
-func moveAside(entry string) error {
-	if kept, err := open(entry); err == nil {
-		kept.Release()
-		return fs.ErrExist
-	}
-	return remove(entry)
+	return k, fail(ReasonLocal, "storing the image: %w", err)
 }
 
 // remove removes an entry that nobody uses.
