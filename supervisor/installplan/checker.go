@@ -77,29 +77,36 @@ func (c *checker) check(ctx context.Context, live, u *unstructured.Unstructured)
 
 // existing looks at every resource of a kind, and tells of the first that would not
 // be valid.
-func (c *checker) existing(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, kind schema.GroupVersionKind, v *validator) (complaint string, err error) {
+func (c *checker) existing(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, kind schema.GroupVersionKind, v *validator) (string, error) {
+	complaint, err := c.pages(ctx, kind, v)
+	if !apierrors.IsForbidden(err) {
+		return complaint, err
+	}
+	giveBack, err := c.borrow(ctx, crd)
+	if err != nil {
+		return "", fmt.Errorf("listing the objects of %s: %w", crd.Name, err)
+	}
+	defer giveBack()
+	err = awaitRight(ctx, func() error {
+		var err error
+		complaint, err = c.pages(ctx, kind, v)
+		return err
+	})
+	return complaint, err
+}
+
+// pages reads a kind page by page.
+func (c *checker) pages(ctx context.Context, kind schema.GroupVersionKind, v *validator) (complaint string, err error) {
 	page := &unstructured.UnstructuredList{}
 	page.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	read := func() error {
-		return c.client.List(ctx, page, client.Limit(pageSize), client.Continue(page.GetContinue()))
-	}
-	for {
-		err := read()
-		if apierrors.IsForbidden(err) {
-			giveBack, failure := c.borrow(ctx, crd)
-			if failure != nil {
-				return "", fmt.Errorf("listing the objects of %s: %w", crd.Name, failure)
-			}
-			defer giveBack()
-			err = awaitRight(ctx, read)
-		}
+	for first := true; first || page.GetContinue() != ""; first = false {
+		err := c.client.List(ctx, page, client.Limit(pageSize), client.Continue(page.GetContinue()))
 		if apierrors.IsResourceExpired(err) {
 			// It took so long that the list has to be begun again.
-			page.SetContinue("")
-			continue
+			err = c.client.List(ctx, page, client.Limit(pageSize))
 		}
 		if err != nil {
-			return "", fmt.Errorf("listing the objects of %s in version %s: %w", crd.Name, kind.Version, err)
+			return "", fmt.Errorf("listing the objects of kind %s: %w", kind, err)
 		}
 		for i := range page.Items {
 			if problem := v.problem(page.Items[i].Object); problem != "" {
@@ -107,10 +114,8 @@ func (c *checker) existing(ctx context.Context, crd *apiextensionsv1.CustomResou
 				return bundles.Clip(fmt.Sprintf("error validating %s %q: updated validation is too restrictive: %s", kind, key, problem), maxComplaint), nil
 			}
 		}
-		if page.GetContinue() == "" {
-			return "", nil
-		}
 	}
+	return "", nil
 }
 
 func typedCRD(u *unstructured.Unstructured) (*apiextensionsv1.CustomResourceDefinition, error) {

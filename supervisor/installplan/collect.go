@@ -50,13 +50,19 @@ func ended(p *operatorsv1alpha1.InstallPlan) bool {
 
 // collect deletes the plans of a namespace that may go, now that one more has
 // reached its end. What cannot be deleted now is tried again after the next.
-func (r *Reconciler) collect(ctx context.Context, namespace string) {
+func (r *Reconciler) collect(ctx context.Context, last *operatorsv1alpha1.InstallPlan) {
 	logger := log.FromContext(ctx)
 	plans, subscriptions := &operatorsv1alpha1.InstallPlanList{}, &operatorsv1alpha1.SubscriptionList{}
 	for _, list := range []client.ObjectList{plans, subscriptions} {
-		if err := r.client.List(ctx, list, client.InNamespace(namespace), readOnly); err != nil {
+		if err := r.client.List(ctx, list, client.InNamespace(last.Namespace), readOnly); err != nil {
 			logger.Error(err, "Looking for old plans")
 			return
+		}
+	}
+	for i := range plans.Items {
+		if plans.Items[i].UID == last.UID {
+			// The cache may not know yet that this one has ended.
+			plans.Items[i] = *last
 		}
 	}
 	for _, p := range superfluous(plans.Items, subscriptions.Items, kept) {

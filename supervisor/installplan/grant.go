@@ -52,7 +52,7 @@ func (l *lender) borrow(ctx context.Context, crd *apiextensionsv1.CustomResource
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patienceForRight)
 		defer cancel()
 		for _, o := range []client.Object{binding, role} {
-			if err := l.client.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
+			if err := client.IgnoreNotFound(l.client.Delete(ctx, o)); err != nil {
 				logr.FromContextOrDiscard(ctx).Error(err, "Giving back a right", "name", o.GetName())
 			}
 		}
@@ -68,14 +68,16 @@ func borrowed(crd *apiextensionsv1.CustomResourceDefinition, user string) (*rbac
 		namespace, name, _ := strings.Cut(account, ":")
 		subject = rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
 	}
-	return &rbacv1.ClusterRole{
-			ObjectMeta: meta,
-			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{crd.Spec.Group}, Resources: []string{crd.Spec.Names.Plural}, Verbs: []string{"list"}}},
-		}, &rbacv1.ClusterRoleBinding{
-			ObjectMeta: meta,
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
-			Subjects:   []rbacv1.Subject{subject},
-		}
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: meta,
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{crd.Spec.Group}, Resources: []string{crd.Spec.Names.Plural}, Verbs: []string{"list"}}},
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+		Subjects:   []rbacv1.Subject{subject},
+	}
+	return role, binding
 }
 
 // clear takes away what a process before this one may have left when it was killed

@@ -100,7 +100,7 @@ func (r *Reconciler) settle(ctx context.Context, before, p *operatorsv1alpha1.In
 		rec.written(p)
 	}
 	if written && ended(p) && !ended(before) {
-		r.collect(ctx, p.Namespace)
+		r.collect(ctx, p)
 	}
 	return result, nil
 }

@@ -2,11 +2,13 @@ package suite_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -75,7 +78,25 @@ type world struct {
 	// beforeApply is told the kind of each object that the controller is about
 	// to apply.
 	beforeApply func(kind string)
+	// config is that of the controller; the administrator's when nil.
+	config *rest.Config
+	// acknowledge is how long phases wait for Subscriptions.
+	acknowledge time.Duration
+	// owners and generation are those of the plan.
+	owners     []metav1.OwnerReference
+	generation int
+	// warned counts the warnings that the test itself was given.
+	warned *atomic.Int64
 }
+
+// counter counts warnings.
+type counter struct{ n *atomic.Int64 }
+
+// HandleWarningHeader counts one.
+func (c counter) HandleWarningHeader(int, string, string) { c.n.Add(1) }
+
+// heard says how many warnings the test has been given so far.
+func (w *world) heard() int64 { return w.warned.Load() }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
@@ -83,11 +104,17 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.New(controlplane.Get(t).Config(), client.Options{Scheme: scheme})
+	warned := &atomic.Int64{}
+	cfg := rest.CopyConfig(controlplane.Get(t).Config())
+	cfg.WarningHandler = counter{warned}
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{Client: c, WithT: gomega.NewWithT(t), t: t, namespace: controlplane.Namespace(t), shelf: &shelf{}, beforeApply: func(string) {}}
+	return &world{
+		Client: c, WithT: gomega.NewWithT(t), t: t, namespace: controlplane.Namespace(t),
+		shelf: &shelf{}, beforeApply: func(string) {}, warned: warned,
+	}
 }
 
 // newClient is the client of the controller.
@@ -110,7 +137,11 @@ func (w *world) newClient(cfg *rest.Config, options client.Options) (client.Clie
 // waits for its end.
 func (w *world) supervise(retryTimeout time.Duration) (stop func()) {
 	w.t.Helper()
-	mgr, err := ctrl.NewManager(controlplane.Get(w.t).Config(), ctrl.Options{
+	cfg := w.config
+	if cfg == nil {
+		cfg = controlplane.Get(w.t).Config()
+	}
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:     w.Scheme(),
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{w.namespace: {}}},
@@ -121,6 +152,7 @@ func (w *world) supervise(retryTimeout time.Duration) (stop func()) {
 	}
 	if err := installplan.Setup(mgr, installplan.Options{
 		Bundles: w.shelf, RetryTimeout: retryTimeout, Concurrency: 1, NewClient: w.newClient,
+		AcknowledgeTimeout: w.acknowledge, ForeignPhaseDwell: time.Second,
 	}); err != nil {
 		w.t.Fatal(err)
 	}
@@ -187,8 +219,10 @@ func (w *world) plan(b plan.Bundle, approved bool, inline int) {
 		w.t.Fatal(err)
 	}
 	p := &operatorsv1alpha1.InstallPlan{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "install-lamp"},
-		Spec:       operatorsv1alpha1.InstallPlanSpec{ClusterServiceVersionNames: []string{b.Name}, Approval: operatorsv1alpha1.ApprovalManual, Approved: approved},
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "install-lamp", OwnerReferences: w.owners},
+		Spec: operatorsv1alpha1.InstallPlanSpec{
+			ClusterServiceVersionNames: []string{b.Name}, Approval: operatorsv1alpha1.ApprovalManual, Approved: approved, Generation: w.generation,
+		},
 	}
 	w.create(p)
 	p.Status = operatorsv1alpha1.InstallPlanStatus{Phase: operatorsv1alpha1.InstallPlanPhasePlanning, CatalogSources: []string{"shop"}, Plan: steps}
@@ -243,4 +277,47 @@ func (w *world) settings() *corev1.ConfigMap {
 		w.t.Fatal(err)
 	}
 	return found
+}
+
+// hasSettings waits until the ConfigMap of a bundle is there.
+func (w *world) hasSettings() {
+	w.t.Helper()
+	w.Eventually(func() error {
+		return w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "settings"}, &corev1.ConfigMap{})
+	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+}
+
+// stays sees that the plan is at a phase for a while.
+func (w *world) stays(phase operatorsv1alpha1.InstallPlanPhase) {
+	w.t.Helper()
+	w.Consistently(func() operatorsv1alpha1.InstallPlanPhase { return w.read().Status.Phase }).
+		WithTimeout(500 * time.Millisecond).WithPolling(polling).Should(gomega.Equal(phase))
+}
+
+// schemaOf reads a schema from JSON.
+func schemaOf(t *testing.T, text string) apiextensionsv1.JSONSchemaProps {
+	t.Helper()
+	var s apiextensionsv1.JSONSchemaProps
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// text writes a definition as a bundle has it.
+func text(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) string {
+	t.Helper()
+	bundled := crd.DeepCopy()
+	bundled.TypeMeta = metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}
+	bundled.ObjectMeta = metav1.ObjectMeta{Name: crd.Name, Labels: crd.Labels}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(bundled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(content, "status")
+	encoded, err := json.Marshal(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(encoded)
 }

@@ -1,0 +1,73 @@
+package suite_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// grant gives the ServiceAccount installer rights in the namespace.
+func (w *world) grant(name string, rules ...rbacv1.PolicyRule) {
+	w.t.Helper()
+	w.create(
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}, Rules: rules},
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.namespace, Name: "installer"}},
+		},
+	)
+}
+
+func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
+}
+
+// TestPlanHasTheRightsOfTheGroupsAccount takes a plan through everything that an
+// account can lack.
+func TestPlanHasTheRightsOfTheGroupsAccount(t *testing.T) {
+	w := newWorld(t)
+	group := w.group("group")
+	group.Spec.ServiceAccountName = "installer"
+	w.create(group)
+	w.supervise(time.Second)
+	w.plan(w.bundle(w.crd("lamp"), settings), true, plan.MaxInline)
+	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
+		c := installed(p)
+		return p.Status.Phase == working && c.Reason == operatorsv1alpha1.InstallPlanReasonInstallCheckFailed &&
+			c.Message == "please make sure the service account exists. sa=installer operatorgroup="+w.namespace+"/group"
+	})
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "installer"}}
+	w.create(account)
+	lacks := func(what string) *operatorsv1alpha1.InstallPlan {
+		return w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
+			return p.Status.Phase == working && strings.Contains(p.Status.Message, what) &&
+				strings.Contains(p.Status.Message, "system:serviceaccount:"+w.namespace+":installer") &&
+				strings.Contains(p.Status.Message, "grant ServiceAccount "+w.namespace+"/installer that right, or take spec.serviceAccountName out of OperatorGroup "+w.namespace+"/group")
+		})
+	}
+	p := lacks(`cannot create resource "clusterserviceversions"`)
+	if ref := p.Status.AttenuatedServiceAccountRef; ref == nil || ref.Name != "installer" || ref.Namespace != w.namespace || ref.Kind != "ServiceAccount" || ref.UID != account.UID {
+		t.Errorf("the plan names the account %+v", ref)
+	}
+	w.grant("versions", rule(operatorsv1alpha1.GroupName, "clusterserviceversions", "create"))
+	lacks(`cannot patch resource "serviceaccounts"`)
+	w.grant("accounts", rule("", "serviceaccounts", "create", "patch"), rule(rbacv1.GroupName, "roles", "create", "patch"), rule(rbacv1.GroupName, "rolebindings", "create", "patch"))
+	// What it does not have itself it cannot give away.
+	lacks("is attempting to grant RBAC permissions not currently held")
+	w.grant("pods", rule("", "pods", "get"))
+	// The window of retries has long been over: rights are waited for for ever.
+	lacks(`cannot patch resource "configmaps"`)
+	w.grant("settings", rule("", "configmaps", "create", "patch"))
+	p = w.reaches(complete)
+	if got := statuses(p); got[1] != "CustomResourceDefinition=Created" {
+		t.Errorf("steps %v", got)
+	}
+}

@@ -1,0 +1,100 @@
+package suite_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// subscribed makes a Subscription that the plan serves.
+func (w *world) subscribed() *operatorsv1alpha1.Subscription {
+	w.t.Helper()
+	sub := &operatorsv1alpha1.Subscription{Spec: &operatorsv1alpha1.SubscriptionSpec{CatalogSource: "shop", CatalogSourceNamespace: "olm", Package: "lamp"}}
+	sub.Namespace, sub.Name = w.namespace, "lamp"
+	w.create(sub)
+	w.owners = []metav1.OwnerReference{{
+		APIVersion: operatorsv1alpha1.SubscriptionCRDAPIVersion, Kind: operatorsv1alpha1.SubscriptionKind, Name: sub.Name, UID: sub.UID,
+		Controller: new(false), BlockOwnerDeletion: new(false),
+	}}
+	return sub
+}
+
+// tell writes into the Subscription where its plan stands.
+func (w *world) tell(sub *operatorsv1alpha1.Subscription, p *operatorsv1alpha1.InstallPlan) {
+	w.t.Helper()
+	stage := history.StageOf(p)
+	sub.Status = operatorsv1alpha1.SubscriptionStatus{LastUpdated: metav1.Now(), InstallPlanRef: &corev1.ObjectReference{Namespace: p.Namespace, Name: p.Name, UID: p.UID}}
+	if kind := stage.Condition(); kind != "" {
+		sub.Status.SetCondition(operatorsv1alpha1.SubscriptionCondition{Type: kind, Status: corev1.ConditionTrue, Reason: stage.Reason})
+	}
+	if err := w.Status().Update(w.t.Context(), sub); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestNextPhaseWaitsForTheSubscription sees that each phase stands until the
+// Subscription shows it, and that the work of a phase does not wait.
+func TestNextPhaseWaitsForTheSubscription(t *testing.T) {
+	w := newWorld(t)
+	w.acknowledge = time.Hour
+	w.create(w.group("group"))
+	sub := w.subscribed()
+	w.supervise(time.Minute)
+	w.plan(w.bundle(settings), true, plan.MaxInline)
+	p := w.read()
+	w.stays(p.Status.Phase)
+	w.tell(sub, p)
+	p = w.reaches(working)
+	w.hasSettings()
+	w.stays(working)
+	made := w.settings().ResourceVersion
+	w.tell(sub, p)
+	p = w.reaches(complete)
+	if got := w.settings().ResourceVersion; got != made {
+		t.Error("what was done while waiting was done again")
+	}
+	if diff := cmp.Diff("ConfigMap=Created", statuses(p)[4]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestNextPhaseDoesNotWaitForEver has a Subscription that shows nothing.
+func TestNextPhaseDoesNotWaitForEver(t *testing.T) {
+	w := newWorld(t)
+	w.acknowledge = 500 * time.Millisecond
+	w.create(w.group("group"))
+	w.subscribed()
+	w.supervise(time.Minute)
+	w.plan(w.bundle(settings), true, plan.MaxInline)
+	w.reaches(complete)
+}
+
+// TestPhaseOfSomebodyElseStands empties the phase of a plan that is complete.
+func TestPhaseOfSomebodyElseStands(t *testing.T) {
+	w := newWorld(t)
+	w.create(w.group("group"))
+	w.supervise(time.Minute)
+	w.plan(w.bundle(settings), true, plan.MaxInline)
+	p := w.reaches(complete)
+	// The controller's cache has to have what it wrote.
+	w.stays(complete)
+	p.Status.Phase = operatorsv1alpha1.InstallPlanPhaseNone
+	if err := w.Status().Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	written := time.Now()
+	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
+		return p.Status.Phase == working || p.Status.Phase == complete
+	})
+	if stood := time.Since(written); stood < 900*time.Millisecond {
+		t.Errorf("the phase stood for %s", stood)
+	}
+	w.reaches(complete)
+}

@@ -1,0 +1,123 @@
+package suite_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// policy has the API server object to ConfigMaps called settings in the namespace.
+func (w *world) policy(action admissionv1.ValidationAction) *admissionv1.ValidatingAdmissionPolicyBinding {
+	w.t.Helper()
+	meta := metav1.ObjectMeta{Name: "strict-" + w.namespace}
+	w.create(&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+		FailurePolicy: new(admissionv1.Fail),
+		MatchConstraints: &admissionv1.MatchResources{
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.namespace}},
+			ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: []admissionv1.OperationType{admissionv1.OperationAll},
+				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+			}}},
+		},
+		Validations: []admissionv1.Validation{{Expression: `object.metadata.name != "settings"`, Message: "settings are bad"}},
+	}})
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: meta.Name, ValidationActions: []admissionv1.ValidationAction{action},
+	}}
+	w.create(binding)
+	// It takes the API server a moment to heed it.
+	w.Eventually(func() bool {
+		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "settings"}}
+		heard := w.heard()
+		err := w.Create(w.t.Context(), probe, client.DryRunAll)
+		return err != nil || w.heard() > heard
+	}).WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue())
+	return binding
+}
+
+// TestRefusalOfAPolicyPasses has a policy refuse an object for longer than the window
+// of retries.
+func TestRefusalOfAPolicyPasses(t *testing.T) {
+	w := newWorld(t)
+	w.create(w.group("group"))
+	binding := w.policy(admissionv1.Deny)
+	w.supervise(time.Millisecond)
+	w.plan(w.bundle(settings), true, plan.MaxInline)
+	seen := map[string]bool{}
+	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
+		refused := p.Status.Phase == working && strings.Contains(p.Status.Message, "error applying ConfigMap settings of lamp.v1: ") &&
+			strings.Contains(p.Status.Message, "settings are bad; change the policy that refuses it, or ask for an exception, and the plan goes on by itself")
+		seen[p.ResourceVersion] = seen[p.ResourceVersion] || refused
+		return refused
+	})
+	if err := w.Delete(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	w.reaches(complete)
+}
+
+// TestQuotaPasses has no room for the object in a quota.
+func TestQuotaPasses(t *testing.T) {
+	w := newWorld(t)
+	w.create(w.group("group"))
+	none := corev1.ResourceList{"count/configmaps": resource.MustParse("0")}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "few"}, Spec: corev1.ResourceQuotaSpec{Hard: none}}
+	w.create(quota)
+	quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none}
+	w.Eventually(func() error {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(quota), quota); err != nil || len(quota.Status.Hard) > 0 {
+			return client.IgnoreNotFound(err)
+		}
+		quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none}
+		return w.Status().Update(t.Context(), quota)
+	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+	w.Eventually(func() error {
+		return w.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "probe"}}, client.DryRunAll)
+	}).WithTimeout(patience).WithPolling(polling).ShouldNot(gomega.Succeed())
+	w.supervise(time.Millisecond)
+	w.plan(w.bundle(settings), true, plan.MaxInline)
+	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
+		return p.Status.Phase == working && strings.Contains(p.Status.Message, "error applying ConfigMap settings of lamp.v1: ") &&
+			strings.Contains(p.Status.Message, "exceeded quota: few") && strings.HasSuffix(p.Status.Message, "; raise the quota or make room in it, and the plan goes on by itself")
+	})
+	if err := w.Delete(t.Context(), quota); err != nil {
+		t.Fatal(err)
+	}
+	w.reaches(complete)
+}
+
+// TestWarningsAreTold has the API server accept an object with a warning.
+func TestWarningsAreTold(t *testing.T) {
+	w := newWorld(t)
+	w.create(w.group("group"))
+	w.policy(admissionv1.Warn)
+	w.supervise(time.Minute)
+	w.plan(w.bundle(settings), true, plan.MaxInline)
+	w.reaches(complete)
+	w.Eventually(func(g gomega.Gomega) {
+		list := &eventsv1.EventList{}
+		g.Expect(w.List(t.Context(), list, client.InNamespace(w.namespace))).To(gomega.Succeed())
+		var told []eventsv1.Event
+		for i := range list.Items {
+			if list.Items[i].Reason == "AppliedWithWarnings" {
+				told = append(told, list.Items[i])
+			}
+		}
+		g.Expect(told).To(gomega.HaveLen(1))
+		g.Expect(told[0].Type).To(gomega.Equal(corev1.EventTypeWarning))
+		g.Expect(told[0].Regarding.FieldPath).To(gomega.Equal("status.plan[4]"))
+		g.Expect(told[0].Note).To(gomega.HavePrefix(`1 warning(s) generated during installation of operator "lamp.v1" (ConfigMap "settings"): `))
+		g.Expect(told[0].Note).To(gomega.ContainSubstring("settings are bad"))
+	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+}

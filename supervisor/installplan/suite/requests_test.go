@@ -1,0 +1,71 @@
+package suite_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/test/controlplane"
+)
+
+// tally notes the requests of the controller that concern single objects.
+type tally struct {
+	mu            sync.Mutex
+	reads, writes []string
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func (c *tally) watch(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		line := r.Method + " " + r.URL.Path
+		switch {
+		case r.Method != http.MethodGet:
+			c.writes = append(c.writes, line)
+		case strings.Count(r.URL.Path, "/") > 4 && r.URL.Query().Get("watch") == "" && r.URL.Query().Get("resourceVersion") == "":
+			c.reads = append(c.reads, line)
+		}
+		return next.RoundTrip(r) //nolint:wrapcheck // it stands for the other
+	})
+}
+
+// TestStepsTakeOneRequestEach installs what nobody has yet: one request makes each
+// object, and the plan is written once for each phase.
+func TestStepsTakeOneRequestEach(t *testing.T) {
+	w := newWorld(t)
+	w.create(w.group("group"))
+	counted := &tally{}
+	w.config = rest.CopyConfig(controlplane.Get(t).Config())
+	w.config.Wrap(counted.watch)
+	stop := w.supervise(time.Minute)
+	w.plan(w.bundle(settings, w.crd("lamp"), strings.Replace(settings, "settings", "more", 1),
+		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"`+w.namespace+`"},"rules":[]}`), true, plan.MaxInline)
+	p := w.reaches(complete)
+	stop()
+	writes := slices.DeleteFunc(counted.writes, func(line string) bool {
+		return strings.HasSuffix(line, "/events") || strings.HasPrefix(line, "DELETE")
+	})
+	// Installing and Complete, and a status between the two where the new kind is not
+	// served within the moment that it is waited for.
+	const phases, between = 2, 1
+	if n := len(writes); n < len(p.Status.Plan)+phases || n > len(p.Status.Plan)+phases+between {
+		t.Errorf("%d writes for %d steps:\n%s", n, len(p.Status.Plan), strings.Join(writes, "\n"))
+	}
+	// The definition before it is made, and the version after the object that has no
+	// namespace.
+	reads := slices.DeleteFunc(slices.Clone(counted.reads), func(line string) bool { return strings.Contains(line, "/customresourcedefinitions/") })
+	if len(reads) != 1 || !strings.HasSuffix(reads[0], "/clusterserviceversions/lamp.v1") {
+		t.Errorf("reads:\n%s", strings.Join(reads, "\n"))
+	}
+	t.Logf("%d steps: %d writes, %d reads", len(p.Status.Plan), len(writes), len(counted.reads))
+}
