@@ -177,7 +177,7 @@ func readAnnotations(metadata *os.Root, inMetadata string) (map[string]string, e
 	where := path.Join("/", inMetadata, annotationsName)
 	file, err := metadata.Open(annotationsName)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return map[string]string{}, nil
 	}
 	if err != nil {
 		return nil, fail(ReasonLocal, "opening %s: %w", where, err)

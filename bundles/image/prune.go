@@ -88,21 +88,26 @@ func (s Store) Bound(size int64) (Usage, error) {
 				errs = append(errs, remove(entry))
 			}
 		case one.IsDir() && isEntry(one.Name()):
-			_, bytes, err := count(entry)
-			if err != nil {
-				// Another process may be removing it.
-				continue
+			// Another process may be removing it.
+			if _, bytes, err := count(entry); err == nil {
+				left.Images++
+				left.Bytes += bytes
+				found = append(found, candidate{entry, bytes, lastUsed(entry)})
 			}
-			left.Images++
-			left.Bytes += bytes
-			found = append(found, candidate{entry, bytes, lastUsed(entry)})
 		}
 	}
+	errs = append(errs, left.reduce(found, size), s.forget())
+	return left, errors.Join(errs...)
+}
+
+// reduce removes what was used least recently until no more than size is left.
+func (u *Usage) reduce(found []candidate, size int64) error {
 	slices.SortFunc(found, func(a, b candidate) int {
 		return cmp.Or(a.used.Compare(b.used), strings.Compare(a.entry, b.entry))
 	})
+	var errs []error
 	for _, one := range found {
-		if left.Bytes <= size {
+		if u.Bytes <= size {
 			break
 		}
 		if inUse(one.entry) {
@@ -112,10 +117,10 @@ func (s Store) Bound(size int64) (Usage, error) {
 			errs = append(errs, err)
 			continue
 		}
-		left.Images--
-		left.Bytes -= one.bytes
+		u.Images--
+		u.Bytes -= one.bytes
 	}
-	return left, errors.Join(append(errs, s.forget())...)
+	return errors.Join(errs...)
 }
 
 // candidate is an entry that may be removed.
@@ -143,21 +148,28 @@ func (s Store) forget() error {
 	}
 	var errs []error
 	for _, one := range all {
-		unfinished := strings.HasPrefix(one.Name(), newPrefix) && one.Type().IsRegular() && isOlder(one, youth)
-		if !strings.HasPrefix(one.Name(), tagPrefix) && !unfinished {
+		if !s.isForgotten(one, digests) {
 			continue
 		}
-		file := filepath.Join(s.Dir, one.Name())
-		text, err := os.ReadFile(file)
-		digest, _, _ := strings.Cut(string(text), " ")
-		if err == nil && (!digests[strings.ReplaceAll(digest, ":", "-")] || isOlder(one, maxTagAge)) {
-			err = os.Remove(file)
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(filepath.Join(s.Dir, one.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, fmt.Errorf("removing an old tag: %w", err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// isForgotten tells whether a file is what is remembered of a tag in vain, or was
+// meant to be and never finished.
+func (s Store) isForgotten(one fs.DirEntry, digests map[string]bool) bool {
+	if strings.HasPrefix(one.Name(), newPrefix) {
+		return one.Type().IsRegular() && isOlder(one, youth)
+	}
+	if !strings.HasPrefix(one.Name(), tagPrefix) {
+		return false
+	}
+	text, err := os.ReadFile(filepath.Join(s.Dir, one.Name()))
+	digest, _, _ := strings.Cut(string(text), " ")
+	return err == nil && (!digests[strings.ReplaceAll(digest, ":", "-")] || isOlder(one, maxTagAge))
 }
 
 // isEntry tells whether a name is that of an entry.

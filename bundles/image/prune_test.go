@@ -91,7 +91,7 @@ func TestBoundCleansUp(t *testing.T) {
 	remember("known", all[0].Digest, 0)
 	remember("old", all[0].Digest, 2*maxTagAge)
 	remember("gone", "sha256:"+strings.Repeat("a", 64), 0)
-	make := func(name string, folder bool, age time.Duration) {
+	leave := func(name string, folder bool, age time.Duration) {
 		t.Helper()
 		full := filepath.Join(s.store.Dir, name)
 		var err error
@@ -108,10 +108,10 @@ func TestBoundCleansUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	make(newPrefix+"young", true, 0)
-	make(newPrefix+"left", true, time.Hour)
-	make(newPrefix+"unsaid", false, time.Hour)
-	make("foreign", true, time.Hour)
+	leave(newPrefix+"young", true, 0)
+	leave(newPrefix+"left", true, time.Hour)
+	leave(newPrefix+"unsaid", false, time.Hour)
+	leave("foreign", true, time.Hour)
 	if _, err := s.store.Bound(1 << 20); err != nil {
 		t.Fatal(err)
 	}

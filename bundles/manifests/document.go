@@ -44,23 +44,23 @@ var (
 // Values of far more than max bytes are cut short by an error.
 func documents(file []byte, limit int, visit func(line int, text []byte) error) error {
 	file = bytes.TrimPrefix(file, byteOrderMark)
-	if start := bytes.TrimLeftFunc(file, unicode.IsSpace); bytes.HasPrefix(start, []byte("{")) {
-		values, err := jsonValues(file)
-		if err == nil {
-			for i := range values {
-				if err := visit(values[i].line, values[i].text); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
+	if start := bytes.TrimLeftFunc(file, unicode.IsSpace); !bytes.HasPrefix(start, []byte("{")) {
+		return yamlFile(file, limit, visit)
+	}
+	values, err := jsonValues(file)
+	if err != nil {
 		// It may be a flow mapping of YAML.
 		if yamlErr := yamlFile(file, limit, visit); yamlErr == nil || !errors.As(yamlErr, new(*syntaxError)) {
 			return yamlErr
 		}
 		return err
 	}
-	return yamlFile(file, limit, visit)
+	for i := range values {
+		if err := visit(values[i].line, values[i].text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 type jsonValue struct {
@@ -141,7 +141,7 @@ const guessBytes = 64 << 10
 
 var (
 	kindLine = regexp.MustCompile(`(?m)^\s*\{?\s*"?kind"?:\s*"?([A-Za-z]+)`)
-	nameLine = regexp.MustCompile(`(?ms)^\s*"?metadata"?:.*?^\s+"?name"?:\s*"?([A-Za-z0-9.-]+)`)
+	nameLine = regexp.MustCompile(`(?s)\n\s*"?metadata"?:.*?\n\s+"?name"?:\s*"?([A-Za-z0-9.-]+)`)
 )
 
 // guess says what a text that is not decoded seems to be.

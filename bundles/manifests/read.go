@@ -103,14 +103,14 @@ type head struct {
 
 func (h *head) String() string { return h.kind + " " + bundles.Quote(h.name) }
 
-func (r *reader) problem(place, remedy, format string, args ...any) {
+func (r *reader) problemf(place, remedy, format string, args ...any) {
 	r.problems = append(r.problems, bundles.Problem{File: place, Message: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
-// overflow reports a limit of the bundle as a whole.
-func (r *reader) overflow(format string, args ...any) {
+// overflowf reports a limit of the bundle as a whole.
+func (r *reader) overflowf(format string, args ...any) {
 	r.full = true
-	r.problem("", "remove what the operator does not need from the bundle", format, args...)
+	r.problemf("", "remove what the operator does not need from the bundle", format, args...)
 }
 
 func (r *reader) files() {
@@ -120,7 +120,7 @@ func (r *reader) files() {
 		return
 	}
 	if len(entries) > r.limits.MaxFiles {
-		r.overflow("has %d files, at most %d are allowed", len(entries), r.limits.MaxFiles)
+		r.overflowf("has %d files, at most %d are allowed", len(entries), r.limits.MaxFiles)
 		return
 	}
 	for _, entry := range entries {
@@ -128,7 +128,8 @@ func (r *reader) files() {
 		if entry.IsDir() || strings.HasPrefix(name, ".") {
 			continue
 		}
-		if r.file(name); r.full {
+		r.file(name)
+		if r.full {
 			return
 		}
 	}
@@ -159,11 +160,11 @@ func (r *reader) file(name string) {
 		return
 	}
 	if wrong, ok := errors.AsType[*syntaxError](err); ok {
-		r.problem(at(name, wrong.line), wrong.remedy, "%v", wrong)
+		r.problemf(at(name, wrong.line), wrong.remedy, "%v", wrong)
 		return
 	}
 	if large, ok := errors.AsType[*sizeError](err); ok {
-		r.problem(name, remedyLong, "%v", large)
+		r.problemf(name, remedyLong, "%v", large)
 		return
 	}
 	r.problems = append(r.problems, bundles.Problem{File: name, Message: err.Error(), Unreadable: true})
@@ -225,7 +226,7 @@ func (r *reader) document(name string, line int, text []byte) {
 	found, isObject, err := identify(text)
 	if err != nil {
 		if isManifest(name) {
-			r.problem(place, "correct the manifest", "%v", err)
+			r.problemf(place, "correct the manifest", "%v", err)
 		}
 		return
 	}
@@ -234,18 +235,18 @@ func (r *reader) document(name string, line int, text []byte) {
 	}
 	switch {
 	case found.kind == "":
-		r.problem(place, "add the kind of the object", "an object of %s lacks kind", bundles.Quote(found.apiVersion))
+		r.problemf(place, "add the kind of the object", "an object of %s lacks kind", bundles.Quote(found.apiVersion))
 	case found.apiVersion == "":
-		r.problem(place, "add the apiVersion, as "+csvVersion+" for a "+csvKind, "%s lacks apiVersion", &found)
+		r.problemf(place, "add the apiVersion, as "+csvVersion+" for a "+csvKind, "%s lacks apiVersion", &found)
 	case found.name == "":
-		r.problem(place, "add metadata.name", "an object of kind %s lacks metadata.name", bundles.Quote(found.kind))
+		r.problemf(place, "add metadata.name", "an object of kind %s lacks metadata.name", bundles.Quote(found.kind))
 	case len(text) > r.limits.MaxObjectBytes:
-		r.problem(place, "shorten or split it: etcd does not store objects that are larger",
+		r.problemf(place, "shorten or split it: etcd does not store objects that are larger",
 			"%s has %d bytes as JSON, at most %d can be stored", &found, len(text), r.limits.MaxObjectBytes)
 	case len(r.objects) >= r.limits.MaxObjects:
-		r.overflow("has more than %d objects", r.limits.MaxObjects)
+		r.overflowf("has more than %d objects", r.limits.MaxObjects)
 	case len(text) > r.limits.MaxBytes-r.size:
-		r.overflow("its objects have more than %d bytes as JSON", r.limits.MaxBytes)
+		r.overflowf("its objects have more than %d bytes as JSON", r.limits.MaxBytes)
 	default:
 		r.size += len(text)
 		r.objects = append(r.objects, manifest{head: found, text: string(text), place: place})
@@ -257,7 +258,7 @@ func (r *reader) document(name string, line int, text []byte) {
 func identify(text []byte) (found head, isObject bool, err error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(text, &fields); err != nil {
-		return head{}, false, nil //nolint:nilerr // a list or a scalar is no object
+		return head{}, false, nil // a list or a scalar is no object
 	}
 	str := func(in map[string]json.RawMessage, key, path string, to *string) {
 		if value, ok := in[key]; ok && json.Unmarshal(value, to) != nil && err == nil {
@@ -291,11 +292,11 @@ func (r *reader) complete() {
 			continue
 		}
 		if one.apiVersion != csvVersion {
-			r.problem(one.place, "write it as "+csvVersion, "%s is of apiVersion %s", one, bundles.Quote(one.apiVersion))
+			r.problemf(one.place, "write it as "+csvVersion, "%s is of apiVersion %s", one, bundles.Quote(one.apiVersion))
 		}
 		if r.csv >= 0 {
 			first := &r.objects[r.csv]
-			r.problem(one.place, "leave one of them: a bundle is one version of an operator",
+			r.problemf(one.place, "leave one of them: a bundle is one version of an operator",
 				"%s is a second ClusterServiceVersion beside %s in %s", one, &first.head, first.place)
 			continue
 		}
@@ -303,8 +304,8 @@ func (r *reader) complete() {
 	}
 	switch {
 	case len(r.objects) == 0:
-		r.problem("", "put the manifests of the operator there, or have the image's label name the directory that they are in", "holds no manifests: it is no bundle")
+		r.problemf("", "put the manifests of the operator there, or have the image's label name the directory that they are in", "holds no manifests: it is no bundle")
 	case r.csv < 0:
-		r.problem("", "add the ClusterServiceVersion of the operator", "has no ClusterServiceVersion among its %d objects", len(r.objects))
+		r.problemf("", "add the ClusterServiceVersion of the operator", "has no ClusterServiceVersion among its %d objects", len(r.objects))
 	}
 }

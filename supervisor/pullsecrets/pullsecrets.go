@@ -69,7 +69,7 @@ type Set struct {
 func Find(ctx context.Context, reader client.Reader, namespace, account string, names []string) (*Set, error) {
 	object := &corev1.ServiceAccount{}
 	key := types.NamespacedName{Namespace: namespace, Name: account}
-	if err := reader.Get(ctx, key, object); client.IgnoreNotFound(err) != nil {
+	if err := reader.Get(ctx, key, object); err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("reading ServiceAccount %s: %w", key, err)
 	}
 	all := append([]string(nil), names...)

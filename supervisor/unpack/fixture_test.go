@@ -169,8 +169,8 @@ func (b *bed) bundle(csv string) v1.Image {
 	})
 }
 
-func csvText(name string) string {
-	return "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata:\n  name: " + name + "\n"
+func csvText(csv string) string {
+	return "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata:\n  name: " + csv + "\n"
 }
 
 func labelled() map[string]string {

@@ -1,8 +1,6 @@
 package unpack
 
-import (
-	"container/list"
-)
+import "container/list"
 
 // maxMemory bounds the content that is kept in memory, in bytes.
 const maxMemory = 32 << 20
@@ -11,46 +9,44 @@ const maxMemory = 32 << 20
 // at once is decoded once.
 type memory struct {
 	left  int
-	items map[string]*list.Element
-	// order has what was asked for last in front.
+	items map[string]*item
+	// order has the keys, that asked for last in front.
 	order *list.List
 }
 
 type item struct {
-	key     string
 	objects []string
 	size    int
+	place   *list.Element
 }
 
 func newMemory(size int) *memory {
-	return &memory{left: size, items: map[string]*list.Element{}, order: list.New()}
+	return &memory{left: size, items: map[string]*item{}, order: list.New()}
 }
 
 // get returns what is kept under a key, nil for nothing.
 func (m *memory) get(key string) []string {
-	element, ok := m.items[key]
-	if !ok {
+	one := m.items[key]
+	if one == nil {
 		return nil
 	}
-	m.order.MoveToFront(element)
-	return element.Value.(*item).objects //nolint:forcetypeassert // there is nothing else
+	m.order.MoveToFront(one.place)
+	return one.objects
 }
 
 func (m *memory) put(key string, objects []string) {
 	if m.get(key) != nil {
 		return
 	}
-	one := &item{key: key, objects: objects}
+	one := &item{objects: objects, place: m.order.PushFront(key)}
 	for _, text := range objects {
 		one.size += len(text)
 	}
-	m.items[key] = m.order.PushFront(one)
+	m.items[key] = one
 	m.left -= one.size
 	for m.left < 0 {
-		last := m.order.Back()
-		old := last.Value.(*item) //nolint:forcetypeassert // there is nothing else
-		m.order.Remove(last)
-		delete(m.items, old.key)
-		m.left += old.size
+		last, _ := m.order.Remove(m.order.Back()).(string)
+		m.left += m.items[last].size
+		delete(m.items, last)
 	}
 }

@@ -39,6 +39,15 @@ type pull struct {
 	told        time.Time
 }
 
+// wanted is an image that is to be here.
+type wanted struct {
+	*Request
+
+	// pinned is the reference by digest.
+	pinned, digest string
+	keychain       authn.Keychain
+}
+
 // outcome of an attempt.
 type outcome struct {
 	digest string
@@ -67,11 +76,11 @@ func (u *Unpacker) obtain(ctx context.Context, r *Request, e *entry) outcome {
 	if err != nil {
 		return u.unanswered(ref, r, identity, err, secrets.Problem)
 	}
-	pinned := ref.Context().Digest(digest).Name()
-	if err := u.bring(ctx, r, e, pinned, digest, secrets.Keychain()); err != nil {
+	w := &wanted{Request: r, pinned: ref.Context().Digest(digest).Name(), digest: digest, keychain: secrets.Keychain()}
+	if err := u.bring(ctx, w, e); err != nil {
 		return outcome{err: as(r.Image, complain(err, secrets.Problem))}
 	}
-	u.remember(ctx, r.Image, pinned, identity, digest)
+	u.remember(ctx, w, identity)
 	return outcome{digest: digest}
 }
 
@@ -97,17 +106,15 @@ func complain(err error, problem string) error {
 
 // unanswered falls back on what a registry said before when it cannot be asked.
 func (u *Unpacker) unanswered(ref name.Reference, r *Request, identity string, err error, problem string) outcome {
-	switch image.ReasonOf(err) {
-	case image.ReasonUnreachable:
-		digest, ok := u.store.Recall(grant(r.Image, identity))
-		if !ok {
-			break
-		}
-		if objects, heldErr := u.held(ref.Context().Digest(digest).Name(), digest); heldErr == nil && objects != nil {
+	reason := image.ReasonOf(err)
+	if reason == image.ReasonUnauthorized || reason == image.ReasonNotFound {
+		u.store.Forget(grant(r.Image, identity))
+	}
+	if digest, ok := u.store.Recall(grant(r.Image, identity)); ok && reason == image.ReasonUnreachable {
+		objects, heldErr := u.held(ref.Context().Digest(digest).Name(), digest)
+		if heldErr == nil && objects != nil {
 			return outcome{digest: digest}
 		}
-	case image.ReasonUnauthorized, image.ReasonNotFound:
-		u.store.Forget(grant(r.Image, identity))
 	}
 	return outcome{err: complain(err, problem)}
 }
@@ -117,9 +124,9 @@ func grant(reference, identity string) string { return reference + " " + identit
 
 // remember notes, for the time when the registry cannot be asked, that somebody may
 // have an image.
-func (u *Unpacker) remember(ctx context.Context, reference, pinned, identity, digest string) {
-	for _, one := range []string{reference, pinned} {
-		if err := u.store.Remember(grant(one, identity), digest); err != nil {
+func (u *Unpacker) remember(ctx context.Context, w *wanted, identity string) {
+	for _, one := range []string{w.Image, w.pinned} {
+		if err := u.store.Remember(grant(one, identity), w.digest); err != nil {
 			log.FromContext(ctx).Error(err, "Cannot note that an image may be had", "image", one)
 		}
 	}
@@ -155,11 +162,11 @@ func (u *Unpacker) timeout(r *Request) time.Duration {
 
 // bring sees to it that the content of an image is here. The same image is brought
 // once at a time; those who join in wait for it.
-func (u *Unpacker) bring(ctx context.Context, r *Request, e *entry, pinned, digest string, keychain authn.Keychain) error {
-	patience := time.NewTimer(u.timeout(r))
+func (u *Unpacker) bring(ctx context.Context, w *wanted, e *entry) error {
+	patience := time.NewTimer(u.timeout(w.Request))
 	defer patience.Stop()
 	for {
-		p, joined, err := u.join(r, e, pinned, digest, keychain)
+		p, joined, err := u.join(w, e)
 		if p == nil {
 			return err
 		}
@@ -171,7 +178,7 @@ func (u *Unpacker) bring(ctx context.Context, r *Request, e *entry, pinned, dige
 		select {
 		case <-p.ended:
 		case <-expired:
-			return &image.Error{Reference: pinned, Reason: image.ReasonUnreachable, Err: fmt.Errorf("%w %s", errTimeout, u.timeout(r))}
+			return &image.Error{Reference: w.pinned, Reason: image.ReasonUnreachable, Err: fmt.Errorf("%w %s", errTimeout, u.timeout(w.Request))}
 		case <-ctx.Done():
 			return context.Cause(ctx) //nolint:wrapcheck // the caller ends as well
 		}
@@ -187,64 +194,64 @@ var errTimeout = errors.New("took longer than")
 
 // join returns the pull that brings an image here, and whether somebody else began
 // it. It is nil when there is nothing to bring.
-func (u *Unpacker) join(r *Request, e *entry, pinned, digest string, keychain authn.Keychain) (p *pull, joined bool, err error) {
+func (u *Unpacker) join(w *wanted, e *entry) (p *pull, joined bool, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if err := u.broken[pinned]; err != nil {
+	if err := u.broken[w.pinned]; err != nil {
 		return nil, false, err
 	}
-	if u.memory.get(pinned) != nil {
+	if u.memory.get(w.pinned) != nil {
 		return nil, false, nil
 	}
-	p, joined = u.pulls[pinned]
+	p, joined = u.pulls[w.pinned]
 	if !joined {
 		p = &pull{ended: make(chan struct{})}
-		u.pulls[pinned] = p
-		u.work.Go(func() { u.run(p, r, pinned, digest, keychain) })
+		u.pulls[w.pinned] = p
+		u.work.Go(func() { u.run(p, w) })
 	}
 	e.pull = p
 	return p, joined, nil
 }
 
 // run brings an image here.
-func (u *Unpacker) run(p *pull, r *Request, pinned, digest string, keychain authn.Keychain) {
-	err := u.pull(p, r, pinned, digest, keychain)
+func (u *Unpacker) run(p *pull, w *wanted) {
+	err := u.pull(p, w)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if known, ok := errors.AsType[*image.Error](err); ok && !known.MayPass() {
 		if len(u.broken) >= maxBroken {
 			clear(u.broken)
 		}
-		u.broken[pinned] = err
+		u.broken[w.pinned] = err
 	}
 	p.err = err
-	delete(u.pulls, pinned)
+	delete(u.pulls, w.pinned)
 	close(p.ended)
 }
 
 // maxBroken bounds how many images are remembered that are of no use.
 const maxBroken = 1000
 
-func (u *Unpacker) pull(p *pull, r *Request, pinned, digest string, keychain authn.Keychain) error {
-	objects, err := u.held(pinned, digest)
+func (u *Unpacker) pull(p *pull, w *wanted) error {
+	objects, err := u.held(w.pinned, w.digest)
 	if err != nil || objects != nil {
 		return err
 	}
-	client, err := u.client(r, keychain, func(done, total int64) { u.progress(p, done, total) })
+	client, err := u.client(w.Request, w.keychain, func(done, total int64) { u.progress(p, done, total) })
 	if err != nil {
 		return err
 	}
-	release, err := u.transfers.take(u.ctx, host(pinned))
+	release, err := u.transfers.take(u.ctx, host(w.pinned))
 	if err != nil {
-		return fmt.Errorf("waiting to pull image %q: %w", r.Image, err)
+		return fmt.Errorf("waiting to pull image %q: %w", w.Image, err)
 	}
 	defer release()
 	pullsRunning.Inc()
 	defer pullsRunning.Dec()
 	began := u.o.Clock.Now()
-	kept, err := u.store.Get(u.ctx, client, pinned, digest, image.Bundle())
+	kept, err := u.store.Get(u.ctx, client, w.pinned, w.digest, image.Bundle())
 	if err == nil {
-		_, err = u.decode(kept, pinned)
+		_, err = u.decode(kept, w.pinned)
 	}
 	observe(err, u.o.Clock.Since(began))
 	room := u.o.Size

@@ -57,7 +57,8 @@ func (s *slots) release(host string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.taken--
-	if s.hosts[host]--; s.hosts[host] == 0 {
+	s.hosts[host]--
+	if s.hosts[host] == 0 {
 		delete(s.hosts, host)
 	}
 	close(s.freed)

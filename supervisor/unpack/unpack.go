@@ -149,11 +149,13 @@ func New(o Options) (*Unpacker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing to unpack bundles: %w", err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	// What is asked for before Start is begun before it as well.
+	ctx, stop := context.WithCancel(context.Background()) //nolint:forbidigo // Start ends it
 	u := &Unpacker{
-		o: o, store: image.Store{Dir: o.Dir, Apart: true}, local: local, news: newNews(), transfers: newSlots(maxPulls, maxPullsPerHost), questions: newSlots(maxQuestions, maxQuestionsPerHost),
-		ctx: ctx, stop: stop,
-		entries: map[string]*entry{}, pulls: map[string]*pull{}, broken: map[string]error{}, memory: newMemory(maxMemory), reading: make(chan struct{}, 1),
+		o: o, store: image.Store{Dir: o.Dir, Apart: true}, local: local, ctx: ctx, stop: stop,
+		news: newNews(), reading: make(chan struct{}, 1),
+		transfers: newSlots(maxPulls, maxPullsPerHost), questions: newSlots(maxQuestions, maxQuestionsPerHost),
+		entries: map[string]*entry{}, pulls: map[string]*pull{}, broken: map[string]error{}, memory: newMemory(maxMemory),
 	}
 	return u, nil
 }
