@@ -4,9 +4,11 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"log"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -25,6 +27,7 @@ import (
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,6 +40,8 @@ type bed struct {
 	*testing.T
 
 	server *httptest.Server
+	// inner is the registry itself.
+	inner  http.Handler
 	reader *objects
 	dir    string
 
@@ -50,14 +55,14 @@ type bed struct {
 func newBed(t *testing.T) *bed {
 	t.Helper()
 	b := &bed{T: t, reader: &objects{found: map[string]client.Object{}}, dir: t.TempDir() + "/bundles"}
-	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	b.inner = registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	b.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b.mu.Lock()
 		before := b.before
 		b.requests = append(b.requests, r.Method+" "+r.URL.Path)
 		b.mu.Unlock()
 		if before == nil || !before(w, r) {
-			inner.ServeHTTP(w, r)
+			b.inner.ServeHTTP(w, r)
 		}
 	}))
 	t.Cleanup(b.server.Close)
@@ -93,8 +98,8 @@ func (b *bed) forget() {
 	b.requests = nil
 }
 
-// start runs an Unpacker until the test or the function returned ends it.
-func (b *bed) start(change func(*Options)) (*Unpacker, func()) {
+// unpacker makes an Unpacker that is not started yet.
+func (b *bed) unpacker(change func(*Options)) *Unpacker {
 	b.Helper()
 	o := Options{Reader: b.reader, Dir: b.dir, PlainHTTP: true}
 	if change != nil {
@@ -104,7 +109,13 @@ func (b *bed) start(change func(*Options)) (*Unpacker, func()) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(b.Context())
+	return u
+}
+
+// run runs an Unpacker until the test or the function returned ends it.
+func (b *bed) run(u *Unpacker) (stop func()) {
+	b.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -112,12 +123,93 @@ func (b *bed) start(change func(*Options)) (*Unpacker, func()) {
 			b.Error(err)
 		}
 	}()
-	stop := func() {
+	stop = func() {
 		cancel()
 		<-ended
 	}
 	b.Cleanup(stop)
-	return u, stop
+	return stop
+}
+
+// started makes an Unpacker and runs it until the test ends.
+func (b *bed) started(change func(*Options)) *Unpacker {
+	b.Helper()
+	u := b.unpacker(change)
+	b.run(u)
+	return u
+}
+
+// private answers those who do not know the word.
+func private(user, word string) func(http.ResponseWriter, *http.Request) bool {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		if gotUser, got, ok := r.BasicAuth(); ok && gotUser == user && got == word {
+			return false
+		}
+		w.Header().Set("WWW-Authenticate", `Basic realm="registry"`)
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	}
+}
+
+// unavailable answers in place of a registry that is away.
+func unavailable(w http.ResponseWriter, _ *http.Request) bool {
+	w.WriteHeader(http.StatusServiceUnavailable)
+	return true
+}
+
+// secret makes a pull secret for the registry.
+func (b *bed) secret(namespace, name, word string) {
+	auth := base64.StdEncoding.EncodeToString([]byte("user:" + word))
+	b.reader.put(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + name), ResourceVersion: "1"},
+		Type:       corev1.SecretTypeDockerConfigJson,
+		Data:       map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"` + b.host() + `":{"auth":"` + auth + `"}}}`)},
+	})
+}
+
+// account makes a ServiceAccount with pull secrets.
+func (b *bed) account(namespace, name string, secrets ...string) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	for _, one := range secrets {
+		account.ImagePullSecrets = append(account.ImagePullSecrets, corev1.LocalObjectReference{Name: one})
+	}
+	b.reader.put(account)
+}
+
+// slow stops after some bytes until it is released.
+type slow struct {
+	http.ResponseWriter
+
+	left    int
+	release <-chan struct{}
+}
+
+func (s *slow) Write(p []byte) (int, error) {
+	if len(p) <= s.left {
+		s.left -= len(p)
+		return s.ResponseWriter.Write(p)
+	}
+	n, err := s.ResponseWriter.Write(p[:s.left])
+	if err != nil {
+		return n, err
+	}
+	if flusher, ok := s.ResponseWriter.(http.Flusher); ok {
+		flusher.Flush()
+	}
+	<-s.release
+	more, err := s.ResponseWriter.Write(p[n:])
+	s.left = 1 << 30
+	return n + more, err
+}
+
+// noise is text that does not become shorter by compression.
+func noise(size int) string {
+	source := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // it is the same each time
+	var out strings.Builder
+	for out.Len() < size {
+		fmt.Fprintf(&out, "%016x", source.Uint64())
+	}
+	return out.String()
 }
 
 // files of an image, by path.
@@ -244,6 +336,13 @@ func (o *objects) put(object client.Object) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.found[fmt.Sprintf("%T %s", object, client.ObjectKeyFromObject(object))] = object
+}
+
+// fail makes everything fail.
+func (o *objects) fail(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.err = err
 }
 
 func (o *objects) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
