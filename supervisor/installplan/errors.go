@@ -106,10 +106,14 @@ func terminal(err error, elapsed, retryTimeout time.Duration) bool {
 	if denied(err) || passing(err) {
 		return false
 	}
-	lasting := errors.Is(err, errNamesRefused) || errors.Is(err, errForeign) || errors.Is(err, errUnsafe) ||
+	return lasting(err) && elapsed >= retryTimeout
+}
+
+// lasting says whether somebody has to mend something before a try can succeed.
+func lasting(err error) bool {
+	return errors.Is(err, errNamesRefused) || errors.Is(err, errForeign) || errors.Is(err, errUnsafe) || errors.Is(err, errUnmade) ||
 		apimeta.IsNoMatchError(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsMethodNotSupported(err)
-	return lasting && elapsed >= retryTimeout
 }
 
 // passing says whether an error is one of the moment, whatever else is wrong.

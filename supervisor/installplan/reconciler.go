@@ -217,7 +217,7 @@ func (r *Reconciler) conclude(ctx context.Context, p *operatorsv1alpha1.InstallP
 		setInstalled(p, operatorsv1alpha1.InstallPlanReasonComponentFailed, strings.TrimSuffix(err.Error(), ".")+remedyFor(err), now)
 		return ctrl.Result{}
 	}
-	after := rec.postpone(now.Time, firstPause, maxPause)
+	after := rec.postpone(now.Time, firstPause, longest(err))
 	logger.Info("Retrying step", "error", err.Error(), "after", after.String())
 	p.Status.Message = retrying + err.Error()
 	return ctrl.Result{RequeueAfter: after}

@@ -1,8 +1,11 @@
 package installplan
 
 import (
+	"errors"
 	"math/rand/v2"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Pauses between two tries. Those of a plan that has failed are longer: it waits for
@@ -13,6 +16,19 @@ const (
 	firstPauseFailed = 10 * time.Second
 	maxPauseFailed   = 5 * time.Minute
 )
+
+// maxPauseUnanswered is the longest pause where the API server gave no answer, or
+// none to the matter: that passes without anybody doing anything to the plan.
+const maxPauseUnanswered = 5 * time.Second
+
+// longest is the longest pause after an error.
+func longest(err error) time.Duration {
+	var answer apierrors.APIStatus
+	if passing(err) || !errors.As(err, &answer) && !lasting(err) {
+		return maxPauseUnanswered
+	}
+	return maxPause
+}
 
 // pause is how long to wait after a number of failures one after another: it doubles
 // with each, and is up to a fifth longer or shorter, so that many plans that failed

@@ -11,12 +11,14 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // Defaults of Options.
@@ -97,6 +99,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		WatchesMetadata(crdMetadata(), handler.EnqueueRequestsFromMapFunc(r.plansAwaitingKind)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.Concurrency, EnableWarmup: new(true), ReconciliationTimeout: reconcileTimeout,
+			// After the API server was away, plans go on soon, however long it was.
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, maxPauseUnanswered),
 		}).
 		Complete(r)
 	if err != nil {

@@ -38,7 +38,7 @@ func TestPlanHasTheRightsOfTheGroupsAccount(t *testing.T) {
 	group.Spec.ServiceAccountName = "installer"
 	w.create(group)
 	w.supervise(time.Second)
-	w.plan(w.bundle(w.crd("lamp"), settings), true, plan.MaxInline)
+	w.plan(w.bundle(w.crd(), settings), true, plan.MaxInline)
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		c := installed(p)
 		return p.Status.Phase == working && c.Reason == operatorsv1alpha1.InstallPlanReasonInstallCheckFailed &&
@@ -63,7 +63,7 @@ func TestPlanHasTheRightsOfTheGroupsAccount(t *testing.T) {
 	// What it does not have itself it cannot give away.
 	lacks("is attempting to grant RBAC permissions not currently held")
 	w.grant("pods", rule("", "pods", "get"))
-	// The window of retries has long been over: rights are waited for for ever.
+	// The window of retries has long been over: rights are waited for without end.
 	lacks(`cannot patch resource "configmaps"`)
 	w.grant("settings", rule("", "configmaps", "create", "patch"))
 	p = w.reaches(complete)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/onsi/gomega"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -18,22 +18,22 @@ import (
 )
 
 // policy has the API server object to ConfigMaps called settings in the namespace.
-func (w *world) policy(action admissionv1.ValidationAction) *admissionv1.ValidatingAdmissionPolicyBinding {
+func (w *world) policy(action admissionregistrationv1.ValidationAction) *admissionregistrationv1.ValidatingAdmissionPolicyBinding {
 	w.t.Helper()
 	meta := metav1.ObjectMeta{Name: "strict-" + w.namespace}
-	w.create(&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicySpec{
-		FailurePolicy: new(admissionv1.Fail),
-		MatchConstraints: &admissionv1.MatchResources{
+	w.create(&admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		FailurePolicy: new(admissionregistrationv1.Fail),
+		MatchConstraints: &admissionregistrationv1.MatchResources{
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.namespace}},
-			ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-				Operations: []admissionv1.OperationType{admissionv1.OperationAll},
-				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
 			}}},
 		},
-		Validations: []admissionv1.Validation{{Expression: `object.metadata.name != "settings"`, Message: "settings are bad"}},
+		Validations: []admissionregistrationv1.Validation{{Expression: `object.metadata.name != "settings"`, Message: "settings are bad"}},
 	}})
-	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-		PolicyName: meta.Name, ValidationActions: []admissionv1.ValidationAction{action},
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta, Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: meta.Name, ValidationActions: []admissionregistrationv1.ValidationAction{action},
 	}}
 	w.create(binding)
 	// It takes the API server a moment to heed it.
@@ -51,7 +51,7 @@ func (w *world) policy(action admissionv1.ValidationAction) *admissionv1.Validat
 func TestRefusalOfAPolicyPasses(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
-	binding := w.policy(admissionv1.Deny)
+	binding := w.policy(admissionregistrationv1.Deny)
 	w.supervise(time.Millisecond)
 	w.plan(w.bundle(settings), true, plan.MaxInline)
 	seen := map[string]bool{}
@@ -101,7 +101,7 @@ func TestQuotaPasses(t *testing.T) {
 func TestWarningsAreTold(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
-	w.policy(admissionv1.Warn)
+	w.policy(admissionregistrationv1.Warn)
 	w.supervise(time.Minute)
 	w.plan(w.bundle(settings), true, plan.MaxInline)
 	w.reaches(complete)

@@ -97,7 +97,7 @@ func TestDefinitionOfAnotherOperatorIsLeftAlone(t *testing.T) {
 	tray := w.version("tray.v1", "tray", name)
 	w.create(w.group("group"))
 	w.supervise(time.Hour)
-	b := w.bundle(w.crd("lamp"))
+	b := w.bundle(w.crd())
 	b.Objects[0] = strings.Replace(b.Objects[0], `"displayName"`, `"customresourcedefinitions":{"owned":[{"name":"`+name+`","kind":"lamp","version":"v1"}]},"displayName"`, 1)
 	w.plan(b, true, plan.MaxInline)
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {

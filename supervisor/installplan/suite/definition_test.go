@@ -206,7 +206,7 @@ func TestOldDefinitionIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
 	w.supervise(time.Hour)
-	w.plan(w.bundle(strings.Replace(w.crd("lamp"), "apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1", 1)), true, plan.MaxInline)
+	w.plan(w.bundle(strings.Replace(w.crd(), "apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1", 1)), true, plan.MaxInline)
 	p := w.reaches(failed)
 	if !strings.Contains(installed(p).Message, "Kubernetes 1.22 removed apiextensions.k8s.io/v1beta1; ask the author of lamp.v1 for a bundle whose CustomResourceDefinitions are of apiextensions.k8s.io/v1") {
 		t.Errorf("condition %+v", installed(p))

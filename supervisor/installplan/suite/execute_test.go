@@ -63,7 +63,7 @@ func TestApprovedPlanIsExecuted(t *testing.T) {
 	defer watcher.Stop()
 	w.create(w.group("group"), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "settings"}, Data: map[string]string{"theirs": "kept"}})
 	w.supervise(time.Minute)
-	w.plan(w.bundle(settings, w.crd("lamp"), strings.Replace(settings, "settings", "more", 1)), false, plan.MaxInline)
+	w.plan(w.bundle(settings, w.crd(), strings.Replace(settings, "settings", "more", 1)), false, plan.MaxInline)
 	p := w.reaches(asking)
 	if !strings.Contains(p.Status.Message, "approve it by setting spec.approved to true") {
 		t.Errorf("a plan that waits for its approval says %q", p.Status.Message)
@@ -186,7 +186,7 @@ func TestPlanSaysThatNamesAreTaken(t *testing.T) {
 		return w.Get(t.Context(), client.ObjectKeyFromObject(other), found) == nil && len(found.Status.Conditions) > 0
 	}).WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue())
 	w.supervise(time.Hour)
-	w.plan(w.bundle(w.crd("lamp")), true, plan.MaxInline)
+	w.plan(w.bundle(w.crd()), true, plan.MaxInline)
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		return strings.Contains(p.Status.Message, "retrying execution due to error: error applying CustomResourceDefinition lamps."+group+" of lamp.v1: its names are not accepted: ") &&
 			strings.Contains(p.Status.Message, `" is already in use`)
@@ -285,5 +285,31 @@ func TestChangedContentIsRefused(t *testing.T) {
 	p := w.reaches(failed)
 	if c := installed(p); !strings.Contains(c.Message, plan.ErrContentChanged.Error()) {
 		t.Errorf("condition %+v", c)
+	}
+}
+
+// TestLargeManifestsAreReadFromTheImage has a plan that refers to a bundle image.
+func TestLargeManifestsAreReadFromTheImage(t *testing.T) {
+	w := newWorld(t)
+	b := w.bundle(settings)
+	b.Catalog.Namespace, b.Image = w.namespace, "registry.example/lamp@sha256:1"
+	b.Properties = []plan.Property{{Type: "olm.package", Value: `{"packageName":"lamp","version":"1.0.0"}`}}
+	w.create(w.group("group"), &operatorsv1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shop"},
+		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: "shop.example:1", Secrets: []string{"key"}},
+	})
+	w.plan(b, true, 0)
+	w.supervise(time.Hour)
+	// Only the catalog knows the properties.
+	served := b
+	served.Objects = nil
+	w.shelf.put(served)
+	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
+		return strings.Contains(p.Status.Message, "reading bundle image registry.example/lamp@sha256:1 of lamp.v1: pulling ")
+	})
+	w.images.content.Store(b.Image+" with key", b.Objects)
+	w.reaches(complete)
+	if diff := cmp.Diff(map[string]string{"a": "b"}, w.settings().Data); diff != "" {
+		t.Errorf("data (-want +got):\n%s", diff)
 	}
 }

@@ -48,7 +48,7 @@ func TestStepsTakeOneRequestEach(t *testing.T) {
 	w.config = rest.CopyConfig(controlplane.Get(t).Config())
 	w.config.Wrap(counted.watch)
 	stop := w.supervise(time.Minute)
-	w.plan(w.bundle(settings, w.crd("lamp"), strings.Replace(settings, "settings", "more", 1),
+	w.plan(w.bundle(settings, w.crd(), strings.Replace(settings, "settings", "more", 1),
 		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"`+w.namespace+`"},"rules":[]}`), true, plan.MaxInline)
 	p := w.reaches(complete)
 	stop()

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,6 +34,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/supervisor/installplan"
 	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/unpack"
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
@@ -67,6 +69,18 @@ func (s *shelf) Bundle(_ context.Context, _ types.NamespacedName, _, _, name str
 	return b, nil
 }
 
+// images are bundle images in memory.
+type images struct{ content sync.Map }
+
+func (i *images) Content(_ context.Context, r unpack.Request) (unpack.Content, error) {
+	found, _ := i.content.Load(r.Image + " with " + strings.Join(r.Secrets, ","))
+	objects, ok := found.([]string)
+	if !ok {
+		return unpack.Content{}, fmt.Errorf("pulling %s: %w", r.Image, context.DeadlineExceeded)
+	}
+	return unpack.Content{Image: r.Image, Objects: objects}, nil
+}
+
 // world is a test's view of the cluster.
 type world struct {
 	client.Client
@@ -75,6 +89,7 @@ type world struct {
 	t         *testing.T
 	namespace string
 	shelf     *shelf
+	images    *images
 	// beforeApply is told the kind of each object that the controller is about
 	// to apply.
 	beforeApply func(kind string)
@@ -113,7 +128,7 @@ func newWorld(t *testing.T) *world {
 	}
 	return &world{
 		Client: c, WithT: gomega.NewWithT(t), t: t, namespace: controlplane.Namespace(t),
-		shelf: &shelf{}, beforeApply: func(string) {}, warned: warned,
+		shelf: &shelf{}, images: &images{}, beforeApply: func(string) {}, warned: warned,
 	}
 }
 
@@ -151,7 +166,7 @@ func (w *world) supervise(retryTimeout time.Duration) (stop func()) {
 		w.t.Fatal(err)
 	}
 	if err := installplan.Setup(mgr, installplan.Options{
-		Bundles: w.shelf, RetryTimeout: retryTimeout, Concurrency: 1, NewClient: w.newClient,
+		Bundles: w.shelf, Unpacker: w.images, RetryTimeout: retryTimeout, Concurrency: 1, NewClient: w.newClient,
 		AcknowledgeTimeout: w.acknowledge, ForeignPhaseDwell: time.Second,
 	}); err != nil {
 		w.t.Fatal(err)
@@ -199,7 +214,8 @@ func (w *world) bundle(objects ...string) plan.Bundle {
 	}
 }
 
-func (w *world) crd(kind string) string {
+func (w *world) crd() string {
+	const kind = "lamp"
 	plural := kind + "s." + w.namespace + ".example"
 	return fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":%q},"spec":{"group":%q,"scope":"Namespaced",
 		"names":{"plural":%q,"kind":%q},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`,
