@@ -131,7 +131,7 @@ func renamed(p fakecatalog.Package, name string) fakecatalog.Package {
 		entries[i].Replaces = strings.Replace(entries[i].Replaces, p.Name, name, 1)
 		entries[i].Objects = slices.Clone(entries[i].Objects)
 		for j := range entries[i].Objects {
-			entries[i].Objects[j] = strings.ReplaceAll(entries[i].Objects[j], from, to)
+			entries[i].Objects[j] = strings.NewReplacer(from, to, `"settings"`, `"`+name+`-settings"`).Replace(entries[i].Objects[j])
 		}
 	}
 	return fakecatalog.Simple(name, entries...)
