@@ -1,0 +1,248 @@
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/test/apiproxy"
+	"github.com/chandlery/chandlery/test/apiproxy/supervisors"
+	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/fakecatalog"
+)
+
+const (
+	// patience is how long one installation may take, with all the others beside it. A
+	// version whose installation the API refused is tried again after a minute.
+	patience = 150 * time.Second
+	polling  = 50 * time.Millisecond
+)
+
+func TestMain(m *testing.M) {
+	if code, is := supervisors.Serve(); is {
+		os.Exit(code)
+	}
+	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
+	os.Exit(controlplane.Main(m, controlplane.Options{Nodes: -1}, func(ctx context.Context, cp *controlplane.ControlPlane) error {
+		return supervisor.InstallCRDs(ctx, cp.Config(), io.Discard)
+	}))
+}
+
+// bed is a cluster with a proxy between it and the supervisor. The test itself reads and
+// writes without faults.
+type bed struct {
+	client.Client
+
+	t     *testing.T
+	cache cache.Cache
+	proxy *apiproxy.Proxy
+	paths *paths
+
+	mu      sync.Mutex
+	scripts map[string]*script
+}
+
+func newBed(t *testing.T) *bed {
+	t.Helper()
+	scheme, err := supervisor.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := controlplane.Get(t).Config()
+	cfg.QPS = -1
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := cache.New(cfg, cache.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bed{Client: c, t: t, cache: read, proxy: apiproxy.Start(t, cfg), paths: newPaths(), scripts: map[string]*script{}}
+	b.proxy.Decide(b.judge)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	for _, o := range []client.Object{&operatorsv1alpha1.Subscription{}, &operatorsv1alpha1.ClusterServiceVersion{}} {
+		if _, err := read.GetInformer(t.Context(), o, cache.BlockUntilSynced(false)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plans, err := read.GetInformer(t.Context(), &operatorsv1alpha1.InstallPlan{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := plans.AddEventHandler(b.paths); err != nil {
+		t.Fatal(err)
+	}
+	go func() { ended <- read.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	if !read.WaitForCacheSync(t.Context()) {
+		t.Fatal("the caches of the test do not fill")
+	}
+	return b
+}
+
+// supervise starts a supervisor behind the proxy.
+func (b *bed) supervise() {
+	b.t.Helper()
+	// It is not about leadership here, and the lead must not be lost to a server that is
+	// away for a minute.
+	supervisors.Start(b.t, supervisors.Spec{
+		Identity: "supervisor", Config: b.proxy.Config(),
+		Args: []string{"--concurrency", "8", "--lease-duration", "120s", "--renew-deadline", "100s"},
+	})
+}
+
+// named finds the namespace of an installation in names.
+var named = regexp.MustCompile(`\bf\d{4}\b`)
+
+// judge gives a call to the script of its namespace.
+func (b *bed) judge(c apiproxy.Call) apiproxy.Fault {
+	namespace := c.Namespace
+	if namespace == "" {
+		namespace = named.FindString(c.Name)
+	}
+	b.mu.Lock()
+	s := b.scripts[namespace]
+	b.mu.Unlock()
+	if s == nil {
+		return apiproxy.Fault{}
+	}
+	return s.judge(c)
+}
+
+// script begins to keep what is called in a new namespace.
+func (b *bed) script() *script {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := newScript(fmt.Sprintf("f%04d", len(b.scripts)+1))
+	b.scripts[s.namespace] = s
+	return s
+}
+
+// install goes the way of an installation and an upgrade in the script's namespace, and
+// gives what it leads to once that is what is wanted; with an empty want once nothing is
+// under way any more.
+func (b *bed) install(ctx context.Context, s *script, want string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	server := fakecatalog.StartExtended(b.t, packages(s.namespace, 1)...) //nolint:contextcheck // it lives as long as the test at most
+	defer server.Stop()
+	err := b.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})
+	for _, o := range order(s.namespace, server.Address()) {
+		if err == nil {
+			err = b.Create(ctx, o)
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("ordering a kettle: %w", err)
+	}
+	if err := until(ctx, polling, func() string { return b.underWay(ctx, s.namespace, 1) }); err != nil {
+		return "", fmt.Errorf("installing: %w", err)
+	}
+	server.Serve(packages(s.namespace, 2)...)
+	if err := until(ctx, polling, func() string { return b.underWay(ctx, s.namespace, 2) }); err != nil {
+		return "", fmt.Errorf("upgrading: %w", err)
+	}
+	var got string
+	err = until(ctx, 8*polling, func() string {
+		var err error
+		switch got, err = outcome(ctx, b, s.namespace); {
+		case err != nil:
+			return err.Error()
+		case want != "" && got != want:
+			return "what has been made differs (-undisturbed +disturbed):\n" + diff(want, got)
+		default:
+			return b.paths.differs(ctx, b, s.namespace)
+		}
+	})
+	return got, err
+}
+
+// underWay says what is still to come until a version is installed, the cup beside it,
+// and nothing else is; empty when that is so.
+func (b *bed) underWay(ctx context.Context, namespace string, n int) string {
+	var (
+		subscriptions operatorsv1alpha1.SubscriptionList
+		versions      operatorsv1alpha1.ClusterServiceVersionList
+		plans         operatorsv1alpha1.InstallPlanList
+	)
+	in := client.InNamespace(namespace)
+	if err := errors.Join(b.cache.List(ctx, &subscriptions, in), b.cache.List(ctx, &versions, in), b.cache.List(ctx, &plans, in)); err != nil {
+		return err.Error()
+	}
+	var missing []string
+	want := map[string]string{"kettle": version(namespace, "kettle", n), "cup": version(namespace, "cup", 1)}
+	for i := range subscriptions.Items {
+		sub := &subscriptions.Items[i]
+		quiet := !slices.ContainsFunc(sub.Status.Conditions, func(c operatorsv1alpha1.SubscriptionCondition) bool { return c.Status == corev1.ConditionTrue })
+		if quiet && sub.Status.State == operatorsv1alpha1.SubscriptionStateAtLatest && sub.Status.InstalledCSV == want[sub.Spec.Package] {
+			delete(want, sub.Spec.Package)
+			continue
+		}
+		missing = append(missing, fmt.Sprintf("Subscription %s: state %q, current %q, installed %q, conditions %+v",
+			sub.Name, sub.Status.State, sub.Status.CurrentCSV, sub.Status.InstalledCSV, sub.Status.Conditions))
+	}
+	for i := range plans.Items {
+		if p := &plans.Items[i]; p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete {
+			missing = append(missing, fmt.Sprintf("InstallPlan %s for %v: phase %q, message %q", p.Name, p.Spec.ClusterServiceVersionNames, p.Status.Phase, p.Status.Message))
+		}
+	}
+	for i := range versions.Items {
+		if v := &versions.Items[i]; v.Status.Phase != operatorsv1alpha1.CSVPhaseSucceeded {
+			missing = append(missing, fmt.Sprintf("ClusterServiceVersion %s: phase %q, reason %q, message %q, requirements %+v",
+				v.Name, v.Status.Phase, v.Status.Reason, v.Status.Message, v.Status.RequirementStatus))
+		}
+	}
+	if len(want) == 0 && len(subscriptions.Items) == 2 && len(versions.Items) == 2 && len(plans.Items) == n && len(missing) == 0 {
+		return ""
+	}
+	slices.Sort(missing)
+	return fmt.Sprintf("%d Subscriptions, %d versions and %d plans, of which are not at the end:\n%s",
+		len(subscriptions.Items), len(versions.Items), len(plans.Items), strings.Join(missing, "\n"))
+}
+
+// until waits until there is nothing left to say.
+func until(ctx context.Context, every time.Duration, holds func() string) error {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	last := ""
+	for {
+		left := holds()
+		if left == "" {
+			return nil
+		}
+		// What is said when the time is over says nothing.
+		if ctx.Err() == nil {
+			last = left
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %s", ctx.Err(), last)
+		}
+	}
+}

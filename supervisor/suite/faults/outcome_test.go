@@ -1,0 +1,202 @@
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// what is made by an installation, by kind. Objects of the cluster are told by their
+// names, which contain the namespace.
+var made = []struct {
+	gvk     schema.GroupVersionKind
+	cluster bool
+}{
+	{gvk: schema.GroupVersionKind{Group: "operators.coreos.com", Version: "v1alpha1", Kind: "Subscription"}},
+	{gvk: schema.GroupVersionKind{Group: "operators.coreos.com", Version: "v1alpha1", Kind: "InstallPlan"}},
+	{gvk: schema.GroupVersionKind{Group: "operators.coreos.com", Version: "v1alpha1", Kind: "ClusterServiceVersion"}},
+	{gvk: schema.GroupVersionKind{Group: "operators.coreos.com", Version: "v1", Kind: "OperatorGroup"}},
+	{gvk: schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, cluster: true},
+	{gvk: schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"}},
+	{gvk: schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"}},
+	{gvk: schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, cluster: true},
+	{gvk: schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"}, cluster: true},
+	{gvk: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}},
+	{gvk: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}},
+	{gvk: schema.GroupVersionKind{Version: "v1", Kind: "Service"}},
+	{gvk: schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}},
+}
+
+// outcome is what an installation has led to, as a text that is the same for all
+// namespaces in which everything has been made as it should be. What differs by its
+// nature, such as times and addresses, is left out.
+func outcome(ctx context.Context, c client.Reader, namespace string) (string, error) {
+	var objects []unstructured.Unstructured
+	for _, m := range made {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(m.gvk)
+		var in []client.ListOption
+		if !m.cluster {
+			in = append(in, client.InNamespace(namespace))
+		}
+		if err := c.List(ctx, list, in...); err != nil {
+			return "", fmt.Errorf("listing every %s: %w", m.gvk.Kind, err)
+		}
+		for _, o := range list.Items {
+			if !m.cluster || strings.Contains(o.GetName(), namespace) {
+				objects = append(objects, o)
+			}
+		}
+	}
+	objects = withoutGarbage(objects)
+	names := neutralNames(objects, namespace)
+	var texts []string
+	for i := range objects {
+		prune(&objects[i])
+		text, err := yaml.Marshal(objects[i].Object)
+		if err != nil {
+			return "", fmt.Errorf("writing %s %s: %w", objects[i].GetKind(), objects[i].GetName(), err)
+		}
+		title := fmt.Sprintf("# %s %s\n", objects[i].GetKind(), objects[i].GetName())
+		texts = append(texts, hash.ReplaceAllString(names.Replace(title+string(text)), "HASH"))
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, "\n"), nil
+}
+
+// withoutGarbage does what garbage collection is going to do, which begins half a minute
+// later on what is owned by a kind that is new: it leaves out owners that are gone, and
+// what has had no others.
+func withoutGarbage(objects []unstructured.Unstructured) []unstructured.Unstructured {
+	present := map[types.UID]bool{}
+	for i := range objects {
+		present[objects[i].GetUID()] = true
+	}
+	return slices.DeleteFunc(objects, func(o unstructured.Unstructured) bool {
+		owners := o.GetOwnerReferences()
+		left := slices.DeleteFunc(slices.Clone(owners), func(ref metav1.OwnerReference) bool { return !present[ref.UID] })
+		o.SetOwnerReferences(left)
+		return len(owners) > 0 && len(left) == 0
+	})
+}
+
+// hash is what stands for something that contains the name of the namespace.
+var hash = regexp.MustCompile(`\b[0-9A-Za-z]{30,64}\b`)
+
+// neutralNames replaces what is another one in each namespace: UIDs by what has them,
+// names of plans by what they install.
+func neutralNames(objects []unstructured.Unstructured, namespace string) *strings.Replacer {
+	var pairs []string
+	for i := range objects {
+		o := &objects[i]
+		name := o.GetName()
+		if o.GetKind() == "InstallPlan" {
+			versions, _, _ := unstructured.NestedStringSlice(o.Object, "spec", "clusterServiceVersionNames")
+			name = "plan for " + strings.Join(versions, " and ")
+			pairs = append(pairs, o.GetName(), strings.ReplaceAll(name, namespace, "NS"))
+		}
+		pairs = append(pairs, string(o.GetUID()), strings.ReplaceAll("uid of "+o.GetKind()+" "+name, namespace, "NS"))
+	}
+	return strings.NewReplacer(append(pairs, namespace, "NS")...)
+}
+
+// leftOut are the fields that differ by their nature.
+var leftOut = [][]string{
+	{"metadata", "uid"},
+	{"metadata", "resourceVersion"},
+	{"metadata", "creationTimestamp"},
+	{"metadata", "managedFields"},
+	{"metadata", "generation"},
+	{"metadata", "annotations", "deployment.kubernetes.io/revision"},
+	{"metadata", "annotations", "chandlery.dev/transitions"},
+	{"status", "lastUpdated"},
+	{"status", "startTime"},
+	{"status", "catalogHealth"},
+	{"status", "installPlanRef", "resourceVersion"},
+	{"spec", "clusterIP"},
+	{"spec", "clusterIPs"},
+}
+
+// prune leaves out of an object what differs by its nature.
+func prune(o *unstructured.Unstructured) {
+	for _, path := range leftOut {
+		unstructured.RemoveNestedField(o.Object, path...)
+	}
+	if annotations := o.GetAnnotations(); len(annotations) > 0 {
+		o.SetAnnotations(unhashed(annotations))
+	}
+	refs := o.GetOwnerReferences()
+	slices.SortFunc(refs, func(a, b metav1.OwnerReference) int { return strings.Compare(a.Kind+a.Name, b.Kind+b.Name) })
+	if len(refs) > 0 {
+		o.SetOwnerReferences(refs)
+	}
+	status, _, _ := unstructured.NestedMap(o.Object, "status")
+	switch o.GetKind() {
+	case "Deployment", "Service", "CatalogSource":
+		unstructured.RemoveNestedField(o.Object, "status")
+	case "CustomResourceDefinition":
+		o.Object["status"] = map[string]any{"storedVersions": status["storedVersions"]}
+	case "ClusterServiceVersion":
+		o.Object["status"] = map[string]any{"phase": status["phase"], "reason": status["reason"]}
+	case "InstallPlan":
+		steps, _, _ := unstructured.NestedSlice(status, "plan")
+		for _, s := range steps {
+			step := s.(map[string]any)
+			// What was created by a call whose answer was lost is found present.
+			if step["status"] == "Created" || step["status"] == "Present" {
+				step["status"] = "done"
+			}
+		}
+		status["plan"] = steps
+		o.Object["status"] = status
+	}
+	timeless(o.Object)
+}
+
+// alongside begins the keys, a hash behind it, of the versions that brought a CRD.
+const alongside = "operatorframework.io/installed-alongside-"
+
+// unhashed numbers what has keys with hashes, in the order of the values.
+func unhashed(annotations map[string]string) map[string]string {
+	var values []string
+	for key, value := range annotations {
+		if strings.HasPrefix(key, alongside) {
+			values = append(values, value)
+			delete(annotations, key)
+		}
+	}
+	slices.Sort(values)
+	for i, value := range values {
+		annotations[alongside+strconv.Itoa(i)] = value
+	}
+	return annotations
+}
+
+// timeless drops the times of conditions.
+func timeless(o map[string]any) {
+	conditions, _, _ := unstructured.NestedSlice(o, "status", "conditions")
+	for _, c := range conditions {
+		for _, field := range []string{"lastTransitionTime", "lastUpdateTime", "lastHeartbeatTime"} {
+			delete(c.(map[string]any), field)
+		}
+	}
+	if len(conditions) > 0 {
+		_ = unstructured.SetNestedSlice(o, conditions, "status", "conditions")
+	}
+}
+
+// diff tells in which lines texts differ.
+func diff(want, got string) string {
+	return cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n"))
+}

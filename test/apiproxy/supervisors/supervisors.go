@@ -1,0 +1,117 @@
+// Package supervisors runs supervisors as processes of their own, out of the test binary
+// itself: a process can run one, and only a process can be killed. Like that they are
+// built with what the test is built with, the race detector too.
+package supervisors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/test/process"
+)
+
+// variable makes a process of the test binary a supervisor.
+const variable = "CHANDLERY_TEST_SUPERVISOR"
+
+// Serve runs a supervisor if this process has been started by Start, and says whether it
+// was. TestMain calls it before anything else and exits with the code.
+func Serve() (code int, is bool) {
+	if os.Getenv(variable) == "" {
+		return 0, false
+	}
+	if err := serve(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1, true
+	}
+	return 0, true
+}
+
+func serve(args []string) error {
+	logf.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, nil)))
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM) //nolint:forbidigo // it is the main function of this process
+	defer stop()
+	var o supervisor.Options
+	flags := pflag.NewFlagSet("supervisor", pflag.ContinueOnError)
+	o.AddFlags(flags)
+	server := flags.String("server", "", "address of the API server instead of that of --kubeconfig")
+	if err := errors.Join(flags.Parse(args), o.Validate()); err != nil {
+		return err
+	}
+	cfg, err := clientcmd.BuildConfigFromFlags(*server, o.Kubeconfig)
+	if err != nil {
+		return fmt.Errorf("reading the access to the API server: %w", err)
+	}
+	// A proxy can read what is JSON.
+	cfg.QPS, cfg.ContentType = -1, "application/json"
+	return supervisor.Run(ctx, cfg, o)
+}
+
+// Spec says which supervisor to run.
+type Spec struct {
+	// Identity is its name among its like.
+	Identity string
+	// Config is its access to the API server: the address is all that is used of it
+	// unless Kubeconfig is set.
+	Config *rest.Config
+	// Kubeconfig is the path of a file with the access.
+	Kubeconfig string
+	// Args are flags of the supervisor.
+	Args []string
+}
+
+// Start runs a supervisor until the test ends, or somebody stops or kills the process.
+// It takes over within seconds from one that has been killed.
+func Start(tb testing.TB, s Spec) *process.Process {
+	tb.Helper()
+	binary, err := os.Executable()
+	if err != nil {
+		tb.Fatalf("finding the test binary: %v", err)
+	}
+	args := []string{
+		"--identity", s.Identity, "--leader-election-namespace", "default",
+		"--lease-duration", "3s", "--renew-deadline", "2s", "--retry-period", "200ms",
+		"--metrics-address", "0", "--health-address", "0",
+	}
+	if s.Kubeconfig != "" {
+		args = append(args, "--kubeconfig", s.Kubeconfig)
+	} else {
+		args = append(args, "--server", s.Config.Host)
+	}
+	p, err := process.Start(tb.Context(), process.Spec{
+		Name: s.Identity, Path: binary, Args: append(args, s.Args...),
+		Env: append(os.Environ(), variable+"=1"),
+		Log: filepath.Join(tb.ArtifactDir(), s.Identity+".log"),
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := p.Kill(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return p
+}
+
+// Stop asks a supervisor to end, and fails the test if it does not end well.
+func Stop(tb testing.TB, p *process.Process) {
+	tb.Helper()
+	if err := p.Stop(30 * time.Second); err != nil {
+		tb.Error(err)
+	}
+}
