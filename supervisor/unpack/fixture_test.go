@@ -139,10 +139,10 @@ func (b *bed) started(change func(*Options)) *Unpacker {
 	return u
 }
 
-// private answers those who do not know the word.
-func private(user, word string) func(http.ResponseWriter, *http.Request) bool {
+// private answers those who do not know the word of the user.
+func private(word string) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
-		if gotUser, got, ok := r.BasicAuth(); ok && gotUser == user && got == word {
+		if gotUser, got, ok := r.BasicAuth(); ok && gotUser == "user" && got == word {
 			return false
 		}
 		w.Header().Set("WWW-Authenticate", `Basic realm="registry"`)
@@ -158,18 +158,18 @@ func unavailable(w http.ResponseWriter, _ *http.Request) bool {
 }
 
 // secret makes a pull secret for the registry.
-func (b *bed) secret(namespace, name, word string) {
+func (b *bed) secret(namespace, called, word string) {
 	auth := base64.StdEncoding.EncodeToString([]byte("user:" + word))
 	b.reader.put(&corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + name), ResourceVersion: "1"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: called, UID: types.UID(namespace + called), ResourceVersion: "1"},
 		Type:       corev1.SecretTypeDockerConfigJson,
 		Data:       map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"` + b.host() + `":{"auth":"` + auth + `"}}}`)},
 	})
 }
 
 // account makes a ServiceAccount with pull secrets.
-func (b *bed) account(namespace, name string, secrets ...string) {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+func (b *bed) account(namespace, called string, secrets ...string) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: called}}
 	for _, one := range secrets {
 		account.ImagePullSecrets = append(account.ImagePullSecrets, corev1.LocalObjectReference{Name: one})
 	}
@@ -204,7 +204,7 @@ func (s *slow) Write(p []byte) (int, error) {
 
 // noise is text that does not become shorter by compression.
 func noise(size int) string {
-	source := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // it is the same each time
+	source := rand.New(rand.NewPCG(1, 2))
 	var out strings.Builder
 	for out.Len() < size {
 		fmt.Fprintf(&out, "%016x", source.Uint64())
@@ -251,12 +251,12 @@ func (b *bed) image(labels map[string]string, content files) v1.Image {
 	return img
 }
 
-// bundle makes a bundle image whose ClusterServiceVersion has a name.
-func (b *bed) bundle(csv string) v1.Image {
+// bundle makes a bundle image.
+func (b *bed) bundle() v1.Image {
 	b.Helper()
 	return b.image(labelled(), files{
 		"manifests/a.configmap.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n",
-		"manifests/csv.yaml":         csvText(csv),
+		"manifests/csv.yaml":         csvText("lamp.v1"),
 		"metadata/annotations.yaml":  "annotations: {}\n",
 	})
 }

@@ -106,12 +106,18 @@ func complain(err error, problem string) error {
 
 // unanswered falls back on what a registry said before when it cannot be asked.
 func (u *Unpacker) unanswered(ref name.Reference, r *Request, identity string, err error, problem string) outcome {
+	digest, ok := u.store.Recall(grant(r.Image, identity))
+	if !ok {
+		return outcome{err: complain(err, problem)}
+	}
+	pinned := ref.Context().Digest(digest).Name()
 	reason := image.ReasonOf(err)
 	if reason == image.ReasonUnauthorized || reason == image.ReasonNotFound {
 		u.store.Forget(grant(r.Image, identity))
+		u.store.Forget(grant(pinned, identity))
 	}
-	if digest, ok := u.store.Recall(grant(r.Image, identity)); ok && reason == image.ReasonUnreachable {
-		objects, heldErr := u.held(ref.Context().Digest(digest).Name(), digest)
+	if reason == image.ReasonUnreachable {
+		objects, heldErr := u.held(pinned, digest)
 		if heldErr == nil && objects != nil {
 			return outcome{digest: digest}
 		}

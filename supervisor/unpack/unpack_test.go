@@ -20,7 +20,7 @@ import (
 
 func TestUnpack(t *testing.T) {
 	b := newBed(t)
-	reference, digest := b.push("lamp:v1", b.bundle("lamp.v1"))
+	reference, digest := b.push("lamp:v1", b.bundle())
 	u := b.unpacker(nil)
 	events := u.Listen()
 	b.run(u)
@@ -28,7 +28,7 @@ func TestUnpack(t *testing.T) {
 	if s := u.State(t.Context(), r); s.Ready || s.Began.IsZero() {
 		t.Errorf("at first: %+v", s)
 	}
-	b.expectEvent(events, "user")
+	b.expectEvent(events)
 	if s := b.await(u, r, "pulled", ready); s.Digest != digest {
 		t.Errorf("ready: %+v", s)
 	}
@@ -44,11 +44,12 @@ func TestUnpack(t *testing.T) {
 	}
 }
 
-func (b *bed) expectEvent(events <-chan event.GenericEvent, namespace string) {
+// expectEvent waits for news for the namespace user.
+func (b *bed) expectEvent(events <-chan event.GenericEvent) {
 	b.Helper()
 	select {
 	case e := <-events:
-		if e.Object.GetNamespace() != namespace {
+		if e.Object.GetNamespace() != "user" {
 			b.Errorf("an event for %s", e.Object.GetNamespace())
 		}
 	case <-time.After(30 * time.Second):
@@ -59,7 +60,7 @@ func (b *bed) expectEvent(events <-chan event.GenericEvent, namespace string) {
 // TestOnce has many namespaces ask for one image at the same time.
 func TestOnce(t *testing.T) {
 	b := newBed(t)
-	reference, digest := b.push("lamp:v1", b.bundle("lamp.v1"))
+	reference, digest := b.push("lamp:v1", b.bundle())
 	b.forget()
 	u := b.started(nil)
 	var group sync.WaitGroup
@@ -87,8 +88,8 @@ func TestOnce(t *testing.T) {
 // TestCredentials has a registry that lets in those who know the word.
 func TestCredentials(t *testing.T) {
 	b := newBed(t)
-	reference, digest := b.push("lamp:v1", b.bundle("lamp.v1"))
-	b.answer(private("user", "word"))
+	reference, digest := b.push("lamp:v1", b.bundle())
+	b.answer(private("word"))
 	b.secret("good", "pull", "word")
 	b.secret("bad", "pull", "wrong")
 	b.secret("account", "hidden", "word")
@@ -126,8 +127,8 @@ func TestCredentials(t *testing.T) {
 // TestWithoutRegistry starts again with what was kept while the registry is away.
 func TestWithoutRegistry(t *testing.T) {
 	b := newBed(t)
-	reference, digest := b.push("lamp:v1", b.bundle("lamp.v1"))
-	b.answer(private("user", "word"))
+	reference, digest := b.push("lamp:v1", b.bundle())
+	b.answer(private("word"))
 	b.secret("good", "pull", "word")
 	b.secret("other", "pull", "word")
 	u := b.unpacker(nil)
@@ -159,14 +160,14 @@ func TestWithoutRegistry(t *testing.T) {
 // TestLosesRights takes the rights away that somebody had.
 func TestLosesRights(t *testing.T) {
 	b := newBed(t)
-	reference, digest := b.push("lamp:v1", b.bundle("lamp.v1"))
+	reference, digest := b.push("lamp:v1", b.bundle())
 	b.secret("good", "pull", "word")
-	b.answer(private("user", "word"))
+	b.answer(private("word"))
 	clock := testclock.NewFakeClock(time.Now())
 	u := b.started(func(o *Options) { o.Clock = clock })
 	r := request(reference, "good", "pull")
 	b.await(u, r, "let in", ready)
-	b.answer(private("user", "another"))
+	b.answer(private("another"))
 	if s := u.State(t.Context(), r); !s.Ready {
 		t.Errorf("it counts for a while: %+v", s)
 	}
@@ -178,7 +179,7 @@ func TestLosesRights(t *testing.T) {
 	b.answer(unavailable)
 	clock.Step(maxPause + maxPause)
 	b.await(u, r, "asked in vain", func(s State) bool { return image.ReasonOf(s.Err) == image.ReasonUnreachable })
-	b.answer(private("user", "word"))
+	b.answer(private("word"))
 	clock.Step(maxPause + maxPause)
 	if s := b.await(u, r, "let in again", ready); s.Digest != digest {
 		t.Errorf("let in again: %+v", s)
@@ -195,7 +196,7 @@ func TestLosesRights(t *testing.T) {
 // TestRetries has a registry that is away at first.
 func TestRetries(t *testing.T) {
 	b := newBed(t)
-	reference, digest := b.push("lamp:v1", b.bundle("lamp.v1"))
+	reference, digest := b.push("lamp:v1", b.bundle())
 	b.answer(unavailable)
 	clock := testclock.NewFakeClock(time.Now())
 	u := b.unpacker(func(o *Options) { o.Clock = clock })
@@ -203,7 +204,7 @@ func TestRetries(t *testing.T) {
 	b.run(u)
 	r := request(reference, "user")
 	s := b.await(u, r, "the first attempt", failed)
-	b.expectEvent(events, "user")
+	b.expectEvent(events)
 	if s.Attempts != 1 || !s.FailedAt.Equal(clock.Now()) || s.RetryAt.Sub(s.FailedAt) < firstPause || s.RetryAt.Sub(s.FailedAt) > 2*firstPause {
 		t.Errorf("the first attempt: %+v", s)
 	}
@@ -269,7 +270,7 @@ func TestContentErrors(t *testing.T) {
 			t.Errorf("%s: its content is %v after %d requests", repository, err, b.sent("GET"))
 		}
 	}
-	reference, digest := b.push("two:v1", b.bundle("lamp.v1"))
+	reference, digest := b.push("two:v1", b.bundle())
 	before := u.State(t.Context(), request(reference, "user"))
 	clock.SetTime(before.RetryAt)
 	if s := b.await(u, request(reference, "user"), "mended", ready); s.Digest != digest {
@@ -283,7 +284,7 @@ func TestContentErrors(t *testing.T) {
 // TestTrouble has blobs that break off, and a registry that says nothing.
 func TestTrouble(t *testing.T) {
 	b := newBed(t)
-	reference, _ := b.push("lamp:v1", b.bundle("lamp.v1"))
+	reference, _ := b.push("lamp:v1", b.bundle())
 	u := b.started(nil)
 	b.answer(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodGet || !strings.Contains(r.URL.Path, "/blobs/") {
@@ -332,7 +333,7 @@ func TestTrouble(t *testing.T) {
 // TestSecretsUnreadable has an API server that is away.
 func TestSecretsUnreadable(t *testing.T) {
 	b := newBed(t)
-	reference, _ := b.push("lamp:v1", b.bundle("lamp.v1"))
+	reference, _ := b.push("lamp:v1", b.bundle())
 	b.reader.fail(errAway)
 	u := b.started(nil)
 	s := b.await(u, request(reference, "user"), "without credentials", failed)
@@ -364,16 +365,16 @@ func TestProgress(t *testing.T) {
 	b.run(u)
 	r := request(reference, "user")
 	b.await(u, r, "half of it", func(s State) bool { return s.Done > 0 && s.Done < s.Total && !s.Began.IsZero() })
-	b.expectEvent(events, "user")
+	b.expectEvent(events)
 	goOn()
-	b.expectEvent(events, "user")
+	b.expectEvent(events)
 	b.await(u, r, "all of it", ready)
 }
 
 // TestDamage changes what is kept behind the Unpacker's back.
 func TestDamage(t *testing.T) {
 	b := newBed(t)
-	reference, digest := b.push("lamp:v1", b.bundle("lamp.v1"))
+	reference, digest := b.push("lamp:v1", b.bundle())
 	u := b.started(nil)
 	r := request(reference, "user")
 	get := func(what string) {
@@ -442,7 +443,7 @@ func TestForeignDir(t *testing.T) {
 	if err := os.Mkdir(open, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(open, 0o777); err != nil { //nolint:gosec // that is what is tested
+	if err := os.Chmod(open, 0o777); err != nil {
 		t.Fatal(err)
 	}
 	link := filepath.Join(dir, "link")
@@ -460,7 +461,7 @@ func TestForeignDir(t *testing.T) {
 // those whom it knows.
 func TestOtherRegistry(t *testing.T) {
 	b := newBed(t)
-	reference, digest := b.push("lamp:v1", b.bundle("lamp.v1"))
+	reference, digest := b.push("lamp:v1", b.bundle())
 	u := b.started(nil)
 	if _, err := u.Content(t.Context(), request(reference, "user")); err != nil {
 		t.Fatal(err)
