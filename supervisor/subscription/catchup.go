@@ -70,7 +70,7 @@ func (p *past) look(ctx context.Context) error {
 	for i := range list.Items {
 		plans[list.Items[i].UID] = versionOf(list.Items[i].ResourceVersion)
 	}
-	versions := oldest(subscriptions.Items, plans)
+	versions := oldest(subscriptions.Items, list.Items)
 	if len(versions) == 0 {
 		return nil
 	}

@@ -1,7 +1,6 @@
 package subscription
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -242,22 +241,38 @@ func labelled(sub *operatorsv1alpha1.Subscription) bool {
 	return is
 }
 
-// oldest gives the smallest versions from which on something may not have been told,
-// of all Subscriptions, in order and each once.
-func oldest(subscriptions []operatorsv1alpha1.Subscription, plans map[types.UID]uint64) []uint64 {
+// oldest gives the versions from which on something may not have been told, in order
+// and each once: of a Subscription the version of its plan that it tells or, where it
+// tells of none, its own, which is older than any plan made for it.
+func oldest(subscriptions []operatorsv1alpha1.Subscription, plans []operatorsv1alpha1.InstallPlan) []uint64 {
+	byNamespace := map[string][]*operatorsv1alpha1.InstallPlan{}
+	for i := range plans {
+		byNamespace[plans[i].Namespace] = append(byNamespace[plans[i].Namespace], &plans[i])
+	}
 	var list []uint64
 	for i := range subscriptions {
-		ref := subscriptions[i].Status.InstallPlanRef
-		if ref == nil {
-			continue
-		}
-		shown, _ := history.Shown(&subscriptions[i].Status)
-		version, present := plans[ref.UID]
-		told := versionOf(ref.ResourceVersion)
-		if told > 0 && (present && version > told || !present && shown != history.Missing()) {
-			list = append(list, told)
+		if from, untold := untoldFrom(&subscriptions[i], byNamespace[subscriptions[i].Namespace]); untold {
+			list = append(list, from)
 		}
 	}
-	slices.SortFunc(list, cmp.Compare)
+	slices.Sort(list)
 	return slices.Compact(list)
+}
+
+// untoldFrom gives the version up to which a Subscription tells of its plans, and
+// whether there is anything after it.
+func untoldFrom(sub *operatorsv1alpha1.Subscription, beside []*operatorsv1alpha1.InstallPlan) (version uint64, untold bool) {
+	ref := sub.Status.InstallPlanRef
+	from, gone := versionOf(sub.ResourceVersion), false
+	if ref != nil {
+		shown, _ := history.Shown(&sub.Status)
+		from, gone = versionOf(ref.ResourceVersion), shown != history.Missing()
+	}
+	newer := false
+	for _, p := range beside {
+		told := ref != nil && ref.UID == p.UID
+		gone = gone && !told
+		newer = newer || ((told || serves(p, sub)) && versionOf(p.ResourceVersion) > from)
+	}
+	return from, from > 0 && (newer || gone)
 }

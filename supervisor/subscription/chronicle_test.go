@@ -146,3 +146,35 @@ func TestNothingIsLostAndNothingInvented(t *testing.T) {
 		}
 	}
 }
+
+func TestUntoldFrom(t *testing.T) {
+	t.Parallel()
+	sub := func(told string, own string) *operatorsv1alpha1.Subscription {
+		s := teller(0)
+		s.ResourceVersion = own
+		s.Status.InstallPlanRef.ResourceVersion = told
+		if told == "" {
+			s.Status.InstallPlanRef = nil
+		}
+		return s
+	}
+	others := planAt(9, "Complete")
+	others.UID, others.OwnerReferences = "others", nil
+	for _, tt := range []struct {
+		reason string
+		sub    *operatorsv1alpha1.Subscription
+		plans  []*operatorsv1alpha1.InstallPlan
+		from   uint64
+		untold bool
+	}{
+		{reason: "all is told", sub: sub("5", "7"), plans: []*operatorsv1alpha1.InstallPlan{planAt(5, "Complete"), others}, from: 5},
+		{reason: "its plan went on", sub: sub("5", "7"), plans: []*operatorsv1alpha1.InstallPlan{planAt(6, "Complete")}, from: 5, untold: true},
+		{reason: "its plan is gone", sub: sub("5", "7"), plans: []*operatorsv1alpha1.InstallPlan{others}, from: 5, untold: true},
+		{reason: "nothing was told yet", sub: sub("", "3"), plans: []*operatorsv1alpha1.InstallPlan{planAt(5, "Installing")}, from: 3, untold: true},
+		{reason: "there is nothing to tell", sub: sub("", "3"), plans: []*operatorsv1alpha1.InstallPlan{others}, from: 3},
+	} {
+		if from, untold := untoldFrom(tt.sub, tt.plans); from != tt.from || untold != tt.untold {
+			t.Errorf("%s: from %d, %v; want %d, %v", tt.reason, from, untold, tt.from, tt.untold)
+		}
+	}
+}
