@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/test/controlplane"
@@ -118,7 +120,7 @@ func TestExistingObjectsStayValid(t *testing.T) {
 			w.lamp("good", "red")
 			bad := w.lamp("bad", "blue")
 			if !trusted {
-				w.entrust()
+				w.employ()
 			}
 			w.supervise(time.Second)
 			w.plan(w.bundle(text(t, w.lamps(map[string]string{"v1": coloured}))), true, plan.MaxInline)
@@ -214,19 +216,22 @@ func TestOldDefinitionIsRefused(t *testing.T) {
 	w.nothingIsMade()
 }
 
-// entrust lets the controller run as an account that may grant rights, but not list
-// objects of kinds that it does not know.
-func (w *world) entrust() {
+// employ lets the controller run with the rights that deploy/ gives the supervisor.
+func (w *world) employ() {
 	w.t.Helper()
-	name := "entrusted-" + w.namespace
-	w.create(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
-		rule(operatorsv1alpha1.GroupName, "*", "*"),
-		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"*"}, Verbs: []string{"*"}},
-		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"*"}},
-		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"*"}},
-	}}, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+	text, err := os.ReadFile("../../../deploy/rbac/supervisor.yaml")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	document, _, _ := bytes.Cut(text, []byte("\n---\n"))
+	role := &rbacv1.ClusterRole{}
+	if err := yaml.UnmarshalStrict(document, role); err != nil {
+		w.t.Fatal(err)
+	}
+	role.Name = "employed-" + w.namespace
+	w.create(role, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.namespace, Name: "supervisor"}},
 	})
 	kubeconfig, err := controlplane.Get(w.t).NewKubeconfig("system:serviceaccount:"+w.namespace+":supervisor", "system:serviceaccounts", "system:authenticated")
