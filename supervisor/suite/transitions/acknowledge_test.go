@@ -1,0 +1,196 @@
+package transitions_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/test/controlplane"
+)
+
+// closed makes the API server refuse every change of a part of the Subscriptions of the
+// world, until open is called: their status, or the rest.
+func (w *world) closed(resource string) (open func()) {
+	w.t.Helper()
+	name := strings.ReplaceAll(w.global+"-"+resource, "/", "-")
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
+					Rule: admissionregistrationv1.Rule{
+						APIGroups: []string{operatorsv1alpha1.GroupName}, APIVersions: []string{"*"}, Resources: []string{resource},
+					},
+				},
+			}}},
+			Validations: []admissionregistrationv1.Validation{{Expression: "false", Message: "closed for a while"}},
+		},
+	}
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+		},
+	}
+	w.create(policy, binding)
+	probe := w.subscription(client.ObjectKey{Namespace: w.global, Name: "probe"})
+	w.create(probe)
+	try := func() error {
+		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"probe":"`+name+`"}},"status":{"reason":"probe","lastUpdated":"2026-01-01T00:00:00Z"}}`))
+		if strings.HasSuffix(resource, "/status") {
+			return w.c.Status().Patch(w.t.Context(), probe.DeepCopy(), patch, client.DryRunAll)
+		}
+		return w.c.Patch(w.t.Context(), probe.DeepCopy(), patch, client.DryRunAll)
+	}
+	until := func(refused bool) {
+		w.t.Helper()
+		var err error
+		for {
+			if err = try(); (err != nil && strings.Contains(err.Error(), "closed for a while")) == refused {
+				return
+			}
+			if !pause(w.t.Context(), retryPeriod/5) {
+				w.t.Fatalf("%s is to be closed: %v, and a change meets %v", resource, refused, err)
+			}
+		}
+	}
+	until(true)
+	return func() {
+		w.t.Helper()
+		for _, object := range []client.Object{binding, policy} {
+			if err := w.c.Delete(w.t.Context(), object); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+		until(false)
+	}
+}
+
+// TestUnwrittenStatus lets nobody write the status of Subscriptions while an operator is
+// installed. The plan waits at each stage for as long as it may, and no longer; the
+// supervisor is killed between the ledger and the status; and when the status can be
+// written again it tells everything, in order.
+func TestUnwrittenStatus(t *testing.T) {
+	for _, resource := range []string{"subscriptions/status", "subscriptions"} {
+		t.Run(strings.ReplaceAll(resource, "/", "-"), func(t *testing.T) { unwritten(t, resource) })
+	}
+}
+
+func unwritten(t *testing.T, resource string) {
+	t.Helper()
+	w := newWorld(t, 1)
+	s := &scene{world: w, o: w.observe()}
+	s.hand = hand{c: w.c, o: s.o}
+	open := w.closed(resource)
+	crew := w.newCrew()
+	crew.start(1)
+	s.key = w.alone(0, false)
+	s.comes("a plan that is complete", func(st *story) bool { return st.plan != nil && stageOf(st.plan) == complete })
+	s.do(crew.dismiss(everybody, kill))
+	open()
+	crew.start(1)
+	s.rests()
+	sum := s.o.audit(t)
+	if sum.unacknowledged == 0 || sum.afterwards == 0 {
+		t.Errorf("%d phases were left before they were shown, and %d of %d were seen afterwards", sum.unacknowledged, sum.afterwards, sum.transitions)
+	}
+}
+
+// TestLedgerIsBounded takes a plan through more stages than a ledger holds, while
+// somebody is there and while nobody is.
+func TestLedgerIsBounded(t *testing.T) {
+	s := newScene(t, false)
+	s.rests()
+	quick := func() {
+		for range bound {
+			for _, to := range []stage{failed, broken} {
+				s.do(s.moves(t.Context(), s.key, to))
+			}
+		}
+	}
+	quick()
+	s.comes("the last of many stages", caughtUp)
+	s.do(s.crew.dismiss(everybody, kill))
+	quick()
+	s.crew.start(1)
+	s.ends()
+	var ledger history.Ledger
+	s.comes("a full ledger", func(st *story) bool {
+		var err error
+		ledger, err = history.Read(st.subscription)
+		return err == nil && len(ledger) == bound
+	})
+	if last := ledger[bound-1].Sequence; last < 4*bound {
+		t.Errorf("the last entry is number %d", last)
+	}
+}
+
+// TestCalmInstallation lets nothing go wrong: everything is seen as it happens, and each
+// stage of the plan stays until it is shown.
+func TestCalmInstallation(t *testing.T) {
+	s := newScene(t, true)
+	s.tells(asking)
+	s.do(s.asks(t.Context(), s.key, `{"approved":true}`))
+	s.rests()
+	s.ends()
+	var got []string
+	ledger, err := history.Read(s.tells(complete))
+	s.do(err)
+	for _, e := range ledger {
+		got = append(got, string(e.Observed)+" "+entryTold(&e).stage.String())
+	}
+	want := []string{"live /InstallPlanNotYetReconciled", "live RequiresApproval", "live Installing", "live Complete"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("ledger (-want +got):\n%s", diff)
+	}
+}
+
+// TestOldSubscription has a Subscription to which nothing has happened for longer than
+// the API server remembers. What happens to another one while nobody is there is told
+// nevertheless.
+func TestOldSubscription(t *testing.T) {
+	w := newWorld(t, 1)
+	crew := w.newCrew()
+	crew.start(1)
+	before := w.observe()
+	old := w.alone(0, false)
+	rested := func(st *story) bool { return caughtUp(st) && st.subscription.Status.InstalledCSV != "" }
+	if err := before.comes(t.Context(), old, "the end of the installation", rested); err != nil {
+		t.Fatal(err)
+	}
+	// One that still had something to tell when the API server forgot it is the worst
+	// case.
+	if err := crew.dismiss(everybody, kill); err != nil {
+		t.Fatal(err)
+	}
+	if err := (hand{c: w.c, o: before}).moves(t.Context(), old, failed); err != nil {
+		t.Fatal(err)
+	}
+	// What is watched would keep it from stopping.
+	cp := controlplane.Get(t)
+	if err := errors.Join(cp.KillComponent(controlplane.KubeAPIServer), cp.StartComponent(t.Context(), controlplane.KubeAPIServer)); err != nil {
+		t.Fatal(err)
+	}
+	s := &scene{world: w, o: w.observe()}
+	s.hand = hand{c: w.c, o: s.o}
+	crew.start(1)
+	s.key = w.alone(1, false)
+	s.rests()
+	s.do(crew.dismiss(everybody, kill))
+	for _, to := range []stage{working, failed, unreconciled, broken, asking, failed} {
+		s.do(s.moves(t.Context(), s.key, to))
+	}
+	crew.start(1)
+	s.comes("rest", caughtUp)
+	for _, problem := range audit(s.o.record(s.key)).problems {
+		t.Error(problem)
+	}
+}

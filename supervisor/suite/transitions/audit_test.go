@@ -1,0 +1,240 @@
+package transitions_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/chandlery/chandlery/supervisor/history"
+)
+
+const (
+	// bound is the most entries that a ledger may have.
+	bound = 64
+	// knowledge is how old the product's knowledge of a plan may be: nobody can look at
+	// one object and write another in the same moment.
+	knowledge = 3 * time.Second
+	// acknowledgement is how long the product waits at most until a stage is shown
+	// before it goes on to the next. Watches tell when it did so only roughly.
+	acknowledgement, roughness = 5 * time.Second, 500 * time.Millisecond
+	// second is as exactly as a ledger knows the time.
+	second = time.Second
+)
+
+// verdict is what an audit finds.
+type verdict struct {
+	problems []string
+	// transitions counts what was told, afterwards the part of it that was not seen as
+	// it happened, and unacknowledged the stages that the product left although they
+	// had not been shown, since it had waited long enough.
+	transitions, afterwards, unacknowledged int
+}
+
+func (v *verdict) addf(format string, args ...any) {
+	v.problems = append(v.problems, fmt.Sprintf(format, args...))
+}
+
+// audit holds what a Subscription showed and wrote down against what its plans went
+// through. It is a pure function of the record.
+func audit(r record) verdict {
+	v := &verdict{}
+	all := truth(r)
+	entries := v.ledger(r)
+	shown := showings(r)
+	v.pairs(r)
+	written := v.compare("the ledger", all, entries)
+	showed := v.compare("the status", all, shown)
+	for i, p := range written {
+		v.entry(all[p], entries[i])
+	}
+	at := map[int]uint64{}
+	for i, p := range showed {
+		at[p] = shown[i].from
+		v.told("the status", all[p], shown[i])
+	}
+	v.acknowledged(all, shown, at)
+	v.transitions = len(entries)
+	return *v
+}
+
+// ledger reads every version of the ledger and gives all entries that there ever were.
+// A ledger only grows at its end, and loses its oldest entries when it is full.
+func (v *verdict) ledger(r record) []sighting {
+	var all []sighting
+	for _, s := range r.subscriptions {
+		if s.unread != nil {
+			v.addf("revision %d: %v", s.revision, s.unread)
+			continue
+		}
+		v.numbered(s, len(all))
+		for i := range s.ledger {
+			e := &s.ledger[i]
+			switch known := int64(len(all)); {
+			case e.Sequence == known+1:
+				all = append(all, sighting{told: entryTold(e), from: s.revision, at: s.at, version: e.Version, entry: e})
+			case e.Sequence < 1 || e.Sequence > known:
+				v.addf("revision %d: entry %d follows upon entry %d", s.revision, e.Sequence, known)
+			case !same(e, all[e.Sequence-1].entry):
+				v.addf("revision %d: entry %d became %+v after it was %+v", s.revision, e.Sequence, *e, *all[e.Sequence-1].entry)
+			}
+		}
+	}
+	return all
+}
+
+// same compares entries as they are written.
+func same(a, b *history.Transition) bool {
+	return a.Time.Equal(&b.Time) && a.Version == b.Version && a.Plan == b.Plan && a.Observed == b.Observed && entryTold(a) == entryTold(b)
+}
+
+// numbered checks the numbers of one version of a ledger, before which there had been
+// so many entries.
+func (v *verdict) numbered(s subscriptionVersion, known int) {
+	n := len(s.ledger)
+	if n > bound {
+		v.addf("revision %d: the ledger has %d entries, more than %d", s.revision, n, bound)
+	}
+	last := int64(0)
+	if n > 0 {
+		last = s.ledger[n-1].Sequence
+	}
+	if last < int64(known) {
+		v.addf("revision %d: the ledger ends with entry %d and had %d before", s.revision, last, known)
+	}
+	if int64(n) != min(last, bound) {
+		v.addf("revision %d: the ledger has %d entries though its last one is number %d", s.revision, n, last)
+	}
+	for i := 1; i < n; i++ {
+		before, e := &s.ledger[i-1], &s.ledger[i]
+		if e.Sequence != before.Sequence+1 {
+			v.addf("revision %d: entry %d stands after entry %d", s.revision, e.Sequence, before.Sequence)
+		}
+		if e.Time.Before(&before.Time) {
+			v.addf("revision %d: entry %d is of %s, before entry %d of %s", s.revision, e.Sequence, e.Time, before.Sequence, before.Time)
+		}
+		if entryTold(e) == entryTold(before) {
+			v.addf("revision %d: entry %d says %s again", s.revision, e.Sequence, entryTold(e).stage)
+		}
+	}
+}
+
+// pairs checks each version of the Subscription for itself: what it shows has been
+// written down before.
+func (v *verdict) pairs(r record) {
+	for _, s := range r.subscriptions {
+		if s.shows == nil || s.unread != nil {
+			continue
+		}
+		if !slices.ContainsFunc(s.ledger, func(t history.Transition) bool { return entryTold(&t) == *s.shows }) {
+			v.addf("revision %d: the status shows %s of %s, and the ledger has no such entry", s.revision, s.shows.stage, s.shows.plan)
+		}
+	}
+}
+
+// compare finds what was told in the truth, and says what was lost and what was
+// invented. It gives the place in the truth of each link up to the first that is wrong.
+func (v *verdict) compare(who string, all []passage, told []sighting) []int {
+	var places []int
+	next := 0
+	for _, s := range told {
+		for next < len(all) && all[next].told != s.told && all[next].optional {
+			next++
+		}
+		if next < len(all) && all[next].told == s.told {
+			places = append(places, next)
+			next++
+			continue
+		}
+		later := slices.ContainsFunc(all[min(next, len(all)):], func(p passage) bool { return p.told == s.told })
+		if later {
+			v.addf("%s lost %s, and went on with %s\n%s", who, all[next].stage, s.stage, sideBySide(all, told))
+		} else {
+			v.addf("%s invented %s of %s as number %d\n%s", who, s.stage, s.plan, len(places)+1, sideBySide(all, told))
+		}
+		return places
+	}
+	for ; next < len(all); next++ {
+		if !all[next].optional {
+			v.addf("%s never came to %s\n%s", who, all[next].stage, sideBySide(all, told))
+			break
+		}
+	}
+	return places
+}
+
+// sideBySide writes the truth, with a star at what the test did, above what was told:
+// each with its revision, and the seconds since the beginning.
+func sideBySide(all []passage, told []sighting) string {
+	var text strings.Builder
+	text.WriteString("  truth:")
+	var begin time.Time
+	for i, p := range all {
+		if i == 0 {
+			begin = p.began
+		}
+		fmt.Fprintf(&text, " %s@%d", p.stage, p.from)
+		if p.foreign {
+			text.WriteString("*")
+		}
+		fmt.Fprintf(&text, "+%.1fs", p.began.Sub(begin).Seconds())
+	}
+	text.WriteString("\n  told: ")
+	for _, s := range told {
+		fmt.Fprintf(&text, " %s@%d+%.1fs", s.stage, s.from, s.at.Sub(begin).Seconds())
+	}
+	return text.String()
+}
+
+// told checks that a link was not told before it was so, and that the version of the
+// plan that it names was at that stage.
+func (v *verdict) told(who string, p passage, s sighting) {
+	if s.from < p.from {
+		v.addf("%s told %s at revision %d, before it was so at %d", who, p.stage, s.from, p.from)
+	}
+	if p.stage == missing {
+		return
+	}
+	if at, err := strconv.ParseUint(s.version, 10, 64); err != nil || at < p.from || (p.to != 0 && at >= p.to) {
+		v.addf("%s names version %q of the plan, which was %s from %d to %d", who, s.version, p.stage, p.from, p.to)
+	}
+}
+
+// entry holds what an entry says of itself against the passage that it tells of.
+func (v *verdict) entry(p passage, s sighting) {
+	e := s.entry
+	v.told("entry "+strconv.FormatInt(e.Sequence, 10), p, s)
+	if e.Time.Add(second).Before(p.began.Add(-knowledge)) || e.Time.After(s.at.Add(second)) {
+		v.addf("entry %d is of %s, and it was so at %s and written by %s", e.Sequence, e.Time, p.began, s.at)
+	}
+	switch e.Observed {
+	case history.Afterwards:
+		v.afterwards++
+	case history.Live:
+		if p.to != 0 && p.to < s.from && s.at.Sub(p.left) > knowledge {
+			v.addf("entry %d is said to have been seen live: %s ended at %s, and was written down at %s", e.Sequence, p.stage, p.left, s.at)
+		}
+	default:
+		v.addf("entry %d was observed %q", e.Sequence, e.Observed)
+	}
+}
+
+// acknowledged checks that the product moved no plan on before the stage that it was at
+// had been shown, or that it had waited for it.
+func (v *verdict) acknowledged(all []passage, told []sighting, shown map[int]uint64) {
+	for i := 1; i < len(all); i++ {
+		p, before := all[i], all[i-1]
+		if p.foreign || p.plan != before.plan || p.stage == missing {
+			continue
+		}
+		if at, was := shown[i-1]; was && at < p.from {
+			continue
+		}
+		v.unacknowledged++
+		if stood := p.began.Sub(before.began); stood < acknowledgement-roughness {
+			v.addf("the product moved the plan from %s to %s at revision %d, after %s, and the status showed the former at revision %d\n%s",
+				before.stage, p.stage, p.from, stood, shown[i-1], sideBySide(all, told))
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package transitions_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// plans is how many plans are driven, unless $PLANS says so, and each namespace has
+	// perNamespace of them.
+	plans, perNamespace = 1000, 10
+	// hands is how many changes are made at once.
+	hands = 12
+	// rest is for how long nothing may happen at the end.
+	rest = 5 * time.Second
+	// whole bounds the test.
+	whole = 12 * time.Minute
+)
+
+// TestEveryTransitionIsTold drives many plans through random phases, quicker than
+// anybody can follow, while supervisors are killed, stopped and replaced, and sometimes
+// none is there. Whoever watches the Subscriptions has to see every stage of every plan,
+// in order, and the ledgers have to say the same.
+func TestEveryTransitionIsTold(t *testing.T) {
+	seed := number(t, "SEED", rand.Uint64())
+	n := int(number(t, "PLANS", plans))
+	t.Logf("%d plans; SEED=%d does the same again", n, seed)
+	ctx, cancel := context.WithTimeoutCause(t.Context(), whole, errImpatient)
+	defer cancel()
+	begin := time.Now()
+
+	w := newWorld(t, min(n, perNamespace))
+	d := &drive{world: w, seed: seed, o: w.observe()}
+	d.hand = hand{c: w.c, o: d.o, turns: make(chan struct{}, hands)}
+	s := w.newCrew()
+	s.start(2)
+
+	unrest, calm := context.WithCancel(ctx)
+	var (
+		running sync.WaitGroup
+		done    map[string]int
+		failure error
+	)
+	running.Go(func() { done, failure = s.unrest(unrest, rand.New(rand.NewPCG(seed, 0))) })
+	err := d.all(ctx, n)
+	driven := time.Since(begin)
+	calm()
+	running.Wait()
+	if err := errors.Join(err, failure); err != nil {
+		t.Fatal(err)
+	}
+	s.bury()
+	if err := s.refill(ctx); err != nil {
+		t.Fatal(err)
+	}
+	d.settles(ctx)
+	sum := d.o.audit(t)
+	t.Logf("%d edits and %d deletions in %s, at rest after %s; %d transitions, %d of them seen afterwards; %d phases left unacknowledged after the time for it; supervisors: %v",
+		d.edits.Load(), d.deletions.Load(), driven.Round(time.Second), time.Since(begin).Round(time.Second), sum.transitions, sum.afterwards, sum.unacknowledged, done)
+}
+
+// number is that of an environment variable, or another.
+func number(t *testing.T, name string, otherwise uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("$%s is %q; it has to be a number", name, text)
+	}
+	return n
+}
+
+// drive drives plans.
+type drive struct {
+	*world
+	hand
+
+	seed                   uint64
+	o                      *observer
+	edits, deletions, gone atomic.Int64
+}
+
+// all makes so many Subscriptions, and drives the plan of each through its life.
+func (d *drive) all(ctx context.Context, n int) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var running sync.WaitGroup
+	for place := range (n + perNamespace - 1) / perNamespace {
+		own := min(perNamespace, n-place*perNamespace)
+		running.Go(func() {
+			if err := d.populate(ctx, place, own); err != nil {
+				cancel(err)
+				return
+			}
+			for i := range own {
+				running.Go(func() {
+					switch err := d.life(ctx, place, i); {
+					case errors.Is(err, errGone):
+						d.gone.Add(1)
+						d.t.Error(err)
+					case err != nil:
+						cancel(err)
+					}
+				})
+			}
+		})
+	}
+	running.Wait()
+	return context.Cause(ctx)
+}
+
+func (d *drive) populate(ctx context.Context, place, own int) error {
+	defer d.turn()()
+	return d.place(ctx, place, own, func(i int) bool { return d.dice(place, i).IntN(5) < 2 })
+}
+
+// dice are those of one Subscription: what is done to its plan follows from the seed,
+// and when exactly does not.
+func (d *drive) dice(place, i int) *rand.Rand {
+	return rand.New(rand.NewPCG(d.seed, uint64(1+place*perNamespace+i)))
+}
+
+// life is what is done to the plan of one Subscription.
+func (d *drive) life(ctx context.Context, place, i int) error {
+	key := types.NamespacedName{Namespace: fmt.Sprintf("%s%d", d.prefix(), place), Name: packageName(i)}
+	dice := d.dice(place, i)
+	manual := dice.IntN(5) < 2
+	if manual {
+		if err := d.youth(ctx, key, dice); err != nil {
+			return err
+		}
+	}
+	err := d.o.await(ctx, key, "the end of the installation", func(s *story) bool {
+		return s.plan != nil && stageOf(s.plan) == complete && s.subscription != nil && s.subscription.Status.InstalledCSV != ""
+	})
+	if err != nil {
+		return err
+	}
+	for range 1 + dice.IntN(2) {
+		if !pause(ctx, time.Duration(dice.Int64N(int64(10*time.Second)))) {
+			return context.Cause(ctx)
+		}
+		if err := d.burst(ctx, key, dice, []stage{unreconciled, asking, working, failed, broken, complete, checked}); err != nil {
+			return err
+		}
+	}
+	if dice.IntN(10) == 0 {
+		d.deletions.Add(1)
+		return d.removes(ctx, key, true)
+	}
+	return d.asks(ctx, key, `{"approved":true}`)
+}
+
+// checked is a failure for another reason.
+var checked = stage{phase: "Failed", reason: "InstallCheckFailed"}
+
+// youth is what is done to a plan that waits for approval, until it gets it.
+func (d *drive) youth(ctx context.Context, key types.NamespacedName, dice *rand.Rand) error {
+	err := d.o.await(ctx, key, "a plan that asks", func(s *story) bool { return s.plan != nil && stageOf(s.plan) == asking })
+	if err != nil {
+		return err
+	}
+	if dice.IntN(2) == 0 {
+		if err := d.burst(ctx, key, dice, []stage{unreconciled, asking, working, failed, broken}); err != nil {
+			return err
+		}
+		// One that failed would never be installed.
+		if err := d.moves(ctx, key, asking); err != nil {
+			return err
+		}
+	}
+	if !pause(ctx, time.Duration(dice.Int64N(int64(5*time.Second)))) {
+		return context.Cause(ctx)
+	}
+	return d.asks(ctx, key, `{"approved":true}`)
+}
+
+// burst makes a few changes, one upon the other.
+func (d *drive) burst(ctx context.Context, key types.NamespacedName, dice *rand.Rand, stages []stage) error {
+	for range 2 + dice.IntN(4) {
+		d.edits.Add(1)
+		var err error
+		switch dice.IntN(8) {
+		case 0:
+			err = d.asks(ctx, key, fmt.Sprintf(`{"approved":%t}`, dice.IntN(2) == 0))
+		case 1:
+			err = d.asks(ctx, key, `{"approval":"Manual","approved":false}`)
+		default:
+			err = d.moves(ctx, key, stages[dice.IntN(len(stages))])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settles waits until every Subscription shows where its plan is at last, and nothing
+// happens any more. What is still behind when time is up the audit will find.
+func (d *drive) settles(ctx context.Context) {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errImpatient)
+	defer cancel()
+	behind := 0
+	for _, key := range d.o.keys() {
+		if err := d.o.await(ctx, key, "rest", caughtUp); err != nil {
+			behind++
+			if behind <= 3 {
+				d.t.Errorf("%v", err)
+			}
+		}
+	}
+	if behind > 0 {
+		d.t.Errorf("%d Subscriptions never came to rest", behind)
+	}
+	for d.o.quiet() < rest && pause(ctx, rest/10) {
+	}
+}

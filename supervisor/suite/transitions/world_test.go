@@ -1,0 +1,218 @@
+package transitions_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/fakecatalog"
+)
+
+const (
+	// patience is how long an expected state may take to come about. Other suites may
+	// run beside this one.
+	patience = 3 * time.Minute
+	// catalog is the name of the CatalogSource.
+	catalog = "shop"
+)
+
+// world is a test's view of the cluster: namespaces of its own, with a catalog for all
+// of them.
+type world struct {
+	t *testing.T
+	c client.WithWatch
+	// global is the namespace whose catalog serves the others.
+	global string
+	server *fakecatalog.Server
+}
+
+// newWorld makes a catalog with so many packages, called p0 and so on, each with one
+// version.
+func newWorld(t *testing.T, packages int) *world {
+	t.Helper()
+	scheme, err := supervisor.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.NewWithWatch(controlplane.Get(t).Config(), client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, c: c, global: controlplane.Namespace(t)}
+	var content []fakecatalog.Package
+	for i := range packages {
+		content = append(content, fakecatalog.Simple(packageName(i), version(packageName(i), 1)))
+	}
+	w.server = fakecatalog.StartExtended(t, content...)
+	w.create(&operatorsv1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.global, Name: catalog},
+		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: w.server.Address()},
+	})
+	return w
+}
+
+func packageName(i int) string { return fmt.Sprintf("p%d", i) }
+
+// version is a bundle with a ClusterServiceVersion whose Deployment has no pods, so that
+// it is available at once.
+func version(pkg string, n int) fakecatalog.Entry {
+	name := fmt.Sprintf("%s.v%d", pkg, n)
+	e := fakecatalog.Entry{Name: name, Version: fmt.Sprintf("%d.0.0", n), Objects: []string{fmt.Sprintf(`{
+		"apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion", "metadata": {"name": %[1]q},
+		"spec": {"displayName": %[2]q, "version": "%[3]d.0.0", "installModes": [{"type": "OwnNamespace", "supported": true}],
+			"install": {"strategy": "deployment", "spec": {"deployments": [{"name": %[2]q, "spec": {
+				"replicas": 0, "selector": {"matchLabels": {"app": %[2]q}}, "template": {"metadata": {"labels": {"app": %[2]q}},
+				"spec": {"containers": [{"name": "operator", "image": "registry.example/operator:1"}]}}}}]}}}}`, name, pkg, n)}}
+	if n > 1 {
+		e.Replaces = fmt.Sprintf("%s.v%d", pkg, n-1)
+	}
+	return e
+}
+
+// prefix begins the names of the namespaces of this world that have Subscriptions.
+func (w *world) prefix() string { return w.global + "-" }
+
+// place makes a namespace with Subscriptions to the packages. Manual says which of them
+// are approved by hand.
+func (w *world) place(ctx context.Context, n, packages int, manual func(int) bool) error {
+	namespace := fmt.Sprintf("%s%d", w.prefix(), n)
+	objects := []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		&operatorsv1.OperatorGroup{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "own"},
+			Spec:       operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{namespace}},
+		},
+	}
+	for i := range packages {
+		sub := w.subscription(types.NamespacedName{Namespace: namespace, Name: packageName(i)})
+		if manual(i) {
+			sub.Spec.InstallPlanApproval = operatorsv1alpha1.ApprovalManual
+		}
+		objects = append(objects, sub)
+	}
+	for _, object := range objects {
+		if err := w.c.Create(ctx, object); err != nil {
+			return fmt.Errorf("creating %T %s/%s: %w", object, namespace, object.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// alone makes a namespace with one Subscription, and gives its key.
+func (w *world) alone(n int, manual bool) types.NamespacedName {
+	w.t.Helper()
+	if err := w.place(w.t.Context(), n, 1, func(int) bool { return manual }); err != nil {
+		w.t.Fatal(err)
+	}
+	return types.NamespacedName{Namespace: fmt.Sprintf("%s%d", w.prefix(), n), Name: packageName(0)}
+}
+
+func (w *world) subscription(key types.NamespacedName) *operatorsv1alpha1.Subscription {
+	return &operatorsv1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+		Spec:       &operatorsv1alpha1.SubscriptionSpec{CatalogSource: catalog, CatalogSourceNamespace: w.global, Package: key.Name},
+	}
+}
+
+func (w *world) create(objects ...client.Object) {
+	w.t.Helper()
+	for _, object := range objects {
+		if err := w.c.Create(w.t.Context(), object); err != nil {
+			w.t.Fatalf("creating %T %s: %v", object, object.GetName(), err)
+		}
+	}
+}
+
+// hand changes plans past the controllers.
+type hand struct {
+	c client.Client
+	o *observer
+	// turns bound how many changes are under way at once; nil for no bound.
+	turns chan struct{}
+}
+
+// errGone says that there is no plan though there should be one.
+var errGone = errors.New("the product has deleted it")
+
+func gone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return errGone
+	}
+	return err
+}
+
+// turn waits for a turn and gives what ends it.
+func (h hand) turn() (end func()) {
+	if h.turns == nil {
+		return func() {}
+	}
+	h.turns <- struct{}{}
+	return func() { <-h.turns }
+}
+
+// moves brings the plan of a Subscription to a stage.
+func (h hand) moves(ctx context.Context, key types.NamespacedName, to stage) error {
+	var conditions []operatorsv1alpha1.InstallPlanCondition
+	if to.phase == "Failed" && to != failed {
+		conditions = append(conditions, operatorsv1alpha1.InstallPlanCondition{
+			Type: "Installed", Status: corev1.ConditionFalse, Reason: operatorsv1alpha1.InstallPlanConditionReason(to.reason),
+			Message: "said by hand",
+		})
+	}
+	text, err := json.Marshal(map[string]any{"status": map[string]any{"phase": to.phase, "conditions": conditions}})
+	if err != nil {
+		return err
+	}
+	defer h.turn()()
+	p := h.o.plan(key)
+	if p == nil {
+		return fmt.Errorf("moving the plan of %s to %s: %w", key, to, errGone)
+	}
+	if err := gone(h.c.Status().Patch(ctx, p, client.RawPatch(types.MergePatchType, text))); err != nil {
+		return fmt.Errorf("moving the plan of %s to %s: %w", key, to, err)
+	}
+	h.o.wrote(p)
+	return nil
+}
+
+// asks changes the spec of the plan of a Subscription.
+func (h hand) asks(ctx context.Context, key types.NamespacedName, spec string) error {
+	defer h.turn()()
+	p := h.o.plan(key)
+	if p == nil {
+		return fmt.Errorf("changing the plan of %s: %w", key, errGone)
+	}
+	if err := gone(h.c.Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(`{"spec":`+spec+`}`)))); err != nil {
+		return fmt.Errorf("changing the plan of %s to %s: %w", key, spec, err)
+	}
+	return nil
+}
+
+// removes deletes the plan of a Subscription; installed says that it had done its work.
+func (h hand) removes(ctx context.Context, key types.NamespacedName, installed bool) error {
+	defer h.turn()()
+	p := h.o.plan(key)
+	if p == nil {
+		return fmt.Errorf("deleting the plan of %s: %w", key, errGone)
+	}
+	if installed {
+		h.o.removes(key)
+	}
+	if err := gone(h.c.Delete(ctx, p)); err != nil {
+		return fmt.Errorf("deleting the plan of %s: %w", key, err)
+	}
+	return nil
+}
