@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -55,7 +56,7 @@ func measure(ctx context.Context, o options, dir string) (_ *figures, err error)
 	for _, kind := range []struct{ name, namespace, pkg string }{
 		{"inline manifests", "inline", "inline"},
 		{"bundle image, pulled", "image", "image"},
-		{"bundle image, in the cache; the operator is in another namespace already", "again", "image"},
+		{"bundle image, cached, second namespace", "again", "image"},
 	} {
 		measured, err := s.inARow(ctx, kind.namespace, kind.pkg, o.installs)
 		if err != nil {
@@ -245,14 +246,14 @@ func (one *sample) see(event watch.Event, now time.Duration) (string, error) {
 	}
 }
 
-// at gives the time below which a share of the samples lies.
+// at gives the time that a share of the samples does not exceed.
 func at(samples []sample, share float64, of func(sample) time.Duration) time.Duration {
 	times := make([]time.Duration, 0, len(samples))
 	for _, one := range samples {
 		times = append(times, of(one))
 	}
 	slices.Sort(times)
-	return times[min(len(times)-1, int(share*float64(len(times))))]
+	return times[max(0, int(math.Ceil(share*float64(len(times))))-1)]
 }
 
 func complete(s sample) time.Duration { return s.complete }

@@ -89,8 +89,8 @@ func (f *figures) times(b *strings.Builder, stages []stage) {
 
 // writes is the table of what was written.
 func (f *figures) writes(b *strings.Builder) {
-	b.WriteString("\n### Writes\n\nFor each installation, as the API server counts them; the API server does not tell who writes, so that what\n" +
-		"only Kubernetes' own controllers change is added up apart.\n\n| Resource |")
+	b.WriteString("\n### Writes\n\nFor each installation, as the API server counts them, with the user's own: a Subscription, and an OperatorGroup where\n" +
+		"one is made. The API server does not tell who writes; what only Kubernetes' own controllers change is added up apart.\n\n| Resource |")
 	stages := slices.Concat(f.inARow, f.atOnce)
 	all := writes{}
 	for _, m := range stages {
