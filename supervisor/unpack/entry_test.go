@@ -3,6 +3,7 @@ package unpack
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -152,5 +153,19 @@ func TestMemory(t *testing.T) {
 	m.put("d", text(11))
 	if len(m.items) != 0 || m.left != 10 || m.order.Len() != 0 {
 		t.Errorf("what is too large leaves %v", m.items)
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	for _, tc := range []struct{ flag, request, want time.Duration }{
+		{flag: time.Minute, request: -1, want: time.Minute},
+		{flag: time.Minute, request: time.Second, want: time.Second},
+		{flag: time.Minute, request: 0, want: math.MaxInt64},
+		{flag: 0, request: -1, want: math.MaxInt64},
+	} {
+		u := &Unpacker{o: Options{Timeout: tc.flag}}
+		if got := u.timeout(&Request{Timeout: tc.request}); got != tc.want {
+			t.Errorf("%s and %s: %s, want %s", tc.flag, tc.request, got, tc.want)
+		}
 	}
 }

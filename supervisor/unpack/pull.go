@@ -156,14 +156,14 @@ const maxQuestion = 20 * time.Second
 
 // timeout bounds an attempt.
 func (u *Unpacker) timeout(r *Request) time.Duration {
-	switch {
-	case r.Timeout < 0:
-		return u.o.Timeout
-	case r.Timeout == 0:
-		return math.MaxInt64
-	default:
-		return r.Timeout
+	timeout := r.Timeout
+	if timeout < 0 {
+		timeout = u.o.Timeout
 	}
+	if timeout == 0 {
+		return math.MaxInt64
+	}
+	return timeout
 }
 
 // bring sees to it that the content of an image is here. The same image is brought

@@ -22,7 +22,7 @@ import (
 	"github.com/chandlery/chandlery/bundles/manifests"
 )
 
-// Defaults of [Options].
+// What [Options] are where nobody says otherwise.
 const (
 	DefaultSize    = 1 << 30
 	DefaultTimeout = 10 * time.Minute
@@ -36,7 +36,8 @@ type Options struct {
 	Dir string
 	// Size bounds what is kept, in bytes. What is being brought here comes on top.
 	Size int64
-	// Timeout bounds bringing an image here where the Request does not say.
+	// Timeout bounds bringing an image here where the Request does not say; 0 for
+	// no bound.
 	Timeout time.Duration
 	// PlainHTTP and SkipTLSVerify loosen how registries are talked to.
 	PlainHTTP, SkipTLSVerify bool
@@ -138,7 +139,6 @@ type Unpacker struct {
 func New(o Options) (*Unpacker, error) {
 	o.Dir = cmp.Or(o.Dir, DefaultDir())
 	o.Size = cmp.Or(o.Size, DefaultSize)
-	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
