@@ -92,7 +92,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, standing func() fai
 		subscription.Setup(mgr, subscription.Options{
 			Catalogs: store, Unpacker: unpacker, GlobalNamespace: o.GlobalCatalogNamespace, Concurrency: o.Concurrency,
 		}),
-		installplan.Setup(mgr, installplan.Options{Bundles: store, RetryTimeout: o.InstallPlanRetryTimeout, Concurrency: o.Concurrency}),
+		installplan.Setup(mgr, installplan.Options{
+			Bundles: store, Unpacker: unpacker, RetryTimeout: o.InstallPlanRetryTimeout, Concurrency: o.Concurrency,
+		}),
 		operatorgroup.Setup(mgr, operatorgroup.Options{}),
 		clusterserviceversion.Setup(mgr, clusterserviceversion.Options{}),
 	)

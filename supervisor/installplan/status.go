@@ -59,11 +59,11 @@ func (r *Reconciler) writeStatus(ctx context.Context, before, after *operatorsv1
 	}
 	log.FromContext(ctx).Info("Moved plan to phase", "phase", after.Status.Phase, "from", before.Status.Phase, "steps", len(after.Status.Plan))
 	transitions.WithLabelValues(string(after.Status.Phase)).Inc()
-	kind, message := corev1.EventTypeNormal, fmt.Sprintf("%d steps", len(after.Status.Plan))
+	// The Subscriptions have an Event of each phase; a failure is told here too.
 	if after.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed {
-		kind, message = corev1.EventTypeWarning, after.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled).Message
+		message := after.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled).Message
+		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, string(after.Status.Phase), "Install", "%s", event.Note(message))
 	}
-	r.recorder.Eventf(after, nil, kind, string(after.Status.Phase), "Install", "%s", event.Note(message))
 	return true, nil
 }
 

@@ -194,7 +194,7 @@ func (w *world) supervise() (stop func()) {
 		catalogsource.Setup(mgr, catalogsource.Options{Store: store}),
 		unpacker.Setup(mgr),
 		subscription.Setup(mgr, subscription.Options{Catalogs: store, Unpacker: unpacker, GlobalNamespace: w.global, Concurrency: 2}),
-		installplan.Setup(mgr, installplan.Options{Bundles: store, RetryTimeout: time.Minute, Concurrency: 2}),
+		installplan.Setup(mgr, installplan.Options{Bundles: store, Unpacker: unpacker, RetryTimeout: time.Minute, Concurrency: 2}),
 	)
 	if err != nil {
 		w.t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -134,11 +135,14 @@ func (b *bed) judge(c apiproxy.Call) apiproxy.Fault {
 	return s.judge(c)
 }
 
+// namespaces counts the installations of all tests.
+var namespaces atomic.Int32
+
 // script begins to keep what is called in a new namespace.
 func (b *bed) script() *script {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := newScript(fmt.Sprintf("f%04d", len(b.scripts)+1))
+	s := newScript(fmt.Sprintf("f%04d", namespaces.Add(1)))
 	b.scripts[s.namespace] = s
 	return s
 }
