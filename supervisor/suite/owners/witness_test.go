@@ -1,0 +1,84 @@
+package owners_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// sight is one version of a plan.
+type sight struct {
+	name, version string
+	uid           types.UID
+	owners        []types.UID
+	approval      operatorsv1alpha1.Approval
+	approved      bool
+	versions      []string
+}
+
+// witness sees every version of every plan.
+type witness struct {
+	mu     sync.Mutex
+	sights map[string][]sight // by namespace
+}
+
+// OnAdd sees a plan that is new.
+func (w *witness) OnAdd(o any, _ bool) { w.see(o) }
+
+// OnUpdate sees a plan that changed.
+func (w *witness) OnUpdate(_, o any) { w.see(o) }
+
+// OnDelete sees nothing that counts.
+func (w *witness) OnDelete(any) {}
+
+func (w *witness) see(o any) {
+	p, ok := o.(*operatorsv1alpha1.InstallPlan)
+	if !ok || p.DeletionTimestamp != nil {
+		return
+	}
+	s := sight{name: p.Name, version: p.ResourceVersion, uid: p.UID, approval: p.Spec.Approval, approved: p.Spec.Approved, versions: p.Spec.ClusterServiceVersionNames}
+	for _, ref := range p.OwnerReferences {
+		s.owners = append(s.owners, ref.UID)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sights[p.Namespace] = append(w.sights[p.Namespace], s)
+}
+
+// of gives what has been seen in a namespace so far.
+func (w *witness) of(namespace string) []sight {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.sights[namespace])
+}
+
+// bare finds the versions of plans that have fewer owners than their creators, without
+// anybody having stripped them: what was stripped may be so until it has all again.
+// Those that have gone elsewhere or away do not count.
+func bare(sights []sight, stripped map[string]bool, gone map[types.UID]bool) []string {
+	creators := map[types.UID][]types.UID{}
+	excused := map[types.UID]bool{}
+	var found []string
+	for _, s := range sights {
+		of, known := creators[s.uid]
+		if !known {
+			creators[s.uid], of = s.owners, s.owners
+			if len(s.owners) == 0 {
+				found = append(found, fmt.Sprintf("plan %s was made without an owner", s.name))
+			}
+		}
+		missing := slices.DeleteFunc(slices.Clone(of), func(uid types.UID) bool { return gone[uid] || slices.Contains(s.owners, uid) })
+		switch {
+		case len(missing) == 0:
+			excused[s.uid] = stripped[s.version]
+		case stripped[s.version]:
+			excused[s.uid] = true
+		case !excused[s.uid]:
+			found = append(found, fmt.Sprintf("plan %s (%v) lacked its creators %v in version %s", s.name, s.versions, missing, s.version))
+		}
+	}
+	return found
+}
