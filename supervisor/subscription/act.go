@@ -2,6 +2,7 @@ package subscription
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -157,6 +158,12 @@ func (r *Reconciler) ensurePlan(ctx context.Context, o *observation, a *assignme
 func (r *Reconciler) make(ctx context.Context, o *observation, p *operatorsv1alpha1.InstallPlan, a *assignment) error {
 	now := metav1.NewTime(r.clock.Now()).Rfc3339Copy()
 	status, err := r.begun(ctx, o, p, a, now)
+	if missing, waits := errors.AsType[lookups](err); waits && p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseNone {
+		if until := missing.brief(r.clock.Now()); !until.IsZero() {
+			o.soonest(until)
+			return nil
+		}
+	}
 	moves := status.Phase != p.Status.Phase
 	if moves && !r.told(o, p, a.served) {
 		return err

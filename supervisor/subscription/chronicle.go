@@ -44,7 +44,7 @@ type pages func(plan types.UID, version uint64) ([]sighting, *sighting)
 
 // frames gives what a Subscription has yet to tell, in order. The last frame is what
 // is so now, of plan p; nil for no plan. False when nothing is known of p yet.
-func frames(sub *operatorsv1alpha1.Subscription, ledger history.Ledger, find pages, p *operatorsv1alpha1.InstallPlan, now time.Time) ([]frame, bool) {
+func frames(sub *operatorsv1alpha1.Subscription, ledger history.Ledger, find pages, p *operatorsv1alpha1.InstallPlan, at time.Time) ([]frame, bool) {
 	told, ahead := divide(&sub.Status, ledger, p)
 	s := &sequel{sub: sub, find: find, reached: map[types.UID]uint64{}}
 	for _, t := range told {
@@ -64,13 +64,23 @@ func frames(sub *operatorsv1alpha1.Subscription, ledger history.Ledger, find pag
 		s.untold(ref.UID)
 	}
 	if p == nil {
-		return append(s.frames, frame{at: now}), true
+		return append(s.frames, frame{at: at}), true
 	}
 	latest := s.untold(p.UID)
 	if latest == nil {
 		return nil, false
 	}
-	return append(s.frames, frame{plan: latest.plan, at: latest.at}), true
+	now := frame{plan: latest.plan, at: latest.at}
+	if n := len(s.frames); n > 0 && !s.frames[n-1].recorded && s.frames[n-1].shares(now) {
+		// It came to this stage earlier, and has another message at most.
+		now.at, s.frames = s.frames[n-1].at, s.frames[:n-1]
+	}
+	return append(s.frames, now), true
+}
+
+// shares says whether two frames are of the same plan at the same stage.
+func (f frame) shares(other frame) bool {
+	return f.plan.UID == other.plan.UID && history.StageOf(f.plan) == history.StageOf(other.plan)
 }
 
 // sequel collects what comes after what a Subscription and its ledger tell.

@@ -147,6 +147,30 @@ func TestNothingIsLostAndNothingInvented(t *testing.T) {
 	}
 }
 
+// TestLive shows which transitions are told while the plan is still where they lead.
+func TestLive(t *testing.T) {
+	t.Parallel()
+	s := newStory(t, rand.New(rand.NewPCG(1, 6)))
+	s.tells(10)
+	s.moves("Installing")
+	s.moves("Installing")
+	s.tells(10)
+	s.moves("Failed")
+	s.moves("Complete")
+	s.tells(10)
+	ledger, err := history.Read(s.d.subscription)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []history.Observed
+	for _, transition := range ledger {
+		got = append(got, transition.Observed)
+	}
+	if diff := cmp.Diff([]history.Observed{history.Live, history.Live, history.Afterwards, history.Live}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestUntoldFrom(t *testing.T) {
 	t.Parallel()
 	sub := func(told string, own string) *operatorsv1alpha1.Subscription {

@@ -1,7 +1,6 @@
 package subscription
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,9 +45,34 @@ func (l lookups) failed() *lookup {
 	return &l[i]
 }
 
+// patience is how long a pull may take before it is worth a word.
+const patience = time.Second
+
+// brief says until when nothing needs to be said: nothing has failed, and what is on
+// its way may be here in a moment. Zero when it is to be said.
+func (l lookups) brief(now time.Time) time.Time {
+	var until time.Time
+	for _, one := range l {
+		end := one.state.Began.Add(patience)
+		if one.state.Err != nil || one.state.Began.IsZero() || !now.Before(end) {
+			return time.Time{}
+		}
+		if until.IsZero() || end.Before(until) {
+			until = end
+		}
+	}
+	return until
+}
+
 // reason says in one word why a bundle image cannot be had.
 func (l *lookup) reason() string {
-	return cmp.Or(string(image.ReasonOf(l.state.Err)), "InvalidBundle")
+	if reason := image.ReasonOf(l.state.Err); reason != "" {
+		return string(reason)
+	}
+	if l.lasting() {
+		return "InvalidBundle"
+	}
+	return "UnpackFailed"
 }
 
 // lasting says whether the next try would fail too: it is about what the image holds.
