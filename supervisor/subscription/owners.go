@@ -45,21 +45,26 @@ func (r *Reconciler) ensureOwners(ctx context.Context, p *operatorsv1alpha1.Inst
 }
 
 // restoreOwners gives plans back the owners that somebody has stripped from them, and
-// takes away Subscriptions that they do not serve.
-func (r *Reconciler) restoreOwners(ctx context.Context, o *observation) error {
+// takes away Subscriptions that they do not serve or, as parted says, serve no more.
+func (r *Reconciler) restoreOwners(ctx context.Context, o *observation, parted map[string][]types.UID) error {
 	for _, p := range o.plans {
-		if !p.DeletionTimestamp.IsZero() {
-			continue
-		}
-		if lost := o.lostOwners(p); len(lost) > 0 {
-			if err := r.ensureOwners(ctx, p.DeepCopy(), lost...); err != nil {
-				return client.IgnoreNotFound(ignoreConflict(err))
+		surplus := append(o.surplusOwners(p), parted[p.Name]...)
+		var lost []*operatorsv1alpha1.Subscription
+		for _, sub := range o.lostOwners(p) {
+			if !slices.Contains(surplus, sub.UID) {
+				lost = append(lost, sub)
 			}
 		}
-		if surplus := o.surplusOwners(p); len(surplus) > 0 {
-			if err := r.dropOwners(ctx, p, surplus); err != nil {
-				return client.IgnoreNotFound(ignoreConflict(err))
-			}
+		var err error
+		switch {
+		case !p.DeletionTimestamp.IsZero():
+		case len(surplus) > 0:
+			err = r.dropOwners(ctx, p, surplus)
+		case len(lost) > 0:
+			err = r.ensureOwners(ctx, p.DeepCopy(), lost...)
+		}
+		if err := r.unlessConflict(o, err); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -109,6 +114,9 @@ func (o *observation) surplusOwners(p *operatorsv1alpha1.InstallPlan) []types.UI
 func (r *Reconciler) dropOwners(ctx context.Context, p *operatorsv1alpha1.InstallPlan, surplus []types.UID) error {
 	after := p.DeepCopy()
 	after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, func(ref metav1.OwnerReference) bool { return slices.Contains(surplus, ref.UID) })
+	for _, uid := range surplus {
+		delete(after.Annotations, plan.AnnotationServes+string(uid))
+	}
 	if err := r.client.Patch(ctx, after, client.MergeFromWithOptions(p, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("taking owners from InstallPlan %s/%s that it does not serve: %w", p.Namespace, p.Name, err)
 	}

@@ -80,7 +80,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	plans := r.ensurePlans(ctx, o, decisions)
 	r.join(ctx, decisions)
-	if err := errors.Join(r.restoreOwners(ctx, o), r.retire(ctx, superseded(o, decisions, plans))); err != nil {
+	gone := superseded(o, decisions, plans)
+	if err := errors.Join(r.retire(ctx, gone), r.restoreOwners(ctx, o, parted(o, decisions, plans, gone))); err != nil {
 		return ctrl.Result{}, err
 	}
 	if err := r.tellAll(ctx, o, decisions, plans); err != nil {
@@ -107,12 +108,11 @@ func (r *Reconciler) tellAll(ctx context.Context, o *observation, decisions []*d
 	for _, d := range decisions {
 		log.FromContext(ctx).V(1).Info("Decided", "subscription", d.subscription.Name, "decision", describe(d))
 		// A conflict is no failure: what the others wrote is on its way here.
-		if apierrors.IsConflict(d.err) {
-			continue
+		err := d.err
+		if !apierrors.IsConflict(err) {
+			err = r.tell(ctx, o, d, plans[d.subscription.Name], now)
 		}
-		if err := r.tell(ctx, o, d, plans[d.subscription.Name], now); err != nil {
-			failed = append(failed, client.IgnoreNotFound(ignoreConflict(err)))
-		}
+		failed = append(failed, r.unlessConflict(o, err))
 	}
 	return errors.Join(failed...)
 }
@@ -212,10 +212,16 @@ func (r *Reconciler) publish(sub *operatorsv1alpha1.Subscription, fresh []histor
 	}
 }
 
-// ignoreConflict drops the error that somebody else has written an object: what they
-// wrote is on its way here.
-func ignoreConflict(err error) error {
-	if apierrors.IsConflict(err) {
+// afterConflict is how soon a namespace is looked at again in which somebody else has
+// written an object: mostly what they wrote comes here before.
+const afterConflict = 100 * time.Millisecond
+
+// unlessConflict drops the error that somebody else has written or deleted an object,
+// and lets the namespace be looked at again soon: not every conflict comes with an
+// event.
+func (r *Reconciler) unlessConflict(o *observation, err error) error {
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		o.soonest(r.clock.Now().Add(afterConflict))
 		return nil
 	}
 	return err

@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // superseded finds the plans that wait for an approval which must not come any
@@ -23,21 +26,32 @@ func superseded(o *observation, decisions []*decision, plans map[string]*operato
 	}
 	var found []*operatorsv1alpha1.InstallPlan
 	for _, p := range o.plans {
-		waits := p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval && !p.Spec.Approved
-		if waits && !slices.ContainsFunc(p.Spec.ClusterServiceVersionNames, func(csv string) bool { return !o.isPresent(csv) }) {
-			// Somebody asks again for the approval of what is there: no harm is in it.
-			continue
-		}
-		if (waits || unmade(p)) && unwanted(o, p, byUID, plans) {
+		if o.idle(p) && unwanted(o, p, byUID, plans) {
 			found = append(found, p)
 		}
 	}
 	return found
 }
 
+// idle says whether nothing is done with a plan, so that nothing is lost when it goes:
+// it waits for an approval or for its steps. One that was carried out, and of which
+// somebody asks again to approve what is there, does no harm.
+func (o *observation) idle(p *operatorsv1alpha1.InstallPlan) bool {
+	if unmade(p) {
+		return true
+	}
+	if p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseRequiresApproval || p.Spec.Approved {
+		return false
+	}
+	absent := slices.ContainsFunc(p.Spec.ClusterServiceVersionNames, func(csv string) bool { return !o.isPresent(csv) })
+	carriedOut := slices.ContainsFunc(p.Status.Plan, func(s *operatorsv1alpha1.Step) bool {
+		return s.Status == operatorsv1alpha1.StepStatusCreated || s.Status == operatorsv1alpha1.StepStatusPresent
+	})
+	return absent || !carriedOut
+}
+
 // unwanted says whether none of the Subscriptions that a plan serves is heading
-// for it. Without an answer, or with something under way, a Subscription may
-// come back to it.
+// for it.
 func unwanted(
 	o *observation, p *operatorsv1alpha1.InstallPlan, byUID map[types.UID]*decision, plans map[string]*operatorsv1alpha1.InstallPlan,
 ) bool {
@@ -48,13 +62,48 @@ func unwanted(
 			continue
 		}
 		served++
-		decided := plans[d.subscription.Name]
-		answered := d.err == nil && (decided != nil || o.free(d))
-		if !answered || (decided != nil && decided.Name == p.Name) {
+		if !o.elsewhere(d, p, plans) {
 			return false
 		}
 	}
-	return served > 0
+	return served > 0 || o.orphaned(p)
+}
+
+// elsewhere says whether a Subscription is heading for something else than a plan.
+// Without an answer, or with something under way, it may come back to it.
+func (o *observation) elsewhere(d *decision, p *operatorsv1alpha1.InstallPlan, plans map[string]*operatorsv1alpha1.InstallPlan) bool {
+	decided := plans[d.subscription.Name]
+	answered := d.err == nil && (decided != nil || o.free(d))
+	return answered && (decided == nil || decided.Name != p.Name)
+}
+
+// orphaned says whether a plan was made for Subscriptions of which none is left, and
+// has lost its owner references too: no garbage collector looks for it.
+func (o *observation) orphaned(p *operatorsv1alpha1.InstallPlan) bool {
+	made := false
+	for key := range p.Annotations {
+		made = made || strings.HasPrefix(key, plan.AnnotationServes)
+	}
+	return made && len(p.OwnerReferences) == 0 && len(o.lostOwners(p)) == 0
+}
+
+// parted finds the Subscriptions that a plan serves no more, while others still want
+// it: those that are heading for something else before it was carried out.
+func parted(
+	o *observation, decisions []*decision, plans map[string]*operatorsv1alpha1.InstallPlan, gone []*operatorsv1alpha1.InstallPlan,
+) map[string][]types.UID {
+	found := map[string][]types.UID{}
+	for _, p := range o.plans {
+		if !o.idle(p) || slices.Contains(gone, p) {
+			continue
+		}
+		for _, d := range decisions {
+			if serves(p, d.subscription) && o.elsewhere(d, p, plans) {
+				found[p.Name] = append(found[p.Name], d.subscription.UID)
+			}
+		}
+	}
+	return found
 }
 
 // retire deletes plans that nobody may approve any more. One that was approved

@@ -29,6 +29,9 @@ func derive(o *observation, d *decision, p *operatorsv1alpha1.InstallPlan, now m
 	status.CurrentCSV, status.InstalledCSV = versions(d, p)
 	status.State = o.stateOf(status, d, p)
 	reference(&status, &before, p)
+	if p == nil && o.strayed(d.subscription) {
+		status.InstallPlanRef, status.Install = nil, nil
+	}
 	status.CatalogHealth = catalogHealth(o, before.CatalogHealth, now)
 	status.Conditions = mergeConditions(before.Conditions, append(catalogConditions(o, d, status), ownConditions(o, d, status, p)...), now)
 	return status
@@ -51,11 +54,22 @@ func (o *observation) currentPlan(d *decision) *operatorsv1alpha1.InstallPlan {
 	}
 	if ref := d.subscription.Status.InstallPlanRef; ref != nil {
 		// Without a better one the plan that was told of is, as long as it is there.
-		if p := o.plans[ref.Name]; p != nil && p.UID == ref.UID {
+		if p := o.plans[ref.Name]; p != nil && p.UID == ref.UID && !o.strayed(d.subscription) {
 			return p
 		}
 	}
 	return nil
+}
+
+// strayed says whether a Subscription refers to a plan that is there and does not serve
+// it: it asked for something else when the plan was made.
+func (o *observation) strayed(sub *operatorsv1alpha1.Subscription) bool {
+	ref := sub.Status.InstallPlanRef
+	if ref == nil {
+		return false
+	}
+	p := o.plans[ref.Name]
+	return p != nil && p.UID == ref.UID && plan.VersionOf(p, sub.Spec.Package) == "" && !serves(p, sub) && generatedBy(sub) != p.Name
 }
 
 // openPlan finds the newest plan of a Subscription that has not come to its end. One

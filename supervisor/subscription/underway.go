@@ -19,6 +19,8 @@ func running(p *operatorsv1alpha1.InstallPlan) bool {
 	switch p.Status.Phase {
 	case operatorsv1alpha1.InstallPlanPhaseInstalling:
 		return true
+	case operatorsv1alpha1.InstallPlanPhaseRequiresApproval:
+		return p.Spec.Approved
 	case operatorsv1alpha1.InstallPlanPhasePlanning:
 		return p.Spec.Approved && len(p.Status.Plan) > 0
 	default:
