@@ -188,16 +188,16 @@ func seed(t *testing.T) uint64 {
 	return s
 }
 
-// rounds is $ROUNDS, or a default.
+// rounds is $INTERLEAVINGS, or a default.
 func rounds(t *testing.T, usual int) int {
 	t.Helper()
-	text := os.Getenv("ROUNDS")
+	text := os.Getenv("INTERLEAVINGS")
 	if text == "" {
 		return usual
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		t.Fatalf("$ROUNDS: %v", err)
+		t.Fatalf("$INTERLEAVINGS: %v", err)
 	}
 	return n
 }
