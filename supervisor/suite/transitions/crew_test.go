@@ -60,7 +60,7 @@ func (s *crew) hire(ctx context.Context) error {
 			"--identity", name,
 			"--leader-election-namespace", s.namespace, "--global-catalog-namespace", s.namespace,
 			"--lease-duration", leaseDuration.String(), "--renew-deadline", renewDeadline.String(), "--retry-period", retryPeriod.String(),
-			"--metrics-address", "0", "--health-address", "0",
+			"--concurrency", "16", "--metrics-address", "0", "--health-address", "0",
 		},
 		Log: filepath.Join(s.t.ArtifactDir(), name+".log"),
 	})
@@ -145,9 +145,13 @@ func (s *crew) leader(ctx context.Context) int {
 	return -1
 }
 
+// tenure bounds how long a supervisor may lead that gets nothing done.
+const tenure = 20 * time.Second
+
 // unrest takes supervisors away at random moments until the context ends, and gives how
-// often each thing was done.
-func (s *crew) unrest(ctx context.Context, dice *rand.Rand) (map[string]int, error) {
+// often each thing was done. A moment is counted in what happens, so that work goes on
+// on a slow machine too: it comes after up to most changes that others can see.
+func (s *crew) unrest(ctx context.Context, dice *rand.Rand, o *observer, most int) (map[string]int, error) {
 	done := map[string]int{}
 	for {
 		for s.leader(ctx) < 0 {
@@ -162,8 +166,11 @@ func (s *crew) unrest(ctx context.Context, dice *rand.Rand) (map[string]int, err
 				return done, nil
 			}
 		}
-		if !pause(ctx, time.Duration(dice.Int64N(int64(6*time.Second)))) {
-			return done, nil
+		moment := o.count() + dice.IntN(most)
+		for begin := time.Now(); o.count() < moment && time.Since(begin) < tenure; {
+			if !pause(ctx, retryPeriod/10) {
+				return done, nil
+			}
 		}
 		what, err := s.disturb(ctx, dice)
 		done[what]++

@@ -35,6 +35,8 @@ type observer struct {
 	foreign map[uint64]bool
 	// blind is why not everything was seen.
 	blind error
+	// changes counts the versions of Subscriptions.
+	changes int
 	// last is when something happened last.
 	last time.Time
 }
@@ -137,6 +139,7 @@ func (o *observer) takeSubscription(sub *operatorsv1alpha1.Subscription, deleted
 		s.subscription = nil
 	} else {
 		s.subscriptions = append(s.subscriptions, v)
+		o.changes++
 	}
 	o.tell(s, now)
 }
@@ -212,6 +215,13 @@ func (o *observer) plan(key types.NamespacedName) *operatorsv1alpha1.InstallPlan
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.story(key).plan.DeepCopy()
+}
+
+// count is how many versions of Subscriptions there were.
+func (o *observer) count() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.changes
 }
 
 // quiet is for how long nothing has happened.

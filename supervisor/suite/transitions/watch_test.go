@@ -19,6 +19,9 @@ const (
 	// plans is how many plans are driven, unless $PLANS says so, and each namespace has
 	// perNamespace of them.
 	plans, perNamespace = 1000, 10
+	// changes is, for each plan, the most changes of Subscriptions from one misfortune of
+	// a supervisor to the next.
+	changes = 3
 	// hands is how many changes are made at once.
 	hands = 12
 	// rest is for how long nothing may happen at the end.
@@ -51,7 +54,7 @@ func TestEveryTransitionIsTold(t *testing.T) {
 		done    map[string]int
 		failure error
 	)
-	running.Go(func() { done, failure = s.unrest(unrest, rand.New(rand.NewPCG(seed, 0))) })
+	running.Go(func() { done, failure = s.unrest(unrest, rand.New(rand.NewPCG(seed, 0)), d.o, changes*n) })
 	err := d.all(ctx, n)
 	driven := time.Since(begin)
 	calm()
