@@ -34,8 +34,8 @@ func superseded(o *observation, decisions []*decision, plans map[string]*operato
 }
 
 // idle says whether nothing is done with a plan, so that nothing is lost when it goes:
-// it waits for an approval or for its steps. One that was carried out, and of which
-// somebody asks again to approve what is there, does no harm.
+// it waits for an approval or for its steps. One that brought what is there, and of
+// which somebody asks again to approve it, does no harm.
 func (o *observation) idle(p *operatorsv1alpha1.InstallPlan) bool {
 	if unmade(p) {
 		return true
@@ -43,11 +43,19 @@ func (o *observation) idle(p *operatorsv1alpha1.InstallPlan) bool {
 	if p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseRequiresApproval || p.Spec.Approved {
 		return false
 	}
-	absent := slices.ContainsFunc(p.Spec.ClusterServiceVersionNames, func(csv string) bool { return !o.isPresent(csv) })
-	carriedOut := slices.ContainsFunc(p.Status.Plan, func(s *operatorsv1alpha1.Step) bool {
-		return s.Status == operatorsv1alpha1.StepStatusCreated || s.Status == operatorsv1alpha1.StepStatusPresent
+	return slices.ContainsFunc(p.Spec.ClusterServiceVersionNames, func(csv string) bool {
+		return !o.isPresent(csv) || o.broughtByAnother(p, csv)
 	})
-	return absent || !carriedOut
+}
+
+// broughtByAnother says whether another plan has brought a version that is there.
+func (o *observation) broughtByAnother(p *operatorsv1alpha1.InstallPlan, csv string) bool {
+	for _, other := range o.plans {
+		if other != p && installs(other, csv) && other.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete {
+			return true
+		}
+	}
+	return false
 }
 
 // unwanted says whether none of the Subscriptions that a plan serves is heading
