@@ -239,7 +239,7 @@ func (l lookups) condition() operatorsv1alpha1.SubscriptionCondition {
 	switch {
 	case failed == nil:
 		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpacking, reasonUnpacking, l.Error())
-	case failed.lasting():
+	case failed.unfit():
 		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, reasonErrorPreventedUnpacking, l.Error())
 	default:
 		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, reasonBundleUnpackFailed, l.Error())
@@ -254,6 +254,10 @@ func planConditions(p *operatorsv1alpha1.InstallPlan) []operatorsv1alpha1.Subscr
 		return nil
 	}
 	message := cmp.Or(p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled).Message, p.Status.Message)
+	if stage.Reason == operatorsv1alpha1.InstallPlanFailed {
+		// No condition says why.
+		message = "somebody declared the InstallPlan failed; its status does not say why"
+	}
 	return []operatorsv1alpha1.SubscriptionCondition{isTrue(kind, stage.Reason, message)}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -69,14 +70,24 @@ func (l *lookup) reason() string {
 	if reason := image.ReasonOf(l.state.Err); reason != "" {
 		return string(reason)
 	}
-	if l.lasting() {
+	if l.unfit() {
 		return "InvalidBundle"
 	}
 	return "UnpackFailed"
 }
 
-// lasting says whether the next try would fail too: it is about what the image holds.
-func (l *lookup) lasting() bool { return l.state.Err != nil && l.state.RetryAt.IsZero() }
+// unfit says whether the image is here, or could be, and is no bundle: whoever asks
+// for it again gets the same, unless its tag stands for another one by then.
+func (l *lookup) unfit() bool {
+	if l.state.Err == nil {
+		return false
+	}
+	if e, ok := errors.AsType[*image.Error](l.state.Err); ok {
+		return !e.MayPass()
+	}
+	var answer apierrors.APIStatus
+	return !errors.As(l.state.Err, &answer)
+}
 
 // Error says what is being waited for.
 func (l lookups) Error() string {
@@ -92,14 +103,22 @@ func (l lookups) Error() string {
 
 // remedy says how a failure ends.
 func (l *lookup) remedy() string {
-	if l.lasting() {
+	const again = "; it is tried again by itself"
+	switch reason := image.ReasonOf(l.state.Err); {
+	case l.unfit() && l.state.RetryAt.IsZero():
 		return "; the image is not tried again: ask its author, or whoever runs the catalog, for one that is a bundle"
-	}
-	switch image.ReasonOf(l.state.Err) {
-	case image.ReasonUnauthorized, image.ReasonCredentials:
-		return "; name a Secret with credentials in spec.secrets of the CatalogSource. It is tried again by itself"
+	case l.unfit():
+		return "; ask its author for an image that is a bundle; what the tag stands for is looked at again by itself"
+	case reason == image.ReasonUnauthorized || reason == image.ReasonCredentials:
+		return "; name a Secret with credentials in spec.secrets of the CatalogSource" + again
+	case reason == image.ReasonNotFound:
+		return "; push the image, or have the catalog name one that is there" + again
+	case reason == image.ReasonUntrusted || reason == image.ReasonPlainHTTP:
+		return "; let the registry serve TLS with a certificate that the supervisor trusts, or see --image-plain-http and --image-skip-tls-verify of the supervisor" + again
+	case reason == image.ReasonUnreachable:
+		return "; see that the registry can be reached from the supervisor's pods" + again
 	default:
-		return "; it is tried again by itself"
+		return again
 	}
 }
 

@@ -164,16 +164,22 @@ func refusedForRival(err error) bool {
 // version may be begun. Where an OperatorGroup lets operators fail forward, that
 // is so too once the newest version has failed.
 func (o *observation) free(d *decision) bool {
+	if csv := d.present.current; csv != nil && o.interrupted(d.subscription) && o.has(wishOf(d.subscription), csv.Name) {
+		return false
+	}
 	return (d.present.settled() || (d.present.failed() && o.groups.failForward)) && d.underWay == nil
 }
 
 // resume gives the version that is under way again when no plan is there for
 // it: somebody deleted the plan before it was done, and without it the version
-// would wait for its parts for ever. Nothing when there is a plan, or the catalog
+// would wait for its parts for ever, or be without them. Nothing when there is a plan, or the catalog
 // no longer has the version.
 func (o *observation) resume(ctx context.Context, d *decision) resolver.Outcome {
 	csv := d.present.current
-	if csv == nil || csv.Status.Phase != operatorsv1alpha1.CSVPhasePending || o.planFor(d.subscription, csv.Name) != nil {
+	if csv == nil || o.planFor(d.subscription, csv.Name) != nil {
+		return resolver.Outcome{}
+	}
+	if csv.Status.Phase != operatorsv1alpha1.CSVPhasePending && !o.interrupted(d.subscription) {
 		return resolver.Outcome{}
 	}
 	// As if nothing of the package were there, for all who want it: those which

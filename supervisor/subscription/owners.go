@@ -22,7 +22,7 @@ import (
 func (r *Reconciler) ensureOwners(ctx context.Context, p *operatorsv1alpha1.InstallPlan, served ...*operatorsv1alpha1.Subscription) error {
 	for _, sub := range served {
 		_, noted := p.Annotations[plan.AnnotationServes+string(sub.UID)]
-		if noted && isOwner(p, sub) {
+		if noted && isOwner(p, sub) && bearsLabel(p, sub) {
 			continue
 		}
 		u := &unstructured.Unstructured{}
@@ -33,12 +33,15 @@ func (r *Reconciler) ensureOwners(ctx context.Context, p *operatorsv1alpha1.Inst
 		u.SetUID(p.UID)
 		u.SetOwnerReferences([]metav1.OwnerReference{ownerReference(sub)})
 		u.SetAnnotations(map[string]string{plan.AnnotationServes + string(sub.UID): sub.Name})
+		if plan.VersionOf(p, sub.Spec.Package) != "" {
+			u.SetLabels(map[string]string{plan.ComponentLabel(sub.Spec.Package, sub.Namespace): ""})
+		}
 		manager := client.FieldOwner("chandlery-subscription-" + string(sub.UID))
 		if err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), manager, client.ForceOwnership); err != nil {
 			return fmt.Errorf("making Subscription %s an owner of InstallPlan %s/%s: %w", sub.Name, p.Namespace, p.Name, err)
 		}
 		log.FromContext(ctx).Info("Made Subscription an owner of plan", "subscription", sub.Name, "installPlan", p.Name)
-		p.OwnerReferences, p.Annotations = u.GetOwnerReferences(), u.GetAnnotations()
+		p.OwnerReferences, p.Annotations, p.Labels = u.GetOwnerReferences(), u.GetAnnotations(), u.GetLabels()
 		p.ResourceVersion = u.GetResourceVersion()
 	}
 	return nil
@@ -79,11 +82,18 @@ func (o *observation) lostOwners(p *operatorsv1alpha1.InstallPlan) []*operatorsv
 		_, noted := p.Annotations[plan.AnnotationServes+string(sub.UID)]
 		ref := sub.Status.InstallPlanRef
 		refers := ref != nil && ref.UID == p.UID && generatedBy(sub) != p.Name
-		if (noted || refers) && (!noted || !isOwner(p, sub)) {
+		if (noted || refers) && (!noted || !isOwner(p, sub) || !bearsLabel(p, sub)) {
 			lost = append(lost, sub)
 		}
 	}
 	return lost
+}
+
+// bearsLabel says whether a plan has the component label of the package that a
+// Subscription asks for, if it brings a version of it.
+func bearsLabel(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) bool {
+	_, bears := p.Labels[plan.ComponentLabel(sub.Spec.Package, sub.Namespace)]
+	return bears || plan.VersionOf(p, sub.Spec.Package) == ""
 }
 
 // surplusOwners gives the Subscriptions that somebody else has made owners of a plan

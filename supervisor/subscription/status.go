@@ -143,13 +143,45 @@ func (o *observation) stateOf(
 	switch {
 	case status.CurrentCSV == "":
 		return operatorsv1alpha1.SubscriptionStateNone
-	case d.install == nil && status.CurrentCSV == status.InstalledCSV:
+	case d.install == nil && status.CurrentCSV == status.InstalledCSV && !o.incomplete(p):
 		return operatorsv1alpha1.SubscriptionStateAtLatest
 	case o.groups.failForward && p != nil && p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed:
 		return operatorsv1alpha1.SubscriptionStateFailed
 	default:
 		return operatorsv1alpha1.SubscriptionStateUpgradePending
 	}
+}
+
+// incomplete says whether a plan has parts that are not applied yet, as it is now: a
+// version may be well before its last part is there. One that somebody set back after
+// it had come to its end has none.
+func (o *observation) incomplete(p *operatorsv1alpha1.InstallPlan) bool {
+	if p == nil || o.plans[p.Name] == nil || o.plans[p.Name].UID != p.UID {
+		return false
+	}
+	now := o.plans[p.Name]
+	return now.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete && slices.ContainsFunc(now.Status.Plan, func(s *operatorsv1alpha1.Step) bool {
+		return s.Status != operatorsv1alpha1.StepStatusCreated && s.Status != operatorsv1alpha1.StepStatusPresent
+	})
+}
+
+// interrupted says whether the plan that a Subscription refers to was deleted before it
+// was done, so that what it brought lacks parts: the ledger knows.
+func (o *observation) interrupted(sub *operatorsv1alpha1.Subscription) bool {
+	ref := sub.Status.InstallPlanRef
+	if ref == nil || generatedBy(sub) == ref.Name {
+		return false
+	}
+	if p := o.plans[ref.Name]; p != nil && p.UID == ref.UID {
+		return false
+	}
+	ledger, err := history.Read(sub)
+	if err != nil || ledger.LastOf(ref.UID) == nil {
+		return false
+	}
+	return !slices.ContainsFunc(ledger, func(t history.Transition) bool {
+		return t.UID == ref.UID && t.Phase == string(operatorsv1alpha1.InstallPlanPhaseComplete)
+	})
 }
 
 // reference makes a status point at a plan. Without one, the pointer to the plan
