@@ -123,3 +123,12 @@ func TestLedgerThatIsNone(t *testing.T) {
 		}
 	}
 }
+
+func TestNumbersThatSomebodyWrote(t *testing.T) {
+	t.Parallel()
+	for _, number := range []int64{1<<63 - 1, -1 << 63, -1, 0} {
+		if last := (history.Ledger{{Sequence: number}}).Append(history.Transition{}).Last(); last.Sequence < 1 {
+			t.Errorf("%d comes after %d", last.Sequence, number)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package history
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -97,7 +98,8 @@ func (l Ledger) LastOf(plan types.UID) *Transition {
 func (l Ledger) Append(t Transition) Ledger {
 	t.Sequence = 1
 	if last := l.Last(); last != nil {
-		t.Sequence = last.Sequence + 1
+		// What somebody else has written there may be any number.
+		t.Sequence = min(max(last.Sequence, 0), math.MaxInt64-1) + 1
 	}
 	longer := append(append(Ledger{}, l...), t)
 	return longer[max(0, len(longer)-MaxTransitions):]

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -206,7 +207,7 @@ func (r *Reconciler) told(o *observation, p *operatorsv1alpha1.InstallPlan, serv
 // its plan is complete and yet a version it installed is gone, so that it has
 // to be installed again.
 func (r *Reconciler) findOrCreate(ctx context.Context, o *observation, a *assignment) (*operatorsv1alpha1.InstallPlan, error) {
-	for attempt := 1; attempt <= maxAttempts; attempt++ {
+	for attempt := o.attempts(a); attempt <= maxAttempts; attempt++ {
 		p, err := r.get(ctx, o, plan.Name(a.versions, attempt))
 		if apierrors.IsNotFound(err) {
 			return r.create(ctx, o, plan.Name(a.versions, attempt), a)
@@ -223,6 +224,19 @@ func (r *Reconciler) findOrCreate(ctx context.Context, o *observation, a *assign
 		}
 	}
 	return nil, fmt.Errorf("version %s was installed and removed %d times; delete its InstallPlans to have it installed again", strings.Join(a.names(), ", "), maxAttempts)
+}
+
+// attempts is the number of the latest attempt that is there, else 1: those before it
+// may have been collected.
+func (o *observation) attempts(a *assignment) int {
+	latest := 1
+	first := plan.Name(a.versions, 1)
+	for name := range o.plans {
+		if n, err := strconv.Atoi(strings.TrimPrefix(name, first+"-")); err == nil && strings.HasPrefix(name, first+"-") {
+			latest = max(latest, n)
+		}
+	}
+	return latest
 }
 
 // get reads a plan. The cache may lag behind what this process wrote a moment

@@ -25,6 +25,8 @@ type frame struct {
 	// recorded says that the ledger has it already: who wrote that died before the
 	// status told it.
 	recorded bool
+	// missing says that the plan that is referred to was gone.
+	missing bool
 }
 
 // chronicle is all that is to be written on a Subscription, in order.
@@ -36,7 +38,12 @@ type chronicle struct {
 	since    []time.Time
 	// fresh are the transitions that the ledger did not have.
 	fresh []history.Transition
+	// more says that there is more to be told after all this.
+	more bool
 }
+
+// batch is how many transitions are written at once: a ledger has room for them.
+const batch = history.MaxTransitions / 2
 
 // pages gives the stages that a plan went through after a version, and the newest
 // version of it that is known; nil when none is.
@@ -55,9 +62,11 @@ func frames(sub *operatorsv1alpha1.Subscription, ledger history.Ledger, find pag
 		s.reach(ref.UID, ref.ResourceVersion)
 	}
 	for _, t := range ahead {
-		if t.Phase != history.PhaseMissing {
-			s.frames = append(s.frames, frame{plan: recall(t, sub.Namespace, find), at: t.Time.Time, recorded: true})
+		f := frame{at: t.Time.Time, recorded: true, missing: t.Phase == history.PhaseMissing}
+		if !f.missing {
+			f.plan = recall(t, sub.Namespace, find)
 		}
+		s.frames = append(s.frames, f)
 		s.reach(t.UID, t.Version)
 	}
 	if ref != nil && (p == nil || ref.UID != p.UID) {
@@ -80,7 +89,7 @@ func frames(sub *operatorsv1alpha1.Subscription, ledger history.Ledger, find pag
 
 // shares says whether two frames are of the same plan at the same stage.
 func (f frame) shares(other frame) bool {
-	return f.plan.UID == other.plan.UID && history.StageOf(f.plan) == history.StageOf(other.plan)
+	return f.plan != nil && f.plan.UID == other.plan.UID && history.StageOf(f.plan) == history.StageOf(other.plan)
 }
 
 // sequel collects what comes after what a Subscription and its ledger tell.
@@ -123,12 +132,16 @@ func divide(status *operatorsv1alpha1.SubscriptionStatus, ledger history.Ledger,
 		return nil, ledger
 	}
 	shown, _ := history.Shown(status)
+	first := len(ledger)
 	for i, t := range slices.Backward(ledger) {
 		if t.UID == ref.UID && versionOf(t.Version) <= versionOf(ref.ResourceVersion) && (t.Phase != history.PhaseMissing || shown == history.Missing()) {
 			return ledger[:i+1], ledger[i+1:]
 		}
+		if t.UID == ref.UID {
+			first = i
+		}
 	}
-	return ledger, nil
+	return ledger[:first], ledger[first:]
 }
 
 // recall gives the plan of a transition as it was then, as far as that is known.
@@ -168,7 +181,14 @@ func (o *observation) chronicle(d *decision, ledger history.Ledger, list []frame
 	at := *d
 	at.subscription = sub
 	for i, f := range list {
+		if len(c.fresh) == batch {
+			c.more = true
+			return c
+		}
 		status := derive(o, &at, f.plan, now)
+		if f.missing {
+			status = missed(&sub.Status, now)
+		}
 		t, moved := transition(&sub.Status, &status, f, now)
 		last := i == len(list)-1
 		if moved && !f.recorded && !written(c.ledger, t) {
@@ -196,6 +216,19 @@ func (o *observation) chronicle(d *decision, ledger history.Ledger, list []frame
 	return c
 }
 
+// missed is what a Subscription tells when the plan that it refers to is gone.
+func missed(before *operatorsv1alpha1.SubscriptionStatus, now metav1.Time) operatorsv1alpha1.SubscriptionStatus {
+	status := *before.DeepCopy()
+	if status.InstallPlanRef == nil {
+		return status
+	}
+	status.Conditions = slices.DeleteFunc(status.Conditions, func(c operatorsv1alpha1.SubscriptionCondition) bool {
+		return c.Type == operatorsv1alpha1.SubscriptionInstallPlanPending || c.Type == operatorsv1alpha1.SubscriptionInstallPlanFailed
+	})
+	status.Conditions = mergeConditions(nil, append(status.Conditions, planGone(status.InstallPlanRef.Name)), now)
+	return status
+}
+
 // transition says whether a Subscription that tells one status and then another has
 // told of a transition, and which.
 func transition(before, after *operatorsv1alpha1.SubscriptionStatus, f frame, now metav1.Time) (history.Transition, bool) {
@@ -220,9 +253,9 @@ func written(ledger history.Ledger, t history.Transition) bool {
 	return last != nil && last.UID == t.UID && last.Stage() == t.Stage()
 }
 
-// record writes the component label and the ledger of a Subscription, and gives the
-// version that it has by then.
-func (r *Reconciler) record(ctx context.Context, sub *operatorsv1alpha1.Subscription, ledger history.Ledger) (string, error) {
+// record writes the component label and the ledger of a Subscription, which is what it
+// is by then.
+func (r *Reconciler) record(ctx context.Context, sub *operatorsv1alpha1.Subscription, ledger history.Ledger) error {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.SubscriptionKind))
 	u.SetNamespace(sub.Namespace)
@@ -232,13 +265,14 @@ func (r *Reconciler) record(ctx context.Context, sub *operatorsv1alpha1.Subscrip
 	u.SetUID(sub.UID)
 	u.SetResourceVersion(sub.ResourceVersion)
 	u.SetLabels(map[string]string{plan.ComponentLabel(sub.Spec.Package, sub.Namespace): ""})
-	if len(ledger) > 0 {
+	if ledger != nil {
 		u.SetAnnotations(map[string]string{history.Annotation: ledger.Text()})
 	}
 	if err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(subscriptionManager), client.ForceOwnership); err != nil {
-		return "", fmt.Errorf("recording on Subscription %s/%s what its InstallPlan went through: %w", sub.Namespace, sub.Name, err)
+		return fmt.Errorf("recording on Subscription %s/%s what its InstallPlan went through: %w", sub.Namespace, sub.Name, err)
 	}
-	return u.GetResourceVersion(), nil
+	sub.ResourceVersion, sub.Labels, sub.Annotations = u.GetResourceVersion(), u.GetLabels(), u.GetAnnotations()
+	return nil
 }
 
 // subscriptionManager is the field manager of what is written on Subscriptions besides

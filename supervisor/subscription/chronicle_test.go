@@ -8,7 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/supervisor/history"
@@ -61,6 +63,17 @@ func then(list []string, next string) []string {
 
 // tells lets the controller write, up to so many writes; after that it is killed.
 func (s *story) tells(writes int) (all bool) {
+	for {
+		more, all := s.tellsSome(&writes)
+		if !more || !all {
+			return all
+		}
+	}
+}
+
+func (s *story) tellsSome(left *int) (more, all bool) {
+	writes := *left
+	defer func() { *left = writes }()
 	sub := s.d.subscription
 	ledger, err := history.Read(sub)
 	if err != nil {
@@ -74,7 +87,7 @@ func (s *story) tells(writes int) (all bool) {
 	if len(c.fresh) > 0 {
 		writes--
 		if writes < 0 {
-			return false
+			return false, false
 		}
 		sub = sub.DeepCopy()
 		sub.Annotations = map[string]string{history.Annotation: c.ledger.Text()}
@@ -100,7 +113,7 @@ func (s *story) tells(writes int) (all bool) {
 	}
 	s.d.subscription, s.o.subscriptions[0] = sub, sub
 	s.journal.tell(sub)
-	return writes >= 0
+	return c.more, writes >= 0
 }
 
 // restarts gives the controller a new memory, with what the server can repeat.
@@ -199,6 +212,78 @@ func TestUntoldFrom(t *testing.T) {
 	} {
 		if from, untold := untoldFrom(tt.sub, tt.plans); from != tt.from || untold != tt.untold {
 			t.Errorf("%s: from %d, %v; want %d, %v", tt.reason, from, untold, tt.from, tt.untold)
+		}
+	}
+}
+
+// TestAnotherPlanOfTheSameName shows that a plan which has the name of one that is gone,
+// and serves somebody else, changes nothing of what is told.
+func TestAnotherPlanOfTheSameName(t *testing.T) {
+	lamp := subscription("my", "lamp", knows("lamp.v2", "lamp.v2"))
+	lamp.UID = "lamp-uid"
+	o := observed(read(t), lamp).with([]*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v2", "lamp", operatorsv1alpha1.CSVPhaseSucceeded)})
+	d := decided(t, o)[0]
+	lamp.Status.InstallPlanRef = &corev1.ObjectReference{Name: "p", UID: "old", ResourceVersion: "5"}
+	lamp.Status.Conditions = []operatorsv1alpha1.SubscriptionCondition{isTrue(operatorsv1alpha1.SubscriptionInstallPlanMissing, operatorsv1alpha1.ReferencedInstallPlanNotFound, "gone")}
+	anew := installPlan("p", "other.v9", "", 1)
+	anew.UID, anew.ResourceVersion = types.UID("new"), "9"
+	o.plans = map[string]*operatorsv1alpha1.InstallPlan{"p": anew}
+	ledger := history.Ledger{}.Append(history.Transition{Plan: "p", UID: "old", Version: "5", Phase: "Complete"}).
+		Append(history.Transition{Plan: "p", UID: "old", Version: "5", Phase: history.PhaseMissing, Reason: "ReferencedInstallPlanNotFound"})
+	j := &journal{ordered: true}
+	j.see(anew, time.Unix(1, 0))
+	list, _ := frames(lamp, ledger, j.since, o.currentPlan(d), time.Unix(2, 0))
+	c := o.chronicle(d, ledger, list, metav1.NewTime(time.Unix(2, 0)))
+	for _, f := range c.fresh {
+		t.Errorf("invented: %s (uid %s) %q", f.Plan, f.UID, f.Phase)
+	}
+	for _, s := range c.statuses {
+		st, is := history.Shown(&s)
+		if st != history.Missing() {
+			t.Errorf("status tells %v %v of a plan that is gone", st, is)
+		}
+	}
+}
+
+// TestMissingIsToldToo lets the process die after the ledger has it that a plan is gone;
+// by the time of the next there is another plan.
+func TestMissingIsToldToo(t *testing.T) {
+	s := newStory(t, nil)
+	s.moves("Complete")
+	s.tells(100)
+	sub := s.d.subscription.DeepCopy()
+	ledger, _ := history.Read(sub)
+	ledger = ledger.Append(history.Transition{Plan: "p", UID: "p", Version: strconv.Itoa(s.version), Phase: history.PhaseMissing, Reason: "ReferencedInstallPlanNotFound"})
+	next := installPlan("q", "lamp.v2", "", 2, sub)
+	next.UID, next.ResourceVersion = "q", "100"
+	s.o.plans = map[string]*operatorsv1alpha1.InstallPlan{"q": next}
+	s.journal.see(next, time.Unix(100, 0))
+	list, _ := frames(sub, ledger, s.journal.since, next, time.Unix(100, 0))
+	c := s.o.chronicle(s.d, ledger, list, at(1))
+	for _, st := range c.statuses {
+		if x, _ := history.Shown(&st); x == history.Missing() {
+			return
+		}
+	}
+	t.Errorf("the ledger says Missing, no status ever does: %d statuses, ledger %s", len(c.statuses), c.ledger.Text())
+}
+
+// TestMoreThanALedgerHolds lets a plan go through more stages than a ledger has room for
+// before any is told.
+func TestMoreThanALedgerHolds(t *testing.T) {
+	for _, writes := range []int{1000, 1} {
+		s := newStory(t, rand.New(rand.NewPCG(1, 1)))
+		s.tells(1000)
+		for i := range 100 {
+			s.moves([]operatorsv1alpha1.InstallPlanPhase{"Installing", "Failed"}[i%2])
+		}
+		s.tells(writes)
+		l, _ := history.Read(s.d.subscription)
+		s.restarts()
+		s.tells(1000)
+		t.Logf("killed after %d writes: %d stages, %d shown by the status, the ledger begins with %d", writes, len(s.truth), len(s.shown), l[0].Sequence)
+		if len(s.shown) != len(s.truth) {
+			t.Errorf("killed after %d writes: the plan went through %d stages, the status showed %d", writes, len(s.truth), len(s.shown))
 		}
 	}
 }

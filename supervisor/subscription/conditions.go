@@ -132,11 +132,28 @@ func ownConditions(
 	switch {
 	case p != nil:
 		list = append(list, planConditions(p)...)
-	case status.InstallPlanRef != nil && o.plans[status.InstallPlanRef.Name] == nil:
-		gone := history.Missing()
-		list = append(list, isTrue(gone.Condition(), gone.Reason, "InstallPlan "+status.InstallPlanRef.Name+" was deleted"))
+	case status.InstallPlanRef != nil && o.referred(status.InstallPlanRef) == nil:
+		list = append(list, planGone(status.InstallPlanRef.Name))
 	}
 	return list
+}
+
+// planGone is the condition for a plan that is gone.
+func planGone(name string) operatorsv1alpha1.SubscriptionCondition {
+	gone := history.Missing()
+	return isTrue(gone.Condition(), gone.Reason, "InstallPlan "+name+" was deleted")
+}
+
+// referred gives the plan that a reference is to; nil when it is gone, were there
+// another one of its name.
+func (o *observation) referred(ref *corev1.ObjectReference) *operatorsv1alpha1.InstallPlan {
+	if ref == nil {
+		return nil
+	}
+	if p := o.plans[ref.Name]; p != nil && p.UID == ref.UID {
+		return p
+	}
+	return nil
 }
 
 // catalogCondition says how the catalogs in scope are, and above all the one

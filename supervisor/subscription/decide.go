@@ -164,7 +164,7 @@ func refusedForRival(err error) bool {
 // version may be begun. Where an OperatorGroup lets operators fail forward, that
 // is so too once the newest version has failed.
 func (o *observation) free(d *decision) bool {
-	if csv := d.present.current; csv != nil && o.interrupted(d.subscription) && o.has(wishOf(d.subscription), csv.Name) {
+	if o.lacking(d) {
 		return false
 	}
 	return (d.present.settled() || (d.present.failed() && o.groups.failForward)) && d.underWay == nil
@@ -176,10 +176,7 @@ func (o *observation) free(d *decision) bool {
 // no longer has the version.
 func (o *observation) resume(ctx context.Context, d *decision) resolver.Outcome {
 	csv := d.present.current
-	if csv == nil || o.planFor(d.subscription, csv.Name) != nil {
-		return resolver.Outcome{}
-	}
-	if csv.Status.Phase != operatorsv1alpha1.CSVPhasePending && !o.interrupted(d.subscription) {
+	if !o.lacking(d) {
 		return resolver.Outcome{}
 	}
 	// As if nothing of the package were there, for all who want it: those which

@@ -1,8 +1,10 @@
 package subscription
 
 import (
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -10,13 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // Bounds of the journal.
 const (
 	// maxSightings is how many stages of one plan are remembered that its
 	// Subscriptions have not told yet.
-	maxSightings = 4096
+	maxSightings = 1024
 	// keepGone is how long a plan is remembered that was deleted, so that what it
 	// went through at last can still be told.
 	keepGone = 10 * time.Minute
@@ -37,6 +40,8 @@ type sighting struct {
 type journal struct {
 	mu    sync.Mutex
 	plans map[types.UID]*chapter
+	// follows is, by the UID of the Subscription, the plan that it tells of.
+	follows map[types.UID]types.UID
 	// ordered says that versions of a plan come in their order from now on. Before,
 	// what is watched comes beside what is looked up, and every version is kept.
 	ordered bool
@@ -55,6 +60,24 @@ type chapter struct {
 	told map[types.UID]uint64
 }
 
+// audience are the Subscriptions that a plan is told by: its owners, those that it
+// says it serves though somebody has stripped the reference, and those that refer to
+// it because it made them.
+func (c *chapter) audience() []types.UID {
+	var list []types.UID
+	for _, ref := range c.latest.plan.OwnerReferences {
+		if ref.Kind == operatorsv1alpha1.SubscriptionKind {
+			list = append(list, ref.UID)
+		}
+	}
+	for key := range c.latest.plan.Annotations {
+		if uid, serves := strings.CutPrefix(key, plan.AnnotationServes); serves {
+			list = append(list, types.UID(uid))
+		}
+	}
+	return slices.AppendSeq(list, maps.Keys(c.told))
+}
+
 // versionOf is a resource version as a number: for one resource they only ever grow.
 // Zero for what is none.
 func versionOf(text string) uint64 {
@@ -65,10 +88,16 @@ func versionOf(text string) uint64 {
 	return n
 }
 
-// withoutSteps is a plan as the journal keeps it.
+// withoutSteps is a plan as the journal keeps it: with what a Subscription tells of it,
+// and no more.
 func withoutSteps(p *operatorsv1alpha1.InstallPlan) *operatorsv1alpha1.InstallPlan {
 	light := *p
-	light.ManagedFields, light.Status.Plan = nil, nil
+	light.ManagedFields, light.Status.Plan, light.Annotations = nil, nil, map[string]string{}
+	for key, value := range p.Annotations {
+		if strings.HasPrefix(key, plan.AnnotationServes) || key == plan.AnnotationVersions {
+			light.Annotations[key] = value
+		}
+	}
 	return light.DeepCopy()
 }
 
@@ -122,6 +151,7 @@ func (j *journal) end(p *operatorsv1alpha1.InstallPlan, now time.Time) {
 			delete(j.plans, uid)
 		}
 	}
+	maps.DeleteFunc(j.follows, func(_, uid types.UID) bool { return j.plans[uid] == nil })
 }
 
 // tell notes which version of a plan the status of a Subscription tells.
@@ -132,6 +162,16 @@ func (j *journal) tell(sub *operatorsv1alpha1.Subscription) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if before := j.follows[sub.UID]; before != ref.UID {
+		// It waits for nothing more of the plan before.
+		if c := j.plans[before]; c != nil {
+			delete(c.told, sub.UID)
+		}
+		if j.follows == nil {
+			j.follows = map[types.UID]types.UID{}
+		}
+		j.follows[sub.UID] = ref.UID
+	}
 	c := j.plans[ref.UID]
 	if c == nil {
 		return
@@ -175,10 +215,8 @@ func (j *journal) chapter(plan types.UID) *chapter {
 // except for the newest.
 func (c *chapter) prune() {
 	told := c.latest.version
-	for _, ref := range c.latest.plan.OwnerReferences {
-		if ref.Kind == operatorsv1alpha1.SubscriptionKind {
-			told = min(told, c.told[ref.UID])
-		}
+	for _, uid := range c.audience() {
+		told = min(told, c.told[uid])
 	}
 	keep := 0
 	for keep < len(c.sightings)-1 && c.sightings[keep+1].version <= told {

@@ -11,6 +11,8 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // planAt is an InstallPlan of a version and phase, with a Subscription as owner.
@@ -111,5 +113,47 @@ func TestJournalIsBounded(t *testing.T) {
 	}
 	if stages, _ := j.since("plan", 0); len(stages) != maxSightings || stages[len(stages)-1].version != 3*maxSightings {
 		t.Errorf("%d stages are kept", len(stages))
+	}
+}
+
+// TestJournalKeepsWhatStrippedOwnersHaveNotTold strips the owners of a plan in the middle
+// of quick phases.
+func TestJournalKeepsWhatStrippedOwnersHaveNotTold(t *testing.T) {
+	j := &journal{ordered: true}
+	mk := func(v int, ph operatorsv1alpha1.InstallPlanPhase, stripped bool) *operatorsv1alpha1.InstallPlan {
+		p := planAt(v, ph)
+		p.Annotations = map[string]string{plan.AnnotationServes + "sub": "sub"}
+		if stripped {
+			p.OwnerReferences = nil
+		}
+		return p
+	}
+	j.see(mk(1, "", false), time.Unix(1, 0))
+	j.tell(teller(1))
+	j.see(mk(2, "Installing", false), time.Unix(1, 0))
+	j.see(mk(3, "Failed", false), time.Unix(1, 0))
+	j.see(mk(4, "Failed", true), time.Unix(1, 0)) // somebody strips the owners
+	j.see(mk(5, "Installing", true), time.Unix(1, 0))
+	j.see(mk(6, "Complete", true), time.Unix(1, 0))
+	stages, _ := j.since("plan", 1)
+	if diff := cmp.Diff([]string{"2 Installing", "3 Failed", "5 Installing", "6 Complete"}, phases(stages)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestJournalWaitsForGeneratedSubscriptions shows that one which refers to a plan, and
+// is none of its owners, is waited for too.
+func TestJournalWaitsForGeneratedSubscriptions(t *testing.T) {
+	j := &journal{ordered: true}
+	for i, ph := range []operatorsv1alpha1.InstallPlanPhase{"Installing", "Failed", "Installing", "Complete"} {
+		j.see(planAt(i+1, ph), time.Unix(1, 0))
+	}
+	g := teller(1)
+	g.UID = "generated"
+	j.tell(g)
+	j.tell(teller(4)) // the owner is told of all first, in the same pass
+	stages, _ := j.since("plan", 1)
+	if diff := cmp.Diff([]string{"2 Failed", "3 Installing", "4 Complete"}, phases(stages)); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -82,11 +82,25 @@ func (o *observation) lostOwners(p *operatorsv1alpha1.InstallPlan) []*operatorsv
 		_, noted := p.Annotations[plan.AnnotationServes+string(sub.UID)]
 		ref := sub.Status.InstallPlanRef
 		refers := ref != nil && ref.UID == p.UID && generatedBy(sub) != p.Name
+		if refers && isOwner(p, sub) && !says(p) {
+			// It was made by another lifecycle manager.
+			continue
+		}
 		if (noted || refers) && (!noted || !isOwner(p, sub) || !bearsLabel(p, sub)) {
 			lost = append(lost, sub)
 		}
 	}
 	return lost
+}
+
+// says says whether a plan says whom it serves.
+func says(p *operatorsv1alpha1.InstallPlan) bool {
+	for key := range p.Annotations {
+		if strings.HasPrefix(key, plan.AnnotationServes) {
+			return true
+		}
+	}
+	return false
 }
 
 // bearsLabel says whether a plan has the component label of the package that a
@@ -100,10 +114,7 @@ func bearsLabel(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscri
 // that does not serve them. A plan that says of none whom it serves was made by
 // another lifecycle manager, and is left as it is.
 func (o *observation) surplusOwners(p *operatorsv1alpha1.InstallPlan) []types.UID {
-	serving := false
-	for key := range p.Annotations {
-		serving = serving || strings.HasPrefix(key, plan.AnnotationServes)
-	}
+	serving := says(p)
 	var surplus []types.UID
 	for _, ref := range p.OwnerReferences {
 		_, noted := p.Annotations[plan.AnnotationServes+string(ref.UID)]

@@ -139,36 +139,47 @@ func passing(err error) bool {
 	return err != nil && !lasting
 }
 
-// tell writes on a Subscription all that it has not told yet: first the ledger, which
-// says what is coming, then one status after the other.
+// tell writes on a Subscription all that it has not told yet.
 func (r *Reconciler) tell(ctx context.Context, o *observation, d *decision, p *operatorsv1alpha1.InstallPlan, now metav1.Time) error {
-	sub := d.subscription
-	ledger, err := history.Read(sub)
-	if err != nil {
-		log.FromContext(ctx).Error(err, "Beginning a new ledger", "subscription", sub.Name)
-	}
 	if p == nil {
 		p = o.currentPlan(d)
 	}
+	for {
+		more, err := r.tellSome(ctx, o, d, p, now)
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+// tellSome writes as much as a ledger has room for: first the ledger, which says what
+// is coming, then one status after the other. More says that this was not all.
+func (r *Reconciler) tellSome(
+	ctx context.Context, o *observation, d *decision, p *operatorsv1alpha1.InstallPlan, now metav1.Time,
+) (more bool, err error) {
+	sub := d.subscription
+	ledger, unreadable := history.Read(sub)
 	list, known := frames(sub, ledger, r.journal.since, p, r.clock.Now())
 	if !known {
 		// The plan was found before its events came; they are on their way.
-		return nil
+		return false, nil
 	}
 	c := o.chronicle(d, ledger, list, now)
-	version := sub.ResourceVersion
-	if len(c.fresh) > 0 || !labelled(sub) {
-		if version, err = r.record(ctx, sub, c.ledger); err != nil {
-			return err
+	before := sub.DeepCopy()
+	if len(c.fresh) > 0 || !labelled(sub) || unreadable != nil {
+		if unreadable != nil {
+			log.FromContext(ctx).Error(unreadable, "Beginning a new ledger", "subscription", sub.Name)
+			c.ledger = append(history.Ledger{}, c.ledger...)
+		}
+		if err := r.record(ctx, before, c.ledger); err != nil {
+			return false, err
 		}
 		r.publish(sub, c.fresh)
 	}
-	before := sub.DeepCopy()
-	before.ResourceVersion = version
 	for i, status := range c.statuses {
 		after, err := r.write(ctx, before, status, now)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if seen := c.since[i]; !seen.IsZero() {
 			acknowledgements.Observe(max(0, r.clock.Since(seen).Seconds()))
@@ -176,8 +187,9 @@ func (r *Reconciler) tell(ctx context.Context, o *observation, d *decision, p *o
 		r.announce(ctx, d, before, after)
 		before = after
 	}
+	d.subscription = before
 	r.journal.tell(before)
-	return nil
+	return c.more, nil
 }
 
 // write writes a Subscription's status when it says something new, and gives the

@@ -4,15 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-
-	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // superseded finds the plans that wait for an approval which must not come any
@@ -37,13 +34,8 @@ func superseded(o *observation, decisions []*decision, plans map[string]*operato
 // it waits for an approval or for its steps. One that brought what is there, and of
 // which somebody asks again to approve it, does no harm.
 func (o *observation) idle(p *operatorsv1alpha1.InstallPlan) bool {
-	if unmade(p) {
-		return true
-	}
-	if p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseRequiresApproval || p.Spec.Approved {
-		return false
-	}
-	return slices.ContainsFunc(p.Spec.ClusterServiceVersionNames, func(csv string) bool {
+	waits := p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval && !p.Spec.Approved
+	return (waits || unmade(p)) && slices.ContainsFunc(p.Spec.ClusterServiceVersionNames, func(csv string) bool {
 		return !o.isPresent(csv) || o.broughtByAnother(p, csv)
 	})
 }
@@ -88,11 +80,7 @@ func (o *observation) elsewhere(d *decision, p *operatorsv1alpha1.InstallPlan, p
 // orphaned says whether a plan was made for Subscriptions of which none is left, and
 // has lost its owner references too: no garbage collector looks for it.
 func (o *observation) orphaned(p *operatorsv1alpha1.InstallPlan) bool {
-	made := false
-	for key := range p.Annotations {
-		made = made || strings.HasPrefix(key, plan.AnnotationServes)
-	}
-	return made && len(p.OwnerReferences) == 0 && len(o.lostOwners(p)) == 0
+	return says(p) && len(p.OwnerReferences) == 0 && len(o.lostOwners(p)) == 0
 }
 
 // parted finds the Subscriptions that a plan serves no more, while others still want

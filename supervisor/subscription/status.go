@@ -52,11 +52,9 @@ func (o *observation) currentPlan(d *decision) *operatorsv1alpha1.InstallPlan {
 			return p
 		}
 	}
-	if ref := d.subscription.Status.InstallPlanRef; ref != nil {
-		// Without a better one the plan that was told of is, as long as it is there.
-		if p := o.plans[ref.Name]; p != nil && p.UID == ref.UID && !o.strayed(d.subscription) {
-			return p
-		}
+	// Without a better one the plan that was told of is, as long as it is there.
+	if p := o.referred(d.subscription.Status.InstallPlanRef); p != nil && !o.strayed(d.subscription) {
+		return p
 	}
 	return nil
 }
@@ -64,12 +62,8 @@ func (o *observation) currentPlan(d *decision) *operatorsv1alpha1.InstallPlan {
 // strayed says whether a Subscription refers to a plan that is there and does not serve
 // it: it asked for something else when the plan was made.
 func (o *observation) strayed(sub *operatorsv1alpha1.Subscription) bool {
-	ref := sub.Status.InstallPlanRef
-	if ref == nil {
-		return false
-	}
-	p := o.plans[ref.Name]
-	return p != nil && p.UID == ref.UID && plan.VersionOf(p, sub.Spec.Package) == "" && !serves(p, sub) && generatedBy(sub) != p.Name
+	p := o.referred(sub.Status.InstallPlanRef)
+	return p != nil && plan.VersionOf(p, sub.Spec.Package) == "" && !serves(p, sub) && generatedBy(sub) != p.Name
 }
 
 // openPlan finds the newest plan of a Subscription that has not come to its end. One
@@ -156,23 +150,35 @@ func (o *observation) stateOf(
 // version may be well before its last part is there. One that somebody set back after
 // it had come to its end has none.
 func (o *observation) incomplete(p *operatorsv1alpha1.InstallPlan) bool {
-	if p == nil || o.plans[p.Name] == nil || o.plans[p.Name].UID != p.UID {
+	if p == nil {
 		return false
 	}
-	now := o.plans[p.Name]
-	return now.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete && slices.ContainsFunc(now.Status.Plan, func(s *operatorsv1alpha1.Step) bool {
+	now := o.referred(&corev1.ObjectReference{Name: p.Name, UID: p.UID})
+	return now != nil && now.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete && slices.ContainsFunc(now.Status.Plan, func(s *operatorsv1alpha1.Step) bool {
 		return s.Status != operatorsv1alpha1.StepStatusCreated && s.Status != operatorsv1alpha1.StepStatusPresent
 	})
+}
+
+// lacking says whether the newest version of a Subscription may lack parts that nobody
+// is bringing: its plan was deleted before it was done, or has lost its steps. It can be
+// had again only from a catalog that has it.
+func (o *observation) lacking(d *decision) bool {
+	csv := d.present.current
+	if csv == nil || !o.has(wishOf(d.subscription), csv.Name) {
+		return false
+	}
+	p := o.planFor(d.subscription, csv.Name)
+	if p != nil {
+		return unmade(p)
+	}
+	return csv.Status.Phase == operatorsv1alpha1.CSVPhasePending || o.interrupted(d.subscription)
 }
 
 // interrupted says whether the plan that a Subscription refers to was deleted before it
 // was done, so that what it brought lacks parts: the ledger knows.
 func (o *observation) interrupted(sub *operatorsv1alpha1.Subscription) bool {
 	ref := sub.Status.InstallPlanRef
-	if ref == nil || generatedBy(sub) == ref.Name {
-		return false
-	}
-	if p := o.plans[ref.Name]; p != nil && p.UID == ref.UID {
+	if ref == nil || generatedBy(sub) == ref.Name || o.referred(ref) != nil {
 		return false
 	}
 	ledger, err := history.Read(sub)
