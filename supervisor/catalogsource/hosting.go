@@ -75,8 +75,8 @@ func (h *Hosting) AddFlags(fs *pflag.FlagSet, version string) {
 	fs.IntVar(&h.Replicas, "catalog-replicas", 0, "replicas of a catalog without the annotation "+AnnotationReplicas+"; 0 for two where two nodes can run them, else one")
 	fs.StringVar(&h.Content, "catalog-content", ContentAuto, "how content gets from an image to --registry-image: image-volume mounts it, init-container copies it, auto mounts it where every node can")
 	fs.BoolVar(&h.SetWorkloadUserID, "set-workload-user-id", true, "give restricted catalog pods the user 1001; off where the platform assigns one")
-	fs.BoolVar(&h.PlainHTTP, "image-plain-http", false, "ask registries for digests over plain HTTP where they do not speak TLS")
-	fs.BoolVar(&h.SkipTLSVerify, "image-skip-tls-verify", false, "accept any certificate from registries that are asked for digests")
+	fs.BoolVar(&h.PlainHTTP, "image-plain-http", false, "speak plain HTTP to registries without TLS, when asking for digests and pulling bundle images")
+	fs.BoolVar(&h.SkipTLSVerify, "image-skip-tls-verify", false, "accept any certificate of registries, when asking for digests and pulling bundle images")
 }
 
 // Validate says what is wrong with the settings, and what to do.
