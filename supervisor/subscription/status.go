@@ -63,7 +63,7 @@ func (o *observation) currentPlan(d *decision) *operatorsv1alpha1.InstallPlan {
 // it: it asked for something else when the plan was made.
 func (o *observation) strayed(sub *operatorsv1alpha1.Subscription) bool {
 	p := o.referred(sub.Status.InstallPlanRef)
-	return p != nil && plan.VersionOf(p, sub.Spec.Package) == "" && !serves(p, sub) && generatedBy(sub) != p.Name
+	return p != nil && says(p) && plan.VersionOf(p, sub.Spec.Package) == "" && !serves(p, sub) && generatedBy(sub) != p.Name
 }
 
 // openPlan finds the newest plan of a Subscription that has not come to its end. One
