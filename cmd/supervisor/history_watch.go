@@ -7,6 +7,7 @@ import (
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -114,10 +115,12 @@ func (f *follower) tell(ctx context.Context, change watch.EventType, sub *operat
 	return nil
 }
 
-// learn reads the InstallPlans anew when there is one that is not known.
+// learn reads the InstallPlans anew when there is one that is not known, or one that
+// failed: what can be done about it depends on what is left of it.
 func (f *follower) learn(ctx context.Context, sub *operatorsv1alpha1.Subscription) error {
 	ref := sub.Status.InstallPlanRef
-	if ref == nil || slices.ContainsFunc(f.plans, func(p operatorsv1alpha1.InstallPlan) bool { return p.UID == ref.UID }) {
+	failed := sub.Status.GetCondition(operatorsv1alpha1.SubscriptionInstallPlanFailed).Status == corev1.ConditionTrue
+	if ref == nil || !failed && slices.ContainsFunc(f.plans, func(p operatorsv1alpha1.InstallPlan) bool { return p.UID == ref.UID }) {
 		return nil
 	}
 	plans, err := f.installPlans(ctx)

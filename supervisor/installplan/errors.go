@@ -37,11 +37,23 @@ func (e *stepError) Error() string {
 
 // subject is what the message begins with: which step failed, but not why.
 func (e *stepError) subject() string {
-	r := e.step.Resource
 	if apimeta.IsNoMatchError(e.err) {
-		return fmt.Sprintf("api-server resource not found installing %s %s", r.Kind, r.Name)
+		return notServed(e.step)
 	}
-	return fmt.Sprintf("error applying %s %s of %s", r.Kind, r.Name, e.step.Resolving)
+	return notApplied(e.step)
+}
+
+func notServed(s *operatorsv1alpha1.Step) string {
+	return fmt.Sprintf("api-server resource not found installing %s %s", s.Resource.Kind, s.Resource.Name)
+}
+
+func notApplied(s *operatorsv1alpha1.Step) string {
+	return fmt.Sprintf("error applying %s %s of %s", s.Resource.Kind, s.Resource.Name, s.Resolving)
+}
+
+// tellsOf says whether the message of a plan that was given up is about a step.
+func tellsOf(message string, s *operatorsv1alpha1.Step) bool {
+	return strings.HasPrefix(message, notApplied(s)+":") || strings.HasPrefix(message, notServed(s)+":")
 }
 
 // follows says whether the message that the pass before left in the plan is

@@ -40,6 +40,9 @@ type record struct {
 	failures   int
 	due        time.Time
 	generation int64
+	// rests counts the pauses of a plan that was given up, over all times that it was
+	// tried again and got no further than furthest, a step of the plan.
+	rests, furthest int
 	// roused is what woken was when the present pass began.
 	roused bool
 	// woken says that something happened that may be what the plan waits for.
@@ -66,8 +69,12 @@ func (m *memory) of(key types.NamespacedName, p *operatorsv1alpha1.InstallPlan) 
 		m.records[key] = rec
 	}
 	rec.roused = rec.woken.Swap(false)
-	if rec.roused || rec.generation != p.Generation {
-		rec.failures, rec.due, rec.generation = 0, time.Time{}, p.Generation
+	if rec.generation != p.Generation {
+		rec.generation, rec.rests = p.Generation, 0
+		rec.failures, rec.due = 0, time.Time{}
+	}
+	if rec.roused {
+		rec.failures, rec.due = 0, time.Time{}
 	}
 	return rec
 }
@@ -107,7 +114,7 @@ func (r *record) stands(phase operatorsv1alpha1.InstallPlanPhase, now time.Time,
 	}
 	if r.foreignSince.IsZero() || r.foreign != phase {
 		r.foreign, r.foreignSince = phase, now
-		r.failures, r.due, r.ready, r.outcome = 0, time.Time{}, time.Time{}, nil
+		r.failures, r.rests, r.due, r.ready, r.outcome = 0, 0, time.Time{}, time.Time{}, nil
 	}
 	return max(0, r.foreignSince.Add(dwell).Sub(now))
 }

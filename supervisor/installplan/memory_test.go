@@ -59,6 +59,41 @@ func TestForeignPhaseStandsForAWhile(t *testing.T) {
 	}
 }
 
+// TestPausesGrowWhileAPlanFailsAtTheSameStep revives a plan again and again.
+func TestPausesGrowWhileAPlanFailsAtTheSameStep(t *testing.T) {
+	rec := &record{}
+	now := at(0).Time
+	for _, tt := range []struct {
+		reason string
+		step   int
+		before func()
+		want   time.Duration
+	}{
+		{reason: "for the first time", step: 3, want: 10 * time.Second},
+		{reason: "at the same step", step: 3, want: 20 * time.Second},
+		{reason: "at one before it", step: 1, want: 40 * time.Second},
+		{reason: "at the same step again", step: 3, want: 80 * time.Second},
+		{reason: "further on", step: 4, want: 10 * time.Second},
+		{reason: "there again", step: 4, want: 20 * time.Second},
+		{reason: "after somebody else wrote the phase", step: 4, before: func() { rec.stands(complete, now, time.Second) }, want: 10 * time.Second},
+	} {
+		if tt.before != nil {
+			tt.before()
+		}
+		rec.written(planOf(working, true, ""))
+		rec.postpone(now, maxPause)
+		rec.gaveUp(tt.step)
+		rec.written(planOf(lost, true, ""))
+		if !rec.due.IsZero() {
+			t.Errorf("%s: the pause between tries is left over", tt.reason)
+		}
+		// Pauses are up to a fifth longer or shorter.
+		if got := rec.rest(now); (got-tt.want).Abs() > tt.want/5 || !rec.due.Equal(now.Add(got)) {
+			t.Errorf("%s: %s, want %s", tt.reason, got, tt.want)
+		}
+	}
+}
+
 func TestRecord(t *testing.T) {
 	m := &memory{}
 	key := types.NamespacedName{Namespace: "ops", Name: "install-lamp"}
@@ -71,7 +106,7 @@ func TestRecord(t *testing.T) {
 	if !rec.outdated(before) || rec.outdated(p) {
 		t.Error("what was read before the last write does not count as outdated, or what came of it does")
 	}
-	rec.postpone(at(0).Time, firstPause, maxPause)
+	rec.postpone(at(0).Time, maxPause)
 	if again := m.of(key, p); again != rec || again.due.IsZero() || again.roused {
 		t.Errorf("the record is lost: %+v", again)
 	}

@@ -206,12 +206,18 @@ func TestAdvanceSaysHowToApprove(t *testing.T) {
 		{reason: "waiting already, by a version that did not say so", plan: planOf(asking, false, ""), message: toApprove},
 		{reason: "approved", plan: planOf(asking, true, "")},
 		{reason: "approved from the first", plan: planOf(planning, true, "")},
+		{reason: "declared failed by somebody", plan: planOf(lost, true, operatorsv1alpha1.StepStatusCreated)},
+		{reason: "declared complete by somebody", plan: planOf(complete, true, operatorsv1alpha1.StepStatusCreated)},
 	} {
+		phase := tt.plan.Status.Phase
 		if tt.plan.Spec.Approved {
 			tt.plan.Status.Message = toApprove
 		}
 		if _, err := r.advance(t.Context(), tt.plan, &record{}); err != nil || tt.plan.Status.Message != tt.message {
 			t.Errorf("%s: message %q, error %v; want %q", tt.reason, tt.plan.Status.Message, err, tt.message)
+		}
+		if (phase == lost || phase == complete) && tt.plan.Status.Phase != phase {
+			t.Errorf("%s: it is now %s", tt.reason, tt.plan.Status.Phase)
 		}
 	}
 }

@@ -2,6 +2,9 @@ package installplan
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -11,17 +14,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// curable says whether this controller gave up on a plan because of a step that it
-// could not apply. What somebody else declared failed stays so.
+// curable says whether this controller gave up on a plan because of a step that may
+// be applied one day. What lies in the plan itself does not pass, and what somebody
+// else declared failed stays so.
 func curable(p *operatorsv1alpha1.InstallPlan) bool {
 	installed := p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled)
 	return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed && remaining(p.Status.Plan) > 0 &&
-		installed.Reason == operatorsv1alpha1.InstallPlanReasonComponentFailed
+		installed.Reason == operatorsv1alpha1.InstallPlanReasonComponentFailed && !strings.HasSuffix(installed.Message, remedyContent) &&
+		!slices.ContainsFunc(p.Status.Plan, func(s *operatorsv1alpha1.Step) bool {
+			return s.Status == operatorsv1alpha1.StepStatusUnsupportedResource
+		})
 }
 
-// probe looks whether the cause is gone for which a plan was given up: it asks the
-// API server what would become of the next step, without applying it. The plan says
-// that it has failed until the step would succeed; then it goes on by itself.
+// probe looks whether the cause is gone for which a plan was given up: it does
+// what a pass would do up to the step that failed, without applying anything. The
+// plan says that it has failed until that step would succeed; then it goes on by
+// itself.
 func (r *Reconciler) probe(ctx context.Context, p *operatorsv1alpha1.InstallPlan, rec *record, now time.Time) (ctrl.Result, error) {
 	if !curable(p) {
 		return ctrl.Result{}, nil
@@ -29,8 +37,8 @@ func (r *Reconciler) probe(ctx context.Context, p *operatorsv1alpha1.InstallPlan
 	if wanted, err := r.wanted(ctx, p); err != nil || !wanted {
 		return ctrl.Result{}, err
 	}
-	if rec.due.IsZero() && rec.failures == 0 && !rec.roused {
-		return ctrl.Result{RequeueAfter: rec.postpone(now, firstPauseFailed, maxPauseFailed)}, nil
+	if rec.due.IsZero() && !rec.roused {
+		return ctrl.Result{RequeueAfter: rec.rest(now)}, nil
 	}
 	rec.roused = false
 	site, err := r.survey(ctx, p.Namespace)
@@ -38,35 +46,70 @@ func (r *Reconciler) probe(ctx context.Context, p *operatorsv1alpha1.InstallPlan
 		return ctrl.Result{}, err
 	}
 	if site.problem == "" && r.wouldApply(ctx, p, site.account) {
-		log.FromContext(ctx).Info("Trying a failed plan again, as its next step would succeed now")
+		log.FromContext(ctx).Info("Trying a failed plan again, as the step that failed would succeed now")
 		p.Status.Phase, p.Status.Message, p.Status.StartTime = operatorsv1alpha1.InstallPlanPhaseInstalling, "", nil
 		dropInstalled(p, operatorsv1alpha1.InstallPlanReasonComponentFailed)
 		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{RequeueAfter: rec.postpone(now, firstPauseFailed, maxPauseFailed)}, nil
+	return ctrl.Result{RequeueAfter: rec.rest(now)}, nil
 }
 
-// wouldApply tries the first step that is left, without writing anything.
+// wouldApply says whether a pass would get beyond the step that failed.
 func (r *Reconciler) wouldApply(ctx context.Context, p *operatorsv1alpha1.InstallPlan, a *account) bool {
-	e, err := r.execution(ctx, p, a, true)
+	tried := p.DeepCopy()
+	e, err := r.execution(ctx, tried, a, true)
 	if err != nil {
 		return false
 	}
-	for _, s := range p.Status.Plan {
-		if applied(s.Status) {
-			continue
-		}
-		tried := s.DeepCopy()
-		if tried.Status == operatorsv1alpha1.StepStatusUnsupportedResource {
-			return false
-		}
-		if failure := e.examine(ctx, []*operatorsv1alpha1.Step{tried}); failure != nil {
-			return false
-		}
-		_, err := e.step(ctx, tried)
-		return err == nil
+	steps, failed := tried.Status.Plan, failedStep(tried)
+	obstacle := e.rehearse(ctx, steps, failed)
+	if obstacle != nil && errors.Is(obstacle.err, errOwnerGone) {
+		// A pass would start over with that version.
+		startOver(steps, obstacle.step.Resolving)
+		obstacle = e.rehearse(ctx, steps, failed)
 	}
-	return true
+	if obstacle != nil {
+		log.FromContext(ctx).V(1).Info("Failed plan would fail again", "error", obstacle.Error())
+	}
+	return obstacle == nil
+}
+
+// failedStep gives the step for which a plan was given up; the first that is left
+// where the plan does not say so.
+func failedStep(p *operatorsv1alpha1.InstallPlan) *operatorsv1alpha1.Step {
+	message := p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled).Message
+	left := slices.DeleteFunc(slices.Clone(p.Status.Plan), func(s *operatorsv1alpha1.Step) bool { return applied(s.Status) })
+	for _, s := range left {
+		if tellsOf(message, s) {
+			return s
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return left[0]
+}
+
+// rehearse does what a pass does up to a step, and says what would end it. All that
+// is left is examined, as a pass does. Of the steps before that one only the versions
+// are tried, which own what follows: without being applied, a step may lack what
+// another one brings, so that the others are taken to succeed.
+func (e *execution) rehearse(ctx context.Context, steps []*operatorsv1alpha1.Step, until *operatorsv1alpha1.Step) *stepError {
+	if err := e.examine(ctx, steps); err != nil {
+		return err
+	}
+	for _, s := range steps {
+		if !applied(s.Status) && (s == until || s.Resource.Kind == operatorsv1alpha1.ClusterServiceVersionKind) {
+			// What has to be deleted and made again is still there.
+			if _, err := e.step(ctx, s); err != nil && !errors.Is(err, errChanged) {
+				return &stepError{step: s, err: err}
+			}
+		}
+		if s == until {
+			break
+		}
+	}
+	return nil
 }
 
 // wanted says whether a Subscription still refers to a plan.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -111,8 +112,12 @@ func (r *Reconciler) advance(ctx context.Context, p *operatorsv1alpha1.InstallPl
 	if moves {
 		p.Status.Phase, p.Status.Message = phase, ""
 	}
-	if p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval {
+	switch {
+	case p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval:
 		p.Status.Message = toApprove
+	case p.Status.Message == toApprove:
+		// Somebody else wrote the phase, and left the message of the one before.
+		p.Status.Message = ""
 	}
 	if moves {
 		// The phase is written before the work that it names: whoever watches sees
@@ -200,7 +205,8 @@ func (r *Reconciler) conclude(ctx context.Context, p *operatorsv1alpha1.InstallP
 		setInstalled(p, "", "", now)
 		return ctrl.Result{}
 	}
-	if failed, ok := errors.AsType[*stepError](err); ok {
+	failed, ok := errors.AsType[*stepError](err)
+	if ok {
 		stepFailures.WithLabelValues(failed.step.Resource.Kind).Inc()
 		if !failed.follows(p.Status.Message) {
 			// The retry window is that of the step that fails now, not that of
@@ -212,12 +218,15 @@ func (r *Reconciler) conclude(ctx context.Context, p *operatorsv1alpha1.InstallP
 	}
 	if terminal(err, now.Sub(p.Status.StartTime.Time), r.retryTimeout) {
 		logger.Error(err, "Giving up on plan")
+		if ok {
+			rec.gaveUp(slices.Index(p.Status.Plan, failed.step))
+		}
 		p.Status.Phase = operatorsv1alpha1.InstallPlanPhaseFailed
 		p.Status.Message = ""
 		setInstalled(p, operatorsv1alpha1.InstallPlanReasonComponentFailed, strings.TrimSuffix(err.Error(), ".")+remedyFor(err), now)
 		return ctrl.Result{}
 	}
-	after := rec.postpone(now.Time, firstPause, longest(err))
+	after := rec.postpone(now.Time, longest(err))
 	logger.Info("Retrying step", "error", err.Error(), "after", after.String())
 	p.Status.Message = retrying + err.Error()
 	return ctrl.Result{RequeueAfter: after}

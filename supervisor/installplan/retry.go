@@ -40,9 +40,26 @@ func pause(failures int, first, most time.Duration, chance float64) time.Duratio
 }
 
 // postpone records a try that failed and gives the pause after it.
-func (r *record) postpone(now time.Time, first, most time.Duration) time.Duration {
+func (r *record) postpone(now time.Time, most time.Duration) time.Duration {
 	r.failures++
-	wait := pause(r.failures, first, most, rand.Float64()) //nolint:gosec // it only spreads tries
-	r.due = now.Add(wait)
-	return wait
+	return r.wait(now, pause(r.failures, firstPause, most, rand.Float64())) //nolint:gosec // it only spreads tries
+}
+
+// gaveUp records at which step a plan was given up. One that got further than ever
+// before begins with short pauses again.
+func (r *record) gaveUp(step int) {
+	if step > r.furthest {
+		r.furthest, r.rests = step, 0
+	}
+}
+
+// rest gives the pause until a plan that was given up is looked at.
+func (r *record) rest(now time.Time) time.Duration {
+	r.rests++
+	return r.wait(now, pause(r.rests, firstPauseFailed, maxPauseFailed, rand.Float64())) //nolint:gosec // it only spreads tries
+}
+
+func (r *record) wait(now time.Time, length time.Duration) time.Duration {
+	r.due = now.Add(length)
+	return length
 }

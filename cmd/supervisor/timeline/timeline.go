@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -85,7 +86,7 @@ func Of(sub *operatorsv1alpha1.Subscription, plans []operatorsv1alpha1.InstallPl
 			Type: string(c.Type), Status: string(c.Status), Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime,
 		})
 	}
-	t.Next = next(sub)
+	t.Next = next(sub, plans)
 	return t
 }
 
@@ -114,7 +115,7 @@ func follow(ledger history.Ledger, versions map[types.UID][]string) []Transition
 
 // next says what somebody can do. What a message of a condition says is not said
 // again.
-func next(sub *operatorsv1alpha1.Subscription) []string {
+func next(sub *operatorsv1alpha1.Subscription, plans []operatorsv1alpha1.InstallPlan) []string {
 	ref := sub.Status.InstallPlanRef
 	if ref == nil {
 		return nil
@@ -125,12 +126,23 @@ func next(sub *operatorsv1alpha1.Subscription) []string {
 	}
 	reason, pending := is(operatorsv1alpha1.SubscriptionInstallPlanPending)
 	_, failed := is(operatorsv1alpha1.SubscriptionInstallPlanFailed)
+	settled := slices.ContainsFunc(plans, func(p operatorsv1alpha1.InstallPlan) bool { return p.UID == ref.UID && done(&p) })
 	switch {
 	case pending && reason == string(operatorsv1alpha1.InstallPlanPhaseRequiresApproval):
 		return []string{fmt.Sprintf(`approve it: kubectl -n %s patch installplan %s --type merge -p '{"spec":{"approved":true}}'`, sub.Namespace, ref.Name)}
+	case failed && settled:
+		return []string{fmt.Sprintf("nothing is left to do: every step of %s is applied, and somebody else declared it failed", ref.Name)}
 	case failed:
 		return []string{fmt.Sprintf("to try again at once: kubectl -n %s delete installplan %s", sub.Namespace, ref.Name)}
 	default:
 		return nil
 	}
+}
+
+// done says whether every step of a plan is applied.
+func done(p *operatorsv1alpha1.InstallPlan) bool {
+	left := func(s *operatorsv1alpha1.Step) bool {
+		return s.Status != operatorsv1alpha1.StepStatusCreated && s.Status != operatorsv1alpha1.StepStatusPresent
+	}
+	return len(p.Status.Plan) > 0 && !slices.ContainsFunc(p.Status.Plan, left)
 }

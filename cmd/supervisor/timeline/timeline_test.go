@@ -109,6 +109,10 @@ func situations() map[string]*operatorsv1alpha1.Subscription {
 			Conditions: []operatorsv1alpha1.SubscriptionCondition{condition("InstallPlanFailed", "InstallComponentFailed",
 				"step 3 of 8, ServiceMonitor lamp: the cluster does not have the kind ServiceMonitor of monitoring.coreos.com/v1; install what provides it", 2*day+61*time.Second)},
 		}),
+		"declared": subscription(ledger(first()...), operatorsv1alpha1.SubscriptionStatus{
+			State: "AtLatestKnown", InstalledCSV: "lamp.v1", CurrentCSV: "lamp.v1", InstallPlanRef: &corev1.ObjectReference{Name: "install-aaa", UID: "aaa"},
+			Conditions: []operatorsv1alpha1.SubscriptionCondition{condition("InstallPlanFailed", "InstallComponentFailed", "", day)},
+		}),
 		"new": subscription(nil, operatorsv1alpha1.SubscriptionStatus{
 			Conditions: []operatorsv1alpha1.SubscriptionCondition{condition("ResolutionFailed", "ConstraintsNotSatisfiable", "no operators found in channel stable", 3*day)},
 		}),
@@ -121,6 +125,12 @@ func situations() map[string]*operatorsv1alpha1.Subscription {
 
 func look(sub *operatorsv1alpha1.Subscription) timeline.Timeline {
 	plans := []operatorsv1alpha1.InstallPlan{installPlan("bbb", "lamp.v2", "wick.v4"), installPlan("ccc", "lamp.v3")}
+	plans[1].Status.Plan = []*operatorsv1alpha1.Step{{Status: operatorsv1alpha1.StepStatusCreated}, {Status: operatorsv1alpha1.StepStatusUnknown}}
+	if ref := sub.Status.InstallPlanRef; ref != nil && ref.UID == "aaa" {
+		settled := installPlan("aaa", "lamp.v1")
+		settled.Status.Plan = []*operatorsv1alpha1.Step{{Status: operatorsv1alpha1.StepStatusCreated}, {Status: operatorsv1alpha1.StepStatusPresent}}
+		plans = append(plans, settled)
+	}
 	return timeline.Of(sub, plans, begin.Add(3*day))
 }
 
