@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -33,30 +34,57 @@ const (
 // log, and what it may read at all other times stays in one list.
 type lender struct {
 	client client.Client
+
+	// mu is held while rights are written, so that what one check gives back is
+	// never what another one has just been told it has.
+	mu sync.Mutex
+	// loans counts the checks that use a right, by the name of its role.
+	loans map[string]int
 }
 
-// borrow lets the supervisor list the objects of a definition until giveBack is called.
+// borrow lets the supervisor list the objects of a definition until giveBack is
+// called. The right is there until the last of those who borrowed it gives it back.
 func (l *lender) borrow(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) (giveBack func(), err error) {
 	review := &authenticationv1.SelfSubjectReview{}
 	if err := l.client.Create(ctx, review); err != nil {
 		return nil, fmt.Errorf("asking the API server who we are, to be granted the right: %w", err)
 	}
 	role, binding := borrowed(crd, review.Status.UserInfo.Username)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// Made again for each, as somebody may have deleted it.
 	for _, o := range []client.Object{role, binding} {
 		if err := l.client.Create(ctx, o, client.FieldOwner(apply.FieldManager)); err != nil && !apierrors.IsAlreadyExists(err) {
+			l.revoke(ctx, role, binding)
 			return nil, fmt.Errorf("granting the right by %T %s: %w; or grant it to %s by a role of your own", o, o.GetName(), err, review.Status.UserInfo.Username)
 		}
 	}
+	if l.loans == nil {
+		l.loans = map[string]int{}
+	}
+	l.loans[role.Name]++
 	return func() {
-		// It has to go even if the pass was cut short.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patienceForRight)
-		defer cancel()
-		for _, o := range []client.Object{binding, role} {
-			if err := client.IgnoreNotFound(l.client.Delete(ctx, o)); err != nil {
-				logr.FromContextOrDiscard(ctx).Error(err, "Giving back a right", "name", o.GetName())
-			}
-		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.loans[role.Name]--
+		l.revoke(ctx, role, binding)
 	}, nil
+}
+
+// revoke takes a right away that nobody uses. The caller holds mu.
+func (l *lender) revoke(ctx context.Context, role *rbacv1.ClusterRole, binding *rbacv1.ClusterRoleBinding) {
+	if l.loans[role.Name] > 0 {
+		return
+	}
+	delete(l.loans, role.Name)
+	// It has to go even if the pass was cut short.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patienceForRight)
+	defer cancel()
+	for _, o := range []client.Object{binding, role} {
+		if err := client.IgnoreNotFound(l.client.Delete(ctx, o)); err != nil {
+			logr.FromContextOrDiscard(ctx).Error(err, "Giving back a right", "name", o.GetName())
+		}
+	}
 }
 
 // borrowed is the role by which a user may list the objects of a definition, and its
@@ -81,11 +109,29 @@ func borrowed(crd *apiextensionsv1.CustomResourceDefinition, user string) (*rbac
 }
 
 // clear takes away what a process before this one may have left when it was killed
-// in the middle of a check.
+// in the middle of a check. What this one uses stays.
 func (l *lender) clear(ctx context.Context) error {
-	for _, kind := range []client.Object{&rbacv1.ClusterRoleBinding{}, &rbacv1.ClusterRole{}} {
-		if err := l.client.DeleteAllOf(ctx, kind, client.MatchingLabels{labelBorrowed: "true"}); err != nil {
-			logr.FromContextOrDiscard(ctx).Error(err, "Giving back rights that a process before left")
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	roles, bindings := &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}
+	for _, list := range []client.ObjectList{bindings, roles} {
+		if err := l.client.List(ctx, list, client.MatchingLabels{labelBorrowed: "true"}); err != nil {
+			logr.FromContextOrDiscard(ctx).Error(err, "Looking for rights that a process before left")
+		}
+	}
+	var left []client.Object
+	for i := range bindings.Items {
+		left = append(left, &bindings.Items[i])
+	}
+	for i := range roles.Items {
+		left = append(left, &roles.Items[i])
+	}
+	for _, o := range left {
+		if l.loans[o.GetName()] > 0 {
+			continue
+		}
+		if err := client.IgnoreNotFound(l.client.Delete(ctx, o)); err != nil {
+			logr.FromContextOrDiscard(ctx).Error(err, "Giving back a right that a process before left", "name", o.GetName())
 		}
 	}
 	return nil

@@ -50,6 +50,10 @@ func (r *Reconciler) plansWithAccount(ctx context.Context, o client.Object) []re
 // plansWithRights gives the plans that are executed with the rights of an account
 // which a role or binding may have changed.
 func (r *Reconciler) plansWithRights(ctx context.Context, o client.Object) []reconcile.Request {
+	if o.GetLabels()[labelBorrowed] != "" {
+		// The lender makes and deletes it for the supervisor, and for no account.
+		return nil
+	}
 	subjects, bound := subjectsOf(o)
 	return r.waken(ctx, o.GetNamespace(), func(p *operatorsv1alpha1.InstallPlan) bool {
 		ref := p.Status.AttenuatedServiceAccountRef
