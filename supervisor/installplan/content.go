@@ -40,25 +40,49 @@ type content struct {
 	versions map[string]*unstructured.Unstructured
 }
 
-// manifest reads a step's object, from the bundle when the plan only refers to it.
+// manifest reads a step's object, from the bundle when the plan only refers to it. It
+// is the object that the step names, in its place.
 func (c *content) manifest(ctx context.Context, s *operatorsv1alpha1.Step) (*unstructured.Unstructured, error) {
 	u, ref, err := plan.Manifest(s)
-	if err != nil || ref == nil {
-		return u, err
+	if err == nil && ref != nil {
+		u, err = c.resolve(ctx, s, ref)
 	}
+	if err != nil {
+		return nil, err
+	}
+	return u, plan.Place(u, s, c.namespace)
+}
+
+// resolve reads the object that a step refers to.
+func (c *content) resolve(ctx context.Context, s *operatorsv1alpha1.Step, ref *plan.Reference) (*unstructured.Unstructured, error) {
 	bundle, ok := c.fetched[ref.Bundle]
 	if !ok {
+		var err error
 		if bundle, err = c.fetch(ctx, s, ref); err != nil {
 			return nil, err
 		}
 		c.fetched[ref.Bundle] = bundle
 	}
+	if ref.Image != "" && s.Resource.Kind == operatorsv1alpha1.ClusterServiceVersionKind {
+		// The properties, which only the catalog has, are part of this manifest, and
+		// of no other: those can be had without the catalog.
+		served, err := c.bundles.Bundle(ctx, catalogOf(s), ref.Package, ref.Channel, ref.Bundle)
+		if err != nil {
+			return nil, err
+		}
+		bundle.Properties = served.Properties
+	}
 	return plan.Resolve(*ref, s, c.namespace, bundle)
+}
+
+// catalogOf names the catalog that a step came from.
+func catalogOf(s *operatorsv1alpha1.Step) types.NamespacedName {
+	return types.NamespacedName{Namespace: s.Resource.CatalogSourceNamespace, Name: s.Resource.CatalogSource}
 }
 
 // fetch reads a bundle from its catalog, and from its image where it has one.
 func (c *content) fetch(ctx context.Context, s *operatorsv1alpha1.Step, ref *plan.Reference) (plan.Bundle, error) {
-	catalog := types.NamespacedName{Namespace: s.Resource.CatalogSourceNamespace, Name: s.Resource.CatalogSource}
+	catalog := catalogOf(s)
 	if ref.Image == "" {
 		return c.bundles.Bundle(ctx, catalog, ref.Package, ref.Channel, ref.Bundle)
 	}
@@ -66,14 +90,6 @@ func (c *content) fetch(ctx context.Context, s *operatorsv1alpha1.Step, ref *pla
 		return plan.Bundle{}, fmt.Errorf("reading bundle image %s: %w", ref.Image, errNoUnpacker)
 	}
 	bundle := plan.Bundle{Name: ref.Bundle, Package: ref.Package, Channel: ref.Channel, Catalog: catalog}
-	if s.Resource.Kind == operatorsv1alpha1.ClusterServiceVersionKind {
-		// The properties, which only the catalog has, are part of this manifest.
-		served, err := c.bundles.Bundle(ctx, catalog, ref.Package, ref.Channel, ref.Bundle)
-		if err != nil {
-			return plan.Bundle{}, err
-		}
-		bundle = served
-	}
 	secrets, err := c.pullSecrets(ctx, catalog)
 	if err != nil {
 		return plan.Bundle{}, err
@@ -96,7 +112,7 @@ func (c *content) pullSecrets(ctx context.Context, catalog types.NamespacedName)
 		if client.IgnoreNotFound(err) == nil {
 			return nil, nil
 		}
-		return nil, fmt.Errorf("reading CatalogSource %s for its pull secrets: %w", catalog, err)
+		return nil, fmt.Errorf("%w CatalogSource %s for its pull secrets: %w", errOwnRead, catalog, err)
 	}
 	names, _, err := unstructured.NestedStringSlice(source.Object, "spec", "secrets")
 	if err != nil {

@@ -43,13 +43,17 @@ func (e *execution) prepare(ctx context.Context, s *operatorsv1alpha1.Step) erro
 		return err
 	}
 	d := &definition{wanted: u.DeepCopy()}
+	converted, err := e.convertedBy(ctx, u, s)
+	if err != nil {
+		return err
+	}
 	if d.live, err = e.read(ctx, u.GroupVersionKind(), client.ObjectKeyFromObject(u)); err != nil {
 		return err
 	}
 	alongside := types.NamespacedName{Namespace: e.namespace, Name: s.Resolving}
 	if d.live == nil {
 		setAlongside(d.wanted, []types.NamespacedName{alongside})
-		if e.convertedBy(ctx, u, s) {
+		if converted {
 			unstructured.RemoveNestedField(d.wanted.Object, "spec", "conversion")
 		}
 		e.definitions[s] = d
@@ -59,7 +63,7 @@ func (e *execution) prepare(ctx context.Context, s *operatorsv1alpha1.Step) erro
 		return err
 	}
 	setAlongside(d.wanted, append(e.stillAlongside(ctx, d.live), alongside))
-	keepConversion(d.wanted, d.live, e.convertedBy(ctx, u, s))
+	keepConversion(d.wanted, d.live, converted)
 	e.definitions[s] = d
 	return nil
 }
@@ -67,12 +71,12 @@ func (e *execution) prepare(ctx context.Context, s *operatorsv1alpha1.Step) erro
 // convertedBy says whether the version of a step declares the webhook that converts
 // between the versions of its CustomResourceDefinition. The controller of versions
 // sets that up when the webhook runs.
-func (e *execution) convertedBy(ctx context.Context, crd *unstructured.Unstructured, s *operatorsv1alpha1.Step) bool {
+func (e *execution) convertedBy(ctx context.Context, crd *unstructured.Unstructured, s *operatorsv1alpha1.Step) (bool, error) {
 	csv, err := e.content.version(ctx, s.Resolving)
-	if err != nil || csv == nil {
-		return false
+	if err != nil {
+		return false, fmt.Errorf("reading ClusterServiceVersion %s for the webhook that converts: %w", s.Resolving, err)
 	}
-	return declaresConversion(csv, crd.GetName())
+	return csv != nil && declaresConversion(csv, crd.GetName()), nil
 }
 
 // stillAlongside reads which versions a CustomResourceDefinition was installed with

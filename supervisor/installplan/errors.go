@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -78,6 +82,9 @@ var (
 	errForeign = errors.New("it is not this operator's")
 	// errUnsafe says that a CustomResourceDefinition would do damage.
 	errUnsafe = errors.New("the CustomResourceDefinition is left as it is")
+	// errOwnRead says that the supervisor could not read what is there, for which it
+	// has rights of its own.
+	errOwnRead = errors.New("reading")
 	// errUnmade says that a plan refers to a Secret that its user has to make.
 	errUnmade = errors.New("it has to be there before the plan")
 )
@@ -96,7 +103,11 @@ const (
 
 // final says whether an error lies in the plan itself, which no try can mend.
 func final(err error) bool {
-	return errors.Is(err, errUnsupported) || errors.Is(err, plan.ErrContentChanged) || errors.Is(err, plan.ErrNoInlineManifests)
+	if unfit, ok := errors.AsType[*image.Error](err); ok && !unfit.MayPass() {
+		return true
+	}
+	return errors.Is(err, errUnsupported) || errors.Is(err, plan.ErrManifest) ||
+		errors.Is(err, plan.ErrContentChanged) || errors.Is(err, plan.ErrNoInlineManifests)
 }
 
 func remedyFor(err error) string {
@@ -123,9 +134,17 @@ func terminal(err error, elapsed, retryTimeout time.Duration) bool {
 
 // lasting says whether somebody has to mend something before a try can succeed.
 func lasting(err error) bool {
-	return errors.Is(err, errNamesRefused) || errors.Is(err, errForeign) || errors.Is(err, errUnsafe) || errors.Is(err, errUnmade) ||
+	return errors.Is(err, errNamesRefused) || errors.Is(err, errForeign) || errors.Is(err, errUnsafe) || errors.Is(err, errUnmade) || unserved(err) ||
 		apimeta.IsNoMatchError(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsMethodNotSupported(err)
+}
+
+// unserved says whether a catalog answered that it does not have a bundle. Servers
+// that give no code mean the same: one that cannot be asked has a code of its own. A
+// catalog may get the bundle again.
+func unserved(err error) bool {
+	var answer interface{ GRPCStatus() *status.Status }
+	return errors.As(err, &answer) && slices.Contains([]codes.Code{codes.NotFound, codes.Unknown, codes.InvalidArgument}, answer.GRPCStatus().Code())
 }
 
 // passing says whether an error is one of the moment, whatever else is wrong.
@@ -149,7 +168,7 @@ func overQuota(err error) bool {
 }
 
 // advise says what to do about an error of the API server; account is the one that
-// steps are applied as, where the OperatorGroup names one.
+// was refused, nil for the supervisor itself.
 func advise(err error, account *account) string {
 	switch {
 	case overQuota(err):
@@ -159,7 +178,7 @@ func advise(err error, account *account) string {
 	case apierrors.IsForbidden(err) && account != nil:
 		return fmt.Sprintf("grant ServiceAccount %s that right, or take spec.serviceAccountName out of OperatorGroup %s; the plan goes on by itself", account.name, account.group)
 	case apierrors.IsForbidden(err):
-		return "grant the supervisor that right, and the plan goes on by itself"
+		return "the supervisor lacks that right: grant it, and the plan goes on by itself"
 	default:
 		return ""
 	}

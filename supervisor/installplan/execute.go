@@ -71,7 +71,12 @@ func (e *execution) run(ctx context.Context, steps []*operatorsv1alpha1.Step) er
 
 // explained adds to an error what to do about it.
 func (e *execution) explained(err *stepError) error {
-	err.advice = advise(err.err, e.account)
+	refused := e.account
+	if err.step.Resource.Kind == kindCRD || errors.Is(err.err, errOwnRead) {
+		// What is done with the supervisor's own rights is not the account's to do.
+		refused = nil
+	}
+	err.advice = advise(err.err, refused)
 	return err
 }
 
@@ -82,7 +87,9 @@ func (e *execution) examine(ctx context.Context, steps []*operatorsv1alpha1.Step
 			continue
 		}
 		if err := e.refusal(s); err != nil {
-			s.Status = operatorsv1alpha1.StepStatusUnsupportedResource
+			if errors.Is(err, errUnsupported) {
+				s.Status = operatorsv1alpha1.StepStatusUnsupportedResource
+			}
 			return &stepError{step: s, err: err}
 		}
 	}
@@ -102,13 +109,15 @@ func (e *execution) refusal(s *operatorsv1alpha1.Step) error {
 	if s.Resource.Group == groupAPIExtensions && s.Resource.Kind == kindCRD && s.Resource.Version == "v1beta1" {
 		return fmt.Errorf("%w: Kubernetes 1.22 removed apiextensions.k8s.io/v1beta1; ask the author of %s for a bundle whose CustomResourceDefinitions are of apiextensions.k8s.io/v1", errUnsupported, s.Resolving)
 	}
-	if _, ok := plan.ScopeOf(schema.GroupKind{Group: s.Resource.Group, Kind: s.Resource.Kind}); ok {
-		return nil
+	_, allowed := plan.ScopeOf(schema.GroupKind{Group: s.Resource.Group, Kind: s.Resource.Kind})
+	u, ref, err := plan.Manifest(s)
+	if err == nil && ref == nil {
+		err = plan.Place(u, s, e.namespace)
 	}
 	// A Subscription that the plan itself is to make is none that a bundle brings.
-	u, _, err := plan.Manifest(s)
-	if err == nil && u != nil && plan.IsGenerated(u, e.plan) && s.Status != operatorsv1alpha1.StepStatusUnsupportedResource {
-		return nil
+	generated := u != nil && plan.IsGenerated(u, e.plan) && s.Status != operatorsv1alpha1.StepStatusUnsupportedResource
+	if allowed || generated {
+		return err
 	}
 	return fmt.Errorf("%w; ask the author of %s to remove it", errUnsupported, s.Resolving)
 }
@@ -244,7 +253,7 @@ func (e *execution) read(ctx context.Context, kind schema.GroupVersionKind, key 
 		if client.IgnoreNotFound(err) == nil {
 			return nil, nil //nolint:nilnil // the doc comment says what nil means
 		}
-		return nil, fmt.Errorf("reading %s %s: %w", kind.Kind, key.Name, err)
+		return nil, fmt.Errorf("%w %s %s: %w", errOwnRead, kind.Kind, key.Name, err)
 	}
 	return live, nil
 }

@@ -80,7 +80,7 @@ func TestAdvise(t *testing.T) {
 		{err: forbidden(`admission webhook "strict.example" denied the request: no`), want: "change the policy"},
 		{err: apierrors.NewBadRequest(`ValidatingAdmissionPolicy 'strict' with binding 'strict' denied request: no`), want: "change the policy"},
 		{err: forbidden("no"), account: limited, want: "grant ServiceAccount ops/installer that right, or take spec.serviceAccountName out of OperatorGroup ops/group"},
-		{err: forbidden("no"), want: "grant the supervisor that right"},
+		{err: forbidden("no"), want: "the supervisor lacks that right: grant it"},
 		{err: apierrors.NewBadRequest("no")},
 	} {
 		got := advise(tt.err, tt.account)

@@ -10,7 +10,9 @@ import (
 	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
@@ -38,6 +40,9 @@ type Reference struct {
 	// SHA256 is the digest, in hex, of the planned manifest.
 	SHA256 string `json:"sha256"`
 }
+
+// ErrManifest says that a step does not hold the object that it names.
+var ErrManifest = errors.New("the step does not hold the object that it names")
 
 // ErrContentChanged says that a catalog no longer serves what a plan refers to.
 var ErrContentChanged = errors.New("the catalog no longer serves the content that the plan was made from")
@@ -77,18 +82,19 @@ func Externalize(steps []*operatorsv1alpha1.Step, bundles []Bundle, limit int) e
 }
 
 // Manifest reads the object of a step. When the step only points at the object,
-// ref says where it is and u is nil.
+// ref says where it is and u is nil. Nothing says yet that it is the object which
+// the step names: see Place.
 func Manifest(step *operatorsv1alpha1.Step) (u *unstructured.Unstructured, ref *Reference, err error) {
 	u = &unstructured.Unstructured{}
 	if err := utiljson.Unmarshal([]byte(step.Resource.Manifest), &u.Object); err != nil {
-		return nil, nil, fmt.Errorf("the manifest of step %s %s is not a JSON object: %w", step.Resource.Kind, step.Resource.Name, err)
+		return nil, nil, fmt.Errorf("the manifest of step %s %s is not a JSON object: %w: %w", step.Resource.Kind, step.Resource.Name, ErrManifest, err)
 	}
 	if u.GetAPIVersion() != "" || u.GetKind() != referenceKind {
 		return u, nil, nil
 	}
 	ref = &Reference{}
 	if err := json.Unmarshal([]byte(step.Resource.Manifest), ref); err != nil {
-		return nil, nil, fmt.Errorf("the reference in step %s %s cannot be read: %w", step.Resource.Kind, step.Resource.Name, err)
+		return nil, nil, fmt.Errorf("the reference in step %s %s cannot be read: %w: %w", step.Resource.Kind, step.Resource.Name, ErrManifest, err)
 	}
 	return nil, ref, nil
 }
@@ -98,6 +104,10 @@ func Manifest(step *operatorsv1alpha1.Step) (u *unstructured.Unstructured, ref *
 func Resolve(ref Reference, step *operatorsv1alpha1.Step, namespace string, b Bundle) (*unstructured.Unstructured, error) {
 	b.Replaces = ref.Replaces
 	steps, err := Steps(namespace, b)
+	if err != nil && !errors.Is(err, ErrNoInlineManifests) {
+		// It is the same whenever the bundle is read.
+		return nil, fmt.Errorf("%w: %w", ErrContentChanged, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -109,6 +119,39 @@ func Resolve(ref Reference, step *operatorsv1alpha1.Step, namespace string, b Bu
 	}
 	u, _, err := Manifest(steps[i])
 	return u, err
+}
+
+// Place checks that an object is the one that a step names, and puts it into the
+// plan's namespace when its kind has one. Whether a step may be in a plan, and whose
+// rights it is applied with, is decided by what the step says of itself, so that an
+// object which is another one must never be applied: ErrManifest.
+func Place(u *unstructured.Unstructured, step *operatorsv1alpha1.Step, namespace string) error {
+	kind := objectKind(schema.GroupKind{Group: step.Resource.Group, Kind: step.Resource.Kind})
+	named, holds := kind.WithVersion(step.Resource.Version), u.GroupVersionKind()
+	differs := func(field, names, holds string) error {
+		return fmt.Errorf("%w: step %s %s says %s %q, its manifest %q", ErrManifest, step.Resource.Kind, step.Resource.Name, field, names, holds)
+	}
+	scope, supported := ScopeOf(kind)
+	switch {
+	case holds.Group != named.Group:
+		return differs("group", named.Group, holds.Group)
+	case holds.Version != named.Version:
+		return differs("version", named.Version, holds.Version)
+	case holds.Kind != named.Kind:
+		return differs("kind", named.Kind, holds.Kind)
+	case u.GetName() != step.Resource.Name || u.GetName() == "":
+		return differs("name", step.Resource.Name, u.GetName())
+	case kind.Kind == kindCRD && named != apiextensionsv1.SchemeGroupVersion.WithKind(kindCRD):
+		return fmt.Errorf("%w: step %s %s is of %s, and can only be of %s",
+			ErrManifest, step.Resource.Kind, step.Resource.Name, named.GroupVersion(), apiextensionsv1.SchemeGroupVersion)
+	case supported && scope == ClusterScoped:
+		namespace = ""
+	}
+	if has := u.GetNamespace(); has != "" && has != namespace {
+		return fmt.Errorf("%w: step %s %s belongs into namespace %q, its manifest into %q", ErrManifest, step.Resource.Kind, step.Resource.Name, namespace, has)
+	}
+	u.SetNamespace(namespace)
+	return nil
 }
 
 func manifestDigest(text string) string {

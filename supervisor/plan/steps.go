@@ -216,9 +216,14 @@ func rank(kind string) int {
 func owned(u *unstructured.Unstructured, namespace, csv string) {
 	labels := map[string]string{LabelManaged: "true"}
 	scope, ok := ScopeOf(u.GroupVersionKind().GroupKind())
-	switch {
-	case !ok:
+	if !ok {
 		return
+	}
+	if scope == ClusterScoped {
+		// The API server ignores what a manifest may say of it.
+		u.SetNamespace("")
+	}
+	switch {
 	case scope == Namespaced:
 		u.SetNamespace(namespace)
 	case u.GetKind() != kindCRD:

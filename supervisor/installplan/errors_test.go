@@ -1,0 +1,73 @@
+package installplan
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// TestContentEndsAPlan has manifests, images and catalogs say that they do not have
+// what the plan needs, or nothing of the kind.
+func TestContentEndsAPlan(t *testing.T) {
+	const timeout = time.Minute
+	of := func(reason image.Reason) error {
+		return &image.Error{Reference: "registry.example/lamp", Reason: reason, Err: errors.New("no")}
+	}
+	for _, tt := range []struct {
+		err          error
+		before, then bool // within and after the retry window
+	}{
+		{err: plan.ErrManifest, before: true, then: true},
+		{err: of(image.ReasonInvalid), before: true, then: true},
+		{err: of(image.ReasonReference), before: true, then: true},
+		{err: of(image.ReasonNotFound)},
+		{err: of(image.ReasonUnreachable)},
+		{err: of(image.ReasonUnauthorized)},
+		{err: status.Error(codes.NotFound, "no such bundle"), then: true},
+		{err: status.Error(codes.Unknown, "no such bundle"), then: true},
+		{err: status.Error(codes.Unavailable, "loading")},
+		{err: status.Error(codes.DeadlineExceeded, "slow")},
+		{err: errors.New("no registry client established")},
+	} {
+		wrapped := fmt.Errorf("reading: %w", tt.err)
+		if before, then := terminal(wrapped, timeout-1, timeout), terminal(wrapped, timeout, timeout); before != tt.before || then != tt.then {
+			t.Errorf("%v ends a plan at once: %v, after the window: %v; want %v, %v", tt.err, before, then, tt.before, tt.then)
+		}
+	}
+}
+
+// TestAdviceNamesWhoWasRefused has the account of an OperatorGroup, and the supervisor
+// itself, lack rights.
+func TestAdviceNamesWhoWasRefused(t *testing.T) {
+	limited := &account{name: types.NamespacedName{Namespace: "ops", Name: "installer"}, group: types.NamespacedName{Namespace: "ops", Name: "group"}}
+	forbidden := apierrors.NewForbidden(configMaps, "settings", errors.New("no"))
+	for _, tt := range []struct {
+		reason, kind string
+		err          error
+		account      *account
+		want         string
+	}{
+		{reason: "the account applies", kind: "ConfigMap", err: forbidden, account: limited, want: "grant ServiceAccount ops/installer that right"},
+		{reason: "the supervisor reads", kind: "ConfigMap", err: fmt.Errorf("%w it: %w", errOwnRead, forbidden), account: limited, want: "the supervisor lacks that right"},
+		{reason: "the supervisor defines", kind: kindCRD, err: forbidden, account: limited, want: "the supervisor lacks that right"},
+		{reason: "there is no account", kind: "ConfigMap", err: forbidden, want: "the supervisor lacks that right"},
+	} {
+		e := &execution{account: tt.account}
+		step := &operatorsv1alpha1.Step{Resource: operatorsv1alpha1.StepResource{Kind: tt.kind, Name: "a"}}
+		err := e.explained(&stepError{step: step, err: tt.err})
+		if others := strings.Count(err.Error(), "that right"); others != 1 || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %s", tt.reason, err, tt.want)
+		}
+	}
+}
