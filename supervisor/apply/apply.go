@@ -41,9 +41,9 @@ const (
 // Object brings an object to the state that u describes, taking over fields
 // that another manager holds. Fields that u does not mention are left alone.
 //
-// Owner references to live ClusterServiceVersions that the object already has
-// are kept beside the new ones: two versions share an object while one of them
-// takes over from the other, and the object has to survive whichever goes.
+// References to ClusterServiceVersions that an earlier Object or Over gave it are
+// kept beside the new ones: two versions share an object while one of them takes over
+// from the other, and the object has to survive whichever goes.
 func Object(ctx context.Context, c client.Client, u *unstructured.Unstructured) (Result, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(u.GroupVersionKind())
@@ -54,7 +54,9 @@ func Object(ctx context.Context, c client.Client, u *unstructured.Unstructured) 
 	exists := err == nil
 	wanted := u.DeepCopy()
 	if exists {
-		wanted.SetOwnerReferences(joined(live.GetOwnerReferences(), wanted.GetOwnerReferences()))
+		if err := keepOwners(wanted, live); err != nil {
+			return "", err
+		}
 	}
 	if err := write(ctx, c, wanted); err != nil {
 		return "", err
@@ -86,10 +88,19 @@ func IfAbsent(ctx context.Context, c client.Client, u *unstructured.Unstructured
 // Over does what Object does to an object that has been read, and gives what
 // became of it. A conflict is the error if it has changed since, so that what was
 // decided by looking at it still holds.
+//
+// Of an operator's object, what the manager set that installed it before counts as
+// set by Object: it goes if u does not mention it.
 func Over(ctx context.Context, c client.Client, u, live *unstructured.Unstructured) (*unstructured.Unstructured, Result, error) {
+	mine, err := adopted(ctx, c, u, live)
+	if err != nil {
+		return nil, "", err
+	}
 	wanted := u.DeepCopy()
-	wanted.SetOwnerReferences(joined(live.GetOwnerReferences(), wanted.GetOwnerReferences()))
-	wanted.SetResourceVersion(live.GetResourceVersion())
+	if err := keepOwners(wanted, mine); err != nil {
+		return nil, "", err
+	}
+	wanted.SetResourceVersion(mine.GetResourceVersion())
 	if err := write(ctx, c, wanted); err != nil {
 		return nil, "", err
 	}
@@ -126,17 +137,28 @@ func Create(ctx context.Context, c client.Client, u *unstructured.Unstructured) 
 	}
 }
 
-// joined adds references to ClusterServiceVersions that an object has to those
-// it is to have. References to other kinds are somebody else's: server-side
+// keepOwners adds to what is wanted the references to ClusterServiceVersions that this
+// field manager gave an object, which applying without them would take away. Whether
+// those versions are still there is the garbage collector's business: it takes away
+// references to what is gone. References that others set stay theirs: server-side
 // apply leaves them where they are.
-func joined(existing, wanted []metav1.OwnerReference) []metav1.OwnerReference {
-	for _, ref := range existing {
-		if ref.Kind != "ClusterServiceVersion" || hasUID(wanted, ref) {
-			continue
-		}
-		wanted = append(wanted, ref)
+func keepOwners(wanted, live *unstructured.Unstructured) error {
+	own := ownEntry(live)
+	if own == nil {
+		return nil
 	}
-	return wanted
+	fields, err := setOf(own)
+	if err != nil {
+		return fmt.Errorf("reading who manages %s: %w", describe(live), err)
+	}
+	refs := wanted.GetOwnerReferences()
+	for _, ref := range live.GetOwnerReferences() {
+		if ref.Kind == kindCSV && fields.Has(pathOf(ref)) && !hasUID(refs, ref) {
+			refs = append(refs, ref)
+		}
+	}
+	wanted.SetOwnerReferences(refs)
+	return nil
 }
 
 func hasUID(refs []metav1.OwnerReference, ref metav1.OwnerReference) bool {
