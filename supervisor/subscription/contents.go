@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -85,8 +86,15 @@ func (l *lookup) unfit() bool {
 	if e, ok := errors.AsType[*image.Error](l.state.Err); ok {
 		return !e.MayPass()
 	}
-	var answer apierrors.APIStatus
-	return !errors.As(l.state.Err, &answer)
+	// What cannot be read because of the network or of missing rights is no word on
+	// the image.
+	var (
+		answer  apierrors.APIStatus
+		network net.Error
+	)
+	passing := errors.As(l.state.Err, &answer) || errors.As(l.state.Err, &network) ||
+		errors.Is(l.state.Err, context.Canceled) || errors.Is(l.state.Err, context.DeadlineExceeded)
+	return !passing
 }
 
 // Error says what is being waited for.

@@ -135,12 +135,23 @@ func (o *observation) arrivalOf(step *operatorsv1alpha1.Step) (arrival, bool) {
 	return a, true
 }
 
+// bringsFrom says whether a plan brings a version of the package that a Subscription
+// asks for, from the catalog that it names.
+func bringsFrom(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) bool {
+	version := versionFor(p, sub)
+	return version != "" && slices.ContainsFunc(p.Status.Plan, func(s *operatorsv1alpha1.Step) bool {
+		r := s.Resource
+		return r.Kind == operatorsv1alpha1.ClusterServiceVersionKind && r.Name == version &&
+			r.CatalogSource == sub.Spec.CatalogSource && r.CatalogSourceNamespace == sub.Spec.CatalogSourceNamespace
+	})
+}
+
 // join makes Subscriptions owners of a plan under way that brings what they ask for
 // too: they came when it had been begun.
 func (r *Reconciler) join(ctx context.Context, decisions []*decision) {
 	for _, d := range decisions {
 		p := d.underWay
-		if p == nil || d.err != nil || servesSubscription(p, d.subscription) || versionFor(p, d.subscription) == "" {
+		if p == nil || d.err != nil || servesSubscription(p, d.subscription) || !bringsFrom(p, d.subscription) {
 			continue
 		}
 		if err := r.ensureOwners(ctx, p.DeepCopy(), d.subscription); err != nil {

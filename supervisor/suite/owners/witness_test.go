@@ -3,10 +3,13 @@ package owners_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // sight is one version of a plan.
@@ -14,6 +17,7 @@ type sight struct {
 	name, version string
 	uid           types.UID
 	owners        []types.UID
+	noted         []types.UID // those whom the plan says it serves
 	approval      operatorsv1alpha1.Approval
 	approved      bool
 	versions      []string
@@ -43,6 +47,11 @@ func (w *witness) see(o any) {
 	for _, ref := range p.OwnerReferences {
 		s.owners = append(s.owners, ref.UID)
 	}
+	for key := range p.Annotations {
+		if uid, serves := strings.CutPrefix(key, plan.AnnotationServes); serves {
+			s.noted = append(s.noted, types.UID(uid))
+		}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.sights[p.Namespace] = append(w.sights[p.Namespace], s)
@@ -57,7 +66,8 @@ func (w *witness) of(namespace string) []sight {
 
 // bare finds the versions of plans that have fewer owners than their creators, without
 // anybody having stripped them: what was stripped may be so until it has all again.
-// Those that have gone elsewhere or away do not count.
+// Those that have gone elsewhere or away do not count: a plan parts from a Subscription
+// by dropping the reference and the note of it at once.
 func bare(sights []sight, stripped map[string]bool, gone map[types.UID]bool) []string {
 	creators := map[types.UID][]types.UID{}
 	excused := map[types.UID]bool{}
@@ -70,7 +80,9 @@ func bare(sights []sight, stripped map[string]bool, gone map[types.UID]bool) []s
 				found = append(found, fmt.Sprintf("plan %s was made without an owner", s.name))
 			}
 		}
-		missing := slices.DeleteFunc(slices.Clone(of), func(uid types.UID) bool { return gone[uid] || slices.Contains(s.owners, uid) })
+		missing := slices.DeleteFunc(slices.Clone(of), func(uid types.UID) bool {
+			return gone[uid] || slices.Contains(s.owners, uid) || !slices.Contains(s.noted, uid)
+		})
 		switch {
 		case len(missing) == 0:
 			excused[s.uid] = stripped[s.version]
