@@ -48,39 +48,26 @@ func adopt(live *unstructured.Unstructured, version string) (fields []metav1.Man
 	if live.GetKind() == kindCRD || !marked(live) {
 		return nil, false, nil
 	}
-	own, mine := ownEntry(live), &fieldpath.Set{}
-	if own != nil {
-		if mine, err = setOf(own); err != nil {
-			return nil, false, err
-		}
-	} else {
+	own := ownEntry(live)
+	if own == nil {
 		own = &metav1.ManagedFieldsEntry{
 			Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: version, Time: new(metav1.Now()), FieldsType: "FieldsV1",
 		}
 	}
+	mine, err := setOf(own)
+	if err != nil {
+		return nil, false, err
+	}
 	for _, entry := range live.GetManagedFields() {
-		if entry.Manager == FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" {
+		if isOwn(&entry) {
 			continue
 		}
-		theirs, err := setOf(&entry)
+		moved, err := split(&entry, live, own.APIVersion)
 		if err != nil {
 			return nil, false, err
 		}
-		// Paths of another version of the kind may mean something else.
-		if !lifecycle(&entry, theirs, live) || entry.APIVersion != own.APIVersion {
-			fields = append(fields, entry)
-			continue
-		}
-		moved := theirs.RecursiveDifference(left(live.GetKind()))
-		if moved.Empty() {
-			fields = append(fields, entry)
-			continue
-		}
-		mine, taken = mine.Union(moved), true
-		if rest := theirs.Difference(moved); !rest.Empty() {
-			if err := setFields(&entry, rest); err != nil {
-				return nil, false, err
-			}
+		mine, taken = mine.Union(moved), taken || !moved.Empty()
+		if moved.Empty() || entry.FieldsV1 != nil {
 			fields = append(fields, entry)
 		}
 	}
@@ -89,6 +76,26 @@ func adopt(live *unstructured.Unstructured, version string) (fields []metav1.Man
 	}
 	err = setFields(own, mine)
 	return append(fields, *own), true, err
+}
+
+// split takes out of an entry what is to be moved, and gives it; nothing is left in an
+// entry without fields. Nothing is moved to paths of another version of the kind, which
+// may mean something else.
+func split(entry *metav1.ManagedFieldsEntry, live *unstructured.Unstructured, version string) (*fieldpath.Set, error) {
+	theirs, err := setOf(entry)
+	if err != nil || entry.APIVersion != version || !lifecycle(entry, theirs, live) {
+		return &fieldpath.Set{}, err
+	}
+	moved := theirs.RecursiveDifference(left(live.GetKind()))
+	if moved.Empty() {
+		return moved, nil
+	}
+	rest := theirs.Difference(moved)
+	if rest.Empty() {
+		entry.FieldsV1 = nil
+		return moved, nil
+	}
+	return moved, setFields(entry, rest)
 }
 
 // left are the fields that stay with who set them. Who owns an object is added to and
@@ -139,13 +146,15 @@ func marked(live *unstructured.Unstructured) bool {
 // ownEntry is what this field manager applied to an object; nil if nothing.
 func ownEntry(live *unstructured.Unstructured) *metav1.ManagedFieldsEntry {
 	entries := live.GetManagedFields()
-	i := slices.IndexFunc(entries, func(f metav1.ManagedFieldsEntry) bool {
-		return f.Manager == FieldManager && f.Operation == metav1.ManagedFieldsOperationApply && f.Subresource == ""
-	})
+	i := slices.IndexFunc(entries, func(f metav1.ManagedFieldsEntry) bool { return isOwn(&f) })
 	if i < 0 {
 		return nil
 	}
 	return &entries[i]
+}
+
+func isOwn(entry *metav1.ManagedFieldsEntry) bool {
+	return entry.Manager == FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == ""
 }
 
 // pathOf is where managed fields have an owner reference.
