@@ -48,12 +48,7 @@ func adopt(live *unstructured.Unstructured, version string) (fields []metav1.Man
 	if live.GetKind() == kindCRD || !marked(live) {
 		return nil, false, nil
 	}
-	own := ownEntry(live)
-	if own == nil {
-		own = &metav1.ManagedFieldsEntry{
-			Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: version, Time: new(metav1.Now()), FieldsType: "FieldsV1",
-		}
-	}
+	own := ownOrNew(live, version)
 	mine, err := setOf(own)
 	if err != nil {
 		return nil, false, err
@@ -76,6 +71,16 @@ func adopt(live *unstructured.Unstructured, version string) (fields []metav1.Man
 	}
 	err = setFields(own, mine)
 	return append(fields, *own), true, err
+}
+
+// ownOrNew is the entry of this field manager, or a new one.
+func ownOrNew(live *unstructured.Unstructured, version string) *metav1.ManagedFieldsEntry {
+	if own := ownEntry(live); own != nil {
+		return own
+	}
+	return &metav1.ManagedFieldsEntry{
+		Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: version, Time: new(metav1.Now()), FieldsType: "FieldsV1",
+	}
 }
 
 // split takes out of an entry what is to be moved, and gives it; nothing is left in an

@@ -61,14 +61,7 @@ func frames(sub *operatorsv1alpha1.Subscription, ledger history.Ledger, find pag
 	if ref != nil {
 		s.reach(ref.UID, ref.ResourceVersion)
 	}
-	for _, t := range ahead {
-		f := frame{at: t.Time.Time, recorded: true, missing: t.Phase == history.PhaseMissing}
-		if !f.missing {
-			f.plan = recall(t, sub.Namespace, find)
-		}
-		s.frames = append(s.frames, f)
-		s.reach(t.UID, t.Version)
-	}
+	s.recall(ahead)
 	if ref != nil && (p == nil || ref.UID != p.UID) {
 		s.untold(ref.UID)
 	}
@@ -100,16 +93,28 @@ type sequel struct {
 	frames  []frame
 }
 
-func (s *sequel) reach(plan types.UID, version string) {
-	s.reached[plan] = max(s.reached[plan], versionOf(version))
+// recall adds what the ledger says ahead of the status.
+func (s *sequel) recall(ahead history.Ledger) {
+	for _, t := range ahead {
+		f := frame{at: t.Time.Time, recorded: true, missing: t.Phase == history.PhaseMissing}
+		if !f.missing {
+			f.plan = recall(t, s.sub.Namespace, s.find)
+		}
+		s.frames = append(s.frames, f)
+		s.reach(t.UID, t.Version)
+	}
+}
+
+func (s *sequel) reach(of types.UID, version string) {
+	s.reached[of] = max(s.reached[of], versionOf(version))
 }
 
 // untold adds the stages of a plan that come after what is told of it, and gives the
 // newest version. What a plan went through before it served the Subscription is none
 // of its business.
-func (s *sequel) untold(plan types.UID) *sighting {
-	version, known := s.reached[plan]
-	stages, latest := s.find(plan, version)
+func (s *sequel) untold(of types.UID) *sighting {
+	version, known := s.reached[of]
+	stages, latest := s.find(of, version)
 	for _, stage := range stages {
 		if known || serves(stage.plan, s.sub) {
 			s.frames = append(s.frames, frame{plan: stage.plan, at: stage.at})
@@ -192,16 +197,7 @@ func (o *observation) chronicle(d *decision, ledger history.Ledger, list []frame
 		t, moved := transition(&sub.Status, &status, f, now)
 		last := i == len(list)-1
 		if moved && !f.recorded && !written(c.ledger, t) {
-			t.Observed = history.Afterwards
-			if last {
-				t.Observed = history.Live
-			}
-			if newest := c.ledger.Last(); newest != nil && t.Time.Before(&newest.Time) {
-				// Clocks differ, and the API server rounds down.
-				t.Time = newest.Time
-			}
-			c.ledger = c.ledger.Append(t)
-			c.fresh = append(c.fresh, *c.ledger.Last())
+			c.enter(t, last)
 		}
 		if !moved && !last {
 			continue
@@ -214,6 +210,20 @@ func (o *observation) chronicle(d *decision, ledger history.Ledger, list []frame
 		sub.Status = status
 	}
 	return c
+}
+
+// enter adds a transition to the ledger. The last one of all is seen live.
+func (c *chronicle) enter(t history.Transition, last bool) {
+	t.Observed = history.Afterwards
+	if last {
+		t.Observed = history.Live
+	}
+	if newest := c.ledger.Last(); newest != nil && t.Time.Before(&newest.Time) {
+		// Clocks differ, and the API server rounds down.
+		t.Time = newest.Time
+	}
+	c.ledger = c.ledger.Append(t)
+	c.fresh = append(c.fresh, *c.ledger.Last())
 }
 
 // missed is what a Subscription tells when the plan that it refers to is gone.

@@ -185,10 +185,10 @@ func (j *journal) tell(sub *operatorsv1alpha1.Subscription) {
 
 // since gives the stages of a plan after a version, and the newest version of it;
 // latest is nil when nothing is known of the plan.
-func (j *journal) since(plan types.UID, version uint64) (stages []sighting, latest *sighting) {
+func (j *journal) since(of types.UID, version uint64) (stages []sighting, latest *sighting) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	c := j.plans[plan]
+	c := j.plans[of]
 	if c == nil {
 		return nil, nil
 	}
@@ -201,14 +201,14 @@ func (j *journal) since(plan types.UID, version uint64) (stages []sighting, late
 	return stages, &newest
 }
 
-func (j *journal) chapter(plan types.UID) *chapter {
+func (j *journal) chapter(of types.UID) *chapter {
 	if j.plans == nil {
 		j.plans = map[types.UID]*chapter{}
 	}
-	if j.plans[plan] == nil {
-		j.plans[plan] = &chapter{}
+	if j.plans[of] == nil {
+		j.plans[of] = &chapter{}
 	}
-	return j.plans[plan]
+	return j.plans[of]
 }
 
 // prune forgets the stages that every Subscription which the plan serves has told,

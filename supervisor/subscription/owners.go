@@ -82,7 +82,7 @@ func (o *observation) lostOwners(p *operatorsv1alpha1.InstallPlan) []*operatorsv
 		_, noted := p.Annotations[plan.AnnotationServes+string(sub.UID)]
 		ref := sub.Status.InstallPlanRef
 		refers := ref != nil && ref.UID == p.UID && generatedBy(sub) != p.Name
-		if refers && isOwner(p, sub) && !says(p) {
+		if refers && isOwner(p, sub) && !recordsAudience(p) {
 			// It was made by another lifecycle manager.
 			continue
 		}
@@ -93,8 +93,8 @@ func (o *observation) lostOwners(p *operatorsv1alpha1.InstallPlan) []*operatorsv
 	return lost
 }
 
-// says says whether a plan says whom it serves.
-func says(p *operatorsv1alpha1.InstallPlan) bool {
+// recordsAudience says whether it is written on a plan whom it serves.
+func recordsAudience(p *operatorsv1alpha1.InstallPlan) bool {
 	for key := range p.Annotations {
 		if strings.HasPrefix(key, plan.AnnotationServes) {
 			return true
@@ -114,7 +114,7 @@ func bearsLabel(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscri
 // that does not serve them. A plan that says of none whom it serves was made by
 // another lifecycle manager, and is left as it is.
 func (o *observation) surplusOwners(p *operatorsv1alpha1.InstallPlan) []types.UID {
-	serving := says(p)
+	serving := recordsAudience(p)
 	var surplus []types.UID
 	for _, ref := range p.OwnerReferences {
 		_, noted := p.Annotations[plan.AnnotationServes+string(ref.UID)]

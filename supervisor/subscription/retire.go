@@ -80,7 +80,7 @@ func (o *observation) elsewhere(d *decision, p *operatorsv1alpha1.InstallPlan, p
 // orphaned says whether a plan was made for Subscriptions of which none is left, and
 // has lost its owner references too: no garbage collector looks for it.
 func (o *observation) orphaned(p *operatorsv1alpha1.InstallPlan) bool {
-	return says(p) && len(p.OwnerReferences) == 0 && len(o.lostOwners(p)) == 0
+	return recordsAudience(p) && len(p.OwnerReferences) == 0 && len(o.lostOwners(p)) == 0
 }
 
 // parted finds the Subscriptions that a plan serves no more, while others still want

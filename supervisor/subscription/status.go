@@ -63,7 +63,7 @@ func (o *observation) currentPlan(d *decision) *operatorsv1alpha1.InstallPlan {
 // it: it asked for something else when the plan was made.
 func (o *observation) strayed(sub *operatorsv1alpha1.Subscription) bool {
 	p := o.referred(sub.Status.InstallPlanRef)
-	return p != nil && says(p) && plan.VersionOf(p, sub.Spec.Package) == "" && !serves(p, sub) && generatedBy(sub) != p.Name
+	return p != nil && recordsAudience(p) && plan.VersionOf(p, sub.Spec.Package) == "" && !serves(p, sub) && generatedBy(sub) != p.Name
 }
 
 // openPlan finds the newest plan of a Subscription that has not come to its end. One
@@ -154,7 +154,10 @@ func (o *observation) incomplete(p *operatorsv1alpha1.InstallPlan) bool {
 		return false
 	}
 	now := o.referred(&corev1.ObjectReference{Name: p.Name, UID: p.UID})
-	return now != nil && now.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete && slices.ContainsFunc(now.Status.Plan, func(s *operatorsv1alpha1.Step) bool {
+	if now == nil || now.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete {
+		return false
+	}
+	return slices.ContainsFunc(now.Status.Plan, func(s *operatorsv1alpha1.Step) bool {
 		return s.Status != operatorsv1alpha1.StepStatusCreated && s.Status != operatorsv1alpha1.StepStatusPresent
 	})
 }
