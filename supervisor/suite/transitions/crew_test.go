@@ -149,8 +149,8 @@ func (s *crew) leader(ctx context.Context) int {
 const tenure = 20 * time.Second
 
 // unrest takes supervisors away at random moments until the context ends, and gives how
-// often each thing was done. A moment is counted in what happens, so that work goes on
-// on a slow machine too: it comes after up to most changes that others can see.
+// often each thing was done. A moment is counted in what happens, so that there is
+// progress on a slow machine too: it comes after up to most changes that others see.
 func (s *crew) unrest(ctx context.Context, dice *rand.Rand, o *observer, most int) (map[string]int, error) {
 	done := map[string]int{}
 	for {

@@ -92,8 +92,10 @@ type sighting struct {
 
 	from uint64
 	at   time.Time
-	// version is the one of the plan that is named with it.
-	version string
+	// version is the one of the plan that is named with it, and versions are all that
+	// are named for as long as it is told.
+	version  string
+	versions []string
 	// entry is the one of the ledger; nil where it is the status that tells.
 	entry *history.Transition
 }
@@ -108,6 +110,8 @@ func showings(r record) []sighting {
 		if n := len(all); n == 0 || all[n-1].told != *v.shows {
 			all = append(all, sighting{told: *v.shows, from: v.revision, at: v.at, version: v.version})
 		}
+		last := &all[len(all)-1]
+		last.versions = append(last.versions, v.version)
 	}
 	return all
 }
