@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -15,12 +16,15 @@ import (
 const kept = 5
 
 // superfluous gives the plans of a namespace that may go: those that have reached
-// their end, but for the newest and those that a Subscription refers to. A plan that
-// is under way, or waits for its approval, is never among them.
+// their end, but for the newest, those that a Subscription refers to, and those that it
+// has not come to telling of. A plan that is under way, or waits for its approval, is
+// never among them.
 func superfluous(plans []operatorsv1alpha1.InstallPlan, subscriptions []operatorsv1alpha1.Subscription, keep int) []*operatorsv1alpha1.InstallPlan {
 	referred := map[types.UID]bool{}
 	named := map[string]bool{}
+	told := map[types.UID]int{}
 	for i := range subscriptions {
+		told[subscriptions[i].UID] = subscriptions[i].Status.InstallPlanGeneration
 		if ref := subscriptions[i].Status.InstallPlanRef; ref != nil {
 			referred[ref.UID], named[ref.Name] = true, true
 		}
@@ -39,7 +43,11 @@ func superfluous(plans []operatorsv1alpha1.InstallPlan, subscriptions []operator
 		)
 	})
 	return slices.DeleteFunc(finished[min(keep, len(finished)):], func(p *operatorsv1alpha1.InstallPlan) bool {
-		return referred[p.UID] || named[p.Name]
+		untold := slices.ContainsFunc(p.OwnerReferences, func(ref metav1.OwnerReference) bool {
+			generation, present := told[ref.UID]
+			return present && generation < p.Spec.Generation
+		})
+		return referred[p.UID] || named[p.Name] || untold
 	})
 }
 

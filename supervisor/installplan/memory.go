@@ -28,6 +28,8 @@ type record struct {
 	wrote   bool
 	phase   operatorsv1alpha1.InstallPlanPhase
 	version string
+	// seen is the phase in which the plan was found last.
+	seen operatorsv1alpha1.InstallPlanPhase
 	// foreign is a phase that somebody else wrote, found at a time.
 	foreign      operatorsv1alpha1.InstallPlanPhase
 	foreignSince time.Time
@@ -108,6 +110,10 @@ func (r *record) outdated(p *operatorsv1alpha1.InstallPlan) bool {
 // stands says how long a phase that somebody else wrote has yet to be left
 // standing, so that those who watch see it.
 func (r *record) stands(phase operatorsv1alpha1.InstallPlanPhase, now time.Time, dwell time.Duration) time.Duration {
+	if phase != r.seen {
+		// Whoever wrote it, the Subscriptions have the whole time to tell of it.
+		r.seen, r.ready = phase, time.Time{}
+	}
 	if !r.wrote || phase == r.phase {
 		r.foreign, r.foreignSince = "", time.Time{}
 		return 0

@@ -74,58 +74,119 @@ func (p *past) look(ctx context.Context) error {
 	if len(versions) == 0 {
 		return nil
 	}
-	err := p.repeat(ctx, versions[0], plans)
-	if !errors.Is(err, errForgotten) {
+	now, err := p.present(ctx)
+	if err != nil {
 		return err
 	}
-	// The server remembers so far and no further: the oldest version that it still
-	// knows is found by halving.
-	low, high := 1, len(versions)
-	for low < high {
-		middle := (low + high) / 2
-		switch err := p.repeat(ctx, versions[middle], plans); {
-		case err == nil:
-			high = middle
-		case errors.Is(err, errForgotten):
-			low = middle + 1
-		default:
-			return err
-		}
+	from, err := p.remembered(ctx, versions[0], now)
+	if err != nil {
+		return err
 	}
-	return nil
+	return p.repeat(ctx, from, now, plans)
+}
+
+// present gives the version that the API server is at.
+func (p *past) present(ctx context.Context) (uint64, error) {
+	var list operatorsv1alpha1.InstallPlanList
+	if err := p.watcher.List(ctx, &list, client.Limit(1)); err != nil {
+		return 0, fmt.Errorf("listing InstallPlans: %w", err)
+	}
+	return versionOf(list.ResourceVersion), nil
 }
 
 // errForgotten says that the API server does not remember what came after a version.
 var errForgotten = errors.New("the API server does not remember that far")
 
-// repeat lets the API server repeat the events after a version, up to what plans says
-// to be so now.
-func (p *past) repeat(ctx context.Context, version uint64, plans map[types.UID]uint64) error {
+// remembered gives the oldest version, from one on, after which the API server still
+// knows what happened. It remembers so far and no further, so that this is found by
+// halving.
+func (p *past) remembered(ctx context.Context, oldest, now uint64) (uint64, error) {
+	err := p.probe(ctx, oldest)
+	if !errors.Is(err, errForgotten) {
+		return oldest, err
+	}
+	forgotten, known := oldest, now
+	for known-forgotten > 1 {
+		middle := forgotten + (known-forgotten)/2
+		switch err := p.probe(ctx, middle); {
+		case err == nil:
+			known = middle
+		case errors.Is(err, errForgotten):
+			forgotten = middle
+		default:
+			return 0, err
+		}
+	}
+	return known, nil
+}
+
+// probe asks whether the API server remembers what came after a version. That it does
+// not it says at once.
+func (p *past) probe(ctx context.Context, version uint64) error {
+	events, stop, err := p.after(ctx, version)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	silence := time.NewTimer(quiet)
+	defer silence.Stop()
+	select {
+	case event := <-events:
+		if event.Type == watch.Error {
+			return forgotten(apierrors.FromObject(event.Object))
+		}
+		return nil
+	case <-silence.C:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("asking what is remembered after version %d: %w", version, ctx.Err())
+	}
+}
+
+// after lets the API server repeat what happened to InstallPlans after a version.
+func (p *past) after(ctx context.Context, version uint64) (events <-chan watch.Event, stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	events, err := p.watcher.Watch(ctx, &operatorsv1alpha1.InstallPlanList{},
+	watcher, err := p.watcher.Watch(ctx, &operatorsv1alpha1.InstallPlanList{},
 		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: strconv.FormatUint(version, 10)}})
 	if err != nil {
-		return forgotten(fmt.Errorf("watching InstallPlans from version %d on: %w", version, err))
+		cancel()
+		return nil, nil, forgotten(fmt.Errorf("watching InstallPlans from version %d on: %w", version, err))
 	}
-	defer events.Stop()
+	stop = func() {
+		watcher.Stop()
+		cancel()
+	}
+	return watcher.ResultChan(), stop, nil
+}
+
+// repeat lets the API server repeat the events after a version, up to the one that it
+// is at now; plans are those that there were then.
+func (p *past) repeat(ctx context.Context, version, now uint64, plans map[types.UID]uint64) error {
+	events, stop, err := p.after(ctx, version)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	wanted := map[types.UID]uint64{}
-	for uid, now := range plans {
-		if now > version {
-			wanted[uid] = now
+	for uid, at := range plans {
+		if at > version {
+			wanted[uid] = at
 		}
 	}
 	for idle := time.NewTimer(quiet); ; idle.Reset(quiet) {
 		select {
-		case event, open := <-events.ResultChan():
+		case event, open := <-events:
 			if !open {
-				return ctx.Err() //nolint:wrapcheck // it says that the time is over
+				return fmt.Errorf("waiting for the events of %d InstallPlans: the API server ended the watch: %w", len(wanted), ctx.Err())
 			}
 			if event.Type == watch.Error {
 				return forgotten(apierrors.FromObject(event.Object))
 			}
-			p.take(event, wanted)
+			if p.take(event, wanted) >= now {
+				return nil
+			}
 		case <-idle.C:
+			// Where nothing else happens, nothing comes after what was looked for.
 			if len(wanted) == 0 {
 				return nil
 			}
@@ -135,21 +196,24 @@ func (p *past) repeat(ctx context.Context, version uint64, plans map[types.UID]u
 	}
 }
 
-// take notes an event, and that what was wanted of a plan is there.
-func (p *past) take(event watch.Event, wanted map[types.UID]uint64) {
+// take notes an event, and that what was wanted of a plan is there. It gives the version
+// of the event.
+func (p *past) take(event watch.Event, wanted map[types.UID]uint64) uint64 {
 	installPlan, ok := event.Object.(*operatorsv1alpha1.InstallPlan)
 	if !ok {
-		return
+		return 0
 	}
+	version := versionOf(installPlan.ResourceVersion)
 	if event.Type == watch.Deleted {
 		p.journal.end(installPlan, p.written(installPlan))
 		delete(wanted, installPlan.UID)
-		return
+		return version
 	}
 	p.journal.see(installPlan, p.written(installPlan))
-	if versionOf(installPlan.ResourceVersion) >= wanted[installPlan.UID] {
+	if version >= wanted[installPlan.UID] {
 		delete(wanted, installPlan.UID)
 	}
+	return version
 }
 
 // written is when the status of a plan was written last, as far as it says so.

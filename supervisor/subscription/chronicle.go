@@ -62,7 +62,8 @@ func frames(sub *operatorsv1alpha1.Subscription, ledger history.Ledger, find pag
 		s.reach(ref.UID, ref.ResourceVersion)
 	}
 	s.recall(ahead)
-	if ref != nil && (p == nil || ref.UID != p.UID) {
+	shown, _ := history.Shown(&sub.Status)
+	if ref != nil && (p == nil || ref.UID != p.UID) && shown != history.Missing() {
 		s.untold(ref.UID)
 	}
 	if p == nil {
