@@ -162,36 +162,52 @@ func (p *past) after(ctx context.Context, version uint64) (events <-chan watch.E
 // repeat lets the API server repeat the events after a version, up to the one that it
 // is at now; plans are those that there were then.
 func (p *past) repeat(ctx context.Context, version, now uint64, plans map[types.UID]uint64) error {
-	events, stop, err := p.after(ctx, version)
-	if err != nil {
-		return err
-	}
-	defer stop()
 	wanted := map[types.UID]uint64{}
 	for uid, at := range plans {
 		if at > version {
 			wanted[uid] = at
 		}
 	}
-	for idle := time.NewTimer(quiet); ; idle.Reset(quiet) {
+	for {
+		reached, done, err := p.follow(ctx, version, now, wanted)
+		if err != nil || done {
+			return err
+		}
+		// The API server ends the watch of whoever does not read fast enough.
+		version = reached
+	}
+}
+
+// follow notes events after a version until there are no more, which it says with done,
+// or the watch ends; reached is the version of the last one.
+func (p *past) follow(ctx context.Context, version, now uint64, wanted map[types.UID]uint64) (reached uint64, done bool, err error) {
+	events, stop, err := p.after(ctx, version)
+	if err != nil {
+		return version, false, err
+	}
+	defer stop()
+	idle := time.NewTimer(quiet)
+	defer idle.Stop()
+	for ; ; idle.Reset(quiet) {
 		select {
 		case event, open := <-events:
 			if !open {
-				return fmt.Errorf("waiting for the events of %d InstallPlans: the API server ended the watch: %w", len(wanted), ctx.Err())
+				return version, false, ctx.Err() //nolint:wrapcheck // it says that the time is over
 			}
 			if event.Type == watch.Error {
-				return forgotten(apierrors.FromObject(event.Object))
+				return version, false, forgotten(apierrors.FromObject(event.Object))
 			}
-			if p.take(event, wanted) >= now {
-				return nil
+			version = max(version, p.take(event, wanted))
+			if version >= now {
+				return version, true, nil
 			}
 		case <-idle.C:
 			// Where nothing else happens, nothing comes after what was looked for.
 			if len(wanted) == 0 {
-				return nil
+				return version, true, nil
 			}
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for the events of %d InstallPlans: %w", len(wanted), ctx.Err())
+			return version, false, fmt.Errorf("waiting for the events of %d InstallPlans: %w", len(wanted), ctx.Err())
 		}
 	}
 }
