@@ -9,8 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-
-	"github.com/chandlery/chandlery/supervisor/history"
 )
 
 // unaware names a Subscription that the plan serves and that does not show the
@@ -29,7 +27,7 @@ func (r *Reconciler) unaware(ctx context.Context, p *operatorsv1alpha1.InstallPl
 		if err != nil {
 			return "", fmt.Errorf("reading Subscription %s/%s: %w", p.Namespace, ref.Name, err)
 		}
-		if sub.UID == ref.UID && sub.DeletionTimestamp.IsZero() && !history.Shows(&sub.Status, p) {
+		if sub.UID == ref.UID && sub.DeletionTimestamp.IsZero() && !r.passages.shows(&sub.Status, p) {
 			return sub.Name, nil
 		}
 	}

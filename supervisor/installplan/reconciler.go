@@ -39,6 +39,7 @@ type Reconciler struct {
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
 	memory   *memory
+	passages *passages
 
 	retryTimeout       time.Duration
 	acknowledgeTimeout time.Duration

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -88,7 +89,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("installplan").
-		For(&operatorsv1alpha1.InstallPlan{}).
+		For(&operatorsv1alpha1.InstallPlan{}, builder.WithPredicates(r.passages.noting())).
 		Watches(&operatorsv1alpha1.Subscription{}, handler.EnqueueRequestsFromMapFunc(planOfSubscription)).
 		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(r.plansBeside)).
 		WatchesMetadata(accountMetadata(), handler.EnqueueRequestsFromMapFunc(r.plansWithAccount)).
@@ -131,6 +132,7 @@ func newReconciler(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		recorder:           mgr.GetEventRecorder("chandlery-installplan"),
 		clock:              o.Clock,
 		memory:             &memory{},
+		passages:           &passages{},
 		retryTimeout:       o.RetryTimeout,
 		acknowledgeTimeout: o.AcknowledgeTimeout,
 		dwell:              max(0, o.ForeignPhaseDwell),

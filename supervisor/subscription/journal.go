@@ -142,7 +142,10 @@ func sameStage(a, b sighting) bool { return history.StageOf(a.plan) == history.S
 
 // end notes that a plan was deleted, and forgets those that were long ago.
 func (j *journal) end(p *operatorsv1alpha1.InstallPlan, now time.Time) {
-	j.see(p, now)
+	if _, latest := j.since(p.UID, 0); latest == nil || history.StageOf(latest.plan) != history.StageOf(p) {
+		// The version of a deletion is none that the plan had.
+		j.see(p, now)
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.chapter(p.UID).gone = now

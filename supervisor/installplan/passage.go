@@ -1,0 +1,95 @@
+package installplan
+
+import (
+	"strconv"
+	"sync"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/chandlery/chandlery/supervisor/history"
+)
+
+// passages remembers since which version each plan is at its stage: a plan may come to
+// a stage a second time, and a Subscription that tells of the first does not tell of
+// that. Its methods may be called from any goroutine; the zero value is ready.
+type passages struct {
+	mu    sync.Mutex
+	plans map[types.UID]passage
+}
+
+type passage struct {
+	stage history.Stage
+	since uint64
+}
+
+// noting gives a predicate that lets every event of plans pass, and notes it.
+func (s *passages) noting() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool {
+			if p, ok := e.Object.(*operatorsv1alpha1.InstallPlan); ok {
+				s.note(p, e.IsInInitialList)
+			}
+			return true
+		},
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			if p, ok := e.ObjectNew.(*operatorsv1alpha1.InstallPlan); ok {
+				s.note(p, false)
+			}
+			return true
+		},
+		DeleteFunc: func(e event.DeleteEvent) bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.plans, e.Object.GetUID())
+			return true
+		},
+	}
+}
+
+// note notes a version of a plan. Of one that was there before the process began it is
+// not known since when it is where it is.
+func (s *passages) note(p *operatorsv1alpha1.InstallPlan, before bool) {
+	now := passage{stage: history.StageOf(p), since: versionOf(p.ResourceVersion)}
+	if before {
+		now.since = 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last, known := s.plans[p.UID]; known && last.stage == now.stage {
+		return
+	}
+	if s.plans == nil {
+		s.plans = map[types.UID]passage{}
+	}
+	s.plans[p.UID] = now
+}
+
+// since gives the version with which a plan came to the stage that it is at, zero when
+// that is not known. A plan that was read before its event came is there since now.
+func (s *passages) since(p *operatorsv1alpha1.InstallPlan) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last, known := s.plans[p.UID]
+	if !known || last.stage != history.StageOf(p) {
+		return versionOf(p.ResourceVersion)
+	}
+	return last.since
+}
+
+// shows says whether a Subscription tells the stage that a plan is at, and means this
+// time.
+func (s *passages) shows(status *operatorsv1alpha1.SubscriptionStatus, p *operatorsv1alpha1.InstallPlan) bool {
+	return history.Shows(status, p) && versionOf(status.InstallPlanRef.ResourceVersion) >= s.since(p)
+}
+
+// versionOf is a resource version as a number; zero for what is none.
+func versionOf(text string) uint64 {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
