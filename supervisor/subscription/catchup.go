@@ -20,7 +20,7 @@ import (
 const (
 	// catchUpTimeout is how long it may take; what has not been found by then is
 	// told as it is now.
-	catchUpTimeout = 15 * time.Second
+	catchUpTimeout = 45 * time.Second
 	// quiet is how long nothing may come before it is taken for all: where only a
 	// deletion is looked for, nothing tells that there is none.
 	quiet = 500 * time.Millisecond
