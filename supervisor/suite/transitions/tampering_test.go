@@ -168,12 +168,26 @@ func TestAuditAccepts(t *testing.T) {
 	}
 }
 
+// tampering is a record that is wrong, and what the audit says of it.
+type tampering struct {
+	name, want string
+	tamper     func(s *scribe)
+}
+
 // TestAuditFinds shows the audit what is wrong, one thing at a time.
 func TestAuditFinds(t *testing.T) {
-	for _, c := range []struct {
-		name, want string
-		tamper     func(s *scribe)
-	}{
+	for _, c := range slices.Concat(tamperedStages(), tamperedLedgers(), tamperedDetails()) {
+		s := honest()
+		c.tamper(s)
+		if got := strings.Join(audit(s.record).problems, "\n"); !strings.Contains(got, c.want) {
+			t.Errorf("%s: found %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// tamperedStages are records whose stages are not those of the plan.
+func tamperedStages() []tampering {
+	return []tampering{
 		{"nothing told", "never came to /InstallPlanNotYetReconciled", func(s *scribe) { s.subscriptions = nil }},
 		{"a stage lost at the end", "never came to Failed", func(s *scribe) { s.moves("a", failed, true) }},
 		{"a stage lost in the middle", "lost Failed/InstallPlanFailed, and went on with RequiresApproval", func(s *scribe) {
@@ -222,6 +236,12 @@ func TestAuditFinds(t *testing.T) {
 			s.installed = true
 			s.moves("a", missing, true)
 		}},
+	}
+}
+
+// tamperedLedgers are records whose ledger is not what it was.
+func tamperedLedgers() []tampering {
+	return []tampering{
 		{"the same entry twice", "says Complete again", func(s *scribe) {
 			s.writes("a", complete, history.Live)
 		}},
@@ -259,6 +279,12 @@ func TestAuditFinds(t *testing.T) {
 		{"a ledger that cannot be read", "no list", func(s *scribe) {
 			s.subscriptions[2].unread = errors.New("no list")
 		}},
+	}
+}
+
+// tamperedDetails are records that say something else of a stage than was so.
+func tamperedDetails() []tampering {
+	return []tampering{
 		{"a time that goes back", "before entry 3", func(s *scribe) {
 			s.withEntries(func(e *history.Transition) {
 				if e.Sequence == 4 {
@@ -304,11 +330,5 @@ func TestAuditFinds(t *testing.T) {
 		{"a status that contradicts itself", "invented Contradiction", func(s *scribe) {
 			s.subscriptions[len(s.subscriptions)-1].shows = &told{plan: "a", stage: stage{phase: "Contradiction"}}
 		}},
-	} {
-		s := honest()
-		c.tamper(s)
-		if got := strings.Join(audit(s.record).problems, "\n"); !strings.Contains(got, c.want) {
-			t.Errorf("%s: found %q, want %q", c.name, got, c.want)
-		}
 	}
 }
