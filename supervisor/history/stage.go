@@ -2,6 +2,7 @@ package history
 
 import (
 	"cmp"
+	"strconv"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -89,4 +90,14 @@ func Shown(status *operatorsv1alpha1.SubscriptionStatus) (Stage, bool) {
 func Shows(status *operatorsv1alpha1.SubscriptionStatus, p *operatorsv1alpha1.InstallPlan) bool {
 	stage, refers := Shown(status)
 	return refers && status.InstallPlanRef.UID == p.UID && stage == StageOf(p)
+}
+
+// Version is a resource version as a number, which only grows for one resource; zero
+// for what is none.
+func Version(text string) uint64 {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }

@@ -1,7 +1,6 @@
 package installplan
 
 import (
-	"strconv"
 	"sync"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -52,7 +51,7 @@ func (s *passages) noting() predicate.Predicate {
 // note notes a version of a plan. Of one that was there before the process began it is
 // not known since when it is where it is.
 func (s *passages) note(p *operatorsv1alpha1.InstallPlan, before bool) {
-	now := passage{stage: history.StageOf(p), since: versionOf(p.ResourceVersion)}
+	now := passage{stage: history.StageOf(p), since: history.Version(p.ResourceVersion)}
 	if before {
 		now.since = 0
 	}
@@ -74,7 +73,7 @@ func (s *passages) since(p *operatorsv1alpha1.InstallPlan) uint64 {
 	defer s.mu.Unlock()
 	last, known := s.plans[p.UID]
 	if !known || last.stage != history.StageOf(p) {
-		return versionOf(p.ResourceVersion)
+		return history.Version(p.ResourceVersion)
 	}
 	return last.since
 }
@@ -82,14 +81,5 @@ func (s *passages) since(p *operatorsv1alpha1.InstallPlan) uint64 {
 // shows says whether a Subscription tells the stage that a plan is at, and means this
 // time.
 func (s *passages) shows(status *operatorsv1alpha1.SubscriptionStatus, p *operatorsv1alpha1.InstallPlan) bool {
-	return history.Shows(status, p) && versionOf(status.InstallPlanRef.ResourceVersion) >= s.since(p)
-}
-
-// versionOf is a resource version as a number; zero for what is none.
-func versionOf(text string) uint64 {
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
+	return history.Shows(status, p) && history.Version(status.InstallPlanRef.ResourceVersion) >= s.since(p)
 }

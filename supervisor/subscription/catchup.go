@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/supervisor/history"
 )
 
 // Bounds of looking up what happened while nobody was there.
@@ -68,7 +70,7 @@ func (p *past) look(ctx context.Context) error {
 	}
 	plans := map[types.UID]uint64{}
 	for i := range list.Items {
-		plans[list.Items[i].UID] = versionOf(list.Items[i].ResourceVersion)
+		plans[list.Items[i].UID] = history.Version(list.Items[i].ResourceVersion)
 	}
 	versions := oldest(subscriptions.Items, list.Items)
 	if len(versions) == 0 {
@@ -91,7 +93,7 @@ func (p *past) present(ctx context.Context) (uint64, error) {
 	if err := p.watcher.List(ctx, &list, client.Limit(1)); err != nil {
 		return 0, fmt.Errorf("listing InstallPlans: %w", err)
 	}
-	return versionOf(list.ResourceVersion), nil
+	return history.Version(list.ResourceVersion), nil
 }
 
 // errForgotten says that the API server does not remember what came after a version.
@@ -219,7 +221,7 @@ func (p *past) take(event watch.Event, wanted map[types.UID]uint64) uint64 {
 	if !ok {
 		return 0
 	}
-	version := versionOf(installPlan.ResourceVersion)
+	version := history.Version(installPlan.ResourceVersion)
 	if event.Type == watch.Deleted {
 		p.journal.end(installPlan, p.written(installPlan))
 		delete(wanted, installPlan.UID)

@@ -107,7 +107,7 @@ func (s *sequel) recall(ahead history.Ledger) {
 }
 
 func (s *sequel) reach(of types.UID, version string) {
-	s.reached[of] = max(s.reached[of], versionOf(version))
+	s.reached[of] = max(s.reached[of], history.Version(version))
 }
 
 // untold adds the stages of a plan that come after what is told of it, and gives the
@@ -140,7 +140,7 @@ func divide(status *operatorsv1alpha1.SubscriptionStatus, ledger history.Ledger,
 	shown, _ := history.Shown(status)
 	first := len(ledger)
 	for i, t := range slices.Backward(ledger) {
-		if t.UID == ref.UID && versionOf(t.Version) <= versionOf(ref.ResourceVersion) && (t.Phase != history.PhaseMissing || shown == history.Missing()) {
+		if t.UID == ref.UID && history.Version(t.Version) <= history.Version(ref.ResourceVersion) && (t.Phase != history.PhaseMissing || shown == history.Missing()) {
 			return ledger[:i+1], ledger[i+1:]
 		}
 		if t.UID == ref.UID {
@@ -152,7 +152,7 @@ func divide(status *operatorsv1alpha1.SubscriptionStatus, ledger history.Ledger,
 
 // recall gives the plan of a transition as it was then, as far as that is known.
 func recall(t history.Transition, namespace string, find pages) *operatorsv1alpha1.InstallPlan {
-	version := versionOf(t.Version)
+	version := history.Version(t.Version)
 	stages, latest := find(t.UID, max(version, 1)-1)
 	if len(stages) > 0 && stages[0].version == version {
 		return stages[0].plan
@@ -318,16 +318,16 @@ func oldest(subscriptions []operatorsv1alpha1.Subscription, plans []operatorsv1a
 // whether there is anything after it.
 func untoldFrom(sub *operatorsv1alpha1.Subscription, beside []*operatorsv1alpha1.InstallPlan) (version uint64, untold bool) {
 	ref := sub.Status.InstallPlanRef
-	from, gone := versionOf(sub.ResourceVersion), false
+	from, gone := history.Version(sub.ResourceVersion), false
 	if ref != nil {
 		shown, _ := history.Shown(&sub.Status)
-		from, gone = versionOf(ref.ResourceVersion), shown != history.Missing()
+		from, gone = history.Version(ref.ResourceVersion), shown != history.Missing()
 	}
 	newer := false
 	for _, p := range beside {
 		told := ref != nil && ref.UID == p.UID
 		gone = gone && !told
-		newer = newer || ((told || serves(p, sub)) && versionOf(p.ResourceVersion) > from)
+		newer = newer || ((told || serves(p, sub)) && history.Version(p.ResourceVersion) > from)
 	}
 	return from, from > 0 && (newer || gone)
 }

@@ -121,10 +121,10 @@ func (s *story) restarts() {
 	s.journal = &journal{}
 	told := uint64(0)
 	if ref := s.d.subscription.Status.InstallPlanRef; ref != nil {
-		told = versionOf(ref.ResourceVersion)
+		told = history.Version(ref.ResourceVersion)
 	}
 	for _, i := range s.dice.Perm(len(s.past)) {
-		if p := s.past[i]; versionOf(p.ResourceVersion) > told || p == s.plan {
+		if p := s.past[i]; history.Version(p.ResourceVersion) > told || p == s.plan {
 			s.journal.see(p, time.Unix(int64(s.version), 0))
 		}
 	}

@@ -3,7 +3,6 @@ package subscription
 import (
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -78,16 +77,6 @@ func (c *chapter) audience() []types.UID {
 	return slices.AppendSeq(list, maps.Keys(c.told))
 }
 
-// versionOf is a resource version as a number: for one resource they only ever grow.
-// Zero for what is none.
-func versionOf(text string) uint64 {
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
 // withoutSteps is a plan as the journal keeps it: with what a Subscription tells of it,
 // and no more.
 func withoutSteps(p *operatorsv1alpha1.InstallPlan) *operatorsv1alpha1.InstallPlan {
@@ -103,7 +92,7 @@ func withoutSteps(p *operatorsv1alpha1.InstallPlan) *operatorsv1alpha1.InstallPl
 
 // see notes a version of a plan, in whatever order versions come.
 func (j *journal) see(p *operatorsv1alpha1.InstallPlan, now time.Time) {
-	s := sighting{version: versionOf(p.ResourceVersion), at: now, plan: withoutSteps(p)}
+	s := sighting{version: history.Version(p.ResourceVersion), at: now, plan: withoutSteps(p)}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	c := j.chapter(p.UID)
@@ -182,7 +171,7 @@ func (j *journal) tell(sub *operatorsv1alpha1.Subscription) {
 	if c.told == nil {
 		c.told = map[types.UID]uint64{}
 	}
-	c.told[sub.UID] = versionOf(ref.ResourceVersion)
+	c.told[sub.UID] = history.Version(ref.ResourceVersion)
 	c.prune()
 }
 
