@@ -14,8 +14,8 @@ func (s *Store) SetSilentInterval(interval time.Duration) { s.silent = interval 
 // back to what was just left.
 func (s *Store) SetSettleTime(settle time.Duration) { s.settle = settle }
 
-// SetAnswerTimeout changes how long a catalog may take to answer for the first time
-// before that is an error.
+// SetAnswerTimeout changes how long a catalog may take to answer for the first time,
+// or again, before that is an error. The store follows nothing yet.
 func (s *Store) SetAnswerTimeout(timeout time.Duration) { s.patience = timeout }
 
 // SetLimit bounds the snapshots of a store that follows nothing yet.

@@ -38,6 +38,8 @@ type memory struct {
 	// refused is a content that cannot be used.
 	refused   saying
 	refusedAt time.Time
+	// failing is since when no replica could be asked; zero when the last one could.
+	failing time.Time
 	// plain are the servers that lack the extension API, of those that have served
 	// since plainSince.
 	plain      map[replicas.Endpoint]bool
@@ -215,12 +217,27 @@ func (s *source) learn(ctx context.Context, from server, announced string, next 
 // fail takes the error of a replica that could not be asked.
 func (s *source) fail(ctx context.Context, err error) {
 	s.mu.Lock()
-	reworded := s.reword(err)
+	passing := s.passing(err)
+	reworded := !passing && s.reword(err)
 	s.mu.Unlock()
+	if passing && ctx.Err() == nil {
+		log.FromContext(ctx).Info("No replica could be asked for the content, asking again", "reason", err.Error())
+	}
 	if ctx.Err() == nil && reworded {
 		log.FromContext(ctx).Error(err, "Reading catalog content failed", "serving", "last good snapshot", "hasSnapshot", s.current().Snapshot != nil)
 		s.store.publish(ctx, s.key)
 	}
+}
+
+// passing says whether an error may be over in a moment, and nobody is worse off
+// meanwhile: there is content, and the replicas that went away are replaced, or found
+// to be gone, which is told then. The lock is held.
+func (s *source) passing(err error) bool {
+	m, now := &s.memory, s.store.clock.Now()
+	if m.failing.IsZero() {
+		m.failing = now
+	}
+	return s.state.Snapshot != nil && s.state.Err == nil && replicas.Elsewhere(err) && now.Sub(m.failing) < s.store.patience
 }
 
 // keep takes into the state what a server serves. changed says whether that is
@@ -238,7 +255,7 @@ func (s *source) keep(from server, announced string, next *Snapshot, err error) 
 		err = fmt.Errorf("%w; it is read again %s", err, s.whenAgain(announced))
 	}
 	stale := next != nil && !what.is(identityOf(old)) && m.isStale(from, what, now, s.store.settle)
-	m.said = saying{by: from, what: what}
+	m.said, m.failing = saying{by: from, what: what}, time.Time{}
 	reworded = s.reword(err)
 	if err != nil || next == nil || stale {
 		return reworded, reworded

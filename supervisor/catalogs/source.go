@@ -2,6 +2,7 @@ package catalogs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -149,7 +150,7 @@ func (s *source) unanswered(ctx context.Context) (reading bool) {
 }
 
 // take records what is known of the replicas, and why none serves, if that is
-// known and news. The failure is kept until the content has been read again.
+// known and news. The failure is kept until one serves again.
 func (s *source) take(summary replicas.Summary) (changed bool, failure error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,6 +161,9 @@ func (s *source) take(summary replicas.Summary) (changed bool, failure error) {
 		s.state.LastConnect = s.store.clock.Now()
 	}
 	if summary.Err == nil {
+		if observed == connectivityReady && errors.Is(s.state.Err, ErrNotConnected) {
+			s.state.Err, changed = nil, true
+		}
 		return changed, nil
 	}
 	failure = fmt.Errorf("%w: nothing answers at %s: %w", ErrNotConnected, s.address, summary.Err)

@@ -88,8 +88,8 @@ const (
 	// answers slowly is not to keep others from being read.
 	queueTimeout = 10 * time.Second
 	// answerTimeout is how long it may take until a replica of a catalog answers
-	// for the first time, before that is told as an error: until then whoever needs
-	// the catalog waits.
+	// for the first time, or again, before that is told as an error: until then whoever
+	// needs the catalog waits, or goes on with what was read before.
 	answerTimeout = 10 * time.Second
 )
 

@@ -400,6 +400,7 @@ func TestStoreNoticesAServerThatHangs(t *testing.T) {
 			way := through(t, server.Address())
 			b := newBench(t)
 			b.store.SetProbeTimeout(200 * time.Millisecond)
+			b.store.SetAnswerTimeout(time.Second)
 			b.follow(t, way.address)
 			first := b.ready(t)
 			way.mu.Lock()

@@ -1,6 +1,7 @@
 package catalogs_test
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 	"testing"
@@ -254,12 +255,53 @@ func TestStoreMovesItsEarToAnotherReplica(t *testing.T) {
 func TestStoreSaysThatAServerFails(t *testing.T) {
 	server := fakecatalog.StartExtended(t, lamp("{}"))
 	b := newBench(t)
+	b.store.SetAnswerTimeout(time.Second)
 	b.follow(t, server.Address())
 	b.ready(t)
 	server.Fail(status.Error(codes.Unavailable, "restarting"))
 	b.becomes(t, "an error", func(s catalogs.State) bool { return s.Err != nil })
 	server.Fail(nil)
 	b.ready(t)
+}
+
+// TestStoreDoesNotMindAMomentWithoutAnswer has a server that serves refuse calls for a
+// moment: what was read goes on being right, and nothing is told.
+func TestStoreDoesNotMindAMomentWithoutAnswer(t *testing.T) {
+	server := fakecatalog.StartExtended(t, shops(1)...)
+	b := newBench(t)
+	b.store.SetAnswerTimeout(time.Hour)
+	b.follow(t, server.Address())
+	b.ready(t)
+	server.Fail(status.Error(codes.Unavailable, "restarting"))
+	server.HangUp()
+	b.Consistently(func() error {
+		state, _ := b.store.State(shop)
+		return state.Err
+	}).WithTimeout(2 * time.Second).WithPolling(time.Millisecond).Should(gomega.Succeed())
+	server.Fail(nil)
+	server.Serve(shops(2)...)
+	b.becomes(t, "the new content", func(s catalogs.State) bool { return s.Ready() && len(s.Snapshot.Content.Packages()) == 2 })
+}
+
+// TestStoreForgetsTheSilenceOfAServerThatAnswers takes a server away again and again:
+// never is it said to be connected and not to answer.
+func TestStoreForgetsTheSilenceOfAServerThatAnswers(t *testing.T) {
+	server := fakecatalog.StartExtended(t, shops(1)...)
+	b := newBenchWith(t, time.Hour)
+	b.follow(t, server.Address())
+	b.ready(t)
+	for range 5 {
+		server.Stop()
+		b.becomes(t, "an error", func(s catalogs.State) bool { return s.Err != nil })
+		server.Restart()
+		b.becomes(t, "a connection", func(s catalogs.State) bool {
+			connected := s.Connectivity == "READY"
+			if connected && errors.Is(s.Err, catalogs.ErrNotConnected) {
+				t.Fatalf("connected, and %v", s.Err)
+			}
+			return connected
+		})
+	}
 }
 
 func TestStoreDoesNotMindAWatchThatEnds(t *testing.T) {

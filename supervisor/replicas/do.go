@@ -36,7 +36,7 @@ func (s *Set) Do(ctx context.Context, op func(ctx context.Context, conn Conn) er
 		}
 		tried[r] = true
 		err := at.call(ctx, endpoint, op)
-		if err == nil || ctx.Err() != nil || !elsewhere(err) {
+		if err == nil || ctx.Err() != nil || !Elsewhere(err) {
 			return err
 		}
 		r.suspect()
@@ -71,9 +71,9 @@ func (l *link) call(ctx context.Context, endpoint Endpoint, op func(ctx context.
 	return err
 }
 
-// elsewhere says whether an error is one of a replica and not of what it was
-// asked for.
-func elsewhere(err error) bool {
+// Elsewhere says whether an error of Do is one of the replicas and not of what they
+// were asked for: another replica, or the same one later, may do it.
+func Elsewhere(err error) bool {
 	code := status.Code(err)
 	return errors.Is(err, ErrGivenUp) || code == codes.Unavailable || code == codes.DeadlineExceeded
 }

@@ -41,7 +41,7 @@ func TestInstallsOneDeployment(t *testing.T) {
 	if diff := cmp.Diff(wantEnv, d.Spec.Template.Spec.Containers[0].Env); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
 	}
-	w.eventReasons("kettle.v1", "RequirementsUnknown", "AllRequirementsMet", "InstallSucceeded")
+	w.eventReasons("kettle.v1", "AllRequirementsMet", "InstallWaiting", "InstallSucceeded")
 }
 
 // eventReasons waits until the Events on an object give all these reasons.

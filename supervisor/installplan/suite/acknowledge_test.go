@@ -30,7 +30,9 @@ func (w *world) subscribed() *operatorsv1alpha1.Subscription {
 func (w *world) tell(sub *operatorsv1alpha1.Subscription, p *operatorsv1alpha1.InstallPlan) {
 	w.t.Helper()
 	stage := history.StageOf(p)
-	sub.Status = operatorsv1alpha1.SubscriptionStatus{LastUpdated: metav1.Now(), InstallPlanRef: &corev1.ObjectReference{Namespace: p.Namespace, Name: p.Name, UID: p.UID}}
+	sub.Status = operatorsv1alpha1.SubscriptionStatus{LastUpdated: metav1.Now(), InstallPlanRef: &corev1.ObjectReference{
+		Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion,
+	}}
 	if kind := stage.Condition(); kind != "" {
 		sub.Status.SetCondition(operatorsv1alpha1.SubscriptionCondition{Type: kind, Status: corev1.ConditionTrue, Reason: stage.Reason})
 	}

@@ -71,10 +71,16 @@ func TestVersionThatReplacesTakesOver(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t)
 			before := w.version(tt.name, tt.pkg)
-			w.create(w.group("group"), &corev1.ConfigMap{
+			held := &corev1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "settings", OwnerReferences: ownedBy(before)},
-				Data:       map[string]string{"a": "old", "theirs": "kept"},
-			})
+				Data:       map[string]string{"a": "old", "dropped": "by the new version"},
+			}
+			w.create(w.group("group"), held)
+			// Somebody who is no manager of operators adds to it.
+			held.Data["theirs"] = "kept"
+			if err := w.Update(t.Context(), held, client.FieldOwner("kubectl-edit")); err != nil {
+				t.Fatal(err)
+			}
 			w.supervise(time.Minute)
 			b := w.bundle(settings)
 			b.Replaces = tt.replaces

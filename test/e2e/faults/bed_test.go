@@ -211,8 +211,9 @@ func (b *bed) underWay(ctx context.Context, namespace string, n int) string {
 			sub.Name, sub.Status.State, sub.Status.CurrentCSV, sub.Status.InstalledCSV, sub.Status.Conditions))
 	}
 	for i := range plans.Items {
-		if p := &plans.Items[i]; p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete {
-			missing = append(missing, fmt.Sprintf("InstallPlan %s for %v: phase %q, message %q", p.Name, p.Spec.ClusterServiceVersionNames, p.Status.Phase, p.Status.Message))
+		if p := &plans.Items[i]; p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete || len(plans.Items) > n {
+			missing = append(missing, fmt.Sprintf("InstallPlan %s of %s for %v: generation %d, phase %q, message %q, conditions %+v, owners %+v",
+				p.Name, p.CreationTimestamp, p.Spec.ClusterServiceVersionNames, p.Spec.Generation, p.Status.Phase, p.Status.Message, p.Status.Conditions, p.OwnerReferences))
 		}
 	}
 	for i := range versions.Items {

@@ -51,7 +51,7 @@ func build(ctx context.Context, _ *controlplane.ControlPlane) error {
 	if err != nil {
 		return fmt.Errorf("finding the checkout: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(bin, "member"), "./supervisor/suite/transitions/member")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(bin, "member"), "./test/e2e/transitions/member")
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {

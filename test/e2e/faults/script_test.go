@@ -85,6 +85,13 @@ func (s *script) judge(c apiproxy.Call) apiproxy.Fault {
 	return fault
 }
 
+// count is how often a call has been made.
+func (s *script) count(name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.counts[name]
+}
+
 // left tells the faults that have not come about: the call has not been made.
 func (s *script) left() []string {
 	s.mu.Lock()
@@ -118,10 +125,12 @@ func (s *script) nameOf(c apiproxy.Call) string {
 func places(scripts []*script) []place {
 	var common []place
 	first := scripts[0]
+	first.mu.Lock()
+	defer first.mu.Unlock()
 	for _, name := range first.order {
 		least := first.counts[name]
 		for _, other := range scripts[1:] {
-			least = min(least, other.counts[name])
+			least = min(least, other.count(name))
 		}
 		if !first.mutating[name] {
 			// What is read again and again is read for the same purposes.
