@@ -9,6 +9,7 @@ import (
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -101,18 +102,30 @@ func (o *observation) next(decisions []*decision, now time.Time) ctrl.Result {
 	return ctrl.Result{RequeueAfter: max(o.again.Sub(now), time.Millisecond)}
 }
 
+// writers is how many Subscriptions of a namespace are written at once.
+const writers = 8
+
 // tellAll writes on each Subscription what is to be told of it.
 func (r *Reconciler) tellAll(ctx context.Context, o *observation, decisions []*decision, plans map[string]*operatorsv1alpha1.InstallPlan) error {
 	now := metav1.NewTime(r.clock.Now()).Rfc3339Copy()
-	var failed []error
-	for _, d := range decisions {
+	var group errgroup.Group
+	group.SetLimit(writers)
+	failed := make([]error, len(decisions))
+	for i, d := range decisions {
 		log.FromContext(ctx).V(1).Info("Decided", "subscription", d.subscription.Name, "decision", describe(d))
 		// A conflict is no failure: what the others wrote is on its way here.
-		err := d.err
-		if !apierrors.IsConflict(err) {
-			err = r.tell(ctx, o, d, plans[d.subscription.Name], now)
+		if failed[i] = d.err; apierrors.IsConflict(d.err) {
+			continue
 		}
-		failed = append(failed, r.unlessConflict(o, err))
+		// One that cannot be written keeps none of the others from being written.
+		group.Go(func() error {
+			failed[i] = r.tell(ctx, o, d, plans[d.subscription.Name], now)
+			return nil
+		})
+	}
+	_ = group.Wait() // each error is in its place
+	for i, err := range failed {
+		failed[i] = r.unlessConflict(o, err)
 	}
 	return errors.Join(failed...)
 }
