@@ -122,7 +122,7 @@ func (e *execution) claimant(ctx context.Context, c claim) (*metav1.PartialObjec
 		if client.IgnoreNotFound(err) == nil {
 			return nil, nil //nolint:nilnil // the doc comment says what nil means
 		}
-		return nil, fmt.Errorf("reading ClusterServiceVersion %s, which owns the object: %w", c.NamespacedName, err)
+		return nil, fmt.Errorf("%w ClusterServiceVersion %s, which owns the object: %w", errOwnRead, c.NamespacedName, err)
 	}
 	if c.uid != "" && c.uid != found.UID {
 		return nil, nil //nolint:nilnil // the owner was another one of that name

@@ -272,6 +272,9 @@ func (r *Reconciler) removedSince(ctx context.Context, p *operatorsv1alpha1.Inst
 // create makes a plan, with its owners from the first moment on. What it installs is
 // written when its Subscriptions tell of it.
 func (r *Reconciler) create(ctx context.Context, o *observation, name string, a *assignment) (*operatorsv1alpha1.InstallPlan, error) {
+	if err := r.upToDate(ctx, o); err != nil {
+		return nil, err
+	}
 	p := blank(o, name, a)
 	err := r.client.Create(ctx, p, client.FieldOwner(apply.FieldManager))
 	if apierrors.IsAlreadyExists(err) {

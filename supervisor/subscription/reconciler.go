@@ -113,8 +113,7 @@ func (r *Reconciler) tellAll(ctx context.Context, o *observation, decisions []*d
 	failed := make([]error, len(decisions))
 	for i, d := range decisions {
 		log.FromContext(ctx).V(1).Info("Decided", "subscription", d.subscription.Name, "decision", describe(d))
-		// A conflict is no failure: what the others wrote is on its way here.
-		if failed[i] = d.err; apierrors.IsConflict(d.err) {
+		if failed[i] = d.err; stale(d.err) {
 			continue
 		}
 		// One that cannot be written keeps none of the others from being written.
@@ -237,19 +236,27 @@ func (r *Reconciler) publish(sub *operatorsv1alpha1.Subscription, fresh []histor
 	}
 }
 
-// afterConflict is how soon a namespace is looked at again in which somebody else has
-// written an object: mostly what they wrote comes here before.
-const afterConflict = 100 * time.Millisecond
+// What is missing here mostly comes before a namespace is looked at again: after
+// afterConflict one in which somebody else has written an object, after afterBehind one
+// of which not all is known yet.
+const (
+	afterConflict = 100 * time.Millisecond
+	afterBehind   = time.Second
+)
 
 // unlessConflict drops the error that somebody else has written or deleted an object,
 // and lets the namespace be looked at again soon: not every conflict comes with an
 // event.
 func (r *Reconciler) unlessConflict(o *observation, err error) error {
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	switch {
+	case errors.Is(err, errBehind):
+		o.soonest(r.clock.Now().Add(afterBehind))
+	case stale(err) || apierrors.IsNotFound(err):
 		o.soonest(r.clock.Now().Add(afterConflict))
-		return nil
+	default:
+		return err
 	}
-	return err
+	return nil
 }
 
 // announce makes an Event and a log line of what a person would want to be

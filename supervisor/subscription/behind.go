@@ -1,0 +1,49 @@
+package subscription
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// errBehind says that the API server has objects that have not come here yet. Each kind
+// is watched by itself: after the API server was away, versions may come half a minute
+// later than the plans that made them, and would seem to be missing meanwhile.
+var errBehind = errors.New("not everything in the namespace has come here yet")
+
+// stale says whether what was decided rests on a state of the namespace that is over:
+// somebody has written an object meanwhile, or not all has come here yet. That is no
+// failure, and nobody is told.
+func stale(err error) bool { return apierrors.IsConflict(err) || errors.Is(err, errBehind) }
+
+// upToDate makes sure, before a plan is made, that nothing that was there before is
+// unknown here: what seems to be missing would be installed twice.
+func (r *Reconciler) upToDate(ctx context.Context, o *observation) error {
+	seen := map[string]bool{}
+	for _, csv := range o.csvs {
+		seen[string(csv.UID)] = true
+	}
+	for _, p := range o.plans {
+		seen[string(p.UID)] = true
+	}
+	for _, kind := range []string{operatorsv1alpha1.ClusterServiceVersionKind, operatorsv1alpha1.InstallPlanKind} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(kind + "List"))
+		if err := r.live.List(ctx, list, client.InNamespace(o.namespace)); err != nil {
+			return fmt.Errorf("listing every %s of namespace %s: %w", kind, o.namespace, err)
+		}
+		for i := range list.Items {
+			m := &list.Items[i]
+			_, copied := m.Labels[operatorsv1alpha1.CopiedLabelKey]
+			if !seen[string(m.UID)] && !copied && m.DeletionTimestamp == nil {
+				return fmt.Errorf("%w: %s %s/%s", errBehind, kind, o.namespace, m.Name)
+			}
+		}
+	}
+	return nil
+}
