@@ -1,0 +1,103 @@
+package providedapis
+
+import (
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Set is a set of APIs.
+type Set map[schema.GroupVersionKind]struct{}
+
+// Of returns the APIs that a ClusterServiceVersion owns: those of its custom
+// resources and those that it serves itself. An entry whose name is none of a
+// custom resource has no group that one could go by, and is left out.
+func Of(csv *operatorsv1alpha1.ClusterServiceVersion) Set {
+	set := Set{}
+	for i := range csv.Spec.CustomResourceDefinitions.Owned {
+		d := &csv.Spec.CustomResourceDefinitions.Owned[i]
+		if _, group, ok := strings.Cut(d.Name, "."); ok {
+			set[schema.GroupVersionKind{Group: group, Version: d.Version, Kind: d.Kind}] = struct{}{}
+		}
+	}
+	for i := range csv.Spec.APIServiceDefinitions.Owned {
+		d := &csv.Spec.APIServiceDefinitions.Owned[i]
+		set[schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind}] = struct{}{}
+	}
+	return set
+}
+
+// Parse reads the text of the annotation olm.providedAPIs. What is no API in it
+// is left out, as spaces are.
+func Parse(annotation string) Set {
+	set := Set{}
+	for entry := range strings.SplitSeq(annotation, ",") {
+		parts := strings.SplitN(strings.TrimSpace(entry), ".", 3)
+		if len(parts) == 3 && parts[0] != "" && parts[1] != "" {
+			set[schema.GroupVersionKind{Kind: parts[0], Version: parts[1], Group: parts[2]}] = struct{}{}
+		}
+	}
+	return set
+}
+
+// String returns the text of the annotation olm.providedAPIs: Kind.version.group,
+// sorted, with commas between.
+func (s Set) String() string {
+	return strings.Join(s.names(), ",")
+}
+
+// Sorted returns the APIs in the order of String.
+func (s Set) Sorted() []schema.GroupVersionKind {
+	return slices.SortedFunc(maps.Keys(s), func(a, b schema.GroupVersionKind) int { return strings.Compare(name(a), name(b)) })
+}
+
+// Has reports whether the set has an API.
+func (s Set) Has(api schema.GroupVersionKind) bool {
+	_, ok := s[api]
+	return ok
+}
+
+// Add puts the APIs of others into the set.
+func (s Set) Add(others Set) {
+	maps.Copy(s, others)
+}
+
+// Without returns the APIs of the set that others has not.
+func (s Set) Without(others Set) Set {
+	rest := maps.Clone(s)
+	maps.DeleteFunc(rest, func(api schema.GroupVersionKind, _ struct{}) bool { return others.Has(api) })
+	return rest
+}
+
+// Both returns the APIs that are in the set and in others.
+func (s Set) Both(others Set) Set {
+	both := maps.Clone(s)
+	maps.DeleteFunc(both, func(api schema.GroupVersionKind, _ struct{}) bool { return !others.Has(api) })
+	return both
+}
+
+// Hash is the short name of an API in labels: existing clusters carry it in
+// olm.api.<hash> and olm.opgroup.permissions/aggregate-to-<hash>-<role>.
+func Hash(api schema.GroupVersionKind) string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name(api))) // A hash never fails to take bytes.
+	return strconv.FormatUint(h.Sum64(), 16)
+}
+
+func (s Set) names() []string {
+	var names []string
+	for api := range s {
+		names = append(names, name(api))
+	}
+	slices.Sort(names)
+	return names
+}
+
+func name(api schema.GroupVersionKind) string {
+	return api.Kind + "." + api.Version + "." + api.Group
+}
