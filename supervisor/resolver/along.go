@@ -106,6 +106,8 @@ func (t *trail) brought(n, by node, c fmt.Stringer) *Choice {
 func (r *resolution) because(w *wish, e *content.Entry) string {
 	why := "head of channel " + e.Channel.Name
 	switch {
+	case w.sub.Pin != "" && e.Bundle.Name == w.sub.Pin:
+		why = "pinned by annotation " + AnnotationPin
 	case w.sub.Installed != "":
 		why = succession(e, w.sub.Installed, w.installed.version())
 	case e.Bundle.Name == w.sub.Before:

@@ -15,6 +15,9 @@ import (
 // why each may be. With something installed it may also be none: there is nothing
 // newer.
 func (r *resolution) candidates(sub *Subscription) ([]*content.Entry, error) {
+	if sub.Pin != "" {
+		return r.pinned(sub)
+	}
 	pkg, err := r.lookup(sub)
 	if err != nil {
 		return nil, err

@@ -35,6 +35,8 @@ type Subscription struct {
 	Package     string
 	Channel     string // all of them, the package's default channel first, when empty
 	StartingCSV string // the channel's head when empty
+	// Pin names the version that it is to have, before all else; empty for none.
+	Pin string
 	// Installed names the operator of the package that is present in the
 	// namespace, empty for none.
 	Installed string
@@ -92,7 +94,8 @@ type Outcome struct {
 	// Frozen.
 	Available *Choice
 	// Held says why a newer version than Install, or than what is installed, cannot
-	// be had now: an *UnsatisfiableError. Nothing is wrong with the Subscription.
+	// be had now: an *UnsatisfiableError, or a *PinnedError. Nothing is wrong with the
+	// Subscription.
 	Held error
 	// Err is an *UnsatisfiableError, or whatever kept the resolver from an answer.
 	Err error
@@ -110,6 +113,9 @@ type Choice struct {
 	// Entry is the bundle's place in the catalog; its Bundle has the properties
 	// and the image.
 	Entry *content.Entry
+	// Back says that it is older than what is installed: a Subscription is pinned to
+	// it.
+	Back bool
 	// Because says why this version was chosen, for a person: "head of channel
 	// stable", "required by crate.v1.0.0".
 	Because string

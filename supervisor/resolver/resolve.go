@@ -381,10 +381,7 @@ func (r *resolution) tell(a *answer) {
 		if w.sub.Frozen {
 			continue
 		}
-		outcome := Outcome{Held: a.held[w]}
-		if w.installed != nil && len(w.entries) == 0 {
-			outcome.Held = r.unreadableRange(w.sub)
-		}
+		outcome := r.heldBack(w, a)
 		if e := w.newest(a.taken); e != nil {
 			outcome.Install = r.choice(w, e)
 			if a.unsure {
@@ -392,6 +389,21 @@ func (r *resolution) tell(a *answer) {
 			}
 		}
 		r.solution[w.sub.Name] = outcome
+	}
+}
+
+// heldBack says what keeps a wish from something newer. That a version which is asked for
+// by name cannot be had is an error, and not only a pity.
+func (r *resolution) heldBack(w *wish, a *answer) Outcome {
+	switch {
+	case w.sub.Pin != "" && len(w.entries) == 0:
+		return Outcome{Held: r.heldByPin(w.sub)}
+	case w.sub.Pin != "" && w.newest(a.taken) == nil:
+		return Outcome{Err: r.orPending(a, a.held[w])}
+	case w.installed != nil && len(w.entries) == 0:
+		return Outcome{Held: r.unreadableRange(w.sub)}
+	default:
+		return Outcome{Held: a.held[w]}
 	}
 }
 
@@ -418,7 +430,7 @@ func (r *resolution) orPending(a *answer, err error) error {
 func (r *resolution) choice(w *wish, e *content.Entry) *Choice {
 	c := &Choice{
 		Catalog: w.sub.Catalog, Package: e.Channel.Package.Name, Channel: e.Channel.Name, Bundle: e.Bundle.Name,
-		Replaces: e.Replaces, Entry: e, Because: r.because(w, e),
+		Replaces: e.Replaces, Entry: e, Because: r.because(w, e), Back: r.backwards(w.sub, e),
 	}
 	if w.sub.Installed != "" {
 		c.Replaces = w.sub.Installed

@@ -9,16 +9,17 @@ import (
 type request struct {
 	catalog              CatalogKey
 	channel, startingCSV string
+	pin                  string
 }
 
 // requestOf gives what a Subscription asks for, with the default channel by its
 // name and without a starting version where that has no meaning any more.
 func (r *resolution) requestOf(sub *Subscription) request {
-	asked := request{catalog: sub.Catalog, channel: sub.Channel, startingCSV: sub.StartingCSV}
+	asked := request{catalog: sub.Catalog, channel: sub.Channel, startingCSV: sub.StartingCSV, pin: sub.Pin}
 	if pkg, err := r.lookup(sub); err == nil && asked.channel == "" {
 		asked.channel = pkg.DefaultChannel
 	}
-	if sub.Installed != "" {
+	if sub.Installed != "" || sub.Pin != "" {
 		asked.startingCSV = ""
 	}
 	return asked
@@ -53,6 +54,9 @@ func (r *resolution) refusal(keeper, sub *Subscription) error {
 		return mistake
 	}
 	remedy := fmt.Sprintf("delete subscription %s, or give it the same source, channel and startingCSV as subscription %s", sub.Name, keeper.Name)
+	if sub.Pin != keeper.Pin {
+		remedy = fmt.Sprintf("delete subscription %s, or give it the same source, channel and annotation %s as subscription %s", sub.Name, AnnotationPin, keeper.Name)
+	}
 	if sub.Generated {
 		remedy = fmt.Sprintf("subscription %s was made for a dependency and is not needed beside subscription %s; delete it", sub.Name, keeper.Name)
 	}
