@@ -1,0 +1,70 @@
+package operatorcondition
+
+import (
+	"context"
+	"fmt"
+
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/apply"
+)
+
+// write applies one of the objects of a version.
+func write(ctx context.Context, c client.Client, obj client.Object) error {
+	u, err := applied(obj)
+	if err != nil {
+		return err
+	}
+	err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(apply.FieldManager), client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("applying %s %s/%s: %w", u.GetKind(), u.GetNamespace(), u.GetName(), err)
+	}
+	return nil
+}
+
+// applied is what is sent of an object. Lists of an OperatorCondition are sent though
+// they are empty: left out, what another lifecycle manager wrote would stay.
+func applied(obj client.Object) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil, fmt.Errorf("converting %s %s/%s: %w", obj.GetObjectKind().GroupVersionKind().Kind, obj.GetNamespace(), obj.GetName(), err)
+	}
+	delete(content, "status")
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	if condition, is := obj.(*operatorsv2.OperatorCondition); is {
+		for field, list := range map[string][]string{
+			"deployments": condition.Spec.Deployments, "serviceAccounts": condition.Spec.ServiceAccounts,
+		} {
+			if err := unstructured.SetNestedStringSlice(content, list, "spec", field); err != nil {
+				return nil, fmt.Errorf("encoding spec.%s of OperatorCondition %s/%s: %w", field, obj.GetNamespace(), obj.GetName(), err)
+			}
+		}
+	}
+	return &unstructured.Unstructured{Object: content}, nil
+}
+
+// remove deletes the very binding that was seen.
+func remove(ctx context.Context, c client.Client, b *rbacv1.RoleBinding) error {
+	err := c.Delete(ctx, b, client.Preconditions{UID: &b.UID})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting RoleBinding %s/%s, whose roleRef cannot be changed: %w", b.Namespace, b.Name, err)
+	}
+	return nil
+}
+
+// writeStatus stores the conditions that hold. The optimistic lock is there because a
+// merge patch replaces the list as a whole.
+func writeStatus(ctx context.Context, c client.Client, have *operatorsv2.OperatorCondition, conditions []metav1.Condition) error {
+	changed := have.DeepCopy()
+	changed.Status.Conditions = conditions
+	patch := client.MergeFromWithOptions(have, client.MergeFromWithOptimisticLock{})
+	if err := c.Status().Patch(ctx, changed, patch, client.FieldOwner(apply.FieldManager)); err != nil {
+		return fmt.Errorf("writing the status of OperatorCondition %s/%s: %w", have.Namespace, have.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+package operatorcondition
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// version is a version with two Deployments, one of which runs as the default account.
+func version() *operatorsv1alpha1.ClusterServiceVersion {
+	csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "kitchen", Name: "kettle.v1", UID: "csv"}}
+	specs := []operatorsv1alpha1.StrategyDeploymentSpec{{Name: "kettle"}, {Name: "lid"}, {Name: "spout"}}
+	specs[0].Spec.Template.Spec.ServiceAccountName = "kettle"
+	specs[2].Spec.Template.Spec.DeprecatedServiceAccount = "kettle"
+	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = specs
+	return csv
+}
+
+// settled is a version for which all is as it is to be.
+func settled() observation {
+	csv := version()
+	c := desiredCondition(csv)
+	c.UID, c.Generation = "condition", 2
+	return observation{csv: csv, condition: c, role: desiredRole(c), binding: desiredBinding(c, []string{"default", "kettle"})}
+}
+
+func TestDesired(t *testing.T) {
+	o := settled()
+	want := operatorsv2.OperatorConditionSpec{Deployments: []string{"kettle", "lid", "spout"}, ServiceAccounts: []string{"default", "kettle"}}
+	if diff := cmp.Diff(want, o.condition.Spec); diff != "" {
+		t.Errorf("the spec of the condition (-want +got):\n%s", diff)
+	}
+	rules := []rbacv1.PolicyRule{{
+		APIGroups: []string{"operators.coreos.com"}, Resources: []string{"operatorconditions", "operatorconditions/status"},
+		ResourceNames: []string{"kettle.v1"}, Verbs: []string{"get", "update", "patch"},
+	}}
+	if diff := cmp.Diff(rules, o.role.Rules); diff != "" {
+		t.Errorf("the rules (-want +got):\n%s", diff)
+	}
+	for _, obj := range []client.Object{o.role, o.binding} {
+		if diff := cmp.Diff(map[string]string{"olm.managed": "true"}, obj.GetLabels()); diff != "" {
+			t.Errorf("labels of %T, whose owner is no version (-want +got):\n%s", obj, diff)
+		}
+	}
+}
+
+func TestDecide(t *testing.T) {
+	no := metav1.Condition{Type: "Upgradeable", Status: metav1.ConditionFalse}
+	shown := no
+	shown.ObservedGeneration = 2
+	foreign := func(meta *metav1.ObjectMeta) { meta.OwnerReferences = nil }
+	for name, tt := range map[string]struct {
+		change  func(*observation)
+		apply   string // kinds
+		remake  bool
+		show    []metav1.Condition
+		foreign string
+	}{
+		"settled":    {change: func(*observation) {}},
+		"no version": {change: func(o *observation) { o.csv, o.role = nil, nil }},
+		"a copy":     {change: func(o *observation) { o.csv.Labels, o.condition = map[string]string{"olm.copiedFrom": "x"}, nil }},
+		"a version that goes": {change: func(o *observation) {
+			o.csv.DeletionTimestamp, o.condition = &metav1.Time{}, nil
+			*o.csv.DeletionTimestamp = metav1.Now()
+		}},
+		"a condition that goes": {change: func(o *observation) {
+			o.condition.DeletionTimestamp, o.role = new(metav1.Now()), nil
+		}},
+		"nothing yet":             {change: func(o *observation) { *o = observation{csv: o.csv} }, apply: "OperatorCondition"},
+		"no role":                 {change: func(o *observation) { o.role = nil }, apply: "Role"},
+		"no binding":              {change: func(o *observation) { o.binding = nil }, apply: "RoleBinding"},
+		"other accounts":          {change: func(o *observation) { o.condition.Spec.ServiceAccounts = nil }, apply: "OperatorCondition"},
+		"other deployments":       {change: func(o *observation) { o.condition.Spec.Deployments = []string{"kettle"} }, apply: "OperatorCondition"},
+		"made for an earlier one": {change: func(o *observation) { o.condition.OwnerReferences[0].UID = "gone" }, apply: "OperatorCondition"},
+		"without its label":       {change: func(o *observation) { o.condition.Labels = nil }, apply: "OperatorCondition"},
+		"other rules":             {change: func(o *observation) { o.role.Rules = nil }, apply: "Role"},
+		"a role made for an earlier condition": {
+			change: func(o *observation) { o.role.OwnerReferences[0].UID, o.binding.OwnerReferences[0].UID = "gone", "gone" }, apply: "Role RoleBinding",
+		},
+		"other subjects": {change: func(o *observation) { o.binding.Subjects[0].Name = "thief" }, apply: "RoleBinding"},
+		"a subject with its group written out": {
+			change: func(o *observation) { o.binding.Subjects[0].APIGroup = "" },
+		},
+		"another role":      {change: func(o *observation) { o.binding.RoleRef.Name = "admin" }, remake: true},
+		"a foreign role":    {change: func(o *observation) { foreign(&o.role.ObjectMeta) }, foreign: "Role kitchen/kettle.v1"},
+		"a foreign binding": {change: func(o *observation) { foreign(&o.binding.ObjectMeta); o.binding.RoleRef.Name = "x" }, foreign: "RoleBinding kitchen/kettle.v1"},
+		"both foreign": {
+			change:  func(o *observation) { foreign(&o.role.ObjectMeta); foreign(&o.binding.ObjectMeta) },
+			foreign: "report conditions; RoleBinding",
+		},
+		"a report": {
+			change: func(o *observation) { o.condition.Spec.Conditions = []metav1.Condition{no} }, show: []metav1.Condition{shown},
+		},
+		"a report that is shown": {change: func(o *observation) {
+			o.condition.Spec.Conditions, o.condition.Status.Conditions = []metav1.Condition{no}, []metav1.Condition{shown}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := settled()
+			tt.change(&o)
+			d := decide(o)
+			var kinds []string
+			for _, obj := range d.apply {
+				kinds = append(kinds, obj.GetObjectKind().GroupVersionKind().Kind)
+			}
+			if got := strings.Join(kinds, " "); got != tt.apply {
+				t.Errorf("applies %q, want %q", got, tt.apply)
+			}
+			if (d.remake != nil) != tt.remake {
+				t.Errorf("remakes %v", d.remake)
+			}
+			if d.show != (tt.show != nil) || d.show && !cmp.Equal(tt.show, d.conditions) {
+				t.Errorf("shows %v: %v; want %v", d.show, d.conditions, tt.show)
+			}
+			if !strings.Contains(d.foreign, tt.foreign) || (d.foreign == "") != (tt.foreign == "") {
+				t.Errorf("in the way is %q, want %q", d.foreign, tt.foreign)
+			}
+		})
+	}
+}
+
+// TestApplied compares what is sent of a version without Deployments.
+func TestApplied(t *testing.T) {
+	csv := version()
+	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = nil
+	u, err := applied(desiredCondition(csv))
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := map[string]any{"deployments": []any{}, "serviceAccounts": []any{}}
+	if diff := cmp.Diff(spec, u.Object["spec"]); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+	if _, has := u.Object["status"]; has {
+		t.Error("the status is sent as well")
+	}
+}
