@@ -1,0 +1,145 @@
+package rollback
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Bundle is what matters of an older version: its ClusterServiceVersion and the
+// definitions that it brings.
+type Bundle struct {
+	Version     *operatorsv1alpha1.ClusterServiceVersion
+	Definitions []*apiextensionsv1.CustomResourceDefinition
+}
+
+// Read picks out of a bundle's manifests, as JSON texts, what matters here.
+func Read(manifests []string) (Bundle, error) {
+	b := Bundle{Version: &operatorsv1alpha1.ClusterServiceVersion{}}
+	for i, text := range manifests {
+		kind := &metav1.TypeMeta{}
+		if err := json.Unmarshal([]byte(text), kind); err != nil {
+			return Bundle{}, fmt.Errorf("manifest %d of %d is not a JSON object: %w", i+1, len(manifests), err)
+		}
+		var err error
+		switch kind.Kind {
+		case operatorsv1alpha1.ClusterServiceVersionKind:
+			err = json.Unmarshal([]byte(text), b.Version)
+		case "CustomResourceDefinition":
+			crd := &apiextensionsv1.CustomResourceDefinition{}
+			err = json.Unmarshal([]byte(text), crd)
+			b.Definitions = append(b.Definitions, crd)
+		}
+		if err != nil {
+			return Bundle{}, fmt.Errorf("reading the %s that is manifest %d of %d: %w", kind.Kind, i+1, len(manifests), err)
+		}
+	}
+	return b, nil
+}
+
+// converts says whether the version brings the webhook that converts the objects of a
+// definition.
+func (b Bundle) converts(name string) bool {
+	return slices.ContainsFunc(b.Version.Spec.WebhookDefinitions, func(w operatorsv1alpha1.WebhookDescription) bool {
+		return w.Type == operatorsv1alpha1.ConversionWebhook && slices.Contains(w.ConversionCRDs, name)
+	})
+}
+
+// Obstacles says why a definition of the bundle must not take the place of the one that
+// is there: what is stored could not be read any more. Whether fields would be lost,
+// Lost says.
+func (b Bundle) Obstacles(live, older *apiextensionsv1.CustomResourceDefinition) []string {
+	var list []string
+	for _, stored := range live.Status.StoredVersions {
+		if !has(older, stored) {
+			list = append(list, fmt.Sprintf("CustomResourceDefinition %s of %s has no version %s, in which objects are stored (status.storedVersions)",
+				live.Name, b.Version.Name, stored))
+		}
+	}
+	if webhook(live) && !webhook(older) && !b.converts(live.Name) && mixed(live, older) {
+		list = append(list, fmt.Sprintf("objects of CustomResourceDefinition %s are converted between versions by a webhook, which %s does not have",
+			live.Name, b.Version.Name))
+	}
+	return list
+}
+
+// Unserved says which versions of a definition another ClusterServiceVersion, which
+// stays, counts on and the older definition does not serve.
+func Unserved(older *apiextensionsv1.CustomResourceDefinition, stays *operatorsv1alpha1.ClusterServiceVersion) []string {
+	var list []string
+	for _, owned := range stays.Spec.CustomResourceDefinitions.Owned {
+		if owned.Name == older.Name && !serves(older, owned.Version) {
+			list = append(list, fmt.Sprintf("clusterserviceversion %s/%s needs version %s of CustomResourceDefinition %s, which the older one does not serve",
+				stays.Namespace, stays.Name, owned.Version, older.Name))
+		}
+	}
+	return list
+}
+
+// Missing says which versions a ClusterServiceVersion that is to come back counts on and
+// the definitions that are there, by name, do not serve.
+func Missing(back *operatorsv1alpha1.ClusterServiceVersion, live map[string]*apiextensionsv1.CustomResourceDefinition) []string {
+	var list []string
+	for _, owned := range back.Spec.CustomResourceDefinitions.Owned {
+		crd := live[owned.Name]
+		if crd != nil && !serves(crd, owned.Version) {
+			list = append(list, fmt.Sprintf("CustomResourceDefinition %s, as it is now, does not serve version %s, which %s needs", owned.Name, owned.Version, back.Name))
+		}
+	}
+	return list
+}
+
+func has(crd *apiextensionsv1.CustomResourceDefinition, version string) bool {
+	return versionOf(crd, version) != nil
+}
+
+func serves(crd *apiextensionsv1.CustomResourceDefinition, version string) bool {
+	v := versionOf(crd, version)
+	return version == "" || (v != nil && v.Served)
+}
+
+func versionOf(crd *apiextensionsv1.CustomResourceDefinition, version string) *apiextensionsv1.CustomResourceDefinitionVersion {
+	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
+	if i < 0 {
+		return nil
+	}
+	return &crd.Spec.Versions[i]
+}
+
+func webhook(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
+}
+
+// mixed says whether there is anything to convert: objects stored in one version that
+// the older definition serves in another.
+func mixed(live, older *apiextensionsv1.CustomResourceDefinition) bool {
+	for _, stored := range live.Status.StoredVersions {
+		for _, v := range older.Spec.Versions {
+			if v.Served && v.Name != stored {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// describe writes a path as people do.
+func describe(path []string) string {
+	var b strings.Builder
+	for _, segment := range path {
+		switch segment {
+		case items:
+			b.WriteString("[]")
+		case values:
+			b.WriteString(".*")
+		default:
+			b.WriteString("." + segment)
+		}
+	}
+	return strings.TrimPrefix(b.String(), ".")
+}

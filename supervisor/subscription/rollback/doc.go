@@ -1,0 +1,4 @@
+// Package rollback says whether the CustomResourceDefinitions of an older version of an
+// operator may take the place of those that are there, without that anything which is
+// stored is lost. It only compares; it neither reads nor writes.
+package rollback

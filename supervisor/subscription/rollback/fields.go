@@ -1,0 +1,140 @@
+package rollback
+
+import (
+	"maps"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// Segments of a path that are no names of fields: each of a list, each value of a map.
+const (
+	items  = "\x00[]"
+	values = "\x00*"
+)
+
+// Field is a place in the objects of a definition that an older one does not know: what
+// stands there is dropped when the object is read or written next.
+type Field struct {
+	// Version is the one whose schema has the field.
+	Version string
+	path    []string
+	// known are names beside it that the older schema has, where the path ends in
+	// the values of a map.
+	known []string
+}
+
+// String gives the version and the path of the field.
+func (f Field) String() string { return f.Version + " " + describe(f.path) }
+
+// Lost gives the fields that the schemas of an older definition lack, of the versions
+// that both serve, in the order of their paths.
+func Lost(live, older *apiextensionsv1.CustomResourceDefinition) []Field {
+	var list []Field
+	for i := range live.Spec.Versions {
+		v := &live.Spec.Versions[i]
+		then := versionOf(older, v.Name)
+		if !v.Served || then == nil || schemaOf(v) == nil || older.Spec.PreserveUnknownFields {
+			continue
+		}
+		c := comparison{version: v.Name}
+		c.compare(schemaOf(v), schemaOf(then), nil)
+		list = append(list, c.lost...)
+	}
+	return list
+}
+
+func schemaOf(v *apiextensionsv1.CustomResourceDefinitionVersion) *apiextensionsv1.JSONSchemaProps {
+	if v.Schema == nil {
+		return nil
+	}
+	return v.Schema.OpenAPIV3Schema
+}
+
+// comparison is of two schemas of one version.
+type comparison struct {
+	version string
+	lost    []Field
+}
+
+func (c *comparison) lose(path []string, known ...string) {
+	c.lost = append(c.lost, Field{Version: c.version, path: slices.Clone(path), known: known})
+}
+
+// compare finds what the newer schema lets stand below a path and the older one does
+// not.
+func (c *comparison) compare(newer, older *apiextensionsv1.JSONSchemaProps, path []string) {
+	if older == nil {
+		older = &apiextensionsv1.JSONSchemaProps{}
+	}
+	c.compareProperties(newer, older, path)
+	if newer.Items != nil && newer.Items.Schema != nil {
+		var then *apiextensionsv1.JSONSchemaProps
+		if older.Items != nil {
+			then = older.Items.Schema
+		}
+		c.compare(newer.Items.Schema, then, append(slices.Clone(path), items))
+	}
+	if newer.AdditionalProperties != nil && newer.AdditionalProperties.Schema != nil {
+		c.beyond(newer.AdditionalProperties.Schema, older, append(slices.Clone(path), values))
+	}
+	if open(newer) && !open(older) && older.AdditionalProperties == nil {
+		c.lose(append(slices.Clone(path), values), slices.Sorted(maps.Keys(older.Properties))...)
+	}
+}
+
+// compareProperties compares what has a name.
+func (c *comparison) compareProperties(newer, older *apiextensionsv1.JSONSchemaProps, path []string) {
+	for _, name := range slices.Sorted(maps.Keys(newer.Properties)) {
+		if len(path) == 0 && (name == "apiVersion" || name == "kind" || name == "metadata") {
+			continue
+		}
+		property, below := newer.Properties[name], append(slices.Clone(path), name)
+		if then, known := older.Properties[name]; known {
+			c.compare(&property, &then, below)
+			continue
+		}
+		c.beyond(&property, older, below)
+	}
+}
+
+// beyond compares what the older schema does not name: it may let anything stand there.
+func (c *comparison) beyond(newer, older *apiextensionsv1.JSONSchemaProps, path []string) {
+	switch {
+	case older.AdditionalProperties != nil && older.AdditionalProperties.Schema != nil:
+		c.compare(newer, older.AdditionalProperties.Schema, path)
+	case older.AdditionalProperties != nil && older.AdditionalProperties.Allows, open(older):
+	default:
+		c.lose(path, slices.Sorted(maps.Keys(older.Properties))...)
+	}
+}
+
+// open says whether a schema keeps what it does not name.
+func open(s *apiextensionsv1.JSONSchemaProps) bool {
+	return (s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields) ||
+		(s.AdditionalProperties != nil && s.AdditionalProperties.Allows && s.AdditionalProperties.Schema == nil)
+}
+
+// UsedBy says whether an object has something at the place of the field.
+func (f Field) UsedBy(object map[string]any) bool { return f.used(object, f.path) }
+
+func (f Field) used(value any, path []string) bool {
+	if len(path) == 0 {
+		return value != nil
+	}
+	switch v := value.(type) {
+	case []any:
+		return path[0] == items && slices.ContainsFunc(v, func(each any) bool { return f.used(each, path[1:]) })
+	case map[string]any:
+		if path[0] != values {
+			below, has := v[path[0]]
+			return has && f.used(below, path[1:])
+		}
+		for name, each := range v {
+			if !slices.Contains(f.known, name) && f.used(each, path[1:]) {
+				return true
+			}
+		}
+	}
+	return false
+}
