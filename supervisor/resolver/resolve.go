@@ -202,7 +202,7 @@ func (r *resolution) gatherWish(sub *Subscription) {
 func (r *resolution) frozen(w *wish, entries []*content.Entry) Outcome {
 	at := slices.IndexFunc(entries, func(e *content.Entry) bool { return e.Bundle.Err == nil })
 	if at < 0 {
-		return Outcome{}
+		return Outcome{Held: r.heldByPin(w.sub)}
 	}
 	return Outcome{Available: r.choice(w, entries[at])}
 }

@@ -29,6 +29,7 @@ const (
 	reasonErrorPreventedUnpacking   = "ErrorPreventedUnpacking"
 	reasonEnsureInstallPlanFailed   = "EnsureInstallPlanFailed"
 	reasonBundleUnpackFailed        = "BundleUnpackFailed"
+	reasonPinned                    = "Pinned"
 )
 
 // conditionVersionUnhealthy says that the version a Subscription has is not well.
@@ -93,9 +94,18 @@ func catalogConditions(o *observation, d *decision, status operatorsv1alpha1.Sub
 		list = append(list, failure(d.err))
 	}
 	if d.held != nil {
-		list = append(list, isTrue(conditionNewerVersionHeld, reasonConstraintsNotSatisfiable, d.held.Error()))
+		list = append(list, held(d.held))
 	}
 	return list
+}
+
+// held is the condition for what keeps a newer version from being installed.
+func held(why error) operatorsv1alpha1.SubscriptionCondition {
+	reason := reasonConstraintsNotSatisfiable
+	if _, pinned := errors.AsType[*resolver.PinnedError](why); pinned {
+		reason = reasonPinned
+	}
+	return isTrue(conditionNewerVersionHeld, reason, why.Error())
 }
 
 // targeted names the catalog that a Subscription names.
@@ -209,7 +219,9 @@ func versionCondition(d *decision, p *operatorsv1alpha1.InstallPlan) operatorsv1
 	if d.install == nil && d.next != nil && d.next.Bundle != csv.Name {
 		message += fmt.Sprintf("; %s is available and will be installed once %s is well", d.next.Bundle, csv.Name)
 	}
-	if p != nil && csv.Status.Phase == operatorsv1alpha1.CSVPhasePending {
+	if d.withdraw != nil {
+		message += "; it is being withdrawn, since the Subscription is pinned to " + pinOf(d.subscription)
+	} else if p != nil && csv.Status.Phase == operatorsv1alpha1.CSVPhasePending {
 		message += fmt.Sprintf("; status.requirementStatus names what is missing; delete InstallPlan %s to have its parts applied again", p.Name)
 	}
 	return isTrue(conditionVersionUnhealthy, string(csv.Status.Reason), message)

@@ -24,6 +24,8 @@ type decision struct {
 	along []*resolver.Choice
 	// with names the Subscriptions whose versions it needs.
 	with []string
+	// withdraw is the newest version, when it is to go without a successor.
+	withdraw *operatorsv1alpha1.ClusterServiceVersion
 	// next is the version that could be installed, were nothing under way.
 	next *resolver.Choice
 	// identities are those of install and of along, in that order.
@@ -138,9 +140,15 @@ func (o *observation) settle(ctx context.Context, d *decision, outcome resolver.
 	case refusedForRival(outcome.Err):
 		// What is there is another Subscription's.
 		d.present = installation{}
+	case o.withdraws(d, outcome):
+		d.withdraw = d.present.current
+		return
 	case o.free(d):
 		d.install, d.along, d.next = outcome.Install, outcome.Along, outcome.Install
 		d.with = outcome.With
+		if o.lingers(d) {
+			d.install, d.along, d.with = nil, nil, nil
+		}
 	default:
 		d.next = outcome.Available
 		resumed := o.resume(ctx, d)
@@ -161,13 +169,15 @@ func refusedForRival(err error) bool {
 }
 
 // free says whether nothing is under way for a Subscription, so that the next
-// version may be begun. Where an OperatorGroup lets operators fail forward, that
-// is so too once the newest version has failed.
+// version may be begun. Where an OperatorGroup lets operators fail forward, or the
+// Subscription is pinned to another version, that is so too once the newest version has
+// failed.
 func (o *observation) free(d *decision) bool {
 	if o.lacking(d) {
 		return false
 	}
-	return (d.present.settled() || (d.present.failed() && o.groups.failForward)) && d.underWay == nil
+	forward := o.groups.failForward || d.pinnedElsewhere()
+	return (d.present.settled() || (d.present.failed() && forward)) && d.underWay == nil
 }
 
 // resume gives the version that is under way again when no plan is there for
@@ -194,7 +204,7 @@ func (o *observation) resume(ctx context.Context, d *decision) resolver.Outcome 
 	for _, sub := range o.subscriptions {
 		if sub.Spec.Package == pkg {
 			w := o.wish(&decision{subscription: sub})
-			w.StartingCSV, w.Before, w.Holds = csv.Name, "", o.holds(sub, d.present)
+			w.StartingCSV, w.Before, w.Pin, w.Holds = csv.Name, "", "", o.holds(sub, d.present)
 			problem.Subscriptions = append(problem.Subscriptions, w)
 		}
 	}

@@ -154,6 +154,7 @@ func (o *observation) wish(d *decision) resolver.Subscription {
 		Package:     sub.Spec.Package,
 		Channel:     sub.Spec.Channel,
 		StartingCSV: sub.Spec.StartingCSV,
+		Pin:         pinOf(sub),
 		Generated:   generatedBy(sub) != "",
 		Holds:       o.holds(sub, d.present),
 		Before:      o.before(sub, d.present),

@@ -79,6 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	for _, d := range decisions {
 		o.identify(d)
 	}
+	r.goBack(ctx, o, decisions)
 	plans := r.ensurePlans(ctx, o, decisions)
 	r.join(ctx, decisions)
 	gone := superseded(o, decisions, plans)

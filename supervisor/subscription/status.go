@@ -273,6 +273,8 @@ func changed(before, after operatorsv1alpha1.SubscriptionStatus, equal func(a, b
 func describe(d *decision) string {
 	var planning *planError
 	switch {
+	case d.withdraw != nil:
+		return "withdraw " + d.withdraw.Name
 	case d.install != nil:
 		return "install " + d.install.Bundle
 	case errors.As(d.err, &planning):
