@@ -16,7 +16,9 @@ const conflictDelay = 50 * time.Millisecond
 
 // announce tells the user of a group what has changed for the worse.
 func announce(recorder events.EventRecorder, group *operatorsv1.OperatorGroup, want operatorsv1.OperatorGroupStatus) {
-	for _, kind := range []string{operatorsv1.MutlipleOperatorGroupCondition, TargetsCondition} {
+	for _, kind := range []string{
+		operatorsv1.MutlipleOperatorGroupCondition, operatorsv1.OperatorGroupServiceAccountCondition, TargetsCondition,
+	} {
 		now := apimeta.FindStatusCondition(want.Conditions, kind)
 		before := apimeta.FindStatusCondition(group.Status.Conditions, kind)
 		if now == nil || (before != nil && before.Message == now.Message) {

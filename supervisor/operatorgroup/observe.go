@@ -6,6 +6,7 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -22,8 +23,9 @@ func (r *groupReconciler) observe(ctx context.Context, group *operatorsv1.Operat
 			o.Siblings = append(o.Siblings, siblings.Items[i].Name)
 		}
 	}
-	if isEmptySelector(group.Spec.Selector) {
-		return o, nil
+	var err error
+	if o.Account, err = r.account(ctx, group); err != nil || isEmptySelector(group.Spec.Selector) {
+		return o, err
 	}
 	list := namespaceMetadataList()
 	if err := r.client.List(ctx, list); err != nil {
@@ -33,6 +35,24 @@ func (r *groupReconciler) observe(ctx context.Context, group *operatorsv1.Operat
 		o.Namespaces = append(o.Namespaces, namespace{Name: list.Items[i].Name, Labels: list.Items[i].Labels})
 	}
 	return o, nil
+}
+
+// account reads the ServiceAccount that a group names; nil when it names none or
+// there is none of that name.
+func (r *groupReconciler) account(ctx context.Context, group *operatorsv1.OperatorGroup) (*metav1.PartialObjectMetadata, error) {
+	if group.Spec.ServiceAccountName == "" {
+		return nil, nil //nolint:nilnil // Absence is an answer here, and documented.
+	}
+	key := client.ObjectKey{Namespace: group.Namespace, Name: group.Spec.ServiceAccountName}
+	account := accountMetadata()
+	err := r.client.Get(ctx, key, account)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // The same.
+	}
+	if err != nil {
+		return nil, fmt.Errorf("getting ServiceAccount %s: %w", key, err)
+	}
+	return account, nil
 }
 
 // namespaceMetadata is the form in which this package reads and watches

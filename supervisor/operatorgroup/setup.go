@@ -6,13 +6,15 @@ import (
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -50,6 +52,15 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err := setupNamespaces(mgr, o); err != nil {
 		return fmt.Errorf("setting up the OperatorGroup label controller: %w", err)
 	}
+	if err := setupClaims(mgr, o); err != nil {
+		return fmt.Errorf("setting up the OperatorGroup claim controller: %w", err)
+	}
+	if err := setupGroupRoles(mgr, o); err != nil {
+		return fmt.Errorf("setting up the OperatorGroup role controller: %w", err)
+	}
+	if err := setupAPIRoles(mgr, o); err != nil {
+		return fmt.Errorf("setting up the controller of roles for provided APIs: %w", err)
+	}
 	return nil
 }
 
@@ -59,8 +70,9 @@ func setupGroups(mgr ctrl.Manager, o Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("operatorgroup").
 		For(&operatorsv1.OperatorGroup{}).
-		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(m.siblings)).
+		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(m.beside)).
 		WatchesMetadata(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(m.selecting)).
+		WatchesMetadata(accountMetadata(), handler.EnqueueRequestsFromMapFunc(m.installedBy)).
 		WithOptions(options(o)).
 		Complete(r)
 }
@@ -75,66 +87,54 @@ func setupNamespaces(mgr ctrl.Manager, o Options) error {
 		Complete(&namespaceReconciler{client: mgr.GetClient()})
 }
 
+func setupClaims(mgr ctrl.Manager, o Options) error {
+	ctx := context.Background() //nolint:forbidigo // Nothing is asked of the API server: the index is only noted down.
+	err := mgr.GetFieldIndexer().IndexField(ctx, &operatorsv1alpha1.ClusterServiceVersion{}, indexProvided, provided)
+	if err != nil {
+		return fmt.Errorf("indexing ClusterServiceVersions by the APIs that they provide: %w", err)
+	}
+	m := mapper{reader: mgr.GetClient()}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("operatorgroup-claims").
+		For(&operatorsv1.OperatorGroup{}).
+		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(m.contenders)).
+		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, handler.EnqueueRequestsFromMapFunc(m.beside),
+			builder.WithPredicates(originals(), predicate.GenerationChangedPredicate{})).
+		WithOptions(options(o)).
+		Complete(&claimReconciler{client: mgr.GetClient(), live: mgr.GetAPIReader()})
+}
+
+func setupGroupRoles(mgr ctrl.Manager, o Options) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("operatorgroup-roles").
+		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(ownNamespace)).
+		Watches(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(groupsNamespace)).
+		WithOptions(options(o)).
+		Complete(&groupRolesReconciler{
+			client: mgr.GetClient(), roles: roleWriter{client: mgr.GetClient(), live: mgr.GetAPIReader()},
+		})
+}
+
+func setupAPIRoles(mgr ctrl.Manager, o Options) error {
+	m := mapper{reader: mgr.GetClient()}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("operatorgroup-api-roles").
+		For(&operatorsv1alpha1.ClusterServiceVersion{}, builder.WithPredicates(originals(), phaseChanged())).
+		Watches(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(m.providing)).
+		WithOptions(options(o)).
+		Complete(&apiRolesReconciler{
+			client: mgr.GetClient(), live: mgr.GetAPIReader(),
+			roles:  roleWriter{client: mgr.GetClient(), live: mgr.GetAPIReader()},
+			events: mgr.GetEventRecorder("chandlery-operatorgroup"),
+		})
+}
+
 func options(o Options) controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: o.Workers,
 		EnableWarmup:            new(true),
 		ReconciliationTimeout:   reconcileTimeout,
 	}
-}
-
-// mapper says which objects an event concerns. A failing read of the cache
-// concerns none; it only fails while the cache is being stopped.
-type mapper struct {
-	reader client.Reader
-}
-
-// siblings maps a group to all groups of its namespace, for each says how many
-// there are.
-func (m mapper) siblings(ctx context.Context, obj client.Object) []reconcile.Request {
-	return m.groups(ctx, func(*operatorsv1.OperatorGroup) bool { return true }, client.InNamespace(obj.GetNamespace()))
-}
-
-// selecting maps a namespace to the groups that choose by selector.
-func (m mapper) selecting(ctx context.Context, _ client.Object) []reconcile.Request {
-	return m.groups(ctx, func(g *operatorsv1.OperatorGroup) bool { return !isEmptySelector(g.Spec.Selector) })
-}
-
-func (m mapper) groups(ctx context.Context, keep func(*operatorsv1.OperatorGroup) bool, opts ...client.ListOption) []reconcile.Request {
-	var list operatorsv1.OperatorGroupList
-	if err := m.reader.List(ctx, &list, opts...); err != nil {
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range list.Items {
-		if keep(&list.Items[i]) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
-	}
-	return requests
-}
-
-// labelled maps a group, present or just gone, to the namespaces that it
-// targets and to those that still carry its label.
-func (m mapper) labelled(ctx context.Context, obj client.Object) []reconcile.Request {
-	group, ok := obj.(*operatorsv1.OperatorGroup)
-	if !ok {
-		return nil
-	}
-	var requests []reconcile.Request
-	for _, name := range group.Status.Namespaces {
-		if name != "" {
-			requests = append(requests, request(name))
-		}
-	}
-	list := namespaceMetadataList()
-	if err := m.reader.List(ctx, list, client.HasLabels{labelKey(group)}); err != nil {
-		return requests
-	}
-	for i := range list.Items {
-		requests = append(requests, request(list.Items[i].Name))
-	}
-	return requests
 }
 
 func request(name string) reconcile.Request {

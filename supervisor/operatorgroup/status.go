@@ -12,8 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TargetsInvalidReason is the reason of a MultipleOperatorGroup-like condition
-// that says a group's own spec cannot be turned into namespaces.
+// TargetsInvalidReason is the reason of the condition TargetsCondition.
 const TargetsInvalidReason = "InvalidTargets"
 
 // TargetsCondition is the type of the condition that is present, and false,
@@ -25,6 +24,9 @@ type observation struct {
 	Group      *operatorsv1.OperatorGroup
 	Siblings   []string    // names of the other groups in the namespace
 	Namespaces []namespace // all namespaces; filled for groups with a selector
+
+	// Account is the ServiceAccount that the spec names; nil when it is not there.
+	Account *metav1.PartialObjectMetadata
 }
 
 // status returns the status that the group ought to have. LastUpdated moves
@@ -36,6 +38,7 @@ func status(o observation, now time.Time) operatorsv1.OperatorGroupStatus {
 	namespaces, err := targets(o.Group.Spec, o.Namespaces)
 	setTargets(want, namespaces, err, o.Group.Generation, now)
 	setMultiple(want, o, now)
+	setAccount(want, o, now)
 	if want.LastUpdated == nil || !equality.Semantic.DeepEqual(*want, o.Group.Status) {
 		want.LastUpdated = &metav1.Time{Time: now}
 	}

@@ -89,6 +89,25 @@ func Hash(api schema.GroupVersionKind) string {
 	return strconv.FormatUint(h.Sum64(), 16)
 }
 
+// Index returns the hashes of what a ClusterServiceVersion provides; none for a copy,
+// which runs nothing. Controllers index their caches by it, to find who provides an
+// API without reading all.
+func Index(csv *operatorsv1alpha1.ClusterServiceVersion) []string {
+	if _, copied := csv.Labels[operatorsv1alpha1.CopiedLabelKey]; copied {
+		return nil
+	}
+	return Of(csv).Hashes()
+}
+
+// Hashes returns the hashes of the APIs of the set, in the order of String.
+func (s Set) Hashes() []string {
+	hashes := make([]string, 0, len(s))
+	for _, api := range s.Sorted() {
+		hashes = append(hashes, Hash(api))
+	}
+	return hashes
+}
+
 func (s Set) names() []string {
 	var names []string
 	for api := range s {

@@ -1,0 +1,57 @@
+package operatorgroup
+
+import (
+	"fmt"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// setAccount says which ServiceAccount the group's operators are installed with.
+// There is a reference only while the account is there: whoever sees a name in
+// the spec and none in the status has to wait. A reference that differs in
+// nothing but what does not identify an object is left as another lifecycle
+// manager wrote it.
+func setAccount(want *operatorsv1.OperatorGroupStatus, o observation, now time.Time) {
+	name := o.Group.Spec.ServiceAccountName
+	if name == "" || o.Account != nil {
+		apimeta.RemoveStatusCondition(&want.Conditions, operatorsv1.OperatorGroupServiceAccountCondition)
+	}
+	switch {
+	case name == "":
+		want.ServiceAccountRef = nil
+	case o.Account != nil:
+		if !refersTo(want.ServiceAccountRef, o.Account) {
+			want.ServiceAccountRef = &corev1.ObjectReference{
+				APIVersion: "v1", Kind: "ServiceAccount", Namespace: o.Account.Namespace, Name: o.Account.Name, UID: o.Account.UID,
+			}
+		}
+	default:
+		want.ServiceAccountRef = nil
+		apimeta.SetStatusCondition(&want.Conditions, metav1.Condition{
+			Type:   operatorsv1.OperatorGroupServiceAccountCondition,
+			Status: metav1.ConditionTrue,
+			Reason: operatorsv1.OperatorGroupServiceAccountReason,
+			Message: fmt.Sprintf("ServiceAccount %s not found; create it in namespace %s, or take spec.serviceAccountName out: "+
+				"nothing is installed in the namespace until then", name, o.Group.Namespace),
+			ObservedGeneration: o.Group.Generation,
+			LastTransitionTime: metav1.NewTime(now),
+		})
+	}
+}
+
+func refersTo(ref *corev1.ObjectReference, account *metav1.PartialObjectMetadata) bool {
+	return ref != nil && ref.Kind == "ServiceAccount" &&
+		ref.Namespace == account.Namespace && ref.Name == account.Name && ref.UID == account.UID
+}
+
+// accountMetadata is the form in which this package reads and watches
+// ServiceAccounts: that they are there is all it needs of them.
+func accountMetadata() *metav1.PartialObjectMetadata {
+	account := &metav1.PartialObjectMetadata{}
+	account.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
+	return account
+}

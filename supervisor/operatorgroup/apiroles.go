@@ -1,0 +1,129 @@
+package operatorgroup
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// The kinds of what serves an API, which owns its roles.
+const (
+	kindCRD        = "CustomResourceDefinition"
+	kindAPIService = "APIService"
+)
+
+// surface is one API that a ClusterServiceVersion provides, with what serves it.
+type surface struct {
+	API schema.GroupVersionKind
+	// Resource is what the API is called in rules.
+	Resource string
+	// Prefix begins the names of its roles.
+	Prefix string
+	// ServerKind and Server name the object that the roles go with.
+	ServerKind, Server string
+}
+
+// surfaces returns the APIs that a ClusterServiceVersion provides.
+func surfaces(csv *operatorsv1alpha1.ClusterServiceVersion) []surface {
+	var out []surface
+	for i := range csv.Spec.CustomResourceDefinitions.Owned {
+		d := &csv.Spec.CustomResourceDefinitions.Owned[i]
+		plural, group, ok := strings.Cut(d.Name, ".")
+		if !ok {
+			continue
+		}
+		out = append(out, surface{
+			API:      schema.GroupVersionKind{Group: group, Version: d.Version, Kind: d.Kind},
+			Resource: plural, Prefix: d.Name + "-" + d.Version + "-", ServerKind: kindCRD, Server: d.Name,
+		})
+	}
+	for i := range csv.Spec.APIServiceDefinitions.Owned {
+		d := &csv.Spec.APIServiceDefinitions.Owned[i]
+		out = append(out, surface{
+			API:      schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind},
+			Resource: d.Name, Prefix: d.Name + "-" + d.Version + "-", ServerKind: kindAPIService, Server: d.Version + "." + d.Group,
+		})
+	}
+	return out
+}
+
+// roles returns the cluster roles for an API: one for each level, which also
+// Kubernetes' own roles of that level gather, and for a custom resource one to
+// read its definition.
+func (s surface) roles() []*rbacv1.ClusterRole {
+	roles := make([]*rbacv1.ClusterRole, 0, len(levels())+1)
+	for _, l := range levels() {
+		roles = append(roles, s.role(string(l), l, rbacv1.PolicyRule{
+			Verbs: l.verbs(), APIGroups: []string{s.API.Group}, Resources: []string{s.Resource},
+		}))
+	}
+	if s.ServerKind == kindCRD {
+		roles = append(roles, s.role("crdview", view, rbacv1.PolicyRule{
+			Verbs: []string{"get"}, APIGroups: []string{apiextensionsv1.GroupName},
+			Resources: []string{"customresourcedefinitions"}, ResourceNames: []string{s.Server},
+		}))
+	}
+	return roles
+}
+
+func (s surface) role(suffix string, l level, rule rbacv1.PolicyRule) *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{
+		TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: s.Prefix + suffix,
+			Labels: map[string]string{
+				plan.LabelManaged:            "true",
+				kubernetesPrefix + string(l): "true",
+				aggregationLabel(s.API, l):   "true",
+			},
+		},
+		Rules: []rbacv1.PolicyRule{rule},
+	}
+}
+
+// sameAPIRole reports whether a live role is as wanted and goes with what serves
+// the API. Whether the owner of that name is still the same object need not be
+// asked: with one that is gone the role goes too.
+func (s surface) sameAPIRole(want, have *rbacv1.ClusterRole) bool {
+	return hasLabels(have, want.Labels) && equality.Semantic.DeepEqual(have.Rules, want.Rules) &&
+		slices.ContainsFunc(have.OwnerReferences, func(ref metav1.OwnerReference) bool {
+			return ref.Kind == s.ServerKind && ref.Name == s.Server
+		})
+}
+
+// foreign reports whether a live role of a name that is needed is somebody
+// else's. Those made for an API, by this or another lifecycle manager, say so; OLM
+// writes the kind of the owner in small letters, by which it is not collected.
+func (s surface) foreign(have *rbacv1.ClusterRole) bool {
+	for key := range have.Labels {
+		if key == plan.LabelManaged || strings.HasPrefix(key, aggregationPrefix) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(have.OwnerReferences, func(ref metav1.OwnerReference) bool {
+		return strings.EqualFold(ref.Kind, s.ServerKind) && ref.Name == s.Server
+	})
+}
+
+// misfit says how a definition differs from what a ClusterServiceVersion says of
+// it; empty when it does not. Rights on an API are not handed out on the word of
+// somebody who got it wrong.
+func (s surface) misfit(crd *apiextensionsv1.CustomResourceDefinition) string {
+	switch {
+	case crd.Spec.Names.Kind != s.API.Kind:
+		return fmt.Sprintf("its kind is %s, not %s", crd.Spec.Names.Kind, s.API.Kind)
+	case !slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == s.API.Version }):
+		return "it has no version " + s.API.Version
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,146 @@
+package operatorgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// ForeignRoleReason is the reason of the Event that names a cluster role in the
+// way of one for an API.
+const ForeignRoleReason = "ForeignClusterRole"
+
+// apiRolesReconciler makes the cluster roles for the APIs that
+// ClusterServiceVersions provide. They are owned by what serves the API and go
+// with it; as long as there are custom resources, their users may reach them.
+type apiRolesReconciler struct {
+	client client.Client
+	live   client.Reader
+	roles  roleWriter
+	events events.EventRecorder
+}
+
+// Reconcile brings the roles for the APIs of one ClusterServiceVersion up to date.
+func (r *apiRolesReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	csv := &operatorsv1alpha1.ClusterServiceVersion{}
+	if err := r.client.Get(ctx, req.NamespacedName, csv, readOnly); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if isCopied(csv) || !csv.DeletionTimestamp.IsZero() || !installs(csv) {
+		return ctrl.Result{}, nil
+	}
+	var problems []error
+	for _, s := range surfaces(csv) {
+		problems = append(problems, r.ensure(ctx, csv, s))
+	}
+	return retry(errors.Join(problems...))
+}
+
+// installs reports whether a ClusterServiceVersion has got so far that what it
+// says of its APIs has been found true.
+func installs(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+	switch csv.Status.Phase {
+	case operatorsv1alpha1.CSVPhaseInstallReady, operatorsv1alpha1.CSVPhaseInstalling,
+		operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVPhaseReplacing:
+		return true
+	default:
+		return false
+	}
+}
+
+// ensure makes and changes the roles for one API. Who serves it is only read when
+// there is something to write.
+func (r *apiRolesReconciler) ensure(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, s surface) error {
+	var owner *metav1.OwnerReference
+	for _, want := range s.roles() {
+		have, err := r.roles.get(ctx, want.Name)
+		switch {
+		case err != nil:
+			return err
+		case have == nil:
+		case s.sameAPIRole(want, have):
+			continue
+		case s.foreign(have):
+			r.tellForeign(ctx, csv, s, want.Name)
+			continue
+		}
+		if owner == nil {
+			if owner, err = r.server(ctx, s); err != nil {
+				return err
+			}
+			if owner == nil {
+				return nil
+			}
+		}
+		want.OwnerReferences = []metav1.OwnerReference{*owner}
+		result, err := r.roles.put(ctx, want, have)
+		if err != nil {
+			return fmt.Errorf("keeping the roles for API %s: %w", s.API, err)
+		}
+		logf.FromContext(ctx).Info("Wrote a ClusterRole for an API", "clusterRole", want.Name, "api", s.API.String(), "result", result)
+	}
+	return nil
+}
+
+func (r *apiRolesReconciler) tellForeign(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, s surface, name string) {
+	message := fmt.Sprintf("ClusterRole %s is needed for users of API %s and belongs to somebody else; it is left as it is: "+
+		"rename or delete it, or grant access to the API in another way", name, s.API)
+	logf.FromContext(ctx).Info("Left a ClusterRole alone that belongs to somebody else", "clusterRole", name, "api", s.API.String())
+	r.events.Eventf(csv.DeepCopy(), nil, corev1.EventTypeWarning, ForeignRoleReason, "ProvideRoles", "%s", message)
+}
+
+// server returns the reference to what serves an API; nil when that is not there
+// or is not what the ClusterServiceVersion takes it for. Such an operator is held
+// up for that, and comes here again when it goes on.
+func (r *apiRolesReconciler) server(ctx context.Context, s surface) (*metav1.OwnerReference, error) {
+	if s.ServerKind == kindCRD {
+		return r.definition(ctx, s)
+	}
+	gvk := schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: kindAPIService}
+	service := &metav1.PartialObjectMetadata{}
+	service.SetGroupVersionKind(gvk)
+	err := r.live.Get(ctx, client.ObjectKey{Name: s.Server}, service)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // Absence is an answer here, and documented.
+	}
+	if err != nil {
+		return nil, fmt.Errorf("getting APIService %s: %w", s.Server, err)
+	}
+	return reference(gvk, service), nil
+}
+
+func (r *apiRolesReconciler) definition(ctx context.Context, s surface) (*metav1.OwnerReference, error) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	err := r.live.Get(ctx, client.ObjectKey{Name: s.Server}, crd)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // Absence is an answer here, and documented.
+	}
+	if err != nil {
+		return nil, fmt.Errorf("getting CustomResourceDefinition %s: %w", s.Server, err)
+	}
+	if problem := s.misfit(crd); problem != "" {
+		logf.FromContext(ctx).Info("Made no roles for an API that is not as its ClusterServiceVersion says", "crd", s.Server, "problem", problem)
+		return nil, nil //nolint:nilnil // The same.
+	}
+	return reference(apiextensionsv1.SchemeGroupVersion.WithKind(kindCRD), crd), nil
+}
+
+// reference refers to an owner without blocking its deletion.
+func reference(gvk schema.GroupVersionKind, owner metav1.Object) *metav1.OwnerReference {
+	return &metav1.OwnerReference{
+		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: owner.GetName(), UID: owner.GetUID(),
+		Controller: new(false), BlockOwnerDeletion: new(false),
+	}
+}

@@ -1,0 +1,127 @@
+package operatorgroup
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/providedapis"
+)
+
+// readOnly spares copies of what is only looked at.
+const readOnly = client.UnsafeDisableDeepCopy
+
+// claimReconciler writes the annotation olm.providedAPIs of OperatorGroups: which
+// APIs a group has claimed for the operators in its namespace.
+type claimReconciler struct {
+	client client.Client
+	live   client.Reader
+
+	// turn makes new claims one after the other, each on the claims that are
+	// stored at that moment: of two groups that want the same API the first has it,
+	// and the second sees that.
+	turn sync.Mutex
+}
+
+// Reconcile brings the claims of one group up to date.
+func (r *claimReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	var group operatorsv1.OperatorGroup
+	if err := r.client.Get(ctx, req.NamespacedName, &group); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !group.DeletionTimestamp.IsZero() || group.Spec.StaticProvidedAPIs {
+		return ctrl.Result{}, nil
+	}
+	var groups operatorsv1.OperatorGroupList
+	if err := r.client.List(ctx, &groups, readOnly); err != nil {
+		return ctrl.Result{}, fmt.Errorf("listing OperatorGroups: %w", err)
+	}
+	members, err := r.members(ctx, group.Namespace)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	have, want := providedapis.Claimed(&group), claims(&group, groups.Items, members)
+	switch {
+	case len(want.Without(have)) > 0:
+		return retry(client.IgnoreNotFound(r.grow(ctx, req.NamespacedName, members)))
+	case len(have.Without(want)) > 0:
+		return retry(client.IgnoreNotFound(r.write(ctx, &group, want)))
+	default:
+		return ctrl.Result{}, nil
+	}
+}
+
+// grow claims what is still to be had once it is this group's turn.
+func (r *claimReconciler) grow(ctx context.Context, key types.NamespacedName, members []operatorsv1alpha1.ClusterServiceVersion) error {
+	r.turn.Lock()
+	defer r.turn.Unlock()
+	var groups operatorsv1.OperatorGroupList
+	if err := r.live.List(ctx, &groups); err != nil {
+		return fmt.Errorf("listing OperatorGroups before a claim of %s: %w", key, err)
+	}
+	at := slices.IndexFunc(groups.Items, func(g operatorsv1.OperatorGroup) bool { return client.ObjectKeyFromObject(&g) == key })
+	if at < 0 || groups.Items[at].Spec.StaticProvidedAPIs {
+		return nil
+	}
+	group := &groups.Items[at]
+	want := claims(group, groups.Items, members)
+	if want.String() == providedapis.Claimed(group).String() {
+		return nil
+	}
+	return r.write(ctx, group, want)
+}
+
+// claims returns what a group ought to have claimed. Only a group that is alone
+// in its namespace, and of which the targets are known, takes on more.
+func claims(group *operatorsv1.OperatorGroup, groups []operatorsv1.OperatorGroup, members []operatorsv1alpha1.ClusterServiceVersion) providedapis.Set {
+	alone := !slices.ContainsFunc(groups, func(other operatorsv1.OperatorGroup) bool {
+		return other.Namespace == group.Namespace && other.Name != group.Name
+	})
+	return providedapis.Desired(group, groups, members, alone && group.Status.LastUpdated != nil)
+}
+
+// members returns the ClusterServiceVersions of a namespace that are no copies.
+func (r *claimReconciler) members(ctx context.Context, namespace string) ([]operatorsv1alpha1.ClusterServiceVersion, error) {
+	var list operatorsv1alpha1.ClusterServiceVersionList
+	if err := r.client.List(ctx, &list, client.InNamespace(namespace), readOnly); err != nil {
+		return nil, fmt.Errorf("listing ClusterServiceVersions in namespace %s: %w", namespace, err)
+	}
+	return slices.DeleteFunc(list.Items, func(csv operatorsv1alpha1.ClusterServiceVersion) bool { return isCopied(&csv) }), nil
+}
+
+func isCopied(obj client.Object) bool {
+	_, copied := obj.GetLabels()[operatorsv1alpha1.CopiedLabelKey]
+	return copied
+}
+
+// write stores the claims of a group as it was read. A group that has lost its
+// last claim keeps an empty annotation, as OLM leaves it.
+func (r *claimReconciler) write(ctx context.Context, group *operatorsv1.OperatorGroup, want providedapis.Set) error {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": group.ResourceVersion,
+		"annotations":     map[string]string{operatorsv1.OperatorGroupProvidedAPIsAnnotationKey: want.String()},
+	}})
+	if err != nil {
+		return fmt.Errorf("encoding the claims of OperatorGroup %s/%s: %w", group.Namespace, group.Name, err)
+	}
+	target := &operatorsv1.OperatorGroup{}
+	target.Namespace, target.Name = group.Namespace, group.Name
+	if err := r.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, body), client.FieldOwner(apply.FieldManager)); err != nil {
+		return fmt.Errorf("writing the claims of OperatorGroup %s/%s: %w", group.Namespace, group.Name, err)
+	}
+	have := providedapis.Claimed(group)
+	logf.FromContext(ctx).Info("Updated the APIs that an OperatorGroup provides",
+		"claimed", want.Without(have).String(), "givenBack", have.Without(want).String())
+	return nil
+}

@@ -1,0 +1,69 @@
+package operatorgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// groupRolesReconciler makes, changes and deletes the cluster roles of the
+// OperatorGroups of a namespace. It is keyed by namespace, as a role outlives its
+// group and nothing in cluster scope can be owned by something that is not: what a
+// group left behind while no supervisor ran is seen when one starts.
+type groupRolesReconciler struct {
+	client client.Client
+	roles  roleWriter
+}
+
+// Reconcile brings the cluster roles of the groups of one namespace up to date.
+func (r *groupRolesReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	namespace := req.Name
+	var groups operatorsv1.OperatorGroupList
+	if err := r.client.List(ctx, &groups, client.InNamespace(namespace), readOnly); err != nil {
+		return ctrl.Result{}, fmt.Errorf("listing OperatorGroups in namespace %s: %w", namespace, err)
+	}
+	var labelled rbacv1.ClusterRoleList
+	if err := r.client.List(ctx, &labelled, client.MatchingLabels(labelsOfGroupsIn(namespace)), readOnly); err != nil {
+		return ctrl.Result{}, fmt.Errorf("listing ClusterRoles of the OperatorGroups in namespace %s: %w", namespace, err)
+	}
+	var problems []error
+	for _, role := range leftovers(groups.Items, labelled.Items) {
+		if err := r.roles.remove(ctx, role); err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		logf.FromContext(ctx).Info("Deleted a ClusterRole of an OperatorGroup that is gone", "clusterRole", role.Name)
+	}
+	for i := range groups.Items {
+		if groups.Items[i].DeletionTimestamp.IsZero() {
+			problems = append(problems, r.ensure(ctx, &groups.Items[i]))
+		}
+	}
+	return retry(errors.Join(problems...))
+}
+
+func (r *groupRolesReconciler) ensure(ctx context.Context, group *operatorsv1.OperatorGroup) error {
+	for _, want := range groupRoles(group) {
+		have, err := r.roles.get(ctx, want.Name)
+		if err != nil {
+			return err
+		}
+		if have != nil && sameGroupRole(want, have) {
+			continue
+		}
+		result, err := r.roles.put(ctx, want, have)
+		if err != nil {
+			return fmt.Errorf("keeping the roles of OperatorGroup %s/%s: %w", group.Namespace, group.Name, err)
+		}
+		logf.FromContext(ctx).Info("Wrote a ClusterRole of an OperatorGroup", "operatorGroup", client.ObjectKeyFromObject(group),
+			"clusterRole", want.Name, "result", result)
+	}
+	return nil
+}

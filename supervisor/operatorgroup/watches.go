@@ -1,0 +1,164 @@
+package operatorgroup
+
+import (
+	"context"
+	"strings"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chandlery/chandlery/supervisor/providedapis"
+)
+
+// mapper says which objects an event concerns. A failing read of the cache
+// concerns none; it only fails while the cache is being stopped.
+type mapper struct {
+	reader client.Reader
+}
+
+// selecting maps a namespace to the groups that choose by selector.
+func (m mapper) selecting(ctx context.Context, _ client.Object) []reconcile.Request {
+	return m.groups(ctx, func(g *operatorsv1.OperatorGroup) bool { return !isEmptySelector(g.Spec.Selector) })
+}
+
+func (m mapper) groups(ctx context.Context, keep func(*operatorsv1.OperatorGroup) bool, opts ...client.ListOption) []reconcile.Request {
+	var list operatorsv1.OperatorGroupList
+	if err := m.reader.List(ctx, &list, append(opts, readOnly)...); err != nil {
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if keep(&list.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return requests
+}
+
+// labelled maps a group, present or just gone, to the namespaces that it
+// targets and to those that still carry its label.
+func (m mapper) labelled(ctx context.Context, obj client.Object) []reconcile.Request {
+	group, ok := obj.(*operatorsv1.OperatorGroup)
+	if !ok {
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, name := range group.Status.Namespaces {
+		if name != "" {
+			requests = append(requests, request(name))
+		}
+	}
+	list := namespaceMetadataList()
+	if err := m.reader.List(ctx, list, client.HasLabels{labelKey(group)}); err != nil {
+		return requests
+	}
+	for i := range list.Items {
+		requests = append(requests, request(list.Items[i].Name))
+	}
+	return requests
+}
+
+// beside maps an object to the groups of its namespace. Of a group they are those
+// that say how many they are.
+func (m mapper) beside(ctx context.Context, obj client.Object) []reconcile.Request {
+	return m.in(ctx, obj.GetNamespace())
+}
+
+func (m mapper) in(ctx context.Context, namespace string) []reconcile.Request {
+	return m.groups(ctx, func(*operatorsv1.OperatorGroup) bool { return true }, client.InNamespace(namespace))
+}
+
+// installedBy maps a ServiceAccount to the groups that name it.
+func (m mapper) installedBy(ctx context.Context, obj client.Object) []reconcile.Request {
+	return m.groups(ctx, func(g *operatorsv1.OperatorGroup) bool { return g.Spec.ServiceAccountName == obj.GetName() },
+		client.InNamespace(obj.GetNamespace()))
+}
+
+// contenders maps a group, as it is and as it was, to the groups beside it and to
+// those with an operator that provides what it has claimed: each of them may now
+// have to give something back, or may have it.
+func (m mapper) contenders(ctx context.Context, obj client.Object) []reconcile.Request {
+	group, ok := obj.(*operatorsv1.OperatorGroup)
+	if !ok {
+		return nil
+	}
+	requests := m.beside(ctx, group)
+	for _, hash := range providedapis.Claimed(group).Hashes() {
+		for _, provider := range m.providers(ctx, hash) {
+			requests = append(requests, m.in(ctx, provider.Namespace)...)
+		}
+	}
+	return requests
+}
+
+// indexProvided finds ClusterServiceVersions by the hash of an API that they
+// provide.
+const indexProvided = "operatorgroup.provided"
+
+func provided(obj client.Object) []string {
+	csv, ok := obj.(*operatorsv1alpha1.ClusterServiceVersion)
+	if !ok {
+		return nil
+	}
+	return providedapis.Index(csv)
+}
+
+// providers returns the ClusterServiceVersions that provide an API.
+func (m mapper) providers(ctx context.Context, hash string) []reconcile.Request {
+	var list operatorsv1alpha1.ClusterServiceVersionList
+	if err := m.reader.List(ctx, &list, client.MatchingFields{indexProvided: hash}, readOnly); err != nil {
+		return nil
+	}
+	requests := make([]reconcile.Request, len(list.Items))
+	for i := range list.Items {
+		requests[i].NamespacedName = client.ObjectKeyFromObject(&list.Items[i])
+	}
+	return requests
+}
+
+// providing maps a role for an API to the ClusterServiceVersions that provide it.
+func (m mapper) providing(ctx context.Context, obj client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for key := range obj.GetLabels() {
+		rest, ok := strings.CutPrefix(key, aggregationPrefix)
+		if !ok {
+			continue
+		}
+		hash, _, _ := strings.Cut(rest, "-")
+		requests = append(requests, m.providers(ctx, hash)...)
+	}
+	return requests
+}
+
+// ownNamespace maps an object to the namespace that it is in.
+func ownNamespace(_ context.Context, obj client.Object) []reconcile.Request {
+	return []reconcile.Request{request(obj.GetNamespace())}
+}
+
+// groupsNamespace maps a role of a group to the group's namespace.
+func groupsNamespace(_ context.Context, obj client.Object) []reconcile.Request {
+	namespace, ok := ofGroupIn(obj)
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{request(namespace)}
+}
+
+// originals leaves copies of ClusterServiceVersions out.
+func originals() predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(obj client.Object) bool { return !isCopied(obj) })
+}
+
+// phaseChanged lets changes of a ClusterServiceVersion through that make a
+// difference to what may be done with its APIs.
+func phaseChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok1 := e.ObjectOld.(*operatorsv1alpha1.ClusterServiceVersion)
+		after, ok2 := e.ObjectNew.(*operatorsv1alpha1.ClusterServiceVersion)
+		return !ok1 || !ok2 || before.Generation != after.Generation || before.Status.Phase != after.Status.Phase
+	}}
+}
