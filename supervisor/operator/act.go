@@ -1,0 +1,73 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// relabel sets labels on an object, or takes them away. A merge patch that names single
+// keys is used instead of a server-side apply, since an apply takes away only what the
+// same manager has put there; and it undoes nobody's work.
+func relabel(ctx context.Context, c client.Client, k kind, o client.Object, labels map[string]*string) error {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels}})
+	if err != nil {
+		return fmt.Errorf("encoding labels of %s %s: %w", k.gvk.Kind, o.GetName(), err)
+	}
+	// The answer is the metadata as well: definitions are large.
+	target := k.metadata()
+	target.SetNamespace(o.GetNamespace())
+	target.SetName(o.GetName())
+	err = c.Patch(ctx, target, client.RawPatch(types.MergePatchType, body), client.FieldOwner(apply.FieldManager))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("changing labels of %s %s to %s: %w", k.gvk.Kind, client.ObjectKeyFromObject(o), body, err)
+	}
+	return nil
+}
+
+// all gives each of the keys of labels the same value; nil takes them away.
+func all(keys []string, value *string) map[string]*string {
+	labels := map[string]*string{}
+	for _, key := range keys {
+		labels[key] = value
+	}
+	return labels
+}
+
+// make creates an Operator.
+func (r *operatorReconciler) make(ctx context.Context, name string) (*operatorsv1.Operator, error) {
+	o := &operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{plan.LabelManaged: "true"}}}
+	if err := r.client.Create(ctx, o, client.FieldOwner(apply.FieldManager)); err != nil {
+		return nil, fmt.Errorf("creating Operator %s: %w", name, err)
+	}
+	return o, nil
+}
+
+// show writes the status. The optimistic lock is there because a merge patch replaces the
+// list of components as a whole.
+func (r *operatorReconciler) show(ctx context.Context, have *operatorsv1.Operator, want operatorsv1.OperatorStatus) error {
+	changed := have.DeepCopy()
+	changed.Status = want
+	patch := client.MergeFromWithOptions(have, client.MergeFromWithOptimisticLock{})
+	if err := r.client.Status().Patch(ctx, changed, patch, client.FieldOwner(apply.FieldManager)); err != nil {
+		return fmt.Errorf("writing the status of Operator %s: %w", have.Name, err)
+	}
+	return nil
+}
+
+// remove deletes the very Operator that was seen, as it was seen.
+func (r *operatorReconciler) remove(ctx context.Context, have *operatorsv1.Operator) error {
+	err := r.client.Delete(ctx, have, client.Preconditions{UID: &have.UID, ResourceVersion: &have.ResourceVersion})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting Operator %s, which has no components any more: %w", have.Name, err)
+	}
+	return nil
+}

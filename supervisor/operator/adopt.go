@@ -1,0 +1,160 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// adoptionReconciler gives versions, and what they own, the labels of components.
+type adoptionReconciler struct {
+	memory
+
+	client client.Client
+}
+
+// Reconcile adopts one version and what it owns.
+func (r *adoptionReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	csv := &operatorsv1alpha1.ClusterServiceVersion{}
+	if err := r.client.Get(ctx, req.NamespacedName, csv, readOnly); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	switch {
+	case isCopied(csv):
+		return ctrl.Result{}, r.release(ctx, csv)
+	case !csv.DeletionTimestamp.IsZero():
+		return ctrl.Result{}, nil
+	}
+	var subscriptions operatorsv1alpha1.SubscriptionList
+	if err := r.client.List(ctx, &subscriptions, client.InNamespace(csv.Namespace), readOnly); err != nil {
+		return ctrl.Result{}, fmt.Errorf("listing Subscriptions in namespace %s: %w", csv.Namespace, err)
+	}
+	keys := keysOf(csv, subscriptions.Items)
+	if len(keys) == 0 {
+		return ctrl.Result{}, nil
+	}
+	if err := r.adopt(ctx, versionKind(), csv, keys); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, r.adoptOwned(ctx, csv, keys)
+}
+
+// release takes the labels from a copy.
+func (r *adoptionReconciler) release(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) error {
+	keys := componentKeys(csv.Labels)
+	if len(keys) == 0 {
+		return nil
+	}
+	if err := relabel(ctx, r.client, versionKind(), csv, all(keys, nil)); err != nil {
+		return err
+	}
+	logf.FromContext(ctx).Info("Released a copy, which is no component", "labels", keys)
+	return nil
+}
+
+// adoptOwned adopts what a version owns, and the definitions that it provides, which
+// nobody owns. One that cannot be adopted keeps none of the others from it.
+func (r *adoptionReconciler) adoptOwned(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, keys []string) error {
+	var errs []error
+	for _, k := range kinds() {
+		if !k.ownable {
+			continue
+		}
+		owned, err := r.owned(ctx, k, csv)
+		errs = append(errs, err)
+		for _, o := range owned {
+			errs = append(errs, r.adopt(ctx, k, o, keys))
+		}
+	}
+	for _, d := range csv.Spec.CustomResourceDefinitions.Owned {
+		errs = append(errs, r.adoptDefinition(ctx, d.Name, keys))
+	}
+	return errors.Join(errs...)
+}
+
+func (r *adoptionReconciler) adoptDefinition(ctx context.Context, name string, keys []string) error {
+	definition := crdKind().metadata()
+	err := r.shared.Get(ctx, client.ObjectKey{Name: name}, definition, readOnly)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("getting CustomResourceDefinition %s: %w", name, err)
+	}
+	return r.adopt(ctx, crdKind(), definition, keys)
+}
+
+// owned lists the objects of a kind that a version owns.
+func (r *adoptionReconciler) owned(ctx context.Context, k kind, csv *operatorsv1alpha1.ClusterServiceVersion) ([]client.Object, error) {
+	var where client.ListOption = client.InNamespace(csv.Namespace)
+	if k.cluster {
+		labels := plan.OwnerLabels(csv.Name, csv.Namespace)
+		// What another lifecycle manager made may lack this one.
+		delete(labels, plan.LabelManaged)
+		where = client.MatchingLabels(labels)
+	}
+	var owned []client.Object
+	err := r.each(ctx, k, func(o client.Object) {
+		if owns(csv, o) {
+			owned = append(owned, o)
+		}
+	}, where)
+	return owned, err
+}
+
+func (r *adoptionReconciler) adopt(ctx context.Context, k kind, o client.Object, keys []string) error {
+	missing := without(o.GetLabels(), keys)
+	if len(missing) == 0 || !o.GetDeletionTimestamp().IsZero() {
+		return nil
+	}
+	if err := relabel(ctx, r.client, k, o, all(missing, new(string))); err != nil {
+		return err
+	}
+	logf.FromContext(ctx).Info("Adopted a component", "kind", k.gvk.Kind, "object", client.ObjectKeyFromObject(o).String(), "labels", missing)
+	return nil
+}
+
+// installed maps a Subscription to the version that it has installed.
+func installed(_ context.Context, o client.Object) []reconcile.Request {
+	sub, is := o.(*operatorsv1alpha1.Subscription)
+	if !is || sub.Status.InstalledCSV == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: sub.Namespace, Name: sub.Status.InstalledCSV}}}
+}
+
+// byOwner maps an object to the versions that it says it belongs to.
+func byOwner(_ context.Context, o client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, key := range owners(o) {
+		requests = append(requests, reconcile.Request{NamespacedName: key})
+	}
+	return requests
+}
+
+// providers maps a definition to the versions that provide it.
+func (r *adoptionReconciler) providers(ctx context.Context, o client.Object) []reconcile.Request {
+	requests := map[reconcile.Request]bool{}
+	err := r.each(ctx, versionKind(), func(item client.Object) {
+		csv, is := item.(*operatorsv1alpha1.ClusterServiceVersion)
+		if is && !isCopied(csv) && csv.OwnsCRD(o.GetName()) {
+			requests[reconcile.Request{NamespacedName: client.ObjectKeyFromObject(csv)}] = true
+		}
+	})
+	if err != nil {
+		// Reading the cache fails only while it is being stopped.
+		return nil
+	}
+	return slices.Collect(maps.Keys(requests))
+}

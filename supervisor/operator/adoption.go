@@ -1,0 +1,101 @@
+package operator
+
+import (
+	"slices"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// isCopied says whether a version is a copy, which is a component of nothing.
+func isCopied(o client.Object) bool {
+	_, copied := o.GetLabels()[operatorsv1alpha1.CopiedLabelKey]
+	return copied
+}
+
+// keysOf are the labels that a version is to have: those it has, and that of each
+// Subscription of its namespace that has installed it.
+func keysOf(csv *operatorsv1alpha1.ClusterServiceVersion, subscriptions []operatorsv1alpha1.Subscription) []string {
+	keys := componentKeys(csv.Labels)
+	for i := range subscriptions {
+		sub := &subscriptions[i]
+		if sub.Status.InstalledCSV != csv.Name || sub.Spec == nil {
+			continue
+		}
+		keys = append(keys, componentKeys(map[string]string{plan.ComponentLabel(sub.Spec.Package, sub.Namespace): ""})...)
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// owns says whether a version owns an object: by a reference, or by labels where
+// references do not reach.
+func owns(csv *operatorsv1alpha1.ClusterServiceVersion, o client.Object) bool {
+	named, is := labelledOwner(o)
+	return is && named == client.ObjectKeyFromObject(csv) ||
+		slices.ContainsFunc(o.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == csv.UID })
+}
+
+// owners are the versions that an object says it belongs to.
+func owners(o client.Object) []types.NamespacedName {
+	var keys []types.NamespacedName
+	if named, is := labelledOwner(o); is {
+		keys = append(keys, named)
+	}
+	for _, ref := range o.GetOwnerReferences() {
+		key := types.NamespacedName{Namespace: o.GetNamespace(), Name: ref.Name}
+		if ref.Kind == operatorsv1alpha1.ClusterServiceVersionKind && key.Namespace != "" && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+func labelledOwner(o client.Object) (owner types.NamespacedName, is bool) {
+	labels := o.GetLabels()
+	owner = types.NamespacedName{Namespace: labels[plan.LabelOwnerNamespace], Name: labels[plan.LabelOwner]}
+	return owner, labels[plan.LabelOwnerKind] == operatorsv1alpha1.ClusterServiceVersionKind && owner.Name != "" && owner.Namespace != ""
+}
+
+// superseded are the plans of a Subscription's package that bear its label though they
+// are over and a newer one has taken their place. One that a Subscription for the package
+// refers to keeps it, and so does one that is under way: it is told by the label whose
+// it is.
+func superseded(
+	sub *operatorsv1alpha1.Subscription, beside []operatorsv1alpha1.Subscription, plans []operatorsv1alpha1.InstallPlan,
+) []*operatorsv1alpha1.InstallPlan {
+	if sub.Spec == nil || sub.Status.InstallPlanRef == nil {
+		return nil
+	}
+	key, latest := plan.ComponentLabel(sub.Spec.Package, sub.Namespace), sub.Status.InstallPlanRef.UID
+	i := slices.IndexFunc(plans, func(p operatorsv1alpha1.InstallPlan) bool { return p.UID == latest })
+	if i < 0 {
+		return nil
+	}
+	var out []*operatorsv1alpha1.InstallPlan
+	for j := range plans {
+		p := &plans[j]
+		_, bears := p.Labels[key]
+		if bears && ended(p) && p.Spec.Generation < plans[i].Spec.Generation && !referred(p, key, beside) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// referred says whether one of the Subscriptions of a label has a plan as its latest.
+func referred(p *operatorsv1alpha1.InstallPlan, key string, subscriptions []operatorsv1alpha1.Subscription) bool {
+	return slices.ContainsFunc(subscriptions, func(s operatorsv1alpha1.Subscription) bool {
+		ref := s.Status.InstallPlanRef
+		return ref != nil && ref.UID == p.UID && s.Spec != nil && plan.ComponentLabel(s.Spec.Package, s.Namespace) == key
+	})
+}
+
+// ended says whether a plan is over.
+func ended(p *operatorsv1alpha1.InstallPlan) bool {
+	return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete || p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed
+}

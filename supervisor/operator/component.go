@@ -1,0 +1,124 @@
+package operator
+
+import (
+	"cmp"
+	"slices"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// reference names a component. It says nothing that changes while the object lives.
+func reference(gvk schema.GroupVersionKind, o client.Object, conditions []operatorsv1.Condition) operatorsv1.RichReference {
+	return operatorsv1.RichReference{
+		ObjectReference: &corev1.ObjectReference{
+			APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: o.GetNamespace(), Name: o.GetName(),
+		},
+		Conditions: conditions,
+	}
+}
+
+// components is what the status of an Operator says: how components are found, and which
+// were, in order.
+func components(key string, refs []operatorsv1.RichReference) *operatorsv1.Components {
+	sorted := slices.SortedFunc(slices.Values(refs), func(a, b operatorsv1.RichReference) int {
+		return cmp.Or(
+			cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.APIVersion, b.APIVersion),
+			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
+		)
+	})
+	return &operatorsv1.Components{
+		LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: key, Operator: metav1.LabelSelectorOpExists},
+		}},
+		Refs: sorted,
+	}
+}
+
+// conditionsOf are the conditions of an object that has been read as a whole.
+func conditionsOf(o client.Object) []operatorsv1.Condition {
+	switch o := o.(type) {
+	case *appsv1.Deployment:
+		return converted(o.Status.Conditions, func(c appsv1.DeploymentCondition) operatorsv1.Condition {
+			out := condition(string(c.Type), c.Status, c.Reason, c.Message)
+			return at(out, &c.LastUpdateTime, &c.LastTransitionTime)
+		})
+	case *operatorsv1alpha1.Subscription:
+		return converted(o.Status.Conditions, func(c operatorsv1alpha1.SubscriptionCondition) operatorsv1.Condition {
+			return at(condition(string(c.Type), c.Status, c.Reason, c.Message), nil, c.LastTransitionTime)
+		})
+	case *operatorsv1alpha1.InstallPlan:
+		return converted(o.Status.Conditions, func(c operatorsv1alpha1.InstallPlanCondition) operatorsv1.Condition {
+			return at(condition(string(c.Type), c.Status, string(c.Reason), c.Message), c.LastUpdateTime, c.LastTransitionTime)
+		})
+	case *operatorsv1alpha1.ClusterServiceVersion:
+		return phase(o.Status)
+	case *operatorsv2.OperatorCondition:
+		return converted(o.Status.Conditions, func(c metav1.Condition) operatorsv1.Condition {
+			return at(condition(c.Type, corev1.ConditionStatus(c.Status), c.Reason, c.Message), nil, &c.LastTransitionTime)
+		})
+	}
+	return nil
+}
+
+// phase is the one condition of a version: that it is in the phase that it is in. What
+// its status calls conditions is a history.
+func phase(s operatorsv1alpha1.ClusterServiceVersionStatus) []operatorsv1.Condition {
+	if s.Phase == operatorsv1alpha1.CSVPhaseNone {
+		return nil
+	}
+	c := condition(string(s.Phase), corev1.ConditionTrue, string(s.Reason), s.Message)
+	return []operatorsv1.Condition{at(c, s.LastUpdateTime, s.LastTransitionTime)}
+}
+
+// conditionsIn are the conditions of an object of a kind that is known by its content
+// only.
+func conditionsIn(u *unstructured.Unstructured) []operatorsv1.Condition {
+	var read struct {
+		Status struct {
+			Conditions []metav1.Condition `json:"conditions"`
+		} `json:"status"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &read); err != nil {
+		// Somebody else's conditions in another form are none that could be told.
+		return nil
+	}
+	return converted(read.Status.Conditions, func(c metav1.Condition) operatorsv1.Condition {
+		return at(condition(c.Type, corev1.ConditionStatus(c.Status), c.Reason, c.Message), nil, &c.LastTransitionTime)
+	})
+}
+
+// converted are conditions in the form of the API of Operators; those without a type or a
+// status, which it would refuse, are left out.
+func converted[T any](conditions []T, convert func(T) operatorsv1.Condition) []operatorsv1.Condition {
+	var out []operatorsv1.Condition
+	for _, c := range conditions {
+		if one := convert(c); one.Type != "" && one.Status != "" {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+func condition(kind string, status corev1.ConditionStatus, reason, message string) operatorsv1.Condition {
+	return operatorsv1.Condition{Type: operatorsv1.ConditionType(kind), Status: status, Reason: reason, Message: message}
+}
+
+// at gives a condition its times, those that are known.
+func at(c operatorsv1.Condition, updated, changed *metav1.Time) operatorsv1.Condition {
+	if !updated.IsZero() {
+		c.LastUpdateTime = updated
+	}
+	if !changed.IsZero() {
+		c.LastTransitionTime = changed
+	}
+	return c
+}

@@ -1,0 +1,92 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// gatherer finds the components of Operators.
+type gatherer struct {
+	memory
+
+	live client.Reader // reads past the caches
+
+	mu sync.Mutex
+	// known are, for each Operator and each of its components of which only the metadata
+	// is kept, the conditions that it had when it was looked at.
+	known map[string]map[types.UID]looked
+}
+
+// looked is what was seen of an object in one of its versions.
+type looked struct {
+	version    string
+	conditions []operatorsv1.Condition
+}
+
+// gather lists what bears the label of an Operator.
+func (g *gatherer) gather(ctx context.Context, name string) ([]operatorsv1.RichReference, error) {
+	var refs []operatorsv1.RichReference
+	before, after := g.recall(name), map[types.UID]looked{}
+	for _, k := range kinds() {
+		var failure error
+		err := g.each(ctx, k, func(o client.Object) {
+			if isCopied(o) || failure != nil {
+				return
+			}
+			conditions := conditionsOf(o)
+			if k.conditions && k.whole == nil {
+				conditions, failure = g.look(ctx, k, o, before, after)
+			}
+			refs = append(refs, reference(k.gvk, o, conditions))
+		}, client.HasLabels{labelPrefix + name})
+		if err != nil {
+			return nil, err
+		}
+		if failure != nil {
+			return nil, failure
+		}
+	}
+	g.remember(name, after)
+	return refs, nil
+}
+
+// look reads an object, unless it has been read in the version that it is in. Definitions
+// are too large to be kept for the few lines of their conditions.
+func (g *gatherer) look(ctx context.Context, k kind, o client.Object, before, after map[types.UID]looked) ([]operatorsv1.Condition, error) {
+	seen, is := before[o.GetUID()]
+	if !is || seen.version != o.GetResourceVersion() {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(k.gvk)
+		err := g.live.Get(ctx, client.ObjectKeyFromObject(o), u)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("reading the conditions of %s %s: %w", k.gvk.Kind, o.GetName(), err)
+		}
+		// One that has changed since is looked at again when that comes here.
+		seen = looked{version: o.GetResourceVersion(), conditions: conditionsIn(u)}
+	}
+	after[o.GetUID()] = seen
+	return seen.conditions, nil
+}
+
+func (g *gatherer) recall(name string) map[types.UID]looked {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.known[name]
+}
+
+func (g *gatherer) remember(name string, seen map[types.UID]looked) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(seen) == 0 {
+		delete(g.known, name)
+		return
+	}
+	g.known[name] = seen
+}

@@ -1,0 +1,56 @@
+package operator
+
+import (
+	"slices"
+	"testing"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// TestKinds compares what is read with what it is called.
+func TestKinds(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, operatorsv1alpha1.AddToScheme, operatorsv2.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := map[schema.GroupVersionKind]bool{}
+	for _, k := range kinds() {
+		object, err := apiutil.GVKForObject(k.object(), scheme)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := apiutil.GVKForObject(k.list(), scheme)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if object != k.gvk || list != k.gvk.GroupVersion().WithKind(k.gvk.Kind+"List") || seen[k.gvk] {
+			t.Errorf("%s is read as %s and %s", k.gvk, object, list)
+		}
+		seen[k.gvk] = true
+		if k.managed && k.whole != nil {
+			t.Errorf("whole objects of kind %s are kept for this package alone", k.gvk.Kind)
+		}
+		if shown := k.whole != nil && len(conditionsOf(k.object())) > 0; shown {
+			t.Errorf("a new %s has conditions", k.gvk.Kind)
+		}
+	}
+	var names []string
+	for gvk := range seen {
+		names = append(names, gvk.Kind)
+	}
+	for _, want := range []string{
+		"APIService", "ClusterRole", "ClusterRoleBinding", "ClusterServiceVersion", "ConfigMap", "CustomResourceDefinition", "Deployment", "InstallPlan",
+		"Namespace", "OperatorCondition", "Role", "RoleBinding", "Secret", "Service", "ServiceAccount", "Subscription",
+	} {
+		if !slices.Contains(names, want) {
+			t.Errorf("no component can be a %s", want)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package operator
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// labelPrefix comes before the name of an Operator in the label of its components.
+const labelPrefix = "operators.coreos.com/"
+
+// operators are the names of the Operators that an object is a component of, by its
+// labels. A name that no object can have is none.
+func operators(labels map[string]string) []string {
+	var names []string
+	for _, key := range componentKeys(labels) {
+		names = append(names, strings.TrimPrefix(key, labelPrefix))
+	}
+	return names
+}
+
+// componentKeys are those of an object's labels that make it a component, in order.
+func componentKeys(labels map[string]string) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(labels)), func(key string) bool {
+		name, is := strings.CutPrefix(key, labelPrefix)
+		return !is || len(validation.IsDNS1123Subdomain(name)) > 0
+	})
+}
+
+// without gives the keys that labels lack.
+func without(labels map[string]string, keys []string) []string {
+	var missing []string
+	for _, key := range keys {
+		if _, has := labels[key]; !has {
+			missing = append(missing, key)
+		}
+	}
+	return missing
+}

@@ -1,0 +1,128 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// planReconciler takes the label of a Subscription's package from InstallPlans that a
+// newer one has followed.
+type planReconciler struct {
+	client client.Client
+	// released are, for each Subscription, the plans that it has been taken from. Whoever
+	// gives it back wants it there; taking it again would begin a quarrel.
+	mu       sync.Mutex
+	released map[types.NamespacedName]map[types.UID]bool
+}
+
+// Reconcile looks through the plans of one Subscription.
+func (r *planReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	sub := &operatorsv1alpha1.Subscription{}
+	err := r.client.Get(ctx, req.NamespacedName, sub, readOnly)
+	if apierrors.IsNotFound(err) {
+		r.forget(req.NamespacedName, nil)
+		return ctrl.Result{}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("getting Subscription %s: %w", req.NamespacedName, err)
+	}
+	subscriptions, plans := &operatorsv1alpha1.SubscriptionList{}, &operatorsv1alpha1.InstallPlanList{}
+	for _, list := range []client.ObjectList{subscriptions, plans} {
+		if err := r.client.List(ctx, list, client.InNamespace(sub.Namespace), readOnly); err != nil {
+			return ctrl.Result{}, fmt.Errorf("listing Subscriptions and InstallPlans in namespace %s: %w", sub.Namespace, err)
+		}
+	}
+	r.forget(req.NamespacedName, plans.Items)
+	for _, p := range superseded(sub, subscriptions.Items, plans.Items) {
+		if err := r.release(ctx, req.NamespacedName, sub, p); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	return ctrl.Result{}, nil
+}
+
+func (r *planReconciler) release(ctx context.Context, key types.NamespacedName, sub *operatorsv1alpha1.Subscription, p *operatorsv1alpha1.InstallPlan) error {
+	if !r.first(key, p.UID) {
+		return nil
+	}
+	label := plan.ComponentLabel(sub.Spec.Package, sub.Namespace)
+	k := kind{gvk: operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.InstallPlanKind)}
+	if err := relabel(ctx, r.client, k, p, map[string]*string{label: nil}); err != nil {
+		r.again(key, p.UID)
+		return err
+	}
+	logf.FromContext(ctx).Info("Released a plan that a newer one has followed", "installPlan", p.Name, "label", label)
+	return nil
+}
+
+// first notes that a plan is released for a Subscription, and says whether that is new.
+func (r *planReconciler) first(key types.NamespacedName, uid types.UID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.released[key][uid] {
+		return false
+	}
+	if r.released[key] == nil {
+		r.released[key] = map[types.UID]bool{}
+	}
+	r.released[key][uid] = true
+	return true
+}
+
+// again takes back that a plan has been released.
+func (r *planReconciler) again(key types.NamespacedName, uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.released[key], uid)
+}
+
+// forget drops what is remembered of plans that are gone.
+func (r *planReconciler) forget(key types.NamespacedName, present []operatorsv1alpha1.InstallPlan) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kept := map[types.UID]bool{}
+	for i := range present {
+		if r.released[key][present[i].UID] {
+			kept[present[i].UID] = true
+		}
+	}
+	if len(kept) == 0 {
+		delete(r.released, key)
+		return
+	}
+	r.released[key] = kept
+}
+
+// subscribers maps a plan to the Subscriptions whose label it bears.
+func (r *planReconciler) subscribers(ctx context.Context, o client.Object) []reconcile.Request {
+	if len(componentKeys(o.GetLabels())) == 0 {
+		return nil
+	}
+	var list operatorsv1alpha1.SubscriptionList
+	if err := r.client.List(ctx, &list, client.InNamespace(o.GetNamespace()), readOnly); err != nil {
+		// Reading the cache fails only while it is being stopped.
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		sub := &list.Items[i]
+		if sub.Spec == nil {
+			continue
+		}
+		if _, bears := o.GetLabels()[plan.ComponentLabel(sub.Spec.Package, sub.Namespace)]; bears {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(sub)})
+		}
+	}
+	return requests
+}

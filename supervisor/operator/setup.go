@@ -1,0 +1,199 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// reconcileTimeout bounds one reconcile, so that a hanging API call cannot hold a worker
+// for ever.
+const reconcileTimeout = time.Minute
+
+// Options configures the controllers of this package. The zero value works.
+type Options struct {
+	// Clock paces writes; the system clock when nil.
+	Clock clock.PassiveClock
+	// Workers is the number of objects of a kind reconciled at a time; 2 when zero.
+	Workers int
+}
+
+func (o Options) withDefaults() Options {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Workers <= 0 {
+		o.Workers = 2
+	}
+	return o
+}
+
+// Setup adds the controllers to a manager whose scheme knows operators.coreos.com/v1,
+// v1alpha1 and v2 and the kinds of Kubernetes itself. They work on the leader alone and
+// fill their caches on standbys too.
+func Setup(mgr ctrl.Manager, o Options) error {
+	o = o.withDefaults()
+	managed, err := newManagedCache(mgr)
+	if err != nil {
+		return err
+	}
+	caches := caches{shared: mgr.GetCache(), managed: managed}
+	if err := setupOperators(mgr, o, caches); err != nil {
+		return fmt.Errorf("setting up the Operator controller: %w", err)
+	}
+	if err := setupAdoption(mgr, o, caches); err != nil {
+		return fmt.Errorf("setting up the adoption of components: %w", err)
+	}
+	if err := setupPlans(mgr, o); err != nil {
+		return fmt.Errorf("setting up the release of InstallPlans: %w", err)
+	}
+	return nil
+}
+
+func setupOperators(mgr ctrl.Manager, o Options, c caches) error {
+	r := &operatorReconciler{
+		gatherer: &gatherer{memory: c.memory(), live: mgr.GetAPIReader(), known: map[string]map[types.UID]looked{}},
+		client:   mgr.GetClient(),
+		clock:    o.Clock,
+	}
+	b := ctrl.NewControllerManagedBy(mgr).Named("operator").For(&operatorsv1.Operator{})
+	for _, k := range kinds() {
+		b = b.WatchesRawSource(c.source(k, byLabel, visible(k)))
+	}
+	return b.WithOptions(options(o)).Complete(r)
+}
+
+func setupAdoption(mgr ctrl.Manager, o Options, c caches) error {
+	r := &adoptionReconciler{memory: c.memory(), client: mgr.GetClient()}
+	b := ctrl.NewControllerManagedBy(mgr).Named("adoption").
+		For(&operatorsv1alpha1.ClusterServiceVersion{}, builder.WithPredicates(
+			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
+		Watches(&operatorsv1alpha1.Subscription{}, handler.EnqueueRequestsFromMapFunc(installed)).
+		WatchesRawSource(c.source(crdKind(), r.providers, adoptable()))
+	for _, k := range kinds() {
+		if k.ownable {
+			b = b.WatchesRawSource(c.source(k, byOwner, adoptable()))
+		}
+	}
+	return b.WithOptions(options(o)).Complete(r)
+}
+
+func setupPlans(mgr ctrl.Manager, o Options) error {
+	r := &planReconciler{client: mgr.GetClient(), released: map[types.NamespacedName]map[types.UID]bool{}}
+	return ctrl.NewControllerManagedBy(mgr).Named("superseded-plans").
+		For(&operatorsv1alpha1.Subscription{}).
+		Watches(&operatorsv1alpha1.InstallPlan{}, handler.EnqueueRequestsFromMapFunc(r.subscribers)).
+		WithOptions(options(o)).
+		Complete(r)
+}
+
+func options(o Options) controller.Options {
+	return controller.Options{
+		MaxConcurrentReconciles: o.Workers,
+		EnableWarmup:            new(true),
+		ReconciliationTimeout:   reconcileTimeout,
+	}
+}
+
+// byLabel maps an object to the Operators that it is a component of.
+func byLabel(_ context.Context, o client.Object) []reconcile.Request {
+	if isCopied(o) {
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, name := range operators(o.GetLabels()) {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
+	}
+	return requests
+}
+
+// visible lets pass what may change the status of an Operator. Of a kind without
+// conditions that is only the label.
+func visible(k kind) predicate.Predicate {
+	if k.conditions {
+		return predicate.ResourceVersionChangedPredicate{}
+	}
+	return predicate.LabelChangedPredicate{}
+}
+
+// adoptable lets pass what may make an object one to adopt.
+func adoptable() predicate.Predicate {
+	return predicate.Funcs{
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return !equality.Semantic.DeepEqual(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
+				!equality.Semantic.DeepEqual(e.ObjectOld.GetOwnerReferences(), e.ObjectNew.GetOwnerReferences())
+		},
+	}
+}
+
+// caches are where kinds are watched: the one that the controllers share, and our own.
+type caches struct {
+	shared, managed cache.Cache
+}
+
+func (c caches) memory() memory { return memory{shared: c.shared, managed: c.managed} }
+
+// source gives the events of a kind.
+func (c caches) source(k kind, where handler.MapFunc, when predicate.Predicate) source.Source {
+	from := c.shared
+	if k.managed {
+		from = c.managed
+	}
+	return source.Kind(from, k.object(), handler.EnqueueRequestsFromMapFunc(where), when)
+}
+
+// managedCache is a cache that the manager starts with its other caches, before anything
+// that reads from it.
+type managedCache struct{ cache.Cache }
+
+// GetCache is how the manager recognizes a cache and waits for it.
+func (c managedCache) GetCache() cache.Cache { return c.Cache }
+
+// newManagedCache makes a cache of what is made for operators, and of nothing else: there
+// are many Secrets, ConfigMaps and Services in a cluster, and few are components. It is
+// not the manager's, where others would miss all the rest.
+func newManagedCache(mgr ctrl.Manager) (cache.Cache, error) {
+	c, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient:           mgr.GetHTTPClient(),
+		Scheme:               mgr.GetScheme(),
+		Mapper:               mgr.GetRESTMapper(),
+		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{plan.LabelManaged: "true"}),
+		DefaultTransform:     lean,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the cache of components: %w", err)
+	}
+	if err := mgr.Add(managedCache{c}); err != nil {
+		return nil, fmt.Errorf("adding the cache of components: %w", err)
+	}
+	return c, nil
+}
+
+// lean leaves of an object what tells whose component it is.
+func lean(o any) (any, error) {
+	if object, is := o.(*metav1.PartialObjectMetadata); is {
+		object.ManagedFields, object.Annotations, object.Finalizers = nil, nil, nil
+	}
+	return o, nil
+}
