@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -151,17 +152,21 @@ func apiService(csv *operatorsv1alpha1.ClusterServiceVersion, s Server, d *opera
 	return u
 }
 
-// Available says whether an APIService answers, and if not what it says about that.
-func Available(apiService *unstructured.Unstructured) (ok bool, why string) {
+// Available says whether an APIService answers, since when, and if not what it says
+// about that.
+func Available(apiService *unstructured.Unstructured) (ok bool, since time.Time, why string) {
 	conditions, _, _ := unstructured.NestedSlice(apiService.Object, "status", "conditions")
 	for _, c := range conditions {
 		condition, isMap := c.(map[string]any)
 		if !isMap || condition["type"] != "Available" {
 			continue
 		}
-		return condition["status"] == "True", fmt.Sprintf("%v: %v", condition["reason"], condition["message"])
+		text, _ := condition["lastTransitionTime"].(string)
+		// Without a time it is as if it had always been so.
+		since, _ = time.Parse(time.RFC3339, text)
+		return condition["status"] == "True", since, fmt.Sprintf("%v: %v", condition["reason"], condition["message"])
 	}
-	return false, "it does not report availability yet"
+	return false, time.Time{}, "it does not report availability yet"
 }
 
 // hash is the digest of a description that a label carries: SHA-224 of the JSON with a

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -208,7 +209,10 @@ func TestAvailable(t *testing.T) {
 	with := func(status string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{
 			map[string]any{"type": "Other", "status": "True"},
-			map[string]any{"type": "Available", "status": status, "reason": "MissingEndpoints", "message": "no endpoints"},
+			map[string]any{
+				"type": "Available", "status": status, "reason": "MissingEndpoints", "message": "no endpoints",
+				"lastTransitionTime": now.Format(time.RFC3339),
+			},
 		}}}}
 	}
 	for name, tt := range map[string]struct {
@@ -220,8 +224,9 @@ func TestAvailable(t *testing.T) {
 		"away":          {obj: with("False"), why: "MissingEndpoints: no endpoints"},
 		"there":         {obj: with("True"), ok: true, why: "MissingEndpoints: no endpoints"},
 	} {
-		if ok, why := Available(tt.obj); ok != tt.ok || why != tt.why {
-			t.Errorf("%s: available %t, %q; want %t, %q", name, ok, why, tt.ok, tt.why)
+		ok, since, why := Available(tt.obj)
+		if ok != tt.ok || why != tt.why || since.IsZero() != (name == "not looked at") {
+			t.Errorf("%s: available %t since %s, %q; want %t, %q", name, ok, since, why, tt.ok, tt.why)
 		}
 	}
 }

@@ -165,6 +165,10 @@ func (c *Certificate) Bundle() []byte {
 	return out
 }
 
+// IssuedAt is when a certificate was made, ours or another manager's: all are valid for
+// the same time.
+func (c *Certificate) IssuedAt() time.Time { return c.NotAfter.Add(-validity) }
+
 // Due says whether the certificate is to be replaced.
 func (c *Certificate) Due(now time.Time) bool { return !c.Provided && !now.Before(c.RotateAt) }
 

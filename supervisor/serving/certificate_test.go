@@ -25,6 +25,9 @@ func TestIssue(t *testing.T) {
 	if want := now.AddDate(2, 0, 0).Add(-24 * time.Hour); c.NotAfter.Before(want) || c.RotateAt != c.NotAfter.AddDate(0, 0, -30) {
 		t.Errorf("valid to %s and replaced at %s, want two years, and 30 days before that", c.NotAfter, c.RotateAt)
 	}
+	if d := c.IssuedAt().Sub(now); d < -time.Second || d > time.Second {
+		t.Errorf("issued at %s, want %s", c.IssuedAt(), now)
+	}
 	parsed, err := cert.ParseCertsPEM(c.Cert)
 	if err != nil {
 		t.Fatal(err)

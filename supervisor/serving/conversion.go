@@ -164,19 +164,17 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// Patch is the JSON patch that makes a change in one write, and fails if the
+// Patch is the JSON patch that makes a change in one write, and conflicts if the
 // definition has changed since it was read. It needs no schemas.
 func (c Change) Patch(live *apiextensionsv1.CustomResourceDefinition) ([]byte, error) {
-	ops := []operation{{Op: "test", Path: "/metadata/resourceVersion", Value: live.ResourceVersion}}
+	// The API server compares it with what it has, and answers with a conflict.
+	ops := []operation{{Op: "replace", Path: "/metadata/resourceVersion", Value: live.ResourceVersion}}
 	if c.Conversion != nil {
 		ops = append(ops, operation{Op: "add", Path: "/spec/conversion", Value: c.Conversion})
 	}
 	if c.Storage != "" {
 		for i, v := range live.Spec.Versions {
-			path := fmt.Sprintf("/spec/versions/%d", i)
-			ops = append(ops,
-				operation{Op: "test", Path: path + "/name", Value: v.Name},
-				operation{Op: "replace", Path: path + "/storage", Value: v.Name == c.Storage})
+			ops = append(ops, operation{Op: "replace", Path: fmt.Sprintf("/spec/versions/%d/storage", i), Value: v.Name == c.Storage})
 		}
 		ops = append(ops, operation{Op: "remove", Path: "/metadata/annotations/" + escaped(AnnotationStorage)})
 	}
