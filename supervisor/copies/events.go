@@ -1,0 +1,81 @@
+package copies
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/chandlery/chandlery/supervisor/event"
+)
+
+const (
+	// reasonBlocked is the reason of Events about namespaces without a copy.
+	reasonBlocked = "CopyBlocked"
+	// actionCopy is what all Events of this package are about.
+	actionCopy = "Copy"
+	// newcomer is how old a version may be of which it is said, without a copy having
+	// been taken away, that it is not copied. An older one was announced before this
+	// process began.
+	newcomer = 10 * time.Minute
+)
+
+// tell records Events on a version about what has changed for its users.
+func (r *reconciler) tell(o *observation, h *history, w work) {
+	if o.origin == nil {
+		return
+	}
+	if blocked := blockedNote(w.blocked, h.setbacks); blocked != h.blocked {
+		h.blocked = blocked
+		if blocked != "" {
+			r.events.Eventf(o.origin, nil, corev1.EventTypeWarning, reasonBlocked, actionCopy, "%s", event.Note(blocked))
+		}
+	}
+	switch {
+	case w.place.stand != spread:
+	case !w.place.disabled:
+		h.announced = ""
+	case announceDisabled(o, h, w):
+		h.announced = o.origin.UID
+		r.events.Eventf(o.origin, nil, corev1.EventTypeWarning, operatorsv1.DisabledCopiedCSVsConditionType, actionCopy,
+			"CSV copying disabled for %s/%s", o.key.Namespace, o.key.Name)
+	}
+}
+
+// announceDisabled says whether it is news that a version is not copied.
+func announceDisabled(o *observation, h *history, w work) bool {
+	if h.announced == o.origin.UID {
+		return false
+	}
+	withdrawn := slices.ContainsFunc(w.steps, func(s step) bool { return s.action == withdraw })
+	return withdrawn || o.now.Sub(o.origin.CreationTimestamp.Time) < newcomer
+}
+
+// blockedNote says which namespaces have no copy, or not what belongs to it, and why;
+// the first few of them.
+func blockedNote(blocked map[string]string, setbacks map[string]setback) string {
+	const most = 3
+	why := map[string]string{}
+	for namespace, s := range setbacks {
+		why[namespace] = s.problem
+	}
+	for namespace, what := range blocked {
+		why[namespace] = what + "; delete that one, or take the namespace out of the OperatorGroup's targets"
+	}
+	var parts []string
+	for i, namespace := range slices.Sorted(maps.Keys(why)) {
+		if i == most {
+			parts = append(parts, fmt.Sprintf("and %d more namespaces", len(why)-most))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("namespace %s: %s", namespace, why[namespace]))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "Not copied everywhere: " + strings.Join(parts, "; ")
+}
