@@ -26,8 +26,14 @@ func (r *reconciler) act(ctx context.Context, action Action, s *scope) error {
 	switch action {
 	case Annotate:
 		return r.annotate(ctx, s)
+	case Serve:
+		return r.serveConfirmed(ctx, s)
 	case Install:
 		return r.install(ctx, s)
+	case Switch:
+		return r.switchOver(ctx, s)
+	case Withdraw:
+		return r.removeDeployments(ctx, s.CSV, nil)
 	case LiftRoles:
 		return r.liftRoles(ctx, s)
 	case DeleteSelf:
@@ -37,18 +43,35 @@ func (r *reconciler) act(ctx context.Context, action Action, s *scope) error {
 }
 
 func (r *reconciler) annotate(ctx context.Context, s *scope) error {
+	labels := map[string]any{}
+	for key, value := range apiLabels(s.CSV) {
+		labels[key] = value
+	}
+	for _, key := range staleLabels(s.CSV) {
+		labels[key] = nil
+	}
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"resourceVersion": s.CSV.ResourceVersion,
 		"annotations":     groupAnnotations(&s.Groups[0]),
+		"labels":          labels,
 	}})
 	if err != nil {
-		return fmt.Errorf("encoding annotations: %w", err)
+		return fmt.Errorf("encoding annotations and labels: %w", err)
 	}
 	target := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: s.CSV.Namespace, Name: s.CSV.Name}}
 	if err := r.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, body), client.FieldOwner(FieldManager)); err != nil {
 		return fmt.Errorf("annotating ClusterServiceVersion %s/%s: %w", s.CSV.Namespace, s.CSV.Name, err)
 	}
 	return nil
+}
+
+// serveConfirmed applies what has to be there before anything runs. Like install
+// it takes over what an earlier version made.
+func (r *reconciler) serveConfirmed(ctx context.Context, s *scope) error {
+	if err := r.confirm(ctx, s.CSV); err != nil {
+		return err
+	}
+	return r.serve(ctx, s)
 }
 
 // install applies everything that runs. It first makes sure at the API, not in
@@ -69,7 +92,7 @@ func (r *reconciler) install(ctx context.Context, s *scope) error {
 			return err
 		}
 	}
-	return r.removeOrphans(ctx, s)
+	return r.removeDeployments(ctx, s.CSV, s.deployments)
 }
 
 func (r *reconciler) confirm(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) error {
@@ -150,16 +173,15 @@ func (r *reconciler) liftRoles(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// removeOrphans deletes Deployments that this version made and no longer
-// declares. One that another version has taken over carries that one's labels.
-func (r *reconciler) removeOrphans(ctx context.Context, s *scope) error {
+// removeDeployments deletes the Deployments that a version made, but for some.
+// One that another version has taken over carries that one's labels.
+func (r *reconciler) removeDeployments(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, keep []*appsv1.Deployment) error {
 	var list appsv1.DeploymentList
-	if err := r.client.List(ctx, &list, client.InNamespace(s.CSV.Namespace), ownerLabels(s.CSV)); err != nil {
-		return fmt.Errorf("listing Deployments of ClusterServiceVersion %s/%s: %w", s.CSV.Namespace, s.CSV.Name, err)
+	if err := r.client.List(ctx, &list, client.InNamespace(csv.Namespace), ownerLabels(csv)); err != nil {
+		return fmt.Errorf("listing Deployments of ClusterServiceVersion %s/%s: %w", csv.Namespace, csv.Name, err)
 	}
 	for i := range list.Items {
-		declared := slices.ContainsFunc(s.deployments, func(d *appsv1.Deployment) bool { return d.Name == list.Items[i].Name })
-		if declared {
+		if slices.ContainsFunc(keep, func(d *appsv1.Deployment) bool { return d.Name == list.Items[i].Name }) {
 			continue
 		}
 		list.Items[i].SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))

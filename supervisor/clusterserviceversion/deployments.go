@@ -20,51 +20,53 @@ import (
 // conditionEnv tells an operator the name of its OperatorCondition.
 const conditionEnv = "OPERATOR_CONDITION_NAME"
 
-// desiredDeployments returns the Deployments that csv declares, as they are to
-// be applied.
-func desiredDeployments(csv *operatorsv1alpha1.ClusterServiceVersion) ([]*appsv1.Deployment, error) {
+// desiredDeployments returns the Deployments that csv declares, with what a
+// Subscription changes about them and what mount adds, as they are to be applied.
+func desiredDeployments(csv *operatorsv1alpha1.ClusterServiceVersion, config settings,
+	mount func(*appsv1.Deployment),
+) ([]*appsv1.Deployment, error) {
 	specs := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
 	out := make([]*appsv1.Deployment, 0, len(specs))
 	for i := range specs {
-		d, err := desiredDeployment(csv, &specs[i])
+		d := desiredDeployment(csv, &specs[i], config)
+		mount(d)
+		hash, err := specHash(&d.Spec)
 		if err != nil {
 			return nil, fmt.Errorf("spec.install.spec.deployments[%d] (%s): %w", i, specs[i].Name, err)
 		}
+		d.Labels[LabelDeploymentHash] = hash
 		out = append(out, d)
 	}
 	return out, nil
 }
 
 func desiredDeployment(csv *operatorsv1alpha1.ClusterServiceVersion,
-	declared *operatorsv1alpha1.StrategyDeploymentSpec,
-) (*appsv1.Deployment, error) {
+	declared *operatorsv1alpha1.StrategyDeploymentSpec, config settings,
+) *appsv1.Deployment {
 	spec := declared.Spec.DeepCopy()
 	spec.RevisionHistoryLimit = ptr.To[int32](1)
-	spec.Template.Annotations = podAnnotations(csv, &spec.Template)
+	config.apply(spec)
+	spec.Template.Annotations = withMissing(podAnnotations(csv, &spec.Template), config.config.Annotations)
 	containers := spec.Template.Spec.Containers
 	for i := range containers {
 		setEnv(&containers[i], corev1.EnvVar{Name: conditionEnv, Value: csv.Name})
-	}
-	hash, err := specHash(spec)
-	if err != nil {
-		return nil, err
 	}
 	labels := maps.Clone(map[string]string(declared.Label))
 	if labels == nil {
 		labels = map[string]string{}
 	}
 	maps.Copy(labels, owned(csv))
-	labels[LabelDeploymentHash] = hash
 	return &appsv1.Deployment{
 		TypeMeta: metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       csv.Namespace,
 			Name:            declared.Name,
 			Labels:          labels,
+			Annotations:     maps.Clone(config.config.Annotations),
 			OwnerReferences: []metav1.OwnerReference{ownerReference(csv)},
 		},
 		Spec: *spec,
-	}, nil
+	}
 }
 
 // podAnnotations returns the pod template's annotations with those of the

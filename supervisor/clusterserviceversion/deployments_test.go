@@ -14,7 +14,7 @@ import (
 
 func desired(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion) *appsv1.Deployment {
 	t.Helper()
-	all, err := desiredDeployments(csv)
+	all, err := desiredDeployments(csv, settings{}, func(*appsv1.Deployment) {})
 	if err != nil || len(all) != 1 {
 		t.Fatalf("desiredDeployments(...) = %d, %v, want one", len(all), err)
 	}
@@ -169,13 +169,17 @@ func TestComponents(t *testing.T) {
 			want := desired(t, csv)
 			live := want.DeepCopy()
 			tc.change(live)
-			got := components(csv, []*appsv1.Deployment{want}, map[string]*appsv1.Deployment{"kettle": live}, others)
+			got := components(csv, []*appsv1.Deployment{want}, map[string]*appsv1.Deployment{"kettle": live}, others, "")
+			if ours := isOwnedBy(live.Labels, csv); got.Present != ours {
+				t.Errorf("%s\ncomponents(...).Present = %t, want %t", tc.reason, got.Present, ours)
+			}
+			got.Present = false
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\ncomponents(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}
-	got := components(csv, []*appsv1.Deployment{desired(t, csv)}, nil, others)
+	got := components(csv, []*appsv1.Deployment{desired(t, csv)}, nil, others, "")
 	if diff := cmp.Diff(Components{Stale: "missing deployment with name=kettle"}, got); diff != "" {
 		t.Errorf("components(none): -want, +got:\n%s", diff)
 	}

@@ -2,12 +2,12 @@ package clusterserviceversion
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -15,31 +15,44 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// cleanupDelay is the pause between looks at objects that are slow to go.
-const cleanupDelay = time.Second
+const (
+	// cleanupDelay is the pause between looks while objects are going.
+	cleanupDelay = time.Second
+	// stalledDelay is the pause between looks while nothing moves, which only
+	// somebody else can change.
+	stalledDelay = 5 * time.Second
+)
 
-// stage is one kind of object that a ClusterServiceVersion leaves behind
-// outside its namespace, where no owner reference reaches.
-type stage struct {
-	name string
-	kind func() client.Object
-	list func() client.ObjectList
+// cleanup carries one pass over what a ClusterServiceVersion leaves behind.
+type cleanup struct {
+	csv *operatorsv1alpha1.ClusterServiceVersion
+	// others are the ClusterServiceVersions of all namespaces, copies left out.
+	others csvs
+	now    time.Time
 }
 
-// stages are in the order in which they are cleaned up: a right is taken away
-// before its definition.
-func stages() []stage {
+// stage is one step of a clean-up. It looks for what is left to do, does a part
+// of it, and returns what there is still to wait for.
+type stage struct {
+	name string
+	run  func(context.Context, *cleanup) (remains, error)
+}
+
+// stages are in the order in which they come. Custom resources go first, while
+// their operator and its rights are there to let them go; then nothing asks the
+// operator any more; then rights are taken away before their definitions; copies
+// go last, since what was made in the namespaces of their targets may belong to
+// them. Everything in the version's own namespace, certificates and Services
+// among it, belongs to it by owner references and follows it.
+func (r *reconciler) stages() []stage {
 	return []stage{
-		{
-			"ClusterRoleBindings",
-			func() client.Object { return &rbacv1.ClusterRoleBinding{} },
-			func() client.ObjectList { return &rbacv1.ClusterRoleBindingList{} },
-		},
-		{
-			"ClusterRoles",
-			func() client.Object { return &rbacv1.ClusterRole{} },
-			func() client.ObjectList { return &rbacv1.ClusterRoleList{} },
-		},
+		{"custom resources", r.cleanResources},
+		{"webhook configurations", r.sweep(webhookConfigurations()...)},
+		{"API services", r.sweep(apiServiceKind())},
+		{"conversions", r.cleanConversions},
+		{"bindings", r.sweep(bindings()...)},
+		{"roles", r.sweep(roles()...)},
+		{"copies", r.sweep(copies())},
 	}
 }
 
@@ -50,30 +63,89 @@ func (r *reconciler) finalize(ctx context.Context, csv *operatorsv1alpha1.Cluste
 	if !controllerutil.ContainsFinalizer(csv, Finalizer) {
 		return ctrl.Result{}, nil
 	}
-	for _, s := range stages() {
-		left, err := r.clean(ctx, csv, s)
-		if err != nil {
-			return ctrl.Result{}, err
-		}
-		if left > 0 {
-			logf.FromContext(ctx).Info("Waiting for objects to go", "kind", s.name, "left", left)
-			return ctrl.Result{RequeueAfter: cleanupDelay}, nil
-		}
+	c, err := r.observeCleanup(ctx, csv)
+	if err != nil {
+		return ctrl.Result{}, err
 	}
+	stages := r.stages()
+	for i, s := range stages {
+		left, err := s.run(ctx, c)
+		if err == nil && left.none() {
+			continue
+		}
+		where := fmt.Sprintf("clean-up, stage %d of %d (%s)", i+1, len(stages), s.name)
+		if err != nil {
+			err = fmt.Errorf("%s of ClusterServiceVersion %s/%s: %w", where, csv.Namespace, csv.Name, err)
+			return ctrl.Result{}, errors.Join(err, r.tell(ctx, c, failing(where, err)))
+		}
+		logf.FromContext(ctx).V(1).Info("Waiting for objects to go", "stage", s.name, "left", left.count)
+		return ctrl.Result{RequeueAfter: left.delay()}, r.tell(ctx, c, waitingFor(where, left))
+	}
+	logf.FromContext(ctx).Info("Cleaned up")
 	return ctrl.Result{}, client.IgnoreNotFound(r.setFinalizer(ctx, csv, controllerutil.RemoveFinalizer))
 }
 
-// clean deletes the objects of a stage and returns how many are still there,
-// by the API's count and not the cache's.
-func (r *reconciler) clean(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, s stage) (int, error) {
-	if err := r.client.DeleteAllOf(ctx, s.kind(), ownerLabels(csv)); err != nil {
-		return 0, fmt.Errorf("deleting %s of ClusterServiceVersion %s/%s: %w", s.name, csv.Namespace, csv.Name, err)
+func (r *reconciler) observeCleanup(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (*cleanup, error) {
+	var list operatorsv1alpha1.ClusterServiceVersionList
+	if err := r.client.List(ctx, &list, readOnly); err != nil {
+		return nil, fmt.Errorf("listing ClusterServiceVersions: %w", err)
 	}
-	list := s.list()
-	if err := r.live.List(ctx, list, ownerLabels(csv)); err != nil {
-		return 0, fmt.Errorf("listing %s of ClusterServiceVersion %s/%s: %w", s.name, csv.Namespace, csv.Name, err)
+	return &cleanup{csv: csv, others: originals(list.Items), now: r.clock.Now()}, nil
+}
+
+// replaced reports whether another version of the operator takes over what this
+// one leaves, so that nothing must go that users made.
+func (c *cleanup) replaced() bool {
+	if c.csv.Status.Phase == operatorsv1alpha1.CSVPhaseDeleting {
+		return true
 	}
-	return apimeta.LenList(list), nil
+	return c.others.in(c.csv.Namespace).successor(c.csv) != nil
+}
+
+// in returns those of one namespace.
+func (c csvs) in(namespace string) csvs {
+	var out csvs
+	for _, csv := range c {
+		if csv.Namespace == namespace {
+			out = append(out, csv)
+		}
+	}
+	return out
+}
+
+// cleanConversions ends the conversion of custom resources by webhooks that go.
+// Where that would damage them it waits for somebody to decide.
+func (r *reconciler) cleanConversions(ctx context.Context, c *cleanup) (remains, error) {
+	note, err := r.unserve(ctx, c)
+	if err != nil || note == "" || c.skips() {
+		return remains{}, err
+	}
+	return remains{note: note + "; " + c.wayOut()}, nil
+}
+
+// skips reports whether somebody has decided to leave custom resources as they
+// are.
+func (c *cleanup) skips() bool { return c.csv.Annotations[AnnotationSkipCleanup] == "true" }
+
+// wayOut is the command by which that is decided.
+func (c *cleanup) wayOut() string {
+	return fmt.Sprintf("%q goes on and leaves custom resources as they are", fmt.Sprintf("kubectl annotate csv %s -n %s %s=true",
+		c.csv.Name, c.csv.Namespace, AnnotationSkipCleanup))
+}
+
+// tell writes what the clean-up waits for, if it differs. The phase stays as it
+// is: where the object stands among the phases says what it was when it was
+// deleted. What changes from second to second is written every few.
+func (r *reconciler) tell(ctx context.Context, c *cleanup, t telling) error {
+	want := cleanupStatus(c.csv.Status, t, c.now)
+	if want == nil {
+		return nil
+	}
+	err := writeStatus(ctx, r.client, c.csv, *want)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }
 
 // setFinalizer adds or removes the finalizer. The optimistic lock is there

@@ -2,11 +2,14 @@ package clusterserviceversion
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
 // groupReasons are the reasons of failures that an OperatorGroup causes, and
@@ -24,15 +27,13 @@ var specReasons = []operatorsv1alpha1.ConditionReason{
 	operatorsv1alpha1.CSVReasonComponentFailedNoRetry,
 	operatorsv1alpha1.CSVReasonInvalidStrategy,
 	operatorsv1alpha1.CSVReasonInvalidInstallModes,
+	operatorsv1alpha1.CSVReasonInvalidWebhookDescription,
 }
 
 // gates are the rules that come before those of a phase.
 func gates() []rule {
 	return []rule{
-		{
-			"declares what is not supported", has(unsupported),
-			failed(operatorsv1alpha1.CSVReasonComponentFailedNoRetry, unsupported),
-		},
+		{"declares what is not supported", has(unsupported), failed(operatorsv1alpha1.CSVReasonComponentFailedNoRetry, unsupported)},
 		{"install strategy invalid", has(invalidStrategy), failed(operatorsv1alpha1.CSVReasonInvalidStrategy, invalidStrategy)},
 		{"no operator group", groupCount(func(n int) bool { return n == 0 }), to(operatorsv1alpha1.CSVPhaseFailed,
 			operatorsv1alpha1.CSVReasonNoOperatorGroup, "csv in namespace with no operatorgroups")},
@@ -48,6 +49,11 @@ func gates() []rule {
 			"operator group unsupported", has(unsupportedGroup),
 			failed(operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup, unsupportedGroup),
 		},
+		{"webhooks invalid", has(invalidWebhooks), failed(operatorsv1alpha1.CSVReasonInvalidWebhookDescription, invalidWebhooks)},
+		{"fixed APIs would change", claimsAre(providedapis.Static), withdrawn(
+			operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs, messageStatic)},
+		{"APIs taken by another group", claimsAre(providedapis.Conflict, providedapis.Remove), withdrawn(
+			operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict, messageTaken)},
 	}
 }
 
@@ -71,7 +77,12 @@ func annotationsDiffer(o Observation) bool {
 			return true
 		}
 	}
-	return false
+	for key, value := range apiLabels(o.CSV) {
+		if o.CSV.Labels[key] != value {
+			return true
+		}
+	}
+	return len(staleLabels(o.CSV)) > 0
 }
 
 // groupAnnotations are the annotations by which a ClusterServiceVersion, and
@@ -84,22 +95,77 @@ func groupAnnotations(group *operatorsv1.OperatorGroup) map[string]string {
 	}
 }
 
+// apiLabelPrefix begins the labels that say which APIs a ClusterServiceVersion
+// provides and requires, a hash of the API behind it.
+const apiLabelPrefix = "olm.api."
+
+// apiLabels are the labels by which the providers of an API, and those that need
+// it, are found.
+func apiLabels(csv *operatorsv1alpha1.ClusterServiceVersion) map[string]string {
+	labels := map[string]string{}
+	for api := range requiredAPIs(csv) {
+		labels[apiLabelPrefix+providedapis.Hash(api)] = "required"
+	}
+	for api := range providedapis.Of(csv) {
+		labels[apiLabelPrefix+providedapis.Hash(api)] = "provided"
+	}
+	return labels
+}
+
+func requiredAPIs(csv *operatorsv1alpha1.ClusterServiceVersion) providedapis.Set {
+	required := &operatorsv1alpha1.ClusterServiceVersion{}
+	required.Spec.CustomResourceDefinitions.Owned = csv.Spec.CustomResourceDefinitions.Required
+	required.Spec.APIServiceDefinitions.Owned = csv.Spec.APIServiceDefinitions.Required
+	return providedapis.Of(required)
+}
+
+// staleLabels are the labels of that kind that csv has and ought not to have.
+func staleLabels(csv *operatorsv1alpha1.ClusterServiceVersion) []string {
+	want := apiLabels(csv)
+	var stale []string
+	for key := range csv.Labels {
+		if _, wanted := want[key]; strings.HasPrefix(key, apiLabelPrefix) && !wanted {
+			stale = append(stale, key)
+		}
+	}
+	return stale
+}
+
+// claims says whether the OperatorGroup may have the APIs that csv provides, by
+// what the groups of other namespaces claim.
+func claims(csv *operatorsv1alpha1.ClusterServiceVersion, groups, everywhere []operatorsv1.OperatorGroup) providedapis.Finding {
+	if len(groups) != 1 || groups[0].Status.LastUpdated == nil {
+		return providedapis.Finding{}
+	}
+	return providedapis.Verdict(&groups[0], everywhere, csv)
+}
+
+func claimsAre(results ...providedapis.Result) func(Observation) bool {
+	return func(o Observation) bool { return slices.Contains(results, o.Claims.Result) }
+}
+
+// withdrawn fails a version that must not run, and removes what runs of it.
+func withdrawn(reason operatorsv1alpha1.ConditionReason, says string) func(Observation) Transition {
+	return func(o Observation) Transition {
+		t := then(operatorsv1alpha1.CSVPhaseFailed, reason, claimsMessage(says))(o)
+		if o.Components.Present {
+			t.Actions = []Action{Withdraw}
+		}
+		return t
+	}
+}
+
 // unsupported names what the ClusterServiceVersion declares and this version
 // cannot provide. Installing the rest would leave an operator that reports
 // success and does not serve.
 func unsupported(o Observation) string {
-	var fields []string
-	if n := len(o.CSV.Spec.WebhookDefinitions); n > 0 {
-		fields = append(fields, fmt.Sprintf("admission or conversion webhooks (spec.webhookdefinitions has %d)", n))
-	}
-	if n := len(o.CSV.Spec.APIServiceDefinitions.Owned); n > 0 {
-		fields = append(fields, fmt.Sprintf("owned API services (spec.apiservicedefinitions.owned has %d)", n))
-	}
-	if len(fields) == 0 {
+	if o.Serving.Unsupported == "" {
 		return ""
 	}
-	return "install strategy failed: this version does not support " + strings.Join(fields, ", nor ")
+	return "install strategy failed: " + o.Serving.Unsupported
 }
+
+func invalidWebhooks(o Observation) string { return o.Serving.Invalid }
 
 // invalidStrategy says what is wrong with the install strategy; empty when
 // nothing is.

@@ -1,10 +1,13 @@
 package clusterserviceversion
 
 import (
+	"cmp"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
 // Observation is everything that the next phase of a ClusterServiceVersion
@@ -16,12 +19,17 @@ type Observation struct {
 	Now time.Time
 	// Groups are the OperatorGroups of its namespace.
 	Groups []operatorsv1.OperatorGroup
+	// Claims says whether its OperatorGroup may have the APIs that it provides.
+	Claims providedapis.Finding
 	// Requirements says whether what it needs is there.
 	Requirements Requirements
 	// Components says how its Deployments are.
 	Components Components
 	// Lift says how its roles for all namespaces are.
 	Lift Lift
+	// Serving says how what it serves through the API server is: API services
+	// and webhooks.
+	Serving Serving
 	// Replacement says whom it replaces and by whom it is replaced.
 	Replacement Replacement
 }
@@ -41,6 +49,12 @@ type Requirements struct {
 // Components is the state of the Deployments that a ClusterServiceVersion
 // declares.
 type Components struct {
+	// Invalid says why it cannot be derived how the Deployments ought to be.
+	// Those that there are go on as they are, and are judged by what they
+	// report alone. Empty when it can.
+	Invalid string
+	// Present is true when there are Deployments of it.
+	Present bool
 	// Foreign names a Deployment that is in the way because it belongs to
 	// somebody else; empty when there is none.
 	Foreign string
@@ -62,12 +76,44 @@ func (c Components) Healthy() bool {
 // Problem returns the first thing that is wrong, the gravest first; empty when
 // nothing is.
 func (c Components) Problem() string {
-	for _, p := range []string{c.Foreign, c.Exhausted, c.Stale, c.Waiting} {
-		if p != "" {
-			return p
-		}
-	}
-	return ""
+	return cmp.Or(c.Foreign, c.Exhausted, c.Stale, c.Waiting)
+}
+
+// Serving is the state of the certificates, Services, API services and webhook
+// configurations of a ClusterServiceVersion. A text is empty when there is
+// nothing to say.
+type Serving struct {
+	// Unsupported names what is declared and cannot be provided.
+	Unsupported string
+	// Invalid says what is wrong with the webhooks as they are declared.
+	Invalid string
+	// Conflict names an API service that belongs to somebody else.
+	Conflict string
+	// Broken says which certificate, Service or right behind an API service is
+	// not as it was applied. Installing again sets it right.
+	Broken string
+	// Missing names a webhook configuration that is gone. Installing again makes
+	// it anew.
+	Missing string
+	// Waiting says what does not serve yet.
+	Waiting string
+	// Disrupted says what does not serve for a moment, while its pods move:
+	// nothing is wrong that would not come right by itself.
+	Disrupted string
+	// SwitchDue is true when the Deployments serve and the API server has yet to
+	// be told.
+	SwitchDue bool
+	// CertsDue is true when a certificate has to be replaced.
+	CertsDue bool
+	// IssuedAt and RotateAt are when the certificates were made and when they
+	// are to be replaced; zero when there are none.
+	IssuedAt, RotateAt time.Time
+}
+
+// Problem returns the first thing that is wrong, the gravest first; empty when
+// nothing is.
+func (s Serving) Problem() string {
+	return cmp.Or(s.Conflict, s.Broken, s.Missing, s.Waiting)
 }
 
 // Lift is the state of the cluster roles and bindings that repeat namespaced
@@ -84,8 +130,9 @@ type Lift struct {
 type Neighbour struct {
 	// Name is its name, in the same namespace.
 	Name string
-	// Phase is its phase.
-	Phase operatorsv1alpha1.ClusterServiceVersionPhase
+	// Phase is its phase, and Reason that of the phase.
+	Phase  operatorsv1alpha1.ClusterServiceVersionPhase
+	Reason operatorsv1alpha1.ConditionReason
 }
 
 // Replacement is the place of a ClusterServiceVersion on its chain.
@@ -96,4 +143,14 @@ type Replacement struct {
 	Successor *Neighbour
 	// Last is the end of the chain of successors; nil when there is none.
 	Last *Neighbour
+	// Vanished is the name that it says it replaces when nothing of that name
+	// is there; empty otherwise.
+	Vanished string
+	// Circle names the versions that replace each other all the way round,
+	// itself among them; empty when there is no such circle.
+	Circle []string
+	// Refused says why the predecessor must not be replaced; empty when it may.
+	Refused string
+	// Held says why it must not be replaced itself; empty when it may.
+	Held string
 }

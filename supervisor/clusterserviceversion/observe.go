@@ -21,7 +21,7 @@ import (
 type scope struct {
 	Observation
 
-	deployments []*appsv1.Deployment // as declared
+	deployments []*appsv1.Deployment // as they ought to be
 	lift        lifted               // as desired
 	rbac        rbac                 // as read
 }
@@ -29,11 +29,9 @@ type scope struct {
 // observe reads everything that a transition of csv may depend on.
 func (r *reconciler) observe(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (*scope, error) {
 	s := &scope{Observation: Observation{CSV: csv, Now: r.clock.Now()}}
-	var groups operatorsv1.OperatorGroupList
-	if err := r.client.List(ctx, &groups, client.InNamespace(csv.Namespace), readOnly); err != nil {
-		return nil, fmt.Errorf("listing OperatorGroups in namespace %s: %w", csv.Namespace, err)
+	if err := r.observeGroups(ctx, s); err != nil {
+		return nil, err
 	}
-	s.Groups = groups.Items
 	var list operatorsv1alpha1.ClusterServiceVersionList
 	if err := r.client.List(ctx, &list, client.InNamespace(csv.Namespace), readOnly); err != nil {
 		return nil, fmt.Errorf("listing ClusterServiceVersions in namespace %s: %w", csv.Namespace, err)
@@ -44,10 +42,35 @@ func (r *reconciler) observe(ctx context.Context, csv *operatorsv1alpha1.Cluster
 		s.Requirements.Statuses = csv.Status.RequirementStatus
 		return s, nil
 	}
+	if err := r.observeConditions(ctx, s); err != nil {
+		return nil, err
+	}
 	if err := r.observeNeeds(ctx, s, others); err != nil {
 		return nil, err
 	}
-	return s, r.observeComponents(ctx, s, others)
+	if err := r.observeServing(ctx, s, others); err != nil {
+		return nil, err
+	}
+	if err := r.observeComponents(ctx, s, others); err != nil {
+		return nil, err
+	}
+	return s, r.observeSwitch(ctx, s)
+}
+
+// observeGroups reads the OperatorGroups of the namespace, and what those of
+// others claim.
+func (r *reconciler) observeGroups(ctx context.Context, s *scope) error {
+	var everywhere operatorsv1.OperatorGroupList
+	if err := r.client.List(ctx, &everywhere, readOnly); err != nil {
+		return fmt.Errorf("listing OperatorGroups: %w", err)
+	}
+	for i := range everywhere.Items {
+		if everywhere.Items[i].Namespace == s.CSV.Namespace {
+			s.Groups = append(s.Groups, everywhere.Items[i])
+		}
+	}
+	s.Claims = claims(s.CSV, s.Groups, everywhere.Items)
+	return nil
 }
 
 // readOnly spares copies of what observe only looks at.
@@ -187,14 +210,19 @@ func (r *reconciler) readRBAC(ctx context.Context, namespace string) (rbac, erro
 	}, nil
 }
 
+// observeComponents reads the Deployments. When it cannot be said how they ought
+// to be, the declared ones serve to find those that there are.
 func (r *reconciler) observeComponents(ctx context.Context, s *scope, others csvs) error {
-	desired, err := desiredDeployments(s.CSV)
+	config, invalid, err := r.readSettings(ctx, s.CSV)
+	if err != nil {
+		return err
+	}
+	s.deployments, err = desiredDeployments(s.CSV, config, s.mount)
 	if err != nil {
 		return fmt.Errorf("deriving the Deployments of ClusterServiceVersion %s/%s: %w", s.CSV.Namespace, s.CSV.Name, err)
 	}
-	s.deployments = desired
 	live := map[string]*appsv1.Deployment{}
-	for _, want := range desired {
+	for _, want := range s.deployments {
 		have, err := r.readDeployment(ctx, want)
 		if err != nil {
 			return err
@@ -203,8 +231,22 @@ func (r *reconciler) observeComponents(ctx context.Context, s *scope, others csv
 			live[want.Name] = have
 		}
 	}
-	s.Components = components(s.CSV, desired, live, others)
+	s.Components = components(s.CSV, s.deployments, live, others, invalid)
 	return nil
+}
+
+// readSettings returns what a Subscription changes about the Deployments, or why
+// that cannot be said.
+func (r *reconciler) readSettings(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (s settings, invalid string, err error) {
+	var subs operatorsv1alpha1.SubscriptionList
+	if err := r.client.List(ctx, &subs, client.InNamespace(csv.Namespace), readOnly); err != nil {
+		return settings{}, "", fmt.Errorf("listing Subscriptions in namespace %s: %w", csv.Namespace, err)
+	}
+	s, err = settingsFor(csv, subs.Items)
+	if err != nil {
+		return settings{}, err.Error(), nil //nolint:nilerr // It is what is wrong with the Subscription, and said as such.
+	}
+	return s, "", nil
 }
 
 // readDeployment returns the live counterpart of a Deployment, nil when there

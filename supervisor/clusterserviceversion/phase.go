@@ -1,7 +1,6 @@
 package clusterserviceversion
 
 import (
-	"fmt"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -11,6 +10,9 @@ const (
 	// installTimeout is how long Deployments may take to become ready, and how
 	// long an unready one is left alone before the installation is repeated.
 	installTimeout = 5 * time.Minute
+	// disruptionDelay is the pause before another look at what does not serve for
+	// a moment.
+	disruptionDelay = 10 * time.Second
 	// reinstallDelay is the pause before an installation that the API refused
 	// is tried again: what refused it may have been changed meanwhile.
 	reinstallDelay = time.Minute
@@ -38,17 +40,33 @@ const (
 	messageTimeout        = "install timeout"
 	messageConflict       = "conflicting CRD owner in namespace"
 	messageReplacementOut = "the replacement is gone, installing this version again"
+	messageNotTaken       = "OperatorGroup no longer intersecting with conflicting owner"
+	messageStaticFits     = "static OperatorGroup and intersecting groups now support providedAPIs"
+	messageTaken          = "intersecting operatorgroups provide the same apis"
+	messageStatic         = "static provided api operatorgroup cannot be modified by these apis"
+	messageNotAdopted     = "unable to adopt APIService"
+	messageBadInstall     = "calculated deployment install is bad"
+	messageCertsDue       = "CSV owns resources that require a cert refresh"
+	messageCertsStillDue  = "owned APIServices need cert refresh"
 )
 
 // Action is work that a Transition asks for.
 type Action string
 
 const (
-	// Annotate writes the OperatorGroup annotations.
+	// Annotate writes the OperatorGroup annotations and the labels that name the
+	// APIs provided and required.
 	Annotate Action = "Annotate"
+	// Serve applies certificates and Services, which Deployments that serve the
+	// API server need to start.
+	Serve Action = "Serve"
 	// Install applies roles for all namespaces and Deployments, and removes
 	// Deployments no longer declared.
 	Install Action = "Install"
+	// Switch tells the API server to use what the Deployments serve.
+	Switch Action = "Switch"
+	// Withdraw removes the Deployments of a version that must not run.
+	Withdraw Action = "Withdraw"
 	// LiftRoles brings the roles for all namespaces up to date.
 	LiftRoles Action = "LiftRoles"
 	// DeleteSelf deletes the ClusterServiceVersion.
@@ -115,30 +133,41 @@ func rules(phase operatorsv1alpha1.ClusterServiceVersionPhase) []rule {
 
 func pendingRules() []rule {
 	return []rule{
+		{"group has yet to claim the APIs", unclaimed, stay},
+		{"predecessor not upgradeable", has(refusedUpgrade), then(operatorsv1alpha1.CSVPhasePending,
+			operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable, refusedUpgrade)},
+		{"cannot run, and the replacement can", outlived, then(operatorsv1alpha1.CSVPhaseReplacing,
+			operatorsv1alpha1.CSVReasonBeingReplaced, outlivedMessage)},
 		{"requirements not met", requirementsMissing, then(operatorsv1alpha1.CSVPhasePending,
 			operatorsv1alpha1.CSVReasonRequirementsNotMet, fixed(messageNotMet), after(requirementsDelay))},
+		{"Deployments cannot be derived", badInstall, toBadInstall},
 		{"CRD owned by another", crdTaken, toOwnerConflict},
+		{"API service owned by another", apiServiceTaken, toAdoptionConflict},
 		{"predecessor will turn Replacing by itself", predecessorIs(operatorsv1alpha1.CSVPhaseSucceeded), stay},
 		{"predecessor not Replacing", predecessorInTheWay, waitForPredecessor},
-		{"requirements met", always, to(operatorsv1alpha1.CSVPhaseInstallReady,
-			operatorsv1alpha1.CSVReasonRequirementsMet, messageMet)},
+		{"requirements met", always, then(operatorsv1alpha1.CSVPhaseInstallReady,
+			operatorsv1alpha1.CSVReasonRequirementsMet, attemptMessage)},
 	}
 }
 
 func installReadyRules() []rule {
 	return []rule{
+		{"Deployments cannot be derived", badInstall, toBadInstall},
 		{"foreign object in the way", foreignObject, then(operatorsv1alpha1.CSVPhaseFailed,
 			operatorsv1alpha1.CSVReasonComponentFailed, foreignMessage, after(reinstallDelay))},
 		{"rest before repeating", cameBack, func(o Observation) Transition {
 			return with(stay(o), o, remaining(repeatDelay))
 		}},
 		{"install", always, then(operatorsv1alpha1.CSVPhaseInstalling,
-			operatorsv1alpha1.CSVReasonInstallSuccessful, fixed(messageInstalling), do(Install))},
+			operatorsv1alpha1.CSVReasonInstallSuccessful, fixed(messageInstalling), install)},
 	}
 }
 
 func installingRules() []rule {
 	return []rule{
+		{"Deployments cannot be derived", badInstall, toBadInstall},
+		{"ready to serve", switchDue, then(operatorsv1alpha1.CSVPhaseInstalling,
+			operatorsv1alpha1.CSVReasonWaiting, problem("installing: "), do(Switch), after(time.Second))},
 		{"healthy", healthy, to(operatorsv1alpha1.CSVPhaseSucceeded,
 			operatorsv1alpha1.CSVReasonInstallSuccessful, messageSucceeded)},
 		{"gave up", exhausted, then(operatorsv1alpha1.CSVPhaseFailed,
@@ -154,34 +183,60 @@ func installingRules() []rule {
 
 func succeededRules() []rule {
 	return []rule{
-		{"replaced", hasSuccessor, then(operatorsv1alpha1.CSVPhaseReplacing,
-			operatorsv1alpha1.CSVReasonBeingReplaced, func(o Observation) string {
-				return "being replaced by csv: " + o.Replacement.Successor.Name
-			})},
+		{"replaced", handsOver, then(operatorsv1alpha1.CSVPhaseReplacing, operatorsv1alpha1.CSVReasonBeingReplaced, replacedMessage)},
+		{"API service resources not as applied", servingBroken, then(operatorsv1alpha1.CSVPhaseFailed,
+			operatorsv1alpha1.CSVReasonAPIServiceResourceIssue, brokenMessage)},
+		{"certificates due", certsDue, to(operatorsv1alpha1.CSVPhasePending,
+			operatorsv1alpha1.CSVReasonNeedsCertRotation, messageCertsDue)},
 		{"requirements lost", requirementsMissing, to(operatorsv1alpha1.CSVPhaseFailed,
 			operatorsv1alpha1.CSVReasonRequirementsNotMet, messageNoLonger)},
 		{"foreign object in the way", foreignObject, then(operatorsv1alpha1.CSVPhaseFailed,
 			operatorsv1alpha1.CSVReasonComponentFailed, foreignMessage, after(reinstallDelay))},
+		{"webhook missing", webhookMissing, then(operatorsv1alpha1.CSVPhaseInstallReady,
+			operatorsv1alpha1.CSVReasonComponentUnhealthy, problem("installing: "))},
+		{"API server to be told", switchDue, func(o Observation) Transition {
+			return with(stay(o), o, do(Switch), after(time.Second))
+		}},
 		{"component unhealthy", not(healthy), then(operatorsv1alpha1.CSVPhaseFailed,
 			operatorsv1alpha1.CSVReasonComponentUnhealthy, problem("installing: "))},
 		{"roles for all namespaces out of date", liftStale, func(o Observation) Transition {
 			return with(stay(o), o, do(LiftRoles))
 		}},
-		{"nothing to do", always, stay},
+		{"away for a moment", disrupted, func(o Observation) Transition {
+			return with(stay(o), o, after(disruptionDelay))
+		}},
+		{"nothing to do", always, then(operatorsv1alpha1.CSVPhaseSucceeded,
+			operatorsv1alpha1.CSVReasonInstallSuccessful, succeededMessage, untilRotation)},
 	}
 }
 
 func failedRules() []rule {
 	return []rule{
+		{"fail forward", failsForward, then(operatorsv1alpha1.CSVPhaseReplacing,
+			operatorsv1alpha1.CSVReasonBeingReplaced, failForwardMessage)},
 		{"operator group fits now", failedFor(groupReasons...), to(operatorsv1alpha1.CSVPhasePending,
 			operatorsv1alpha1.CSVReasonRequirementsUnknown, messageGroupFits)},
+		{
+			"APIs no longer taken", failedFor(operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict),
+			to(operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsUnknown, messageNotTaken),
+		},
+		{
+			"fixed APIs fit now", failedFor(operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs),
+			to(operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsUnknown, messageStaticFits),
+		},
 		{"spec is right now", failedFor(specReasons...), to(operatorsv1alpha1.CSVPhasePending,
 			operatorsv1alpha1.CSVReasonRequirementsUnknown, messageUnknown)},
 		{"requirements missing", requirementsMissing, to(operatorsv1alpha1.CSVPhasePending,
 			operatorsv1alpha1.CSVReasonRequirementsNotMet, messageStillNot)},
+		{"Deployments cannot be derived", badInstall, toBadInstall},
 		{"CRD owned by another", crdTaken, toOwnerConflict},
+		{"API service owned by another", apiServiceTaken, toAdoptionConflict},
 		{"foreign object still in the way", foreignObject, then(operatorsv1alpha1.CSVPhaseFailed,
 			operatorsv1alpha1.CSVReasonComponentFailed, foreignMessage, after(reinstallDelay))},
+		{"API service resources to be repaired", repairDue(servingBroken), then(operatorsv1alpha1.CSVPhasePending,
+			operatorsv1alpha1.CSVReasonAPIServiceResourcesNeedReinstall, brokenMessage)},
+		{"certificates due", repairDue(certsDue), to(operatorsv1alpha1.CSVPhasePending,
+			operatorsv1alpha1.CSVReasonNeedsCertRotation, messageCertsStillDue)},
 		{"healthy again", healthy, to(operatorsv1alpha1.CSVPhaseSucceeded,
 			operatorsv1alpha1.CSVReasonInstallSuccessful, messageSucceeded)},
 		{"worth another try", reinstallDue, then(operatorsv1alpha1.CSVPhasePending,
@@ -194,9 +249,9 @@ func failedRules() []rule {
 
 func replacingRules() []rule {
 	return []rule{
-		{"leaf goes first", hasPredecessor, stay},
 		{"replacement vanished", not(hasSuccessor), to(operatorsv1alpha1.CSVPhasePending,
 			operatorsv1alpha1.CSVReasonNeedsReinstall, messageReplacementOut)},
+		{"leaf goes first", hasPredecessor, stay},
 		{"replacement succeeded", lastSucceeded, to(operatorsv1alpha1.CSVPhaseDeleting,
 			operatorsv1alpha1.CSVReasonReplaced, messageReplaced)},
 		{"replacement not there yet", always, stay},
@@ -208,39 +263,5 @@ func deletingRules() []rule {
 		{"replacement vanished", not(hasSuccessor), to(operatorsv1alpha1.CSVPhasePending,
 			operatorsv1alpha1.CSVReasonNeedsReinstall, messageReplacementOut)},
 		{"replaced", always, func(o Observation) Transition { return with(stay(o), o, do(DeleteSelf)) }},
-	}
-}
-
-func toOwnerConflict(o Observation) Transition {
-	return Transition{
-		Phase:   operatorsv1alpha1.CSVPhaseFailed,
-		Reason:  operatorsv1alpha1.CSVReasonOwnerConflict,
-		Message: messageConflict + ": " + o.Requirements.CRDConflict,
-	}
-}
-
-// waitForPredecessor says why an upgrade does not move: a predecessor that has
-// not succeeded does not hand over, and that would otherwise not be seen here.
-func waitForPredecessor(o Observation) Transition {
-	p := o.Replacement.Predecessor
-	phase := p.Phase
-	if phase == operatorsv1alpha1.CSVPhaseNone {
-		phase = "not processed yet"
-	}
-	return Transition{
-		Phase:  operatorsv1alpha1.CSVPhasePending,
-		Reason: operatorsv1alpha1.CSVReasonRequirementsMet,
-		Message: fmt.Sprintf("all requirements found, waiting for csv %s (%s), which this one replaces, "+
-			"to succeed or to be deleted", p.Name, phase),
-	}
-}
-
-// installFailure is the transition after an installation that the API refused.
-func installFailure(err error) Transition {
-	return Transition{
-		Phase:   operatorsv1alpha1.CSVPhaseFailed,
-		Reason:  operatorsv1alpha1.CSVReasonComponentFailed,
-		Message: "install strategy failed: " + err.Error(),
-		After:   reinstallDelay,
 	}
 }

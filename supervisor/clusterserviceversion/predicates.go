@@ -1,10 +1,14 @@
 package clusterserviceversion
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
 func always(Observation) bool { return true }
@@ -17,7 +21,28 @@ func requirementsMissing(o Observation) bool { return !o.Requirements.Met }
 
 func crdTaken(o Observation) bool { return o.Requirements.CRDConflict != "" }
 
-func healthy(o Observation) bool { return o.Components.Healthy() }
+func apiServiceTaken(o Observation) bool { return o.Serving.Conflict != "" }
+
+func badInstall(o Observation) bool { return o.Components.Invalid != "" }
+
+// unclaimed reports whether the OperatorGroup has still to claim the APIs
+// provided. Two operators that were installed at the same time would otherwise
+// not see each other.
+func unclaimed(o Observation) bool { return o.Claims.Result == providedapis.Add }
+
+func healthy(o Observation) bool { return o.Components.Healthy() && o.Serving.Problem() == "" }
+
+func servingBroken(o Observation) bool { return o.Serving.Broken != "" }
+
+func webhookMissing(o Observation) bool { return o.Serving.Missing != "" }
+
+func disrupted(o Observation) bool { return o.Serving.Disrupted != "" }
+
+func certsDue(o Observation) bool { return o.Serving.CertsDue }
+
+// switchDue reports whether the API server is to be told of what serves: only
+// when the Deployments do, so that calls never go where nobody answers.
+func switchDue(o Observation) bool { return o.Serving.SwitchDue && o.Components.Healthy() }
 
 func exhausted(o Observation) bool { return o.Components.Exhausted != "" }
 
@@ -30,6 +55,26 @@ func foreignObject(o Observation) bool { return o.Components.Foreign != "" || o.
 func hasPredecessor(o Observation) bool { return o.Replacement.Predecessor != nil }
 
 func hasSuccessor(o Observation) bool { return o.Replacement.Successor != nil }
+
+// handsOver reports whether another version takes over, and the operator has
+// nothing against it. One that has goes on being looked after.
+func handsOver(o Observation) bool { return hasSuccessor(o) && o.Replacement.Held == "" }
+
+// failForward reports whether failed versions may be replaced.
+func failForward(o Observation) bool {
+	return len(o.Groups) == 1 && o.Groups[0].UpgradeStrategy() == operatorsv1.UpgradeStrategyUnsafeFailForward
+}
+
+func failsForward(o Observation) bool { return failForward(o) && handsOver(o) }
+
+// outlived reports whether a version cannot run any more while the one that
+// replaces it can and waits for it: the two would wait for each other for ever.
+// It comes about when an upgrade takes away an API version that the older needs.
+func outlived(o Observation) bool {
+	return requirementsMissing(o) && handsOver(o) &&
+		o.Replacement.Successor.Phase == operatorsv1alpha1.CSVPhasePending &&
+		o.Replacement.Successor.Reason == operatorsv1alpha1.CSVReasonRequirementsMet
+}
 
 func lastSucceeded(o Observation) bool {
 	return o.Replacement.Last.Phase == operatorsv1alpha1.CSVPhaseSucceeded
@@ -72,6 +117,15 @@ func timeLeft(o Observation, d time.Duration) time.Duration {
 
 func reinstallDue(o Observation) bool { return timeLeft(o, reinstallWait(o)) <= 0 }
 
+// repairDue reports whether p holds and may be seen to. Not at once if it was
+// just that which the API refused.
+func repairDue(p func(Observation) bool) func(Observation) bool {
+	return func(o Observation) bool {
+		refusedJustNow := o.CSV.Status.Reason == operatorsv1alpha1.CSVReasonComponentFailed && timeLeft(o, reinstallDelay) > 0
+		return p(o) && !refusedJustNow
+	}
+}
+
 // reinstallWait is how long a failed installation rests before it is repeated.
 // Repeating one that would change something need not wait, unless it was just
 // that change which the API refused.
@@ -93,8 +147,23 @@ func do(actions ...Action) option {
 	return func(t *Transition, _ Observation) { t.Actions = actions }
 }
 
+// install asks for everything to be applied, what Deployments need to serve first.
+func install(t *Transition, o Observation) {
+	t.Actions = []Action{Install}
+	if o.CSV.HasCAResources() {
+		t.Actions = []Action{Serve, Install}
+	}
+}
+
 func after(d time.Duration) option {
 	return func(t *Transition, _ Observation) { t.After = d }
+}
+
+// untilRotation asks for another look when a certificate is to be replaced.
+func untilRotation(t *Transition, o Observation) {
+	if !o.Serving.RotateAt.IsZero() {
+		t.After = max(o.Serving.RotateAt.Sub(o.Now), time.Second)
+	}
 }
 
 // remaining asks for another look when d has passed since the last change of
@@ -135,7 +204,16 @@ func fixed(message string) func(Observation) string {
 }
 
 func problem(prefix string) func(Observation) string {
-	return func(o Observation) string { return prefix + o.Components.Problem() }
+	return func(o Observation) string {
+		return prefix + cmp.Or(o.Components.Problem(), o.Serving.Problem(), "webhooks not installed")
+	}
+}
+
+func brokenMessage(o Observation) string { return o.Serving.Broken }
+
+// claimsMessage is what a gate says of APIs that the OperatorGroup cannot have.
+func claimsMessage(says string) func(Observation) string {
+	return func(o Observation) string { return says + ": " + o.Claims.Explain() }
 }
 
 func foreignMessage(o Observation) string {

@@ -15,22 +15,24 @@ import (
 const progressDeadlineExceeded = "ProgressDeadlineExceeded"
 
 // components compares what is declared with what is live. For each kind of
-// trouble the first Deployment in declared order speaks.
+// trouble the first Deployment in declared order speaks. invalid says why how the
+// Deployments ought to be is not known; empty when it is.
 func components(csv *operatorsv1alpha1.ClusterServiceVersion, desired []*appsv1.Deployment,
-	live map[string]*appsv1.Deployment, others csvs,
+	live map[string]*appsv1.Deployment, others csvs, invalid string,
 ) Components {
-	var c Components
+	c := Components{Invalid: invalid}
 	for _, want := range desired {
 		have := live[want.Name]
 		if have == nil {
 			first(&c.Stale, "missing deployment with name="+want.Name)
 			continue
 		}
+		c.Present = c.Present || isOwnedBy(have.Labels, csv)
 		if owner := foreignOwner(csv, have, others); owner != "" {
 			first(&c.Foreign, fmt.Sprintf("deployment %q exists and belongs to %s; delete or rename one of the two", want.Name, owner))
 			continue
 		}
-		if old, now := have.Labels[LabelDeploymentHash], want.Labels[LabelDeploymentHash]; old != now {
+		if old, now := have.Labels[LabelDeploymentHash], want.Labels[LabelDeploymentHash]; old != now && invalid == "" {
 			first(&c.Stale, fmt.Sprintf("deployment %s changed: old hash=%s, new hash=%s", want.Name, old, now))
 			continue
 		}

@@ -30,6 +30,7 @@ type reconciler struct {
 	mapper        apimeta.RESTMapper     // which APIs are served
 	serverVersion func() (string, error) // of the API server
 	clock         clock.PassiveClock
+	pace          pace // of deletions
 	events        events.EventRecorder
 	gauges        gauges
 }
@@ -96,7 +97,7 @@ func settling(s *scope, t Transition) time.Duration {
 func (r *reconciler) perform(ctx context.Context, s *scope, t Transition) (Transition, error) {
 	for _, action := range t.Actions {
 		err := r.act(ctx, action, s)
-		if err != nil && action == Install && refused(err) {
+		if err != nil && (action == Install || action == Serve) && refused(err) {
 			return installFailure(err), nil
 		}
 		if err != nil {
@@ -110,7 +111,7 @@ func (r *reconciler) perform(ctx context.Context, s *scope, t Transition) (Trans
 // action that changed or deleted the object itself changes no status: the
 // write would meet a newer object.
 func (r *reconciler) record(ctx context.Context, s *scope, t Transition) error {
-	want := status(s.CSV.Status, t, s.Requirements, s.Now)
+	want := status(s.CSV.Status, t, s.Observation)
 	r.gauges.record(s.CSV, t)
 	touched := len(t.Actions) > 0 && (t.Actions[0] == Annotate || t.Actions[0] == DeleteSelf)
 	if touched || equality.Semantic.DeepEqual(want, s.CSV.Status) {

@@ -39,23 +39,54 @@ func (c csvs) named(name string) *operatorsv1alpha1.ClusterServiceVersion {
 }
 
 // predecessor returns the one that csv replaces, or nil. A
-// ClusterServiceVersion that says it replaces itself replaces nothing.
+// ClusterServiceVersion that says it replaces itself replaces nothing, nor does
+// one replace a younger one that it is replaced by in turn.
 func (c csvs) predecessor(csv *operatorsv1alpha1.ClusterServiceVersion) *operatorsv1alpha1.ClusterServiceVersion {
+	other := c.declared(csv)
+	if other == nil || (isOlder(csv, other) && len(c.circle(csv)) > 0) {
+		return nil
+	}
+	return other
+}
+
+// declared returns the one whose name csv says it replaces, or nil.
+func (c csvs) declared(csv *operatorsv1alpha1.ClusterServiceVersion) *operatorsv1alpha1.ClusterServiceVersion {
 	if csv.Spec.Replaces == "" || csv.Spec.Replaces == csv.Name {
 		return nil
 	}
 	return c.named(csv.Spec.Replaces)
 }
 
-// successor returns the first by name that replaces csv, or nil. One that is
-// on its way out replaces nobody any more.
+// circle returns those that csv replaces one after the other when the last of
+// them replaces csv; nothing when there is no such circle. One comes about when
+// an older version is installed again in the place of a newer: what an older
+// object says of a younger was said of another one of its name.
+func (c csvs) circle(csv *operatorsv1alpha1.ClusterServiceVersion) csvs {
+	path := walk(csv, c.declared)
+	if len(path) == 0 || c.declared(path[len(path)-1]) == nil || c.declared(path[len(path)-1]).Name != csv.Name {
+		return nil
+	}
+	return path
+}
+
+// successor returns the one that replaces csv, or nil. One that is on its way out
+// replaces nobody any more. Of several, one that has failed comes last, and then
+// the first by name counts.
 func (c csvs) successor(csv *operatorsv1alpha1.ClusterServiceVersion) *operatorsv1alpha1.ClusterServiceVersion {
+	var found *operatorsv1alpha1.ClusterServiceVersion
 	for _, other := range c {
-		if other.Spec.Replaces == csv.Name && other.Name != csv.Name && other.DeletionTimestamp.IsZero() {
-			return other
+		if other.Spec.Replaces != csv.Name || !other.DeletionTimestamp.IsZero() || c.predecessor(other) == nil {
+			continue
+		}
+		if found == nil || (hasFailed(found) && !hasFailed(other)) {
+			found = other
 		}
 	}
-	return nil
+	return found
+}
+
+func hasFailed(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+	return csv.Status.Phase == operatorsv1alpha1.CSVPhaseFailed
 }
 
 // walk follows step from csv, csv left out, and ends before it would repeat
@@ -83,6 +114,15 @@ func replacementOf(csv *operatorsv1alpha1.ClusterServiceVersion, others csvs) Re
 	if p := others.predecessor(csv); p != nil {
 		r.Predecessor = neighbour(p)
 	}
+	if replaces := csv.Spec.Replaces; replaces != "" && replaces != csv.Name && others.named(replaces) == nil {
+		r.Vanished = replaces
+	}
+	for _, other := range others.circle(csv) {
+		r.Circle = append(r.Circle, other.Name)
+	}
+	if len(r.Circle) > 0 {
+		r.Circle = append([]string{csv.Name}, r.Circle...)
+	}
 	successors := walk(csv, others.successor)
 	if len(successors) > 0 {
 		r.Successor = neighbour(successors[0])
@@ -92,7 +132,7 @@ func replacementOf(csv *operatorsv1alpha1.ClusterServiceVersion, others csvs) Re
 }
 
 func neighbour(csv *operatorsv1alpha1.ClusterServiceVersion) *Neighbour {
-	return &Neighbour{Name: csv.Name, Phase: csv.Status.Phase}
+	return &Neighbour{Name: csv.Name, Phase: csv.Status.Phase, Reason: csv.Status.Reason}
 }
 
 // crdConflict says which other ClusterServiceVersion, not on the same chain,

@@ -9,6 +9,8 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // cluster is what requirements are checked against. Maps hold only what the
@@ -29,11 +31,12 @@ func requirements(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) Requi
 		kubeVersion(csv, c),
 		crds(csv, c),
 		apiServices(csv, c),
+		ownedAPIServices(csv),
 		nativeAPIs(csv, c),
 		serviceAccounts(csv, c),
 	)
 	met := !slices.ContainsFunc(statuses, func(s operatorsv1alpha1.RequirementStatus) bool {
-		return s.Status != operatorsv1alpha1.RequirementStatusReasonPresent
+		return s.Status != operatorsv1alpha1.RequirementStatusReasonPresent && s.Status != deploymentFound
 	})
 	return Requirements{Met: met, Statuses: statuses, CRDConflict: crdConflict(csv, c.Others)}
 }
@@ -74,9 +77,44 @@ func kubeVersion(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []oper
 func crds(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []operatorsv1alpha1.RequirementStatus {
 	var out []operatorsv1alpha1.RequirementStatus
 	for _, description := range csv.GetAllCRDDescriptions() {
-		out = append(out, crdStatus(description, c.CRDs[description.Name]))
+		crd := c.CRDs[description.Name]
+		s := crdStatus(description, crd)
+		if others := outdated(csv, crd); others != "" && s.Status == operatorsv1alpha1.RequirementStatusReasonPresent {
+			s.Status = operatorsv1alpha1.RequirementStatusReasonPresentNotSatisfied
+			s.Message = "CRD installed alongside other CSV(s): " + others
+		}
+		out = append(out, s)
 	}
 	return out
+}
+
+// alongsidePrefix begins the annotations of a CustomResourceDefinition that name
+// the versions that an InstallPlan applied it with.
+const alongsidePrefix = "operatorframework.io/installed-alongside-"
+
+// outdated names the versions that a CustomResourceDefinition which csv owns was
+// applied with while csv is not among them: its InstallPlan, which makes a
+// version before its definitions, has yet to apply it, and an operator that
+// started now would find the older definition. It is empty when there is nothing
+// to wait for: for versions that no InstallPlan made, and for those that have
+// been installed.
+func outdated(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiextensionsv1.CustomResourceDefinition) string {
+	planned := csv.Annotations[plan.AnnotationCatalog] != ""
+	begun := csv.Status.Phase != operatorsv1alpha1.CSVPhaseNone && csv.Status.Phase != operatorsv1alpha1.CSVPhasePending
+	if crd == nil || !planned || begun || !csv.OwnsCRD(crd.Name) {
+		return ""
+	}
+	var others []string
+	for key, value := range crd.Annotations {
+		if value == csv.Namespace+"/"+csv.Name && strings.HasPrefix(key, alongsidePrefix) {
+			return ""
+		}
+		if strings.HasPrefix(key, alongsidePrefix) {
+			others = append(others, value)
+		}
+	}
+	slices.Sort(others)
+	return strings.Join(others, ", ")
 }
 
 func crdStatus(d operatorsv1alpha1.CRDDescription, crd *apiextensionsv1.CustomResourceDefinition) operatorsv1alpha1.RequirementStatus {
@@ -128,6 +166,27 @@ func apiServices(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []oper
 		}
 		if c.APIs[schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind}] {
 			s.Status, s.Message = operatorsv1alpha1.RequirementStatusReasonPresent, "the API is served"
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// deploymentFound says of an owned API service that a Deployment is declared which
+// is to serve it.
+const deploymentFound operatorsv1alpha1.StatusReason = "DeploymentFound"
+
+func ownedAPIServices(csv *operatorsv1alpha1.ClusterServiceVersion) []operatorsv1alpha1.RequirementStatus {
+	var out []operatorsv1alpha1.RequirementStatus
+	for _, d := range csv.GetOwnedAPIServiceDescriptions() {
+		s := operatorsv1alpha1.RequirementStatus{
+			Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: d.GetName(),
+			Status:  operatorsv1alpha1.RequirementStatusReasonNotPresent,
+			Message: fmt.Sprintf("spec.install.spec.deployments has no %q, which is to serve the API", d.DeploymentName),
+		}
+		if slices.ContainsFunc(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs,
+			func(spec operatorsv1alpha1.StrategyDeploymentSpec) bool { return spec.Name == d.DeploymentName }) {
+			s.Status, s.Message = deploymentFound, ""
 		}
 		out = append(out, s)
 	}

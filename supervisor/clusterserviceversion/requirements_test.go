@@ -2,7 +2,6 @@ package clusterserviceversion
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -191,61 +190,5 @@ func TestServiceAccounts(t *testing.T) {
 				t.Errorf("%s\ndependents: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
-	}
-}
-
-func version(name, replaces string, phase operatorsv1alpha1.ClusterServiceVersionPhase) *operatorsv1alpha1.ClusterServiceVersion {
-	csv := kettle()
-	csv.Name, csv.UID = name, "uid-"+csv.UID
-	csv.Spec.Replaces, csv.Status.Phase = replaces, phase
-	return csv
-}
-
-func TestReplacementOf(t *testing.T) {
-	a, b, c := version("a", "", replacing), version("b", "a", replacing), version("c", "b", installs)
-	self := version("self", "self", succeeded)
-	x, y := version("x", "y", pending), version("y", "x", pending)
-	leaving := version("leaving", "self", pending)
-	leaving.DeletionTimestamp = &metav1.Time{Time: noon()}
-	others := csvs{a, b, c, leaving, self, x, y}
-	cases := map[string]struct {
-		reason string
-		csv    *operatorsv1alpha1.ClusterServiceVersion
-		want   Replacement
-	}{
-		"Leaf":   {"the end of the chain counts", a, Replacement{Successor: &Neighbour{"b", replacing}, Last: &Neighbour{"c", installs}}},
-		"Middle": {"both neighbours", b, Replacement{Predecessor: &Neighbour{"a", replacing}, Successor: &Neighbour{"c", installs}, Last: &Neighbour{"c", installs}}},
-		"Head":   {"nobody after", c, Replacement{Predecessor: &Neighbour{"b", replacing}}},
-		"Self":   {"replacing oneself is replacing nobody, and one that leaves replaces nobody", self, Replacement{}},
-		"Cycle":  {"a cycle ends", x, Replacement{Predecessor: &Neighbour{"y", pending}, Successor: &Neighbour{"y", pending}, Last: &Neighbour{"y", pending}}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, replacementOf(tc.csv, others)); diff != "" {
-				t.Errorf("%s\nreplacementOf(...): -want, +got:\n%s", tc.reason, diff)
-			}
-		})
-	}
-}
-
-func TestCRDConflict(t *testing.T) {
-	owner := func(name, replaces string, created time.Duration) *operatorsv1alpha1.ClusterServiceVersion {
-		csv := version(name, replaces, succeeded)
-		csv.UID = "uid-" + csv.UID + "-" + "x"
-		csv.CreationTimestamp = metav1.NewTime(noon().Add(created))
-		csv.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: "cups.example.com"}}
-		return csv
-	}
-	pot, mug, next := owner("pot", "", 0), owner("mug", "", time.Hour), owner("pot2", "pot", 2*time.Hour)
-	pot.UID, mug.UID, next.UID = "1", "2", "3"
-	others := csvs{mug, pot, next}
-	if got, want := crdConflict(mug, others), "cups.example.com is owned by csv pot"; got != want {
-		t.Errorf("crdConflict(newcomer) = %q, want %q", got, want)
-	}
-	if got := crdConflict(pot, others); got != "" {
-		t.Errorf("crdConflict(first owner) = %q, want none", got)
-	}
-	if got := crdConflict(next, csvs{pot, next}); got != "" {
-		t.Errorf("crdConflict(successor) = %q, want none", got)
 	}
 }

@@ -2,10 +2,13 @@ package clusterserviceversion
 
 import (
 	"fmt"
+	"maps"
+	"strings"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -51,7 +54,7 @@ func (o Options) withDefaults() Options {
 }
 
 // Setup adds the controller to a manager whose scheme knows
-// operators.coreos.com/v1alpha1 and v1 and the kinds of Kubernetes itself. It
+// operators.coreos.com/v1alpha1, v1 and v2 and the kinds of Kubernetes itself. It
 // works on the leader alone and fills its caches on standbys too.
 func Setup(mgr ctrl.Manager, o Options) error {
 	o = o.withDefaults()
@@ -68,7 +71,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Named("clusterserviceversion").
 		For(&operatorsv1alpha1.ClusterServiceVersion{}).
 		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, handler.EnqueueRequestsFromMapFunc(m.neighbours)).
-		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(m.inNamespace)).
+		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(m.grouped)).
+		Watches(&operatorsv1alpha1.Subscription{}, handler.EnqueueRequestsFromMapFunc(m.subscribed)).
+		Watches(&operatorsv2.OperatorCondition{}, handler.EnqueueRequestsFromMapFunc(m.conditioned)).
 		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(m.declaring)).
 		WatchesMetadata(accountMetadata(), handler.EnqueueRequestsFromMapFunc(m.usingAccount)).
 		Watches(&rbacv1.Role{}, handler.EnqueueRequestsFromMapFunc(m.owner)).
@@ -111,6 +116,7 @@ func newReconciler(mgr ctrl.Manager, o Options, crds cache.Cache) (*reconciler, 
 			return info.GitVersion, nil
 		},
 		clock:  o.Clock,
+		pace:   newPace(),
 		events: mgr.GetEventRecorder("chandlery-clusterserviceversion"),
 		gauges: g,
 	}, nil
@@ -150,7 +156,7 @@ func withoutSchemas(obj any) (any, error) {
 		return obj, nil
 	}
 	crd.ManagedFields = nil
-	crd.Annotations = nil
+	maps.DeleteFunc(crd.Annotations, func(key, _ string) bool { return !strings.HasPrefix(key, alongsidePrefix) })
 	crd.Spec.Conversion = nil
 	for i := range crd.Spec.Versions {
 		v := crd.Spec.Versions[i]

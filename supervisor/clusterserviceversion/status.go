@@ -13,21 +13,33 @@ import (
 
 // status returns the status after a transition. The history of conditions
 // grows only when phase or reason change, and keeps the newest twenty.
-func status(before operatorsv1alpha1.ClusterServiceVersionStatus, t Transition, r Requirements,
-	now time.Time,
-) operatorsv1alpha1.ClusterServiceVersionStatus {
+func status(before operatorsv1alpha1.ClusterServiceVersionStatus, t Transition, o Observation) operatorsv1alpha1.ClusterServiceVersionStatus {
 	scratch := operatorsv1alpha1.ClusterServiceVersion{Status: *before.DeepCopy()}
 	// The API keeps whole seconds; finer times would make each comparison with
 	// what was read back a difference.
-	at := metav1.NewTime(now.Truncate(time.Second))
+	at := metav1.NewTime(o.Now.Truncate(time.Second))
 	if before.Phase != t.Phase || before.Reason != t.Reason || before.Message != t.Message {
 		scratch.SetPhase(t.Phase, t.Reason, t.Message, &at)
 	}
-	if !equality.Semantic.DeepEqual(before.RequirementStatus, r.Statuses) {
-		scratch.SetRequirementStatus(r.Statuses)
+	if !equality.Semantic.DeepEqual(before.RequirementStatus, o.Requirements.Statuses) {
+		scratch.SetRequirementStatus(o.Requirements.Statuses)
 		scratch.Status.LastUpdateTime = &at
 	}
+	if issued, rotate := o.Serving.IssuedAt, o.Serving.RotateAt; !rotate.IsZero() {
+		scratch.Status.CertsLastUpdated = secondsOf(issued, before.CertsLastUpdated)
+		scratch.Status.CertsRotateAt = secondsOf(rotate, before.CertsRotateAt)
+	}
 	return scratch.Status
+}
+
+// secondsOf returns a time as the API keeps it; the one that was there when it
+// is the same.
+func secondsOf(t time.Time, before *metav1.Time) *metav1.Time {
+	at := metav1.NewTime(t.Truncate(time.Second))
+	if before.Equal(&at) {
+		return before
+	}
+	return &at
 }
 
 // writeStatus stores a status as a patch of the status alone, so that specs

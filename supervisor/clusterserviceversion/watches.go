@@ -8,6 +8,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // mapper says which ClusterServiceVersions an event concerns. A failing read of
@@ -59,10 +61,35 @@ func (m mapper) neighbours(ctx context.Context, obj client.Object) []reconcile.R
 	return requests
 }
 
-// inNamespace maps an object to all ClusterServiceVersions of its namespace.
-func (m mapper) inNamespace(ctx context.Context, obj client.Object) []reconcile.Request {
-	return m.selected(ctx, func(*operatorsv1alpha1.ClusterServiceVersion) bool { return true },
-		client.InNamespace(obj.GetNamespace()))
+// grouped maps an OperatorGroup to all ClusterServiceVersions of its namespace,
+// and to those elsewhere that may not run because of what some group claims.
+func (m mapper) grouped(ctx context.Context, obj client.Object) []reconcile.Request {
+	return m.selected(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+		return csv.Namespace == obj.GetNamespace() ||
+			csv.Status.Reason == operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict
+	})
+}
+
+// subscribed maps a Subscription to the ClusterServiceVersions that it may
+// configure.
+func (m mapper) subscribed(ctx context.Context, obj client.Object) []reconcile.Request {
+	sub, ok := obj.(*operatorsv1alpha1.Subscription)
+	if !ok || sub.Spec == nil {
+		return nil
+	}
+	label := plan.ComponentLabel(sub.Spec.Package, sub.Namespace)
+	return m.selected(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+		_, labelled := csv.Labels[label]
+		return labelled || csv.Name == sub.Status.InstalledCSV || csv.Name == sub.Status.CurrentCSV
+	}, client.InNamespace(sub.Namespace))
+}
+
+// conditioned maps an OperatorCondition to the ClusterServiceVersion that it is
+// named after, and to those that are to replace it.
+func (m mapper) conditioned(ctx context.Context, obj client.Object) []reconcile.Request {
+	return m.selected(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+		return csv.Name == obj.GetName() || csv.Spec.Replaces == obj.GetName()
+	}, client.InNamespace(obj.GetNamespace()))
 }
 
 // declaring maps a Deployment to the ClusterServiceVersions that declare one of

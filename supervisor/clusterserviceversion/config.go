@@ -1,0 +1,119 @@
+package clusterserviceversion
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// AnnotationConfig holds, on a Subscription, what spec.config has no field for: a
+// JSON object with the members of extras.
+const AnnotationConfig = "chandlery.dev/config"
+
+// extras are changes to Deployments that users need and the API of Subscriptions
+// does not offer.
+type extras struct {
+	// Replicas is the number of pods of each Deployment.
+	Replicas *int32 `json:"replicas,omitempty"`
+	// Args are arguments appended to those of a container, by its name.
+	Args map[string][]string `json:"args,omitempty"`
+	// ImagePullSecrets are names of Secrets in the operator's namespace.
+	ImagePullSecrets []string `json:"imagePullSecrets,omitempty"`
+	// PriorityClassName is that of the pods.
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+	// TopologySpreadConstraints replace those of the pods.
+	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+}
+
+// settings are what a Subscription changes about the Deployments of the version
+// that it installs. The zero settings change nothing.
+type settings struct {
+	config operatorsv1alpha1.SubscriptionConfig
+	extras extras
+}
+
+// settingsFor returns what the Subscriptions of csv's namespace ask for it.
+func settingsFor(csv *operatorsv1alpha1.ClusterServiceVersion, subs []operatorsv1alpha1.Subscription) (settings, error) {
+	var s settings
+	sub := subscriptionOf(csv, subs)
+	if sub == nil {
+		return s, nil
+	}
+	if sub.Spec.Config != nil {
+		s.config = *sub.Spec.Config
+	}
+	text, ok := sub.Annotations[AnnotationConfig]
+	if !ok {
+		return s, nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&s.extras); err != nil {
+		return settings{}, fmt.Errorf("annotation %s of Subscription %s/%s: %w; correct or remove it",
+			AnnotationConfig, sub.Namespace, sub.Name, err)
+	}
+	if s.extras.Replicas != nil && *s.extras.Replicas < 0 {
+		return settings{}, fmt.Errorf("annotation %s of Subscription %s/%s: replicas is %d and must not be negative",
+			AnnotationConfig, sub.Namespace, sub.Name, *s.extras.Replicas)
+	}
+	return s, nil
+}
+
+// subscriptionOf returns the Subscription that csv is installed for: the one that
+// says so; else the one on its way to it; else, where nothing is installed yet,
+// one for its package, so that the first Deployment is made as it is to stay.
+// It is nil when there is none.
+func subscriptionOf(csv *operatorsv1alpha1.ClusterServiceVersion, subs []operatorsv1alpha1.Subscription) *operatorsv1alpha1.Subscription {
+	for _, fits := range []func(*operatorsv1alpha1.Subscription) bool{
+		func(s *operatorsv1alpha1.Subscription) bool { return s.Status.InstalledCSV == csv.Name },
+		func(s *operatorsv1alpha1.Subscription) bool { return s.Status.CurrentCSV == csv.Name },
+		func(s *operatorsv1alpha1.Subscription) bool {
+			_, labelled := csv.Labels[plan.ComponentLabel(s.Spec.Package, csv.Namespace)]
+			return labelled && s.Status.InstalledCSV == ""
+		},
+	} {
+		if sub := firstByName(subs, fits); sub != nil {
+			return sub
+		}
+	}
+	return nil
+}
+
+func firstByName(subs []operatorsv1alpha1.Subscription, fits func(*operatorsv1alpha1.Subscription) bool) *operatorsv1alpha1.Subscription {
+	var found *operatorsv1alpha1.Subscription
+	for i := range subs {
+		sub := &subs[i]
+		if sub.Spec != nil && fits(sub) && (found == nil || sub.Name < found.Name) {
+			found = sub
+		}
+	}
+	return found
+}
+
+// apply changes the spec of a Deployment.
+func (s settings) apply(spec *appsv1.DeploymentSpec) {
+	if s.extras.Replicas != nil {
+		spec.Replicas = s.extras.Replicas
+	}
+	pod := &spec.Template.Spec
+	configurePod(pod, &s.config)
+	for i := range pod.Containers {
+		configureContainer(&pod.Containers[i], &s.config)
+		pod.Containers[i].Args = append(pod.Containers[i].Args, s.extras.Args[pod.Containers[i].Name]...)
+	}
+	for _, name := range s.extras.ImagePullSecrets {
+		addMissing(&pod.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
+	}
+	if s.extras.PriorityClassName != "" {
+		pod.PriorityClassName = s.extras.PriorityClassName
+	}
+	if s.extras.TopologySpreadConstraints != nil {
+		pod.TopologySpreadConstraints = s.extras.TopologySpreadConstraints
+	}
+}

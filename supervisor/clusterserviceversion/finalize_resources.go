@@ -1,0 +1,235 @@
+package clusterserviceversion
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// AnnotationSkipCleanup leaves custom resources as they are, with the value true
+	// on a ClusterServiceVersion that is being deleted: the way out when something
+	// holds them that will not let go.
+	AnnotationSkipCleanup = "chandlery.dev/skip-cleanup"
+
+	// maxTerminating is how many custom resources of one ClusterServiceVersion may
+	// be on their way out at a time. Those that have been stuck for long do not
+	// count: they make no work.
+	maxTerminating = 50
+	// pageSize is how many custom resources are read at a time.
+	pageSize = 100
+)
+
+// territory is where the custom resources of an operator are.
+type territory struct {
+	// everywhere says that it is all namespaces but those in except.
+	everywhere bool
+	// in are its namespaces where it is not everywhere, sorted.
+	in []string
+	// except are namespaces that another operator of the same kind looks after.
+	except sets.Set[string]
+	// shared is true when some other operator owns the kind.
+	shared bool
+}
+
+// targets returns the namespaces that a ClusterServiceVersion was told to watch;
+// ok is false for one that was never told.
+func targets(csv *operatorsv1alpha1.ClusterServiceVersion) (namespaces []string, ok bool) {
+	value, ok := csv.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey]
+	if !ok {
+		return nil, false
+	}
+	return strings.Split(value, ","), true
+}
+
+// territoryOf returns where the objects of a CustomResourceDefinition are that
+// only csv looks after.
+func territoryOf(csv *operatorsv1alpha1.ClusterServiceVersion, crd string, others csvs) territory {
+	t := territory{except: sets.New[string]()}
+	namespaces, told := targets(csv)
+	if !told {
+		return t
+	}
+	t.everywhere = slices.Contains(namespaces, corev1.NamespaceAll)
+	for _, other := range others {
+		if other.UID == csv.UID || !other.DeletionTimestamp.IsZero() || !other.OwnsCRD(crd) {
+			continue
+		}
+		t.shared = true
+		theirs, told := targets(other)
+		if !told || slices.Contains(theirs, corev1.NamespaceAll) {
+			return territory{shared: true}
+		}
+		t.except.Insert(theirs...)
+	}
+	if !t.everywhere {
+		t.in = sets.List(sets.New(namespaces...).Difference(t.except))
+	}
+	return t
+}
+
+// fewNamespaces is how many namespaces are listed one by one. Of more, all are
+// listed at once.
+const fewNamespaces = 8
+
+// lists returns the namespaces to list in, the empty one standing for all.
+func (t territory) lists(scope apiextensionsv1.ResourceScope) []string {
+	switch {
+	case !t.everywhere && len(t.in) == 0:
+		return nil
+	case scope == apiextensionsv1.ClusterScoped && t.shared:
+		return nil
+	case scope == apiextensionsv1.ClusterScoped || t.everywhere || len(t.in) > fewNamespaces:
+		return []string{corev1.NamespaceAll}
+	}
+	return t.in
+}
+
+// holds reports whether an object of the kind, listed as lists says, is in the
+// territory.
+func (t territory) holds(namespace string) bool {
+	switch {
+	case namespace == "":
+		return true
+	case t.everywhere:
+		return !t.except.Has(namespace)
+	}
+	return slices.Contains(t.in, namespace)
+}
+
+// resourcePass deletes custom resources as far as they may be deleted in one pass.
+type resourcePass struct {
+	*cleanup
+	*reconciler
+
+	// terminating is how many are on their way out.
+	terminating int
+	// exhausted is true when no more may be deleted in this pass.
+	exhausted bool
+	// left are those that are there, or were when they were looked at.
+	left remains
+}
+
+// cleanResources deletes the custom resources of the kinds that a
+// ClusterServiceVersion owns, if it asks for that, and waits for them: what
+// finalizers they have only their operator can take away. What users made is
+// left to the version that takes over, if there is one. A kind that cannot be
+// listed does not keep the others.
+func (r *reconciler) cleanResources(ctx context.Context, c *cleanup) (remains, error) {
+	if !c.csv.Spec.Cleanup.Enabled || c.skips() || c.replaced() {
+		return remains{}, nil
+	}
+	p := &resourcePass{cleanup: c, reconciler: r}
+	var notes []string
+	for _, d := range c.csv.Spec.CustomResourceDefinitions.Owned {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		err := r.crds.Get(ctx, client.ObjectKey{Name: d.Name}, crd)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err == nil {
+			err = p.cleanKind(ctx, crd)
+		}
+		if err != nil {
+			notes = append(notes, fmt.Sprintf("%s cannot be cleaned up: %v", d.Name, err))
+		}
+	}
+	if p.left.stuck != "" || len(notes) > 0 {
+		notes = append(notes, c.wayOut())
+	}
+	p.left.note = strings.Join(notes, "; ")
+	return p.left, nil
+}
+
+func (p *resourcePass) cleanKind(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
+	gvk, ok := listable(crd)
+	if !ok {
+		return nil
+	}
+	t := territoryOf(p.csv, crd.Name, p.others)
+	for _, namespace := range t.lists(crd.Spec.Scope) {
+		next := ""
+		for more := !p.exhausted; more; more = next != "" {
+			page := metadataList(gvk)
+			err := p.live.List(ctx, page, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(next))
+			if err != nil {
+				return fmt.Errorf("listing %s: %w", crd.Name, err)
+			}
+			if err := p.cleanPage(ctx, crd.Name, t.of(page, gvk)); err != nil {
+				return err
+			}
+			if next = page.Continue; next != "" && p.exhausted {
+				p.left.count += following(page)
+				next = ""
+			}
+		}
+	}
+	return nil
+}
+
+// cleanPage deletes of some custom resources what may be deleted.
+func (p *resourcePass) cleanPage(ctx context.Context, resource string, items []metav1.PartialObjectMetadata) error {
+	for i := range items {
+		o := &items[i]
+		p.left.add(o)
+		switch {
+		case held(o, p.now):
+			p.left.blame(o, resource)
+			continue
+		case !o.DeletionTimestamp.IsZero():
+			p.terminating++
+			continue
+		case p.exhausted || p.terminating >= maxTerminating || !p.pace.resources.Allow():
+			p.exhausted = true
+			continue
+		}
+		if err := p.remove(ctx, o); err != nil {
+			return err
+		}
+		p.terminating++
+		p.left.moving = true
+	}
+	return nil
+}
+
+// of returns the objects of a page that are in the territory.
+func (t territory) of(page *metav1.PartialObjectMetadataList, gvk schema.GroupVersionKind) []metav1.PartialObjectMetadata {
+	var out []metav1.PartialObjectMetadata
+	for _, o := range page.Items {
+		if t.holds(o.Namespace) {
+			o.SetGroupVersionKind(gvk)
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// following is how many objects come after a page, as far as the API server says.
+func following(page *metav1.PartialObjectMetadataList) int64 {
+	if n := page.RemainingItemCount; n != nil {
+		return *n
+	}
+	return 1
+}
+
+// listable returns the version of a kind to read its objects in: the stored one,
+// which asks no conversion, where it is served; ok is false when none is.
+func listable(crd *apiextensionsv1.CustomResourceDefinition) (gvk schema.GroupVersionKind, ok bool) {
+	for _, v := range crd.Spec.Versions {
+		if v.Served && (!ok || v.Storage) {
+			gvk, ok = schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind}, true
+		}
+	}
+	return gvk, ok
+}

@@ -1,0 +1,139 @@
+package clusterserviceversion
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// patienceWithFinalizers is how long finalizers may hold an object before it
+	// is named.
+	patienceWithFinalizers = time.Minute
+	// namedObjects is how many of the objects waited for are named.
+	namedObjects = 3
+	// listedObjects is how many of a kind the status lists.
+	listedObjects = 10
+	// tellingTime is the time between two writes of how far a clean-up is.
+	tellingTime = 5 * time.Second
+)
+
+// remains are what a stage waits for. The zero remains are nothing: the stage is
+// over.
+type remains struct {
+	// count is how many objects are left, as far as is known.
+	count int64
+	// first are some of them.
+	first []string
+	// pending are those that finalizers hold, by kind.
+	pending []operatorsv1alpha1.ResourceList
+	// stuck says of one that finalizers have held for long, and what to do.
+	stuck string
+	// note says what else is in the way, and what to do.
+	note string
+	// moving is true when something has been done in this pass.
+	moving bool
+}
+
+func (r *remains) none() bool { return r.count == 0 && r.note == "" }
+
+func (r *remains) delay() time.Duration {
+	if r.moving {
+		return cleanupDelay
+	}
+	return stalledDelay
+}
+
+// add counts an object that is left.
+func (r *remains) add(o *metav1.PartialObjectMetadata) {
+	r.count++
+	if len(r.first) < namedObjects {
+		r.first = append(r.first, describe(o))
+	}
+	if o.DeletionTimestamp.IsZero() || len(o.Finalizers) == 0 {
+		return
+	}
+	gvk := o.GroupVersionKind()
+	i := slices.IndexFunc(r.pending, func(l operatorsv1alpha1.ResourceList) bool { return l.Group == gvk.Group && l.Kind == gvk.Kind })
+	if i < 0 {
+		i = len(r.pending)
+		r.pending = append(r.pending, operatorsv1alpha1.ResourceList{Group: gvk.Group, Kind: gvk.Kind})
+	}
+	if list := &r.pending[i]; len(list.Instances) < listedObjects {
+		list.Instances = append(list.Instances, operatorsv1alpha1.ResourceInstance{Namespace: o.Namespace, Name: o.Name})
+	}
+}
+
+// held reports whether finalizers have held an object for long.
+func held(o *metav1.PartialObjectMetadata, now time.Time) bool {
+	return !o.DeletionTimestamp.IsZero() && len(o.Finalizers) > 0 && now.Sub(o.DeletionTimestamp.Time) > patienceWithFinalizers
+}
+
+// blame says of an object which finalizers hold it, and the command that shows
+// it; resource is what kubectl calls its kind.
+func (r *remains) blame(o *metav1.PartialObjectMetadata, resource string) {
+	if r.stuck != "" {
+		return
+	}
+	command := "kubectl get " + resource + " " + o.Name
+	if o.Namespace != "" {
+		command += " -n " + o.Namespace
+	}
+	r.stuck = fmt.Sprintf("%s has been held for more than a minute by the finalizers %s; see %q",
+		describe(o), strings.Join(o.Finalizers, ", "), command+" -o yaml")
+}
+
+// describe names an object the way kubectl would.
+func describe(o *metav1.PartialObjectMetadata) string {
+	if o.Namespace == "" {
+		return o.Kind + " " + o.Name
+	}
+	return o.Kind + " " + o.Namespace + "/" + o.Name
+}
+
+// telling is what the status is to say of a clean-up.
+type telling struct {
+	message string
+	pending []operatorsv1alpha1.ResourceList
+	// urgent is true for what must not wait until the next write is due.
+	urgent bool
+}
+
+func waitingFor(where string, left remains) telling {
+	parts := []string{"waiting for " + where}
+	if left.count > 0 {
+		parts[0] += fmt.Sprintf(": %d left, first %s", left.count, strings.Join(left.first, ", "))
+	}
+	for _, more := range []string{left.stuck, left.note} {
+		if more != "" {
+			parts = append(parts, more)
+		}
+	}
+	return telling{message: strings.Join(parts, "; "), pending: left.pending}
+}
+
+func failing(where string, err error) telling {
+	return telling{message: where + " fails and is tried again: " + err.Error(), urgent: true}
+}
+
+// cleanupStatus returns the status that tells of a clean-up; nil when there is
+// nothing to write yet.
+func cleanupStatus(before operatorsv1alpha1.ClusterServiceVersionStatus, t telling, now time.Time) *operatorsv1alpha1.ClusterServiceVersionStatus {
+	const reason = operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete
+	same := before.Reason == reason && before.Message == t.message &&
+		equality.Semantic.DeepEqual(before.Cleanup.PendingDeletion, t.pending)
+	due := before.Reason != reason || t.urgent || before.LastUpdateTime == nil || now.Sub(before.LastUpdateTime.Time) >= tellingTime
+	if same || !due {
+		return nil
+	}
+	scratch := operatorsv1alpha1.ClusterServiceVersion{Status: *before.DeepCopy()}
+	at := metav1.NewTime(now.Truncate(time.Second))
+	scratch.SetPhase(before.Phase, reason, t.message, &at)
+	scratch.Status.Cleanup.PendingDeletion = t.pending
+	return &scratch.Status
+}

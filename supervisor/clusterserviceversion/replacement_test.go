@@ -1,0 +1,134 @@
+package clusterserviceversion
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+)
+
+func version(name, replaces string, phase operatorsv1alpha1.ClusterServiceVersionPhase) *operatorsv1alpha1.ClusterServiceVersion {
+	csv := kettle()
+	csv.Name, csv.UID = name, "uid-"+csv.UID
+	csv.Spec.Replaces, csv.Status.Phase = replaces, phase
+	return csv
+}
+
+func TestReplacementOf(t *testing.T) {
+	a, b, c := version("a", "", replacing), version("b", "a", replacing), version("c", "b", installs)
+	self := version("self", "self", succeeded)
+	x, y, tail := version("x", "y", pending), version("y", "x", pending), version("tail", "x", pending)
+	y.CreationTimestamp = metav1.NewTime(noon())
+	leaving := version("leaving", "self", pending)
+	leaving.DeletionTimestamp = &metav1.Time{Time: noon()}
+	orphan := version("orphan", "never", pending)
+	bad, good := version("bad", "orphan", broken), version("good", "orphan", pending)
+	others := csvs{a, b, bad, c, good, leaving, orphan, self, tail, x, y}
+	at := func(name string, phase operatorsv1alpha1.ClusterServiceVersionPhase) *Neighbour {
+		return &Neighbour{Name: name, Phase: phase}
+	}
+	circle := func(names ...string) []string { return names }
+	cases := map[string]struct {
+		reason string
+		csv    *operatorsv1alpha1.ClusterServiceVersion
+		want   Replacement
+	}{
+		"Leaf":   {"the end of the chain counts", a, Replacement{Successor: at("b", replacing), Last: at("c", installs)}},
+		"Middle": {"both neighbours", b, Replacement{Predecessor: at("a", replacing), Successor: at("c", installs), Last: at("c", installs)}},
+		"Head":   {"nobody after", c, Replacement{Predecessor: at("b", replacing)}},
+		"Self":   {"replacing oneself is replacing nobody, and one that leaves replaces nobody", self, Replacement{}},
+		"Vanished": {"of two that replace it the one that works counts; and what it replaces is not there", orphan, Replacement{
+			Successor: at("good", pending), Last: at("good", pending), Vanished: "never",
+		}},
+		"OlderInCircle":   {"of a circle the older gives way", x, Replacement{Successor: at("tail", pending), Last: at("tail", pending), Circle: circle("x", "y")}},
+		"YoungerInCircle": {"to the younger", y, Replacement{Predecessor: at("x", pending), Circle: circle("y", "x")}},
+		"OutsideCircle":   {"who only leads to a circle is not in it", tail, Replacement{Predecessor: at("x", pending)}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, replacementOf(tc.csv, others)); diff != "" {
+				t.Errorf("%s\nreplacementOf(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// Whatever versions say of whom they replace, in circles too, and whatever phases
+// they are in: where nothing is wrong with any of them, all come to Succeeded or
+// go, at least one stays, and each that goes leaves one that replaces it.
+func TestChainsComeToRest(t *testing.T) {
+	names := []string{"a", "b", "c", "d"}
+	rapid.Check(t, func(t *rapid.T) {
+		var versions csvs
+		for i, name := range names {
+			v := version(name, rapid.SampledFrom([]string{"", "a", "b", "c", "d", "never"}).Draw(t, "replaces"),
+				rapid.SampledFrom(allPhases()).Draw(t, "phase"))
+			v.UID = types.UID(strconv.Itoa(i))
+			v.CreationTimestamp = metav1.NewTime(noon().Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "age")) * time.Hour))
+			v.Status.Reason = rapid.SampledFrom(allReasons()).Draw(t, "reason")
+			versions = append(versions, v)
+		}
+		now := noon()
+		for range 60 {
+			versions = step(t, versions, now)
+			now = now.Add(time.Minute)
+		}
+		if len(versions) == 0 {
+			t.Fatal("nothing is left")
+		}
+		for _, v := range versions {
+			if v.Status.Phase != succeeded {
+				t.Fatalf("%s, which replaces %q, is %s (%s: %s)", v.Name, v.Spec.Replaces, v.Status.Phase, v.Status.Reason, v.Status.Message)
+			}
+		}
+	})
+}
+
+// step lets each version make one transition, as seen before any of them did.
+func step(t *rapid.T, versions csvs, now time.Time) csvs {
+	var left csvs
+	for _, v := range versions {
+		o := good(v.Status.Phase, v.Status.Reason)
+		o.CSV = v.DeepCopy()
+		o.CSV.Annotations = groupAnnotations(&o.Groups[0])
+		o.Now, o.Replacement = now, replacementOf(v, versions)
+		next := Next(o)
+		if slices.Contains(next.Actions, DeleteSelf) {
+			if o.Replacement.Successor == nil {
+				t.Fatalf("%s goes and nothing replaces it", v.Name)
+			}
+			continue
+		}
+		follow(&o, next)
+		left = append(left, o.CSV)
+	}
+	return left
+}
+
+func TestCRDConflict(t *testing.T) {
+	owner := func(name, replaces string, created time.Duration) *operatorsv1alpha1.ClusterServiceVersion {
+		csv := version(name, replaces, succeeded)
+		csv.UID = "uid-" + csv.UID + "-" + "x"
+		csv.CreationTimestamp = metav1.NewTime(noon().Add(created))
+		csv.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: "cups.example.com"}}
+		return csv
+	}
+	pot, mug, next := owner("pot", "", 0), owner("mug", "", time.Hour), owner("pot2", "pot", 2*time.Hour)
+	pot.UID, mug.UID, next.UID = "1", "2", "3"
+	others := csvs{mug, pot, next}
+	if got, want := crdConflict(mug, others), "cups.example.com is owned by csv pot"; got != want {
+		t.Errorf("crdConflict(newcomer) = %q, want %q", got, want)
+	}
+	if got := crdConflict(pot, others); got != "" {
+		t.Errorf("crdConflict(first owner) = %q, want none", got)
+	}
+	if got := crdConflict(next, csvs{pot, next}); got != "" {
+		t.Errorf("crdConflict(successor) = %q, want none", got)
+	}
+}

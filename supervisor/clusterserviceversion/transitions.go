@@ -1,0 +1,107 @@
+package clusterserviceversion
+
+import (
+	"fmt"
+	"strings"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+)
+
+func toOwnerConflict(o Observation) Transition {
+	return Transition{
+		Phase:   operatorsv1alpha1.CSVPhaseFailed,
+		Reason:  operatorsv1alpha1.CSVReasonOwnerConflict,
+		Message: messageConflict + ": " + o.Requirements.CRDConflict,
+	}
+}
+
+func toAdoptionConflict(o Observation) Transition {
+	return Transition{
+		Phase:   operatorsv1alpha1.CSVPhaseFailed,
+		Reason:  operatorsv1alpha1.CSVReasonOwnerConflict,
+		Message: messageNotAdopted + ": " + o.Serving.Conflict,
+	}
+}
+
+// toBadInstall waits for what the Deployments are derived from to be corrected.
+func toBadInstall(o Observation) Transition {
+	return Transition{
+		Phase:   operatorsv1alpha1.CSVPhasePending,
+		Reason:  operatorsv1alpha1.CSVReasonNeedsReinstall,
+		Message: messageBadInstall + ": " + o.Components.Invalid,
+	}
+}
+
+// waitForPredecessor says why an upgrade does not move and what moves it: a
+// predecessor that has not succeeded does not hand over, and that would
+// otherwise not be seen here.
+func waitForPredecessor(o Observation) Transition {
+	p := o.Replacement.Predecessor
+	phase := string(p.Phase)
+	if p.Phase == operatorsv1alpha1.CSVPhaseNone {
+		phase = "not processed yet"
+	}
+	message := fmt.Sprintf("all requirements found, waiting for csv %s (%s), which this one replaces, "+
+		"to succeed or to be deleted", p.Name, phase)
+	if p.Phase == operatorsv1alpha1.CSVPhaseFailed && !failForward(o) {
+		message += fmt.Sprintf("; spec.upgradeStrategy: %s on OperatorGroup %s lets it be replaced as it is",
+			operatorsv1.UpgradeStrategyUnsafeFailForward, o.Groups[0].Name)
+	}
+	return Transition{
+		Phase:   operatorsv1alpha1.CSVPhasePending,
+		Reason:  operatorsv1alpha1.CSVReasonRequirementsMet,
+		Message: message,
+	}
+}
+
+// attemptMessage says too what is odd about the version to be replaced, which is
+// no reason not to go on.
+func attemptMessage(o Observation) string {
+	switch {
+	case len(o.Replacement.Circle) > 0:
+		return fmt.Sprintf("%s; spec.replaces goes round in a circle (%s), where the youngest version takes over",
+			messageMet, strings.Join(o.Replacement.Circle, ", "))
+	case o.Replacement.Vanished != "":
+		return fmt.Sprintf("%s; csv %s, which this one replaces, is not in this namespace", messageMet, o.Replacement.Vanished)
+	}
+	return messageMet
+}
+
+func replacedMessage(o Observation) string {
+	return "being replaced by csv: " + o.Replacement.Successor.Name
+}
+
+func failForwardMessage(o Observation) string {
+	return "Fail Forward is enabled, allowing Failed csv to be replaced by csv: " + o.Replacement.Successor.Name
+}
+
+func outlivedMessage(o Observation) string {
+	return replacedMessage(o) + ", whose requirements are met while those of this version are not"
+}
+
+func refusedUpgrade(o Observation) string {
+	if o.Replacement.Refused == "" {
+		return ""
+	}
+	return "operator is not upgradeable: " + o.Replacement.Refused
+}
+
+// succeededMessage says too what keeps the Deployments from being brought up to
+// date, which is no reason to touch those that run.
+func succeededMessage(o Observation) string {
+	if o.Components.Invalid != "" {
+		return messageSucceeded + "; the Deployments stay as they are: " + o.Components.Invalid
+	}
+	return messageSucceeded
+}
+
+// installFailure is the transition after an installation that the API refused.
+func installFailure(err error) Transition {
+	return Transition{
+		Phase:   operatorsv1alpha1.CSVPhaseFailed,
+		Reason:  operatorsv1alpha1.CSVReasonComponentFailed,
+		Message: "install strategy failed: " + err.Error(),
+		After:   reinstallDelay,
+	}
+}
