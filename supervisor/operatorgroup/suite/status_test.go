@@ -1,0 +1,96 @@
+package suite_test
+
+import (
+	"testing"
+
+	"github.com/onsi/gomega"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/test/controlplane"
+)
+
+// status waits until the status of a group is as check expects.
+func (w *world) status(group *operatorsv1.OperatorGroup, check func(g gomega.Gomega, status operatorsv1.OperatorGroupStatus)) {
+	w.t.Helper()
+	w.becomes(func(g gomega.Gomega) {
+		g.Expect(w.Get(w.t.Context(), client.ObjectKeyFromObject(group), group)).To(gomega.Succeed())
+		check(g, group.Status)
+	})
+}
+
+func TestTargetsFollowTheSelector(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	room := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: controlplane.Namespace(t)}}
+	og := group(w.namespace)
+	og.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"room-of": w.namespace}}
+	w.create(og)
+	w.status(og, func(g gomega.Gomega, s operatorsv1.OperatorGroupStatus) {
+		g.Expect(s.LastUpdated).NotTo(gomega.BeNil())
+		g.Expect(s.Namespaces).To(gomega.BeEmpty())
+	})
+
+	label := "olm.operatorgroup.uid/" + string(og.UID)
+	w.change(room, func() { room.Labels["room-of"] = w.namespace })
+	w.status(og, func(g gomega.Gomega, s operatorsv1.OperatorGroupStatus) {
+		g.Expect(s.Namespaces).To(gomega.Equal([]string{room.Name}))
+	})
+	w.becomes(func(g gomega.Gomega) {
+		g.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(room), room)).To(gomega.Succeed())
+		g.Expect(room.Labels).To(gomega.HaveKeyWithValue(label, ""))
+	})
+
+	w.change(room, func() { delete(room.Labels, "room-of") })
+	w.status(og, func(g gomega.Gomega, s operatorsv1.OperatorGroupStatus) { g.Expect(s.Namespaces).To(gomega.BeEmpty()) })
+	w.becomes(func(g gomega.Gomega) {
+		g.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(room), room)).To(gomega.Succeed())
+		g.Expect(room.Labels).NotTo(gomega.HaveKey(label))
+	})
+}
+
+func TestSeveralGroupsAreSaidPlainly(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	one, two := group(w.namespace, w.namespace), group(w.namespace, w.namespace)
+	two.Name = "second"
+	w.create(one, two)
+	for _, og := range []*operatorsv1.OperatorGroup{one, two} {
+		w.status(og, func(g gomega.Gomega, s operatorsv1.OperatorGroupStatus) {
+			g.Expect(apimeta.IsStatusConditionTrue(s.Conditions, "MultipleOperatorGroup")).To(gomega.BeTrue())
+		})
+	}
+	w.remove(two)
+	w.status(one, func(g gomega.Gomega, s operatorsv1.OperatorGroupStatus) { g.Expect(s.Conditions).To(gomega.BeEmpty()) })
+}
+
+func TestSaysWhichServiceAccount(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	og := group(w.namespace, w.namespace)
+	og.Spec.ServiceAccountName = "installer"
+	w.create(og)
+	missing := func(g gomega.Gomega, s operatorsv1.OperatorGroupStatus) {
+		g.Expect(s.ServiceAccountRef).To(gomega.BeNil())
+		condition := apimeta.FindStatusCondition(s.Conditions, "OperatorGroupServiceAccount")
+		g.Expect(condition).NotTo(gomega.BeNil())
+		g.Expect(condition.Reason).To(gomega.Equal("ServiceAccountNotFound"))
+	}
+	w.status(og, missing)
+
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "installer"}}
+	w.create(account)
+	w.status(og, func(g gomega.Gomega, s operatorsv1.OperatorGroupStatus) {
+		g.Expect(s.Conditions).To(gomega.BeEmpty())
+		g.Expect(s.ServiceAccountRef).NotTo(gomega.BeNil())
+		g.Expect(s.ServiceAccountRef.UID).To(gomega.Equal(account.UID))
+	})
+
+	w.remove(account)
+	w.status(og, missing)
+	w.change(og, func() { og.Spec.ServiceAccountName = "" })
+	w.status(og, func(g gomega.Gomega, s operatorsv1.OperatorGroupStatus) { g.Expect(s.Conditions).To(gomega.BeEmpty()) })
+}
