@@ -24,6 +24,7 @@ type scope struct {
 	deployments []*appsv1.Deployment // as they ought to be
 	lift        lifted               // as desired
 	rbac        rbac                 // as read
+	served      *served              // nil when it serves nothing
 }
 
 // observe reads everything that a transition of csv may depend on.

@@ -2,31 +2,317 @@ package clusterserviceversion
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strings"
+	"slices"
+	"time"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/serving"
 )
+
+// disruptionTime is how long an API service may be away before something is wrong.
+const disruptionTime = time.Minute
+
+// served is what is known of what a version serves through the API server.
+type served struct {
+	servers []serving.Server
+	certs   map[string]*serving.Certificate // by Deployment; what there is
+	kin     serving.Kin
+	foreign string          // what stands in the way and is no API service
+	answers map[string]bool // whose conversion webhooks answered, by Deployment
+	lookup  error           // of an owner
+}
 
 // observeServing reads everything about what the version serves through the API
 // server. It comes before the Deployments are derived, which mount certificates.
-func (r *reconciler) observeServing(_ context.Context, s *scope, _ csvs) error { //nolint:unparam // It will read.
-	var fields []string
-	if n := len(s.CSV.Spec.WebhookDefinitions); n > 0 {
-		fields = append(fields, fmt.Sprintf("admission or conversion webhooks (spec.webhookdefinitions has %d)", n))
+func (r *reconciler) observeServing(ctx context.Context, s *scope, others csvs) error {
+	servers, err := serving.Servers(s.CSV)
+	if err != nil {
+		s.Serving = invalidServing(err)
+		return nil
 	}
-	if n := len(s.CSV.Spec.APIServiceDefinitions.Owned); n > 0 {
-		fields = append(fields, fmt.Sprintf("owned API services (spec.apiservicedefinitions.owned has %d)", n))
+	if len(servers) == 0 || len(s.Groups) != 1 {
+		return nil
 	}
-	if len(fields) > 0 {
-		s.Serving.Unsupported = "this version does not support " + strings.Join(fields, ", nor ")
+	s.served = &served{servers: servers, answers: map[string]bool{}}
+	s.served.kin = r.kinOf(ctx, s, others)
+	if err := r.readCertificates(ctx, s); err != nil {
+		return err
+	}
+	found, err := r.readServing(ctx, s)
+	if err != nil {
+		return err
+	}
+	for _, f := range found {
+		if f.foreign != "" && f.kind != "APIService" {
+			first(&s.served.foreign, serving.Obstacle(f.kind, f.name, f.foreign))
+		}
+		judgeFront(&s.Serving, s.Observation, f)
+	}
+	return s.served.lookup
+}
+
+// invalidServing is what is told of descriptions that are wrong.
+func invalidServing(err error) Serving {
+	var invalid *serving.InvalidError
+	if errors.As(err, &invalid) && invalid.Reason == operatorsv1alpha1.CSVReasonInvalidWebhookDescription {
+		return Serving{Invalid: err.Error()}
+	}
+	return Serving{Unsupported: err.Error()}
+}
+
+func (r *reconciler) kinOf(ctx context.Context, s *scope, others csvs) serving.Kin {
+	k := serving.Kin{CSV: s.CSV}
+	for _, relative := range others.chain(s.CSV) {
+		k.Chain = append(k.Chain, relative.Name)
+	}
+	k.Lives = func(name types.NamespacedName) bool {
+		lives, err := r.ownerLives(ctx, map[string]string{
+			LabelOwnerKind: operatorsv1alpha1.ClusterServiceVersionKind, LabelOwnerNamespace: name.Namespace, LabelOwner: name.Name,
+		})
+		if err != nil {
+			s.served.lookup = err
+		}
+		return lives
+	}
+	return k
+}
+
+// readCertificates reads the Secrets at the API: a cache of Secrets would have the
+// secrets of everybody.
+func (r *reconciler) readCertificates(ctx context.Context, s *scope) error {
+	s.served.certs = map[string]*serving.Certificate{}
+	for _, server := range s.served.servers {
+		secret := &corev1.Secret{}
+		err := r.live.Get(ctx, client.ObjectKey{Namespace: s.CSV.Namespace, Name: server.SecretName()}, secret)
+		if apierrors.IsNotFound(err) {
+			continue // told with the other objects
+		}
+		if err != nil {
+			return fmt.Errorf("getting Secret %s/%s: %w", s.CSV.Namespace, server.SecretName(), err)
+		}
+		owner := s.served.kin.Foreign(secret)
+		cert, err := serving.FromSecret(secret)
+		// A certificate that others provide is in a Secret of theirs.
+		if owner != "" && (err != nil || !cert.Provided) {
+			first(&s.served.foreign, serving.Obstacle("Secret", secret.Name, owner))
+			continue
+		}
+		if err != nil {
+			first(&s.Serving.Broken, err.Error())
+			continue
+		}
+		s.served.certs[server.Deployment] = cert
+		judgeCertificate(&s.Serving, s.Observation, server, cert)
 	}
 	return nil
 }
 
+func judgeCertificate(v *Serving, o Observation, server serving.Server, cert *serving.Certificate) {
+	trouble := cert.Trouble(server, o.CSV.Namespace, o.Now)
+	where := fmt.Sprintf("Secret %s/%s", o.CSV.Namespace, server.SecretName())
+	switch {
+	case trouble != "" && cert.Provided:
+		first(&v.Waiting, fmt.Sprintf("%s, which is provided by others: %s", where, trouble))
+	case trouble != "":
+		first(&v.Broken, fmt.Sprintf("%s: %s", where, trouble))
+	}
+	if cert.Provided {
+		return
+	}
+	v.CertsDue = v.CertsDue || cert.Next != nil || cert.Due(o.Now)
+	if v.RotateAt.IsZero() || cert.RotateAt.Before(v.RotateAt) {
+		v.IssuedAt, v.RotateAt = cert.IssuedAt(), cert.RotateAt
+	}
+}
+
+// front is an object that makes the version reachable, as it was found.
+type front struct {
+	kind, name string
+	foreign    string // to whom it belongs
+	missing    bool
+	stale      bool
+	away       string // why an API service does not answer
+	since      time.Time
+}
+
+// readServing looks at each object that the version needs besides Deployments, and at
+// those that it needs no more.
+func (r *reconciler) readServing(ctx context.Context, s *scope) ([]front, error) {
+	objects, err := serving.Desired(s.CSV, &s.Groups[0], s.served.servers, s.served.certs)
+	if err != nil {
+		return nil, fmt.Errorf("deriving what ClusterServiceVersion %s/%s serves: %w", s.CSV.Namespace, s.CSV.Name, err)
+	}
+	surplus, err := r.adopt(ctx, r.fronts, s, objects)
+	if err != nil {
+		return nil, err
+	}
+	var found []front
+	if len(surplus) > 0 {
+		found = append(found, front{kind: surplus[0].GetKind(), name: surplus[0].GetName(), stale: true})
+	}
+	for _, server := range s.served.servers {
+		if s.served.certs[server.Deployment] == nil && s.served.foreign == "" {
+			found = append(found, front{kind: "Secret", name: server.SecretName(), missing: true})
+		}
+	}
+	for _, obj := range slices.Concat(foundations(objects), callers(objects)) {
+		f, err := r.readOne(ctx, s, obj)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, f)
+	}
+	return found, nil
+}
+
+func (r *reconciler) readOne(ctx context.Context, s *scope, obj client.Object) (front, error) {
+	want, err := serving.Manifest(obj)
+	if err != nil {
+		return front{}, err
+	}
+	f := front{kind: want.GetKind(), name: want.GetName()}
+	live, err := r.readFront(ctx, want)
+	if err != nil || live == nil {
+		f.missing = true
+		return f, err
+	}
+	f.foreign, f.stale = s.served.kin.Foreign(live), serving.Stale(want, live)
+	if want.GroupVersionKind() == serving.APIServiceKind() {
+		if ok, since, why := serving.Available(live); !ok {
+			f.away, f.since = why, since
+		}
+	}
+	return f, nil
+}
+
+// adopt gives the webhook configurations among the objects the names of those that are
+// there for them, and returns those that are one too many, or declared no more.
+func (r *reconciler) adopt(ctx context.Context, from client.Reader, s *scope, objects serving.Objects) ([]*unstructured.Unstructured, error) {
+	var validating, mutating, surplus []*unstructured.Unstructured
+	for gvk, into := range map[schema.GroupVersionKind]*[]*unstructured.Unstructured{validatingKind(): &validating, mutatingKind(): &mutating} {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(gvk)
+		if err := from.List(ctx, list, client.MatchingLabels{LabelOwnerNamespace: s.CSV.Namespace}); err != nil {
+			return nil, fmt.Errorf("listing the %ss of namespace %s: %w", gvk.Kind, s.CSV.Namespace, err)
+		}
+		for i := range list.Items {
+			*into = append(*into, &list.Items[i])
+		}
+	}
+	surplus = append(surplus, adoptKind(s, asObjects(objects.Validating), validating)...)
+	return append(surplus, adoptKind(s, asObjects(objects.Mutating), mutating)...), nil
+}
+
+func adoptKind(s *scope, wants []client.Object, live []*unstructured.Unstructured) []*unstructured.Unstructured {
+	configured := make([]serving.Configured, 0, len(live))
+	for _, l := range live {
+		configured = append(configured, serving.Configured{Name: l.GetName(), Labels: l.GetLabels()})
+	}
+	var extra, declared []string
+	for _, want := range wants {
+		extra = append(extra, serving.Adopt(want, configured, s.served.kin)...)
+		declared = append(declared, want.GetName())
+	}
+	var surplus []*unstructured.Unstructured
+	for _, l := range live {
+		undeclared := isOwnedBy(l.GetLabels(), s.CSV) && !slices.Contains(declared, l.GetName()) && s.served.complete()
+		if slices.Contains(extra, l.GetName()) || undeclared {
+			surplus = append(surplus, l)
+		}
+	}
+	return surplus
+}
+
+// complete says whether each server has a certificate: without, not all that is
+// declared is among what is wanted.
+func (s *served) complete() bool { return len(s.certs) == len(s.servers) }
+
+// foundations are the objects that are there before the pods, certificates left out.
+func foundations(o serving.Objects) []client.Object {
+	return slices.Concat(asObjects(o.Services), asObjects(o.Roles), asObjects(o.RoleBindings), asObjects(o.ClusterRoleBindings))
+}
+
+// callers are the objects that make the API server call.
+func callers(o serving.Objects) []client.Object {
+	return slices.Concat(asObjects(o.Validating), asObjects(o.Mutating), asObjects(o.APIServices))
+}
+
+func asObjects[T client.Object](list []T) []client.Object {
+	out := make([]client.Object, 0, len(list))
+	for _, o := range list {
+		out = append(out, o)
+	}
+	return out
+}
+
+// judgeFront adds to the verdict what an object means for it. What was installed and
+// is gone is another matter than what has yet to come; what differs is set right
+// without a change of phase.
+func judgeFront(v *Serving, o Observation, f front) {
+	installed := o.CSV.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded || o.CSV.Status.Phase == operatorsv1alpha1.CSVPhaseFailed
+	if f.foreign != "" {
+		if f.kind == "APIService" {
+			first(&v.Conflict, serving.Obstacle(f.kind, f.name, f.foreign))
+		}
+		return
+	}
+	v.SwitchDue = v.SwitchDue || f.stale || (f.missing && f.kind != "Secret")
+	switch {
+	case f.missing && (f.kind == "Secret" || f.kind == "Service"):
+		first(&v.Broken, fmt.Sprintf("missing %s with name=%s", f.kind, f.name))
+	case f.missing && f.kind == "APIService" && installed:
+		first(&v.Broken, "apiServices not installed: missing APIService with name="+f.name)
+	case f.missing && f.kind == "APIService":
+		first(&v.Waiting, "apiServices not installed")
+	case f.missing && isWebhook(f.kind) && installed:
+		first(&v.Missing, fmt.Sprintf("webhooks not installed: missing %s with name=%s", f.kind, f.name))
+	case f.missing && isWebhook(f.kind):
+		first(&v.Waiting, "webhooks not installed")
+	case f.away != "" && installed && o.Now.Sub(f.since) < disruptionTime:
+		first(&v.Disrupted, fmt.Sprintf("APIService %s is not available: %s", f.name, f.away))
+	case f.away != "":
+		first(&v.Waiting, fmt.Sprintf("apiServices not installed: APIService %s is not available: %s", f.name, f.away))
+	}
+}
+
+func isWebhook(kind string) bool {
+	return kind == validatingKind().Kind || kind == mutatingKind().Kind
+}
+
 // observeSwitch completes what is known of serving with what depends on the state
 // of the Deployments.
-func (r *reconciler) observeSwitch(context.Context, *scope) error { return nil }
+func (r *reconciler) observeSwitch(ctx context.Context, s *scope) error {
+	if s.served == nil {
+		return nil
+	}
+	if s.served.foreign != "" {
+		first(&s.Components.Foreign, s.served.foreign)
+		return nil
+	}
+	for _, cert := range s.served.certs {
+		s.Serving.SwitchDue = s.Serving.SwitchDue || (len(cert.PreviousCA) > 0 && s.Components.Healthy())
+	}
+	return r.observeConversions(ctx, s)
+}
 
 // mount gives a Deployment the certificates that it serves with.
-func (s *scope) mount(*appsv1.Deployment) {}
+func (s *scope) mount(d *appsv1.Deployment) {
+	if s.served == nil {
+		return
+	}
+	for _, server := range s.served.servers {
+		if cert := s.served.certs[server.Deployment]; server.Deployment == d.Name && cert != nil {
+			serving.Mount(&d.Spec.Template, server, cert)
+		}
+	}
+}

@@ -27,6 +27,7 @@ type reconciler struct {
 	client        client.Client          // cached reads, all writes
 	live          client.Reader          // reads past the cache
 	crds          client.Reader          // CustomResourceDefinitions without schemas
+	fronts        client.Reader          // Services, webhook configurations and API services
 	mapper        apimeta.RESTMapper     // which APIs are served
 	serverVersion func() (string, error) // of the API server
 	clock         clock.PassiveClock

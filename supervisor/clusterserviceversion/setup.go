@@ -22,6 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
 // reconcileTimeout bounds one reconcile, so that a hanging API call cannot
@@ -62,7 +64,11 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	r, err := newReconciler(mgr, o, crds)
+	fronts, err := newFronts(mgr)
+	if err != nil {
+		return err
+	}
+	r, err := newReconciler(mgr, o, crds, fronts)
 	if err != nil {
 		return err
 	}
@@ -82,6 +88,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Watches(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(m.owner)).
 		WatchesRawSource(source.Kind(crds, &apiextensionsv1.CustomResourceDefinition{},
 			handler.TypedEnqueueRequestsFromMapFunc[*apiextensionsv1.CustomResourceDefinition, reconcile.Request](m.usingCRD))).
+		WatchesRawSource(fronts.events(m)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.Workers,
 			EnableWarmup:            new(true),
@@ -94,7 +101,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-func newReconciler(mgr ctrl.Manager, o Options, crds cache.Cache) (*reconciler, error) {
+func newReconciler(mgr ctrl.Manager, o Options, crds, fronts cache.Cache) (*reconciler, error) {
 	discover, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("making a discovery client: %w", err)
@@ -107,6 +114,7 @@ func newReconciler(mgr ctrl.Manager, o Options, crds cache.Cache) (*reconciler, 
 		client: mgr.GetClient(),
 		live:   mgr.GetAPIReader(),
 		crds:   crds,
+		fronts: fronts,
 		mapper: mgr.GetRESTMapper(),
 		serverVersion: func() (string, error) {
 			info, err := discover.ServerVersion()
@@ -156,8 +164,9 @@ func withoutSchemas(obj any) (any, error) {
 		return obj, nil
 	}
 	crd.ManagedFields = nil
-	maps.DeleteFunc(crd.Annotations, func(key, _ string) bool { return !strings.HasPrefix(key, alongsidePrefix) })
-	crd.Spec.Conversion = nil
+	maps.DeleteFunc(crd.Annotations, func(key, _ string) bool {
+		return !strings.HasPrefix(key, alongsidePrefix) && key != serving.AnnotationStorage
+	})
 	for i := range crd.Spec.Versions {
 		v := crd.Spec.Versions[i]
 		crd.Spec.Versions[i] = apiextensionsv1.CustomResourceDefinitionVersion{Name: v.Name, Served: v.Served, Storage: v.Storage}
