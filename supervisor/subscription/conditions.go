@@ -49,6 +49,7 @@ var owned = slices.Concat(fromCatalogs, []operatorsv1alpha1.SubscriptionConditio
 	operatorsv1alpha1.SubscriptionInstallPlanPending,
 	operatorsv1alpha1.SubscriptionInstallPlanFailed,
 	conditionVersionUnhealthy,
+	conditionUninstalling,
 })
 
 // fromCatalogs are those of them that depend on what catalogs say.

@@ -23,6 +23,8 @@ type observation struct {
 	global string
 	// subscriptions are the ones that are not being deleted, oldest first.
 	subscriptions []*operatorsv1alpha1.Subscription
+	// departures are those that are being deleted and wait for their operators to go.
+	departures []*operatorsv1alpha1.Subscription
 	// csvs are the versions of the namespace's own.
 	csvs []*operatorsv1alpha1.ClusterServiceVersion
 	// plans are the InstallPlans by name.
@@ -57,7 +59,7 @@ func (r *Reconciler) observe(ctx context.Context, namespace string) (*observatio
 		return nil, err
 	}
 	objects.Subscriptions = pointers(subscriptions.Items)
-	if !slices.ContainsFunc(objects.Subscriptions, counts) {
+	if !slices.ContainsFunc(objects.Subscriptions, counts) && !slices.ContainsFunc(objects.Subscriptions, departs) {
 		return objects.observe(&r.library), nil
 	}
 	err := errors.Join(

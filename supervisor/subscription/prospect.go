@@ -84,6 +84,7 @@ func (s *Objects) observe(known *library) *observation {
 		digests:  map[manifests]digest{},
 	}
 	o.subscriptions = slices.DeleteFunc(slices.Clone(s.Subscriptions), func(sub *operatorsv1alpha1.Subscription) bool { return !counts(sub) })
+	o.departures = slices.DeleteFunc(slices.Clone(s.Subscriptions), func(sub *operatorsv1alpha1.Subscription) bool { return !departs(sub) })
 	slices.SortFunc(o.subscriptions, func(a, b *operatorsv1alpha1.Subscription) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})

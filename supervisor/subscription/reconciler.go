@@ -67,10 +67,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	troubles := r.attend(ctx, o)
 	if len(o.subscriptions) == 0 {
 		r.memo.Forget(req.Name)
 		r.library.keep(req.Name, nil)
-		return ctrl.Result{}, nil
+		return o.next(nil, r.clock.Now()), troubles
 	}
 	begin := r.clock.Now()
 	decisions := r.decide(ctx, o)
@@ -86,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := errors.Join(r.retire(ctx, gone), r.restoreOwners(ctx, o, parted(o, decisions, plans, gone))); err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.tellAll(ctx, o, decisions, plans); err != nil {
+	if err := errors.Join(troubles, r.tellAll(ctx, o, decisions, plans)); err != nil {
 		return ctrl.Result{}, err
 	}
 	return o.next(decisions, r.clock.Now()), nil

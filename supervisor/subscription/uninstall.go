@@ -1,0 +1,310 @@
+package subscription
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
+)
+
+const (
+	// annotationOnDelete, on a Subscription, says what becomes of its operator when it
+	// is deleted. Without it the operator stays.
+	annotationOnDelete = "chandlery.dev/on-delete"
+	onDeleteUninstall  = "uninstall"
+	// annotationUninstalls, on a Subscription that is being deleted, names those that
+	// were made for its dependencies and that nobody else needs. It is written while it
+	// can be seen who needs what.
+	annotationUninstalls = "chandlery.dev/uninstalls"
+	// finalizerUninstall keeps a Subscription until its operator has gone.
+	finalizerUninstall = "chandlery.dev/uninstall"
+)
+
+// conditionUninstalling says what a Subscription that is being deleted waits for.
+const conditionUninstalling operatorsv1alpha1.SubscriptionConditionType = "Uninstalling"
+
+// Reasons of that condition.
+const (
+	reasonStillRequired         = "StillRequired"
+	reasonWaitingOnInstallPlan  = "WaitingOnInstallPlan"
+	reasonWaitingOnCleanup      = "WaitingOnCleanup"
+	reasonWaitingOnDependencies = "WaitingOnDependencies"
+)
+
+// planGrace is how long a plan that is being carried out may go on after its Subscription
+// was deleted. What it has begun would come back otherwise.
+const planGrace = 30 * time.Second
+
+// uninstalls says whether the operator of a Subscription is to go with it.
+func uninstalls(sub *operatorsv1alpha1.Subscription) bool {
+	return sub.Annotations[annotationOnDelete] == onDeleteUninstall
+}
+
+// departs says whether a Subscription is being deleted and waits for its operator to go.
+func departs(sub *operatorsv1alpha1.Subscription) bool {
+	return !sub.DeletionTimestamp.IsZero() && slices.Contains(sub.Finalizers, finalizerUninstall)
+}
+
+// departure is what is to be done next for a Subscription that departs. Of what it has,
+// the first comes first; where there is nothing to do or to wait for, the Subscription
+// may go.
+type departure struct {
+	// record is what annotationUninstalls is to say; nil when it is said.
+	record *string
+	// plans, versions and dependents are to be deleted.
+	plans      []*operatorsv1alpha1.InstallPlan
+	versions   []*operatorsv1alpha1.ClusterServiceVersion
+	dependents []*operatorsv1alpha1.Subscription
+	// reason and waits tell what is waited for; empty for nothing.
+	reason, waits string
+	// again is when to look again though nothing happens.
+	again time.Time
+	// why tells why there is nothing to be uninstalled, where that is not plain.
+	why string
+}
+
+func (d *departure) wait(reason, format string, args ...any) departure {
+	d.reason, d.waits = reason, fmt.Sprintf(format, args...)
+	return *d
+}
+
+// departure finds the next step of an uninstallation. Each pass looks at what is there,
+// so that it may be broken off anywhere.
+func (o *observation) departure(sub *operatorsv1alpha1.Subscription, now time.Time) departure {
+	d := departure{}
+	if sub.Spec == nil || !uninstalls(sub) {
+		d.why = "annotation " + annotationOnDelete + " does not ask for it any more"
+		return d
+	}
+	if heir := o.heir(sub); heir != "" {
+		d.why = "subscription " + heir + " keeps package " + sub.Spec.Package
+		return d
+	}
+	mine := o.versionsOf(sub)
+	rest := without(o.csvs, mine)
+	begun := slices.ContainsFunc(mine, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool { return !csv.DeletionTimestamp.IsZero() })
+	if by, what := o.required(mine, rest); by != nil && !begun {
+		return d.wait(reasonStillRequired, "clusterserviceversion %s requires %s, which only %s gives it; delete that operator too, "+
+			"or remove annotation %s, and this one stays installed", by.Name, what, listed(mine), annotationOnDelete)
+	}
+	if _, recorded := sub.Annotations[annotationUninstalls]; !recorded {
+		d.record = new(strings.Join(o.unneeded(mine), ","))
+		return d
+	}
+	if o.endPlans(&d, sub, now); len(d.plans) > 0 || d.reason != "" {
+		return d
+	}
+	if len(mine) > 0 {
+		d.versions = slices.DeleteFunc(slices.Clone(mine), func(csv *operatorsv1alpha1.ClusterServiceVersion) bool { return !csv.DeletionTimestamp.IsZero() })
+		return d.wait(reasonWaitingOnCleanup, "waiting for clusterserviceversion %s", progressOf(mine))
+	}
+	return o.endDependents(d, sub)
+}
+
+// heir names another Subscription of the same package, whose operator it is from now on;
+// empty for none.
+func (o *observation) heir(sub *operatorsv1alpha1.Subscription) string {
+	for _, other := range o.subscriptions {
+		if other.UID != sub.UID && other.Spec.Package == sub.Spec.Package {
+			return other.Name
+		}
+	}
+	return ""
+}
+
+// versionsOf gives the versions of the package of a Subscription: those that say so
+// themselves, and those without a word that it knows of.
+func (o *observation) versionsOf(sub *operatorsv1alpha1.Subscription) []*operatorsv1alpha1.ClusterServiceVersion {
+	return slices.DeleteFunc(slices.Clone(o.csvs), func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+		pkg := o.library.read(csv).subject.Package
+		known := pkg == "" && (csv.Name == sub.Status.CurrentCSV || csv.Name == sub.Status.InstalledCSV)
+		return pkg != sub.Spec.Package && !known
+	})
+}
+
+// required finds a version among those that stay which would lack something without
+// those that go, and what. Two operators that depart together and need each other do
+// not wait for each other.
+func (o *observation) required(goes, stays []*operatorsv1alpha1.ClusterServiceVersion) (by *operatorsv1alpha1.ClusterServiceVersion, what string) {
+	for _, csv := range stays {
+		what := o.lacks(csv, goes, without(stays, []*operatorsv1alpha1.ClusterServiceVersion{csv}))
+		if what == "" {
+			continue
+		}
+		mutual := slices.ContainsFunc(goes, func(own *operatorsv1alpha1.ClusterServiceVersion) bool {
+			return o.lacks(own, []*operatorsv1alpha1.ClusterServiceVersion{csv}, nil) != ""
+		})
+		if !mutual || !o.departing(csv) {
+			return csv, what
+		}
+	}
+	return nil, ""
+}
+
+// departing says whether a version goes with a Subscription that departs.
+func (o *observation) departing(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+	return slices.ContainsFunc(o.departures, func(sub *operatorsv1alpha1.Subscription) bool {
+		return sub.Spec != nil && uninstalls(sub) && slices.Contains(o.versionsOf(sub), csv)
+	})
+}
+
+// lacks says what a version needs that those which go give it and those which stay do
+// not; empty for nothing.
+func (o *observation) lacks(csv *operatorsv1alpha1.ClusterServiceVersion, goes, stays []*operatorsv1alpha1.ClusterServiceVersion) string {
+	f := o.library.read(csv)
+	for i := range f.requires {
+		if c := &f.requires[i]; !c.MetBy(&f.subject) && o.lost(c, goes, stays) {
+			return "an operator " + c.String()
+		}
+	}
+	for _, needed := range csv.Spec.CustomResourceDefinitions.Required {
+		owns := func(other *operatorsv1alpha1.ClusterServiceVersion) bool { return other.OwnsCRD(needed.Name) }
+		if !owns(csv) && slices.ContainsFunc(goes, owns) && !slices.ContainsFunc(stays, owns) {
+			return "CustomResourceDefinition " + needed.Name
+		}
+	}
+	return ""
+}
+
+// lost says whether a constraint, or one of its parts, is met by those which go and not
+// by those which stay.
+func (o *observation) lost(c *constraint.Constraint, goes, stays []*operatorsv1alpha1.ClusterServiceVersion) bool {
+	meets := func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+		subject := o.library.read(csv).subject
+		return c.MetBy(&subject)
+	}
+	if slices.ContainsFunc(stays, meets) {
+		return false
+	}
+	if slices.ContainsFunc(goes, meets) {
+		return true
+	}
+	parts := c.Split()
+	return slices.ContainsFunc(parts, func(part constraint.Constraint) bool { return o.lost(&part, goes, stays) })
+}
+
+// unneeded names the Subscriptions that were made for what some versions need, or for
+// what that needs, and that nothing else which is there needs.
+func (o *observation) unneeded(goes []*operatorsv1alpha1.ClusterServiceVersion) []string {
+	var names []string
+	for gone, more := slices.Clone(goes), true; more; {
+		more = false
+		for _, sub := range o.subscriptions {
+			versions := o.versionsOf(sub)
+			if generatedBy(sub) == "" || len(versions) == 0 || slices.Contains(names, sub.Name) || !o.anyLacks(gone, versions) {
+				continue
+			}
+			stays := without(without(o.csvs, gone), versions)
+			if o.anyLacks(stays, versions) || o.wanted(sub) {
+				continue
+			}
+			names, gone, more = append(names, sub.Name), append(gone, versions...), true
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// anyLacks says whether any of some versions needs what others give, no matter who else
+// gives it.
+func (o *observation) anyLacks(some, others []*operatorsv1alpha1.ClusterServiceVersion) bool {
+	return slices.ContainsFunc(some, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool { return o.lacks(csv, others, nil) != "" })
+}
+
+// wanted says whether somebody else has a Subscription for the package of one.
+func (o *observation) wanted(sub *operatorsv1alpha1.Subscription) bool {
+	return slices.ContainsFunc(o.subscriptions, func(other *operatorsv1alpha1.Subscription) bool {
+		return other != sub && other.Spec.Package == sub.Spec.Package
+	})
+}
+
+// endPlans finds the plans that would bring the package back.
+func (o *observation) endPlans(d *departure, sub *operatorsv1alpha1.Subscription, now time.Time) {
+	names := strings.Split(sub.Annotations[annotationUninstalls], ",")
+	for _, name := range slices.Sorted(maps.Keys(o.plans)) {
+		p := o.plans[name]
+		if p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete || versionFor(p, sub) == "" || !p.DeletionTimestamp.IsZero() {
+			continue
+		}
+		shared := slices.ContainsFunc(o.subscriptions, func(other *operatorsv1alpha1.Subscription) bool {
+			// Those that go with this one have no say.
+			return !slices.Contains(names, other.Name) && (servesSubscription(p, other) || serves(p, other))
+		})
+		limit := sub.DeletionTimestamp.Add(planGrace)
+		switch {
+		case running(p) && (shared || now.Before(limit)):
+			d.again = limit
+			d.wait(reasonWaitingOnInstallPlan, "InstallPlan %s, which installs %s, is being carried out; waiting for its end",
+				p.Name, plan.VersionOf(p, sub.Spec.Package))
+		case !shared:
+			d.plans = append(d.plans, p)
+		}
+	}
+	if !now.Before(d.again) {
+		d.again = time.Time{}
+	}
+}
+
+// endDependents finds which of the Subscriptions on record are to go now.
+func (o *observation) endDependents(d departure, sub *operatorsv1alpha1.Subscription) departure {
+	names := strings.Split(sub.Annotations[annotationUninstalls], ",")
+	var left []string
+	for _, other := range o.subscriptions {
+		if !slices.Contains(names, other.Name) || generatedBy(other) == "" {
+			continue
+		}
+		versions := o.versionsOf(other)
+		onRecord := func(csv *operatorsv1alpha1.ClusterServiceVersion) bool { return o.belongsTo(csv, names) }
+		if stays := slices.DeleteFunc(without(o.csvs, versions), onRecord); !o.anyLacks(stays, versions) && !o.wanted(other) {
+			d.dependents, left = append(d.dependents, other), append(left, other.Name)
+		}
+	}
+	for _, other := range o.departures {
+		if other.UID != sub.UID && slices.Contains(names, other.Name) && generatedBy(other) != "" {
+			left = append(left, other.Name)
+		}
+	}
+	if len(left) == 0 {
+		return d
+	}
+	slices.Sort(left)
+	return d.wait(reasonWaitingOnDependencies, "waiting for what it needed and nobody else does: subscription %s", strings.Join(left, ", "))
+}
+
+// belongsTo says whether a version is of the package of one of some Subscriptions.
+func (o *observation) belongsTo(csv *operatorsv1alpha1.ClusterServiceVersion, names []string) bool {
+	return slices.ContainsFunc(o.subscriptions, func(sub *operatorsv1alpha1.Subscription) bool {
+		return slices.Contains(names, sub.Name) && slices.Contains(o.versionsOf(sub), csv)
+	})
+}
+
+func without(list, some []*operatorsv1alpha1.ClusterServiceVersion) []*operatorsv1alpha1.ClusterServiceVersion {
+	return slices.DeleteFunc(slices.Clone(list), func(csv *operatorsv1alpha1.ClusterServiceVersion) bool { return slices.Contains(some, csv) })
+}
+
+func listed(csvs []*operatorsv1alpha1.ClusterServiceVersion) string {
+	names := make([]string, 0, len(csvs))
+	for _, csv := range csvs {
+		names = append(names, csv.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// progressOf says how far versions are that are being deleted, in their own words.
+func progressOf(csvs []*operatorsv1alpha1.ClusterServiceVersion) string {
+	texts := make([]string, 0, len(csvs))
+	for _, csv := range csvs {
+		text := csv.Name
+		if string(csv.Status.Reason) == reasonWaitingOnCleanup {
+			text += " (" + csv.Status.Message + ")"
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, ", ")
+}

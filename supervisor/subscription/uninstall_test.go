@@ -1,0 +1,275 @@
+package subscription
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// uninstalling asks for the operator to go with its Subscription.
+func uninstalling(sub *operatorsv1alpha1.Subscription) {
+	metav1.SetMetaDataAnnotation(&sub.ObjectMeta, annotationOnDelete, onDeleteUninstall)
+	sub.Finalizers = []string{finalizerUninstall}
+}
+
+// deleted says that a Subscription was deleted, and what was noted then.
+func deleted(with string) func(*operatorsv1alpha1.Subscription) {
+	return func(sub *operatorsv1alpha1.Subscription) {
+		uninstalling(sub)
+		now := at(5)
+		sub.DeletionTimestamp = &now
+		if with != "-" {
+			metav1.SetMetaDataAnnotation(&sub.ObjectMeta, annotationUninstalls, with)
+		}
+	}
+}
+
+func generated(sub *operatorsv1alpha1.Subscription) {
+	metav1.SetMetaDataAnnotation(&sub.ObjectMeta, plan.AnnotationGeneratedBy, "p")
+}
+
+// needing adds that a version requires packages.
+func needing(packages ...string) func(*operatorsv1alpha1.ClusterServiceVersion) {
+	return func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+		text := strings.TrimSuffix(csv.Annotations[plan.AnnotationProperties], "]}")
+		for _, pkg := range packages {
+			text += fmt.Sprintf(`,{"type":"olm.package.required","value":{"packageName":%q,"versionRange":">=0.1.0"}}`, pkg)
+		}
+		csv.Annotations[plan.AnnotationProperties] = text + "]}"
+	}
+}
+
+// bearing marks a plan as one for a package.
+func bearing(p *operatorsv1alpha1.InstallPlan, pkg string) *operatorsv1alpha1.InstallPlan {
+	p.Labels = map[string]string{plan.ComponentLabel(pkg, p.Namespace): ""}
+	return p
+}
+
+// leave is what departure finds for the first of some Subscriptions.
+func leave(subs []*operatorsv1alpha1.Subscription, csvs []*operatorsv1alpha1.ClusterServiceVersion, plans ...*operatorsv1alpha1.InstallPlan) departure {
+	objects := Objects{Namespace: "home", Global: "olm", Subscriptions: subs, Versions: csvs, Plans: plans}
+	return objects.observe(&library{}).departure(subs[0], at(5).Add(time.Second))
+}
+
+func TestDeparture(t *testing.T) {
+	type (
+		subs     = []*operatorsv1alpha1.Subscription
+		versions = []*operatorsv1alpha1.ClusterServiceVersion
+	)
+	gone := subscription("my-lamp", "lamp", deleted("-"))
+	noted := subscription("my-lamp", "lamp", deleted(""))
+	v1, v2 := version("lamp.v1", "lamp", replacing), version("lamp.v2", "lamp", pending, replaces("lamp.v1"))
+	bulb := subscription("bulb", "bulb", generated)
+	const installing, asking, broken = operatorsv1alpha1.InstallPlanPhaseInstalling, operatorsv1alpha1.InstallPlanPhaseRequiresApproval, operatorsv1alpha1.InstallPlanPhaseFailed
+	lampPlan := func(phase operatorsv1alpha1.InstallPlanPhase, owners ...*operatorsv1alpha1.Subscription) *operatorsv1alpha1.InstallPlan {
+		return bearing(installPlan("p", "lamp.v1", phase, 1, owners...), "lamp")
+	}
+	wiring := func(name string) func(*operatorsv1alpha1.ClusterServiceVersion) {
+		return func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+			csv.Status.Reason, csv.Status.Message = reasonWaitingOnCleanup, name
+		}
+	}
+	for _, tt := range []struct {
+		step  string
+		subs  subs
+		csvs  versions
+		plans []*operatorsv1alpha1.InstallPlan
+		want  string // what departure says, in one line
+	}{
+		{step: "nothing is there", subs: subs{noted}, want: ""},
+		{step: "the annotation was taken back", subs: subs{subscription("my-lamp", "lamp", deleted(""), func(sub *operatorsv1alpha1.Subscription) { sub.Annotations = nil })}, csvs: versions{v1}, want: "why annotation chandlery.dev/on-delete does not ask"},
+		{step: "another one keeps the package", subs: subs{noted, subscription("other", "lamp")}, csvs: versions{v1}, want: "why subscription other keeps package lamp"},
+		{step: "another one that departs too does not", subs: subs{noted, subscription("other", "lamp", deleted(""))}, csvs: versions{v1}, want: "delete lamp.v1, WaitingOnCleanup"},
+		{step: "what goes with it is noted first", subs: subs{gone}, csvs: versions{v1, v2}, want: "note ''"},
+		{step: "the whole chain goes", subs: subs{noted}, csvs: versions{v1, v2, version("fan.v1", "fan", succeeded)}, want: "delete lamp.v1, delete lamp.v2, WaitingOnCleanup waiting for clusterserviceversion lamp.v1, lamp.v2"},
+		{step: "what is being deleted is waited for", subs: subs{noted}, csvs: versions{version("lamp.v1", "lamp", succeeded, going, wiring("40 of kind Lamp are left"))}, want: "WaitingOnCleanup waiting for clusterserviceversion lamp.v1 (40 of kind Lamp are left)"},
+		{step: "a version without record that it knows", subs: subs{subscription("my-lamp", "lamp", deleted(""), knows("lamp.v1", ""))}, csvs: versions{version("lamp.v1", "", succeeded)}, want: "delete lamp.v1, WaitingOnCleanup"},
+		{step: "a plan that waits for approval goes first", subs: subs{noted}, csvs: versions{v1}, plans: []*operatorsv1alpha1.InstallPlan{lampPlan(asking, noted)}, want: "delete plan p"},
+		{step: "so does one that failed and may go on", subs: subs{noted}, csvs: versions{v1}, plans: []*operatorsv1alpha1.InstallPlan{lampPlan(broken, noted)}, want: "delete plan p"},
+		{step: "one that is being carried out may come to its end", subs: subs{noted}, csvs: versions{v1}, plans: []*operatorsv1alpha1.InstallPlan{lampPlan(installing, noted)}, want: "WaitingOnInstallPlan InstallPlan p, which installs lamp.v1, is being carried out"},
+		{
+			step: "but not for ever", subs: subs{subscription("my-lamp", "lamp", deleted(""), func(sub *operatorsv1alpha1.Subscription) { sub.DeletionTimestamp = new(at(4)) })},
+			csvs: versions{v1}, plans: []*operatorsv1alpha1.InstallPlan{lampPlan(installing, noted)}, want: "delete plan p",
+		},
+		{
+			step: "one that serves another too is left", subs: subs{noted, subscription("my-fan", "fan")}, csvs: versions{v1},
+			plans: []*operatorsv1alpha1.InstallPlan{lampPlan(asking, noted, subscription("my-fan", "fan"))}, want: "delete lamp.v1, WaitingOnCleanup",
+		},
+		{step: "one of another package is not looked at", subs: subs{noted}, csvs: versions{v1}, plans: []*operatorsv1alpha1.InstallPlan{bearing(installPlan("p", "fan.v1", installing, 1), "fan")}, want: "delete lamp.v1, WaitingOnCleanup"},
+		{step: "one that is done is left", subs: subs{noted}, csvs: versions{v1}, plans: []*operatorsv1alpha1.InstallPlan{lampPlan(operatorsv1alpha1.InstallPlanPhaseComplete, noted)}, want: "delete lamp.v1, WaitingOnCleanup"},
+		{step: "another operator needs it", subs: subs{gone}, csvs: versions{v1, version("fan.v1", "fan", succeeded, needing("lamp"))}, want: "StillRequired clusterserviceversion fan.v1 requires an operator with package: lamp"},
+		{step: "another operator needs it and its own clean-up has begun", subs: subs{noted}, csvs: versions{version("lamp.v1", "lamp", succeeded, going), version("fan.v1", "fan", succeeded, needing("lamp"))}, want: "WaitingOnCleanup"},
+		{
+			step: "another operator that departs needs it", subs: subs{gone, subscription("my-fan", "fan", deleted(""))},
+			csvs: versions{v1, version("fan.v1", "fan", succeeded, needing("lamp"))}, want: "StillRequired clusterserviceversion fan.v1",
+		},
+		{
+			step: "two that need each other depart", subs: subs{noted, subscription("my-fan", "fan", deleted(""))},
+			csvs: versions{version("lamp.v1", "lamp", succeeded, needing("fan")), version("fan.v1", "fan", succeeded, needing("lamp"))}, want: "delete lamp.v1, WaitingOnCleanup",
+		},
+		{
+			step: "an operator requires its CustomResourceDefinition", subs: subs{gone},
+			csvs: versions{version("lamp.v1", "lamp", succeeded, ownsCRD("lamps.x")), version("fan.v1", "fan", succeeded, requiresCRD("lamps.x"))}, want: "StillRequired clusterserviceversion fan.v1 requires CustomResourceDefinition lamps.x",
+		},
+		{
+			step: "an operator requires a CustomResourceDefinition that another has too", subs: subs{noted},
+			csvs: versions{version("lamp.v1", "lamp", succeeded, ownsCRD("lamps.x")), version("torch.v1", "torch", succeeded, ownsCRD("lamps.x")), version("fan.v1", "fan", succeeded, requiresCRD("lamps.x"))},
+			want: "delete lamp.v1, WaitingOnCleanup",
+		},
+		{step: "what it needs is noted", subs: subs{gone, bulb}, csvs: versions{version("lamp.v1", "lamp", succeeded, needing("bulb")), version("bulb.v1", "bulb", succeeded)}, want: "note 'bulb'"},
+		{
+			step: "and what that needs", subs: subs{gone, subscription("wire", "wire", generated), bulb},
+			csvs: versions{version("lamp.v1", "lamp", succeeded, needing("bulb")), version("bulb.v1", "bulb", succeeded, needing("wire")), version("wire.v1", "wire", succeeded)}, want: "note 'bulb,wire'",
+		},
+		{
+			step: "not what another operator needs", subs: subs{gone, bulb},
+			csvs: versions{version("lamp.v1", "lamp", succeeded, needing("bulb")), version("bulb.v1", "bulb", succeeded), version("fan.v1", "fan", succeeded, needing("bulb"))}, want: "note ''",
+		},
+		{step: "not what a user asked for", subs: subs{gone, subscription("bulb", "bulb")}, csvs: versions{version("lamp.v1", "lamp", succeeded, needing("bulb")), version("bulb.v1", "bulb", succeeded)}, want: "note ''"},
+		{
+			step: "not what a user asks for as well", subs: subs{gone, bulb, subscription("mine", "bulb")},
+			csvs: versions{version("lamp.v1", "lamp", succeeded, needing("bulb")), version("bulb.v1", "bulb", succeeded)}, want: "note ''",
+		},
+		{step: "not what it never needed", subs: subs{gone, bulb}, csvs: versions{v1, version("bulb.v1", "bulb", succeeded)}, want: "note ''"},
+		{
+			step: "when it is gone, what it needed goes", subs: subs{subscription("my-lamp", "lamp", deleted("bulb")), bulb}, csvs: versions{version("bulb.v1", "bulb", succeeded)},
+			want: "delete subscription bulb, WaitingOnDependencies waiting for what it needed and nobody else does: subscription bulb",
+		},
+		{
+			step: "both of which one needs the other", subs: subs{subscription("my-lamp", "lamp", deleted("bulb,wire")), bulb, subscription("wire", "wire", generated)},
+			csvs: versions{version("bulb.v1", "bulb", succeeded, needing("wire")), version("wire.v1", "wire", succeeded)},
+			want: "delete subscription bulb, delete subscription wire, WaitingOnDependencies",
+		},
+		{
+			step: "what is on its way is waited for", subs: subs{subscription("my-lamp", "lamp", deleted("bulb")), subscription("bulb", "bulb", generated, deleted(""))}, csvs: versions{version("bulb.v1", "bulb", succeeded, going)},
+			want: "WaitingOnDependencies",
+		},
+		{
+			step: "what somebody needs meanwhile stays", subs: subs{subscription("my-lamp", "lamp", deleted("bulb")), bulb},
+			csvs: versions{version("bulb.v1", "bulb", succeeded), version("fan.v1", "fan", succeeded, needing("bulb"))}, want: "",
+		},
+		{step: "what was noted and made by a user since stays", subs: subs{subscription("my-lamp", "lamp", deleted("bulb")), subscription("bulb", "bulb")}, csvs: versions{version("bulb.v1", "bulb", succeeded)}, want: ""},
+	} {
+		t.Run(tt.step, func(t *testing.T) {
+			got := inALine(leave(tt.subs, tt.csvs, tt.plans...))
+			if !strings.HasPrefix(got, tt.want) || (tt.want == "") != (got == "") {
+				t.Errorf("departure is %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func ownsCRD(name string) func(*operatorsv1alpha1.ClusterServiceVersion) {
+	return func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+		csv.Spec.CustomResourceDefinitions.Owned = append(csv.Spec.CustomResourceDefinitions.Owned, operatorsv1alpha1.CRDDescription{Name: name, Version: "v1", Kind: "K"})
+	}
+}
+
+func requiresCRD(name string) func(*operatorsv1alpha1.ClusterServiceVersion) {
+	return func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+		csv.Spec.CustomResourceDefinitions.Required = append(csv.Spec.CustomResourceDefinitions.Required, operatorsv1alpha1.CRDDescription{Name: name, Version: "v1", Kind: "K"})
+	}
+}
+
+// inALine writes a departure in a line.
+func inALine(d departure) string {
+	var parts []string
+	if d.record != nil {
+		parts = append(parts, "note '"+*d.record+"'")
+	}
+	for _, p := range d.plans {
+		parts = append(parts, "delete plan "+p.Name)
+	}
+	for _, csv := range d.versions {
+		parts = append(parts, "delete "+csv.Name)
+	}
+	var names []string
+	for _, sub := range d.dependents {
+		names = append(names, "delete subscription "+sub.Name)
+	}
+	slices.Sort(names)
+	parts = append(parts, names...)
+	if d.reason != "" {
+		parts = append(parts, d.reason+" "+d.waits)
+	}
+	if d.why != "" {
+		parts = append(parts, "why "+d.why)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// TestDepartureComesToItsEnd plays an uninstallation in which every step is done, and
+// shows that it does not go round in circles.
+func TestDepartureComesToItsEnd(t *testing.T) {
+	sub, bulb := subscription("my-lamp", "lamp", deleted("-")), subscription("bulb", "bulb", generated)
+	objects := Objects{
+		Namespace: "home", Global: "olm", Subscriptions: []*operatorsv1alpha1.Subscription{sub, bulb},
+		Versions: []*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v1", "lamp", succeeded, needing("bulb")), version("bulb.v1", "bulb", succeeded)},
+		Plans:    []*operatorsv1alpha1.InstallPlan{bearing(installPlan("p", "lamp.v2", operatorsv1alpha1.InstallPlanPhaseRequiresApproval, 1, sub), "lamp")},
+	}
+	var steps []string
+	for range 10 {
+		d := objects.observe(&library{}).departure(sub, at(6).Time)
+		steps = append(steps, inALine(d))
+		if len(d.plans) == 0 && d.reason == "" && d.record == nil {
+			break
+		}
+		if d.record != nil {
+			sub.Annotations[annotationUninstalls] = *d.record
+		}
+		if len(d.plans) > 0 {
+			objects.Plans = nil
+		}
+		objects.Versions = slices.DeleteFunc(objects.Versions, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool { return slices.Contains(d.versions, csv) })
+		if len(d.dependents) > 0 {
+			objects.Subscriptions, objects.Versions = objects.Subscriptions[:1], nil
+		}
+	}
+	want := []string{"note 'bulb'", "delete plan p", "delete lamp.v1, Waiting", "delete subscription bulb, Waiting", ""}
+	if len(steps) != len(want) {
+		t.Fatalf("steps %q", steps)
+	}
+	for i := range want {
+		if !strings.HasPrefix(steps[i], want[i]) {
+			t.Errorf("step %d is %q, want %q", i, steps[i], want[i])
+		}
+	}
+}
+
+// TestDepartureIsTold shows that what is waited for stands beside what was said before,
+// once, and that saying it again changes nothing.
+func TestDepartureIsTold(t *testing.T) {
+	sub := subscription("my", "lamp", deleted(""))
+	d := departure{reason: reasonWaitingOnCleanup, waits: "waiting for clusterserviceversion lamp.v1"}
+	for i, waits := range []string{d.waits, d.waits, "waiting for clusterserviceversion lamp.v2"} {
+		d.waits = waits
+		sub.Status.Conditions = d.conditions(sub, at(i))
+		found := retained(sub.Status.Conditions, []operatorsv1alpha1.SubscriptionConditionType{conditionUninstalling})
+		if len(found) != 1 || found[0].Message != waits || found[0].Reason != reasonWaitingOnCleanup {
+			t.Errorf("conditions %+v", sub.Status.Conditions)
+		}
+		if since := map[bool]metav1.Time{true: at(0), false: at(2)}[i < 2]; !found[0].LastTransitionTime.Equal(&since) {
+			t.Errorf("since %v", found[0].LastTransitionTime)
+		}
+	}
+	sub.Status.Conditions = append(sub.Status.Conditions, isTrue(conditionVersionUnhealthy, "x", "y"))
+	if got := d.conditions(sub, at(3)); len(got) != 2 {
+		t.Errorf("conditions %+v", got)
+	}
+}
+
+// TestDepartingIsNotServed shows that a Subscription which departs is no wish any more.
+func TestDepartingIsNotServed(t *testing.T) {
+	objects := Objects{Namespace: "home", Subscriptions: []*operatorsv1alpha1.Subscription{subscription("my", "lamp", deleted("")), subscription("other", "fan")}}
+	o := objects.observe(&library{})
+	if len(o.subscriptions) != 1 || o.subscriptions[0].Name != "other" || len(o.departures) != 1 {
+		t.Errorf("serves %d, departs %d", len(o.subscriptions), len(o.departures))
+	}
+}
