@@ -50,27 +50,48 @@ func outranks(a, b *operatorsv1.OperatorGroup) bool {
 	) < 0
 }
 
-// rivalsOf returns which of the APIs other groups keep from a group, and which
-// groups those are, sorted. A group that has claimed an API itself yields only to
-// one that outranks it; a group that has not yields to every claim. Groups of one
-// namespace are not rivals: where there are several, none is in force.
-func rivalsOf(group *operatorsv1.OperatorGroup, others []operatorsv1.OperatorGroup, apis Set) (Set, []types.NamespacedName) {
-	kept, rivals := Set{}, []types.NamespacedName(nil)
-	mine := Claimed(group)
+// rival is another group that reaches a namespace of a group.
+type rival struct {
+	key    types.NamespacedName
+	claims Set
+	// yields says that the rival gives back what both have claimed.
+	yields bool
+}
+
+// rivalsOf returns the groups with claims that reach a namespace of this one,
+// sorted. Groups of one namespace are not rivals: where there are several, none is
+// in force.
+func rivalsOf(group *operatorsv1.OperatorGroup, others []operatorsv1.OperatorGroup) []rival {
+	var rivals []rival
 	for i := range others {
 		other := &others[i]
-		if other.Namespace == group.Namespace {
+		if other.Namespace == group.Namespace || other.Annotations[operatorsv1.OperatorGroupProvidedAPIsAnnotationKey] == "" || !Intersect(group, other) {
 			continue
 		}
-		contested := apis.Both(Claimed(other))
-		if outranks(group, other) {
-			contested = contested.Without(mine)
+		rivals = append(rivals, rival{
+			key:    types.NamespacedName{Namespace: other.Namespace, Name: other.Name},
+			claims: Claimed(other),
+			yields: outranks(group, other),
+		})
+	}
+	slices.SortFunc(rivals, func(a, b rival) int { return cmp.Compare(a.key.String(), b.key.String()) })
+	return rivals
+}
+
+// kept returns which of the APIs rivals keep from a group with these claims, and
+// who they are. A group that has claimed an API itself yields only to one that
+// outranks it; a group that has not yields to every claim.
+func kept(rivals []rival, claimed, apis Set) (taken Set, by []types.NamespacedName) {
+	taken = Set{}
+	for _, r := range rivals {
+		contested := apis.Both(r.claims)
+		if r.yields {
+			contested = contested.Without(claimed)
 		}
-		if len(contested) > 0 && Intersect(group, other) {
-			kept.Add(contested)
-			rivals = append(rivals, types.NamespacedName{Namespace: other.Namespace, Name: other.Name})
+		if len(contested) > 0 {
+			taken.Add(contested)
+			by = append(by, r.key)
 		}
 	}
-	slices.SortFunc(rivals, func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) })
-	return kept, rivals
+	return taken, by
 }

@@ -42,11 +42,11 @@ type Finding struct {
 // ClusterServiceVersion of the group.
 func Verdict(group *operatorsv1.OperatorGroup, others []operatorsv1.OperatorGroup, csv *operatorsv1alpha1.ClusterServiceVersion) Finding {
 	provided, claimed := Of(csv), Claimed(group)
-	kept, rivals := rivalsOf(group, others, provided)
+	taken, by := kept(rivalsOf(group, others), claimed, provided)
 	missing := provided.Without(claimed)
 	switch {
-	case len(kept) > 0:
-		found := Finding{Result: Conflict, APIs: kept, Groups: rivals}
+	case len(taken) > 0:
+		found := Finding{Result: Conflict, APIs: taken, Groups: by}
 		if len(missing) == 0 {
 			found.Result = Remove
 		}
@@ -106,11 +106,12 @@ func Desired(group *operatorsv1.OperatorGroup, others []operatorsv1.OperatorGrou
 		provided.Add(Of(&members[i]))
 	}
 	want := claimed.Both(provided)
-	kept, _ := rivalsOf(group, others, want)
-	want = want.Without(kept)
+	rivals := rivalsOf(group, others)
+	taken, _ := kept(rivals, claimed, want)
+	want = want.Without(taken)
 	for i := range members {
 		apis := Of(&members[i])
-		if kept, _ := rivalsOf(group, others, apis); grow && len(kept) == 0 && supported(group, &members[i]) {
+		if taken, _ := kept(rivals, claimed, apis); grow && len(taken) == 0 && supported(group, &members[i]) {
 			want.Add(apis)
 		}
 	}
