@@ -1,0 +1,74 @@
+package clusterserviceversion
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestOutdatedDefinition(t *testing.T) {
+	planned := func(phase operatorsv1alpha1.ClusterServiceVersionPhase) *operatorsv1alpha1.ClusterServiceVersion {
+		csv := cupOwner("kitchen")
+		csv.Annotations = map[string]string{"chandlery.dev/catalog": "bar/shop"}
+		csv.Status.Phase = phase
+		return csv
+	}
+	crd := func(names ...string) *apiextensionsv1.CustomResourceDefinition {
+		out := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "cups.example.com", Annotations: map[string]string{}}}
+		for _, name := range names {
+			out.Annotations[alongsidePrefix+name] = name
+		}
+		return out
+	}
+	byHand := planned(pending)
+	byHand.Annotations = nil
+	requires := planned(pending)
+	requires.Spec.CustomResourceDefinitions.Required = requires.Spec.CustomResourceDefinitions.Owned
+	requires.Spec.CustomResourceDefinitions.Owned = nil
+	cases := map[string]struct {
+		reason string
+		csv    *operatorsv1alpha1.ClusterServiceVersion
+		crd    *apiextensionsv1.CustomResourceDefinition
+		want   string
+	}{
+		"NotYet":    {"its plan has yet to apply the definition", planned(pending), crd("kitchen/kettle.v0", "bar/kettle.v1"), "bar/kettle.v1, kitchen/kettle.v0"},
+		"Applied":   {"and has", planned(pending), crd("kitchen/kettle.v0", "kitchen/kettle.v1"), ""},
+		"ByHand":    {"no plan is to come", byHand, crd("kitchen/kettle.v0"), ""},
+		"Unmarked":  {"nobody says whose the definition is", planned(pending), crd(), ""},
+		"Installed": {"what is installed is not stopped", planned(succeeded), crd("kitchen/kettle.v0"), ""},
+		"Required":  {"another brings the definition", requires, crd("kitchen/kettle.v0"), ""},
+		"Absent":    {"there is none", planned(none), nil, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := outdated(tc.csv, tc.crd); got != tc.want {
+				t.Errorf("%s\noutdated(...) = %q, want %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestOwnedAPIServices(t *testing.T) {
+	csv := kettle()
+	csv.Spec.APIServiceDefinitions.Owned = []operatorsv1alpha1.APIServiceDescription{
+		{Group: "tea.example.com", Version: "v1", Kind: "Brew", DeploymentName: "kettle"},
+		{Group: "milk.example.com", Version: "v1", Kind: "Jug", DeploymentName: "cow"},
+	}
+	want := []operatorsv1alpha1.RequirementStatus{
+		{
+			Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: "v1.milk.example.com", Status: "NotPresent",
+			Message: `spec.install.spec.deployments has no "cow", which is to serve the API`,
+		},
+		{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: "v1.tea.example.com", Status: "DeploymentFound"},
+	}
+	if diff := cmp.Diff(want, ownedAPIServices(csv)); diff != "" {
+		t.Errorf("ownedAPIServices(...): -want, +got:\n%s", diff)
+	}
+	csv.Spec.APIServiceDefinitions.Owned = csv.Spec.APIServiceDefinitions.Owned[:1]
+	if got := requirements(csv, cluster{}); !got.Met {
+		t.Errorf("requirements(...) are not met: %+v", got.Statuses)
+	}
+}

@@ -1,0 +1,114 @@
+package suite_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// homeless has a Deployment that no node takes, and that soon says so.
+func homeless(csv *operatorsv1alpha1.ClusterServiceVersion) {
+	spec := &csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec
+	spec.ProgressDeadlineSeconds = ptr.To[int32](1)
+	spec.Template.Spec.NodeSelector = map[string]string{"chandlery.dev/no-such-node": "true"}
+}
+
+func TestWaitsUntilTheOperatorMayBeUpgraded(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	w.create(w.group("own", w.namespace), w.kettle("kettle.v1"))
+	w.succeeds("kettle.v1")
+	condition := &operatorsv2.OperatorCondition{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "kettle.v1"},
+		Spec: operatorsv2.OperatorConditionSpec{Conditions: []metav1.Condition{{
+			Type: operatorsv2.Upgradeable, Status: metav1.ConditionFalse, Reason: "Brewing", Message: "the water is hot",
+			LastTransitionTime: metav1.Now(),
+		}}},
+	}
+	w.create(condition, w.kettle("kettle.v2", replaces("kettle.v1")))
+
+	csv := w.reaches("kettle.v2", operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable)
+	w.Expect(csv.Status.Message).To(gomega.And(gomega.HavePrefix("operator is not upgradeable: "), gomega.ContainSubstring("the water is hot")))
+	w.Consistently(func() operatorsv1alpha1.ClusterServiceVersionPhase { return w.csv("kettle.v1").Status.Phase }).
+		WithTimeout(2*time.Second).Should(gomega.Equal(operatorsv1alpha1.CSVPhaseSucceeded), "the version that runs is no longer looked after")
+
+	w.Eventually(func() error {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(condition), condition); err != nil {
+			return err
+		}
+		condition.Spec.Overrides = []metav1.Condition{{
+			Type: operatorsv2.Upgradeable, Status: metav1.ConditionTrue, Reason: "Admin", Message: "go on", LastTransitionTime: metav1.Now(),
+		}}
+		return w.Update(t.Context(), condition)
+	}).WithTimeout(patience).Should(gomega.Succeed())
+	w.succeeds("kettle.v2")
+	w.gone(w.kettle("kettle.v1"))
+}
+
+func TestFailedVersionIsReplacedWhereThatIsAllowed(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	group := w.group("own", w.namespace)
+	w.create(group, w.kettle("kettle.v1", homeless))
+	w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonInstallCheckFailed)
+	w.create(w.kettle("kettle.v2", replaces("kettle.v1")))
+	waiting := w.reaches("kettle.v2", operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsMet)
+	w.Expect(waiting.Status.Message).To(gomega.ContainSubstring("spec.upgradeStrategy: TechPreviewUnsafeFailForward on OperatorGroup own"))
+
+	w.Eventually(func() error {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(group), group); err != nil {
+			return err
+		}
+		group.Spec.UpgradeStrategy = operatorsv1.UpgradeStrategyUnsafeFailForward
+		return w.Update(t.Context(), group)
+	}).WithTimeout(patience).Should(gomega.Succeed())
+	w.succeeds("kettle.v2")
+	w.gone(w.kettle("kettle.v1"))
+}
+
+func TestAVersionThatCannotRunGivesWayToOneThatCan(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	w.create(w.group("own", w.namespace), w.kettle("kettle.v1", owns("gone.outlived.example.com")))
+	w.reaches("kettle.v1", operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsNotMet)
+	w.create(w.kettle("kettle.v2", replaces("kettle.v1")))
+	w.succeeds("kettle.v2")
+	w.gone(w.kettle("kettle.v1"))
+}
+
+// An older version that is installed again replaces the newer one, which replaced
+// it before: the circle ends with the one that came last.
+func TestReturnsToAnOlderVersion(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	w.create(w.group("own", w.namespace), w.kettle("kettle.v2", replaces("kettle.v1"), image("example.com/kettle:2")))
+	first := w.succeeds("kettle.v2")
+	// The API keeps whole seconds of the time of creation, by which it is told which
+	// came last.
+	w.Eventually(func() bool { return time.Since(first.CreationTimestamp.Time) > 2*time.Second }).WithTimeout(patience).Should(gomega.BeTrue())
+
+	w.create(w.kettle("kettle.v1", replaces("kettle.v2"), image("example.com/kettle:1")))
+
+	w.succeeds("kettle.v1")
+	w.gone(w.kettle("kettle.v2"))
+}
+
+func TestSaysThatTheReplacedVersionIsNotThere(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	w.create(w.group("own", w.namespace), w.kettle("kettle.v2", replaces("kettle.v1")))
+	csv := w.succeeds("kettle.v2")
+	var said []string
+	for _, c := range csv.Status.Conditions {
+		said = append(said, c.Message)
+	}
+	w.Expect(said).To(gomega.ContainElement(
+		"all requirements found, attempting install; csv kettle.v1, which this one replaces, is not in this namespace"))
+}

@@ -1,0 +1,217 @@
+package suite_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// cleans asks for custom resources to go with the operator.
+func cleans(csv *operatorsv1alpha1.ClusterServiceVersion) { csv.Spec.Cleanup.Enabled = true }
+
+func cup(group, namespace, name string, finalizers ...string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Cup"})
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	o.SetFinalizers(finalizers)
+	return o
+}
+
+// tableware serves cups of a group.
+func (w *world) tableware(group string) *apiextensionsv1.CustomResourceDefinition {
+	w.t.Helper()
+	crd := cups(group)
+	w.create(crd)
+	w.t.Cleanup(func() { _ = w.Delete(w.t.Context(), crd) })
+	w.Eventually(func() error {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "CupList"})
+		return w.List(w.t.Context(), list)
+	}).WithTimeout(patience).Should(gomega.Succeed())
+	return crd
+}
+
+// waits returns when a version that is being deleted says what it waits for.
+func (w *world) waits(name string, says ...string) {
+	w.t.Helper()
+	w.Eventually(func(g gomega.Gomega) {
+		csv := w.csv(name)
+		g.Expect(csv.Status.Reason).To(gomega.Equal(operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete), csv.Status.Message)
+		for _, text := range says {
+			g.Expect(csv.Status.Message).To(gomega.ContainSubstring(text))
+		}
+	}).WithTimeout(2 * patience).WithPolling(100 * time.Millisecond).Should(gomega.Succeed())
+}
+
+func TestCustomResourcesGoFirstWhereTheVersionAsksForIt(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	const group = "cleans.example.com"
+	crd := w.tableware(group)
+	csv := w.kettle("kettle.v1", owns(crd.Name), cleans)
+	elsewhere := cup(group, "default", w.namespace)
+	stuck := cup(group, w.namespace, "stuck", "example.com/drain")
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "kettle-" + w.namespace, Labels: w.owner("kettle.v1")}}
+	w.create(w.group("own", w.namespace), csv, elsewhere, stuck, role)
+	t.Cleanup(func() { _ = w.Delete(t.Context(), elsewhere) })
+	for i := range 60 {
+		w.create(cup(group, w.namespace, fmt.Sprintf("cup-%02d", i)))
+	}
+	w.succeeds("kettle.v1")
+
+	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
+
+	w.waits("kettle.v1", "stage 1 of 7 (custom resources): 1 left, first Cup "+w.namespace+"/stuck")
+	waiting := w.csv("kettle.v1")
+	w.Expect(waiting.Status.Phase).To(gomega.Equal(operatorsv1alpha1.CSVPhaseSucceeded))
+	w.Expect(waiting.Status.Cleanup.PendingDeletion).To(gomega.Equal([]operatorsv1alpha1.ResourceList{{
+		Group: group, Kind: "Cup", Instances: []operatorsv1alpha1.ResourceInstance{{Namespace: w.namespace, Name: "stuck"}},
+	}}))
+	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(role), role)).To(gomega.Succeed(), "rights went before what needs them")
+	w.Consistently(func() string { return w.csv("kettle.v1").ResourceVersion }).WithTimeout(7*time.Second).
+		Should(gomega.Equal(waiting.ResourceVersion), "waiting writes")
+
+	w.Eventually(func() error {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(stuck), stuck); err != nil {
+			return err
+		}
+		stuck.SetFinalizers(nil)
+		return w.Update(t.Context(), stuck)
+	}).WithTimeout(patience).Should(gomega.Succeed())
+	w.gone(csv)
+	w.gone(role)
+	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(elsewhere), elsewhere)).To(gomega.Succeed(), "another namespace's went too")
+}
+
+func TestStuckCustomResourcesHaveAWayOut(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	const group = "stuck.example.com"
+	crd := w.tableware(group)
+	csv := w.kettle("kettle.v1", owns(crd.Name), cleans)
+	stuck := cup(group, w.namespace, "stuck", "example.com/drain")
+	w.create(w.group("own", w.namespace), csv, stuck)
+	t.Cleanup(func() {
+		stuck.SetFinalizers(nil)
+		_ = w.Update(t.Context(), stuck)
+	})
+	w.succeeds("kettle.v1")
+	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
+
+	w.waits("kettle.v1", "has been held for more than a minute by the finalizers example.com/drain",
+		"kubectl get cups."+group+" stuck -n "+w.namespace, "chandlery.dev/skip-cleanup=true")
+
+	w.Eventually(func() error {
+		live := w.csv("kettle.v1")
+		live.Annotations["chandlery.dev/skip-cleanup"] = "true"
+		return w.Update(t.Context(), live)
+	}).WithTimeout(patience).Should(gomega.Succeed())
+	w.gone(csv)
+	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(stuck), stuck)).To(gomega.Succeed())
+}
+
+func TestUpgradeLeavesCustomResources(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	const group = "stays.example.com"
+	crd := w.tableware(group)
+	mine := cup(group, w.namespace, "mine")
+	w.create(w.group("own", w.namespace), w.kettle("kettle.v1", owns(crd.Name), cleans), mine)
+	w.succeeds("kettle.v1")
+	uid := mine.GetUID()
+	w.create(w.kettle("kettle.v2", owns(crd.Name), cleans, replaces("kettle.v1")))
+	w.succeeds("kettle.v2")
+	w.gone(w.kettle("kettle.v1"))
+	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(mine), mine)).To(gomega.Succeed())
+	w.Expect(mine.GetUID()).To(gomega.Equal(uid))
+	w.Expect(mine.GetDeletionTimestamp()).To(gomega.BeNil())
+}
+
+// leftovers are one of each kind that a version leaves where no owner reference
+// reaches.
+func (w *world) leftovers(csv, home string) []client.Object {
+	labels := map[string]string{
+		"olm.managed": "true", "olm.owner": csv, "olm.owner.namespace": home, "olm.owner.kind": "ClusterServiceVersion",
+	}
+	name := csv + "-" + home
+	meta := func(namespace string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}
+	}
+	service := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"group": home + ".example.com", "version": "v1", "groupPriorityMinimum": int64(2000), "versionPriority": int64(15),
+		"service": map[string]any{"namespace": home, "name": "nobody"}, "insecureSkipTLSVerify": true,
+	}}}
+	service.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"})
+	service.SetName("v1." + home + ".example.com")
+	service.SetLabels(labels)
+	copied := w.kettle(csv)
+	copied.Namespace, copied.Labels = "default", map[string]string{"olm.copiedFrom": home}
+	ref := func(kind string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
+	}
+	return []client.Object{
+		&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: meta("")},
+		&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: meta("")},
+		service,
+		&rbacv1.ClusterRoleBinding{ObjectMeta: meta(""), RoleRef: ref("ClusterRole")},
+		&rbacv1.RoleBinding{ObjectMeta: meta("kube-system"), RoleRef: ref("Role")},
+		&rbacv1.ClusterRole{ObjectMeta: meta("")},
+		&rbacv1.Role{ObjectMeta: meta("kube-system")},
+		copied,
+	}
+}
+
+func TestCleansUpEveryKindAndNothingElse(t *testing.T) {
+	w := newWorld(t)
+	stop := w.supervise()
+	csv := w.kettle("kettle.v1")
+	w.create(w.group("own", w.namespace), csv)
+	w.succeeds("kettle.v1")
+	stop()
+	mine, theirs := w.leftovers("kettle.v1", w.namespace), w.leftovers("kettle.v1", w.namespace+"-other")
+	w.create(mine...)
+	t.Cleanup(func() {
+		for _, o := range theirs {
+			_ = w.Delete(t.Context(), o)
+		}
+	})
+	// The two copies have the same name.
+	w.create(theirs[:len(theirs)-1]...)
+	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
+	w.supervise()
+	w.gone(csv)
+	for _, o := range mine {
+		w.gone(o)
+	}
+	for _, o := range theirs[:len(theirs)-1] {
+		w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(o), o)).To(gomega.Succeed(), "%T %s", o, o.GetName())
+	}
+}
+
+func TestNamespaceGoesInTheMiddle(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	const group = "middle.example.com"
+	crd := w.tableware(group)
+	w.create(w.group("own", w.namespace), w.kettle("kettle.v1", owns(crd.Name), cleans, homeless), cup(group, w.namespace, "mine"))
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "kettle-" + w.namespace, Labels: w.owner("kettle.v1")}}
+	w.create(role)
+	w.Eventually(func() operatorsv1alpha1.ClusterServiceVersionPhase { return w.csv("kettle.v1").Status.Phase }).
+		WithTimeout(patience).Should(gomega.Equal(operatorsv1alpha1.CSVPhaseInstalling))
+	w.Expect(w.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})).To(gomega.Succeed())
+	w.gone(role)
+	w.gone(w.kettle("kettle.v1"))
+	w.gone(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
+}
