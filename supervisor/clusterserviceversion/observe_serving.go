@@ -255,9 +255,8 @@ func asObjects[T client.Object](list []T) []client.Object {
 	return out
 }
 
-// judgeFront adds to the verdict what an object means for it. What was installed and
-// is gone is another matter than what has yet to come; what differs is set right
-// without a change of phase.
+// judgeFront adds to the verdict what an object means for it. What differs is set
+// right without a change of phase.
 func judgeFront(v *Serving, o Observation, f front) {
 	installed := o.CSV.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded || o.CSV.Status.Phase == operatorsv1alpha1.CSVPhaseFailed
 	if f.foreign != "" {
@@ -268,16 +267,8 @@ func judgeFront(v *Serving, o Observation, f front) {
 	}
 	v.SwitchDue = v.SwitchDue || f.stale || (f.missing && f.kind != "Secret")
 	switch {
-	case f.missing && (f.kind == "Secret" || f.kind == "Service"):
-		first(&v.Broken, fmt.Sprintf("missing %s with name=%s", f.kind, f.name))
-	case f.missing && f.kind == "APIService" && installed:
-		first(&v.Broken, "apiServices not installed: missing APIService with name="+f.name)
-	case f.missing && f.kind == "APIService":
-		first(&v.Waiting, "apiServices not installed")
-	case f.missing && isWebhook(f.kind) && installed:
-		first(&v.Missing, fmt.Sprintf("webhooks not installed: missing %s with name=%s", f.kind, f.name))
-	case f.missing && isWebhook(f.kind):
-		first(&v.Waiting, "webhooks not installed")
+	case f.missing:
+		judgeMissing(v, f, installed)
 	case f.away != "" && installed && o.Now.Sub(f.since) < disruptionTime:
 		first(&v.Disrupted, fmt.Sprintf("APIService %s is not available: %s", f.name, f.away))
 	case f.away != "":
@@ -285,8 +276,25 @@ func judgeFront(v *Serving, o Observation, f front) {
 	}
 }
 
-func isWebhook(kind string) bool {
-	return kind == validatingKind().Kind || kind == mutatingKind().Kind
+// judgeMissing tells what was installed and is gone from what has yet to come.
+func judgeMissing(v *Serving, f front, installed bool) {
+	gone := fmt.Sprintf("missing %s with name=%s", f.kind, f.name)
+	switch f.kind {
+	case "Secret", "Service":
+		first(&v.Broken, gone)
+	case "APIService":
+		if installed {
+			first(&v.Broken, "apiServices not installed: "+gone)
+			return
+		}
+		first(&v.Waiting, "apiServices not installed")
+	case validatingKind().Kind, mutatingKind().Kind:
+		if installed {
+			first(&v.Missing, "webhooks not installed: "+gone)
+			return
+		}
+		first(&v.Waiting, "webhooks not installed")
+	}
 }
 
 // observeSwitch completes what is known of serving with what depends on the state

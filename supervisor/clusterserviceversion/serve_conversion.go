@@ -67,7 +67,8 @@ func (r *reconciler) observeConversions(ctx context.Context, s *scope) error {
 
 // readConversion reads a definition, nil if there is none, and what a change of its
 // conversion depends on.
-func (r *reconciler) readConversion(ctx context.Context, s *scope, c serving.Conversion) (*apiextensionsv1.CustomResourceDefinition, serving.Circumstances, error) {
+func (r *reconciler) readConversion(ctx context.Context, s *scope, c serving.Conversion,
+) (*apiextensionsv1.CustomResourceDefinition, serving.Circumstances, error) {
 	in := serving.Circumstances{Answers: s.served.answers[c.Deployment]}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	err := r.crds.Get(ctx, client.ObjectKey{Name: c.CRD}, crd)
