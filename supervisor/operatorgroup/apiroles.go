@@ -101,8 +101,9 @@ func (s surface) sameAPIRole(want, have *rbacv1.ClusterRole) bool {
 }
 
 // foreign reports whether a live role of a name that is needed is somebody
-// else's. Those made for an API, by this or another lifecycle manager, say so; OLM
-// writes the kind of the owner in small letters, by which it is not collected.
+// else's. Those made for an API, by this or another lifecycle manager, say so; some
+// versions of OLM wrote the kind of the owner in small letters, by which the garbage
+// collector does not find it.
 func (s surface) foreign(have *rbacv1.ClusterRole) bool {
 	for key := range have.Labels {
 		if key == plan.LabelManaged || strings.HasPrefix(key, aggregationPrefix) {

@@ -65,7 +65,11 @@ func operator(namespace string, apis ...string) *operatorsv1alpha1.ClusterServic
 func TestOf(t *testing.T) {
 	csv := operator("kitchen", lamp, soup)
 	csv.Spec.CustomResourceDefinitions.Owned = append(csv.Spec.CustomResourceDefinitions.Owned,
-		operatorsv1alpha1.CRDDescription{Name: "nogroup", Version: "v1", Kind: "NoGroup"})
+		operatorsv1alpha1.CRDDescription{Name: "nogroup", Version: "v1", Kind: "NoGroup"},
+		operatorsv1alpha1.CRDDescription{Name: "nokinds.shop.example", Version: "v1"},
+		operatorsv1alpha1.CRDDescription{Name: "noversions.shop.example", Kind: "NoVersion"},
+		operatorsv1alpha1.CRDDescription{Name: "dots.shop.example", Version: "v1.2", Kind: "Dot"},
+		operatorsv1alpha1.CRDDescription{Name: "commas.shop.example,x", Version: "v1", Kind: "Comma"})
 	csv.Spec.CustomResourceDefinitions.Required = []operatorsv1alpha1.CRDDescription{{Name: "spoons.kitchen.example", Version: "v1", Kind: "Spoon"}}
 	csv.Spec.APIServiceDefinitions.Owned = []operatorsv1alpha1.APIServiceDescription{
 		{Name: "trays", Group: "shop.example", Version: "v1", Kind: "Tray"},

@@ -15,21 +15,29 @@ import (
 type Set map[schema.GroupVersionKind]struct{}
 
 // Of returns the APIs that a ClusterServiceVersion owns: those of its custom
-// resources and those that it serves itself. An entry whose name is none of a
-// custom resource has no group that one could go by, and is left out.
+// resources and those that it serves itself. What cannot be an API is left out: an
+// entry without kind or version, or whose name is none of a custom resource. It
+// could not be claimed either.
 func Of(csv *operatorsv1alpha1.ClusterServiceVersion) Set {
 	set := Set{}
 	for i := range csv.Spec.CustomResourceDefinitions.Owned {
 		d := &csv.Spec.CustomResourceDefinitions.Owned[i]
 		if _, group, ok := strings.Cut(d.Name, "."); ok {
-			set[schema.GroupVersionKind{Group: group, Version: d.Version, Kind: d.Kind}] = struct{}{}
+			set.put(schema.GroupVersionKind{Group: group, Version: d.Version, Kind: d.Kind})
 		}
 	}
 	for i := range csv.Spec.APIServiceDefinitions.Owned {
 		d := &csv.Spec.APIServiceDefinitions.Owned[i]
-		set[schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind}] = struct{}{}
+		set.put(schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind})
 	}
 	return set
+}
+
+// put adds an API if its text can be read back.
+func (s Set) put(api schema.GroupVersionKind) {
+	if read := Parse(name(api)); len(read) == 1 && read.Has(api) {
+		s[api] = struct{}{}
+	}
 }
 
 // Parse reads the text of the annotation olm.providedAPIs. What is no API in it
