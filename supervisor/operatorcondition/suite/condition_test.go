@@ -1,0 +1,171 @@
+package suite_test
+
+import (
+	"testing"
+
+	"github.com/onsi/gomega"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// TestOperatorReports lets an operator say with its own rights that it cannot be
+// upgraded, and an administrator say otherwise.
+func TestOperatorReports(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	w.create(version(own), version("lid.v1"))
+	condition := &operatorsv2.OperatorCondition{}
+	w.appears(condition, func(g gomega.Gomega) {
+		g.Expect(condition.Spec.Deployments).To(gomega.Equal([]string{"kettle"}))
+		g.Expect(condition.Spec.ServiceAccounts).To(gomega.Equal([]string{account}))
+		g.Expect(condition.OwnerReferences).To(gomega.HaveLen(1))
+	})
+	shows := func(status metav1.ConditionStatus) {
+		t.Helper()
+		w.appears(condition, func(g gomega.Gomega) {
+			shown := apimeta.FindStatusCondition(condition.Status.Conditions, operatorsv2.Upgradeable)
+			g.Expect(shown).NotTo(gomega.BeNil())
+			g.Expect(shown.Status).To(gomega.Equal(status))
+			g.Expect(shown.ObservedGeneration).To(gomega.Equal(condition.Generation))
+		})
+	}
+	change := func(by client.Client, with func(*operatorsv2.OperatorConditionSpec)) error {
+		changed := condition.DeepCopy()
+		with(&changed.Spec)
+		return by.Patch(t.Context(), changed, client.MergeFrom(condition))
+	}
+	reports := func(spec *operatorsv2.OperatorConditionSpec) { spec.Conditions = upgradeable(metav1.ConditionFalse) }
+
+	operator := w.operator()
+	w.Eventually(func() error { return change(operator, reports) }).Should(gomega.Succeed())
+	shows(metav1.ConditionFalse)
+	w.Expect(change(w.Client, func(spec *operatorsv2.OperatorConditionSpec) { spec.Overrides = upgradeable(metav1.ConditionTrue) })).To(gomega.Succeed())
+	shows(metav1.ConditionTrue)
+	w.Expect(change(w.Client, func(spec *operatorsv2.OperatorConditionSpec) { spec.Overrides = nil })).To(gomega.Succeed())
+	shows(metav1.ConditionFalse)
+	w.Expect(change(operator, func(spec *operatorsv2.OperatorConditionSpec) { spec.Conditions = nil })).To(gomega.Succeed())
+	w.appears(condition, func(g gomega.Gomega) { g.Expect(condition.Status.Conditions).To(gomega.BeEmpty()) })
+
+	// It has no rights on what belongs to others in its namespace.
+	other := &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "spout.v1"}}
+	w.create(other)
+	condition = other
+	if err := change(operator, reports); !apierrors.IsForbidden(err) {
+		t.Errorf("an operator wrote to the OperatorCondition of another one: %v", err)
+	}
+}
+
+// TestGoesWithItsVersion deletes a version.
+func TestGoesWithItsVersion(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	csv := version(own)
+	w.create(csv)
+	w.appears(&rbacv1.RoleBinding{})
+	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
+	w.absent(&operatorsv2.OperatorCondition{})
+	w.absent(&rbacv1.RoleBinding{})
+	w.absent(&rbacv1.Role{})
+}
+
+// TestRepairs breaks what was made, in each way.
+func TestRepairs(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	w.create(version(own))
+	meta := metav1.ObjectMeta{Namespace: w.namespace, Name: own}
+	role, binding := &rbacv1.Role{}, &rbacv1.RoleBinding{}
+	for name, damage := range map[string]func() error{
+		"no condition": func() error { return w.Delete(t.Context(), &operatorsv2.OperatorCondition{ObjectMeta: meta}) },
+		"no role":      func() error { return w.Delete(t.Context(), &rbacv1.Role{ObjectMeta: meta}) },
+		"no binding":   func() error { return w.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: meta}) },
+		"other rules": func() error {
+			role.Rules = nil
+			return w.Update(t.Context(), role)
+		},
+		"other subjects": func() error {
+			binding.Subjects[0].Name = "thief"
+			return w.Update(t.Context(), binding)
+		},
+		"another role": func() error {
+			other := binding.DeepCopy()
+			other.ResourceVersion, other.UID, other.RoleRef.Name = "", "", "admin"
+			if err := w.Delete(t.Context(), binding); err != nil {
+				return err
+			}
+			return client.IgnoreAlreadyExists(w.Create(t.Context(), other))
+		},
+	} {
+		whole := func() {
+			condition := &operatorsv2.OperatorCondition{}
+			w.appears(condition)
+			w.appears(role, func(g gomega.Gomega) {
+				g.Expect(role.Rules).To(gomega.HaveLen(1))
+				g.Expect(role.OwnerReferences).To(gomega.ContainElement(gomega.HaveField("UID", condition.UID)))
+			})
+			w.appears(binding, func(g gomega.Gomega) {
+				g.Expect(binding.RoleRef.Name).To(gomega.Equal(own))
+				g.Expect(binding.Subjects).To(gomega.HaveLen(1))
+				g.Expect(binding.Subjects[0].Name).To(gomega.Equal(account))
+			})
+		}
+		whole()
+		// What garbage collection takes away meanwhile is not there to be damaged.
+		w.Eventually(func() error {
+			w.appears(role)
+			w.appears(binding)
+			return damage()
+		}).Should(gomega.Succeed(), name)
+		whole()
+	}
+}
+
+// TestForeignRoleIsLeftAlone has a role of somebody else under the name that is needed.
+func TestForeignRoleIsLeftAlone(t *testing.T) {
+	w := newWorld(t)
+	foreign := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: own}}
+	w.create(foreign)
+	w.supervise()
+	w.create(version(own))
+	w.appears(&rbacv1.RoleBinding{})
+	told := &eventsv1.EventList{}
+	w.Eventually(func(g gomega.Gomega) {
+		g.Expect(w.List(t.Context(), told, client.InNamespace(w.namespace))).To(gomega.Succeed())
+		g.Expect(told.Items).To(gomega.ContainElement(gomega.HaveField("Reason", "OperatorConditionRoleTaken")))
+	}).Should(gomega.Succeed())
+	now := &rbacv1.Role{}
+	w.appears(now, func(g gomega.Gomega) { g.Expect(now.ResourceVersion).To(gomega.Equal(foreign.ResourceVersion)) })
+
+	w.Expect(w.Delete(t.Context(), foreign)).To(gomega.Succeed())
+	w.appears(now, func(g gomega.Gomega) { g.Expect(now.Rules).NotTo(gomega.BeEmpty()) })
+}
+
+// TestRest sees that nothing is written where nothing happens, that a copy of a version
+// has no OperatorCondition, and that another supervisor finds all as it should be.
+func TestRest(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	copied := version("copied.v1")
+	copied.Labels = map[string]string{"olm.copiedFrom": "elsewhere"}
+	w.create(copied, version(own))
+	w.appears(&rbacv1.RoleBinding{})
+	condition := &operatorsv2.OperatorCondition{}
+	w.appears(condition)
+	changed := condition.DeepCopy()
+	changed.Spec.Conditions = upgradeable(metav1.ConditionTrue)
+	w.Expect(w.Patch(t.Context(), changed, client.MergeFrom(condition))).To(gomega.Succeed())
+	w.appears(condition, func(g gomega.Gomega) { g.Expect(condition.Status.Conditions).To(gomega.HaveLen(1)) })
+
+	before := w.settled()
+	w.Consistently(func() []string { return w.written()[before:] }).Should(gomega.BeEmpty())
+	w.supervise()
+	w.Consistently(func() []string { return w.written()[before:] }).Should(gomega.BeEmpty())
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(copied), &operatorsv2.OperatorCondition{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the OperatorCondition of a copy: %v", err)
+	}
+}
