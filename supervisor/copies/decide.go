@@ -41,6 +41,9 @@ type step struct {
 	binding *rbacv1.RoleBinding
 }
 
+// String names the step.
+func (s step) String() string { return string(s.action) + " " + s.namespace + "/" + s.name }
+
 // cacheLag is for how long a cache may not show what was made.
 const cacheLag = 5 * time.Second
 

@@ -22,6 +22,9 @@ const (
 	// been taken away, that it is not copied. An older one was announced before this
 	// process began.
 	newcomer = 10 * time.Minute
+	// worthTelling is how often a step has to have failed for somebody to be told. An API
+	// server that is away for a moment is not the version's trouble.
+	worthTelling = 3
 )
 
 // tell records Events on a version about what has changed for its users.
@@ -60,8 +63,10 @@ func announceDisabled(o *observation, h *history, w work) bool {
 func blockedNote(blocked map[string]string, setbacks map[string]setback) string {
 	const most = 3
 	why := map[string]string{}
-	for namespace, s := range setbacks {
-		why[namespace] = s.problem
+	for _, step := range slices.Sorted(maps.Keys(setbacks)) {
+		if s := setbacks[step]; s.times >= worthTelling && why[s.namespace] == "" {
+			why[s.namespace] = s.problem
+		}
 	}
 	for namespace, what := range blocked {
 		why[namespace] = what + "; delete that one, or take the namespace out of the OperatorGroup's targets"

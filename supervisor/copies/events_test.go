@@ -13,7 +13,7 @@ func TestBlockedNote(t *testing.T) {
 	if got := blockedNote(nil, nil); got != "" {
 		t.Errorf("nothing is blocked, but: %s", got)
 	}
-	got := blockedNote(map[string]string{"b": "x is there", "c": "x is there"}, map[string]setback{"a": {problem: "refused"}})
+	got := blockedNote(map[string]string{"b": "x is there", "c": "x is there"}, map[string]setback{"publish a/x": {namespace: "a", times: 3, problem: "refused"}})
 	const remedy = "; delete that one, or take the namespace out of the OperatorGroup's targets"
 	want := "Not copied everywhere: namespace a: refused; namespace b: x is there" + remedy + "; namespace c: x is there" + remedy
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -21,7 +21,7 @@ func TestBlockedNote(t *testing.T) {
 	}
 	many := map[string]setback{}
 	for _, namespace := range []string{"a", "b", "c", "d", "e"} {
-		many[namespace] = setback{problem: "no"}
+		many["publish "+namespace] = setback{namespace: namespace, times: 3, problem: "no"}
 	}
 	want = "Not copied everywhere: namespace a: no; namespace b: no; namespace c: no; and 2 more namespaces"
 	if diff := cmp.Diff(want, blockedNote(nil, many)); diff != "" {
@@ -58,14 +58,21 @@ func TestTellOnlyNews(t *testing.T) {
 	}
 
 	on := seen([]string{""}, nil)
-	h.fail("pantry", noon(), errors.New("quota exceeded"))
+	failed := step{action: publish, namespace: "pantry"}
+	for range 3 {
+		r.tell(on, h, decide(on, h, fingerprint{}))
+		if told() != nil {
+			t.Error("a trouble is told that may pass")
+		}
+		h.fail(failed, noon(), errors.New("quota exceeded"))
+	}
 	for i, want := range [][]string{{"Warning CopyBlocked Not copied everywhere: namespace pantry: quota exceeded"}, nil} {
 		r.tell(on, h, decide(on, h, fingerprint{}))
 		if diff := cmp.Diff(want, told()); diff != "" {
 			t.Errorf("pass %d: -want, +got:\n%s", i, diff)
 		}
 	}
-	delete(h.setbacks, "pantry")
+	delete(h.setbacks, failed.String())
 	r.tell(on, h, decide(on, h, fingerprint{}))
 	if got := told(); got != nil {
 		t.Errorf("that a trouble is over is no event: %v", got)

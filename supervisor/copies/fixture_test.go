@@ -1,7 +1,6 @@
 package copies
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -139,7 +138,7 @@ func owned() rights {
 func outline(steps []step) []string {
 	var lines []string
 	for _, s := range steps {
-		lines = append(lines, fmt.Sprintf("%s %s/%s", s.action, s.namespace, s.name))
+		lines = append(lines, s.String())
 	}
 	return lines
 }

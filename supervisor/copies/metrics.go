@@ -45,7 +45,7 @@ func newCounts(registry prometheus.Registerer) (*counts, error) {
 	}
 	blocked, err := register(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "chandlery_copied_csv_blocked",
-		Help: "Number of namespaces that a ClusterServiceVersion cannot be copied to.",
+		Help: "Number of namespaces in which something keeps the copy of a ClusterServiceVersion, or what belongs to it, from being made.",
 	}, versions))
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -87,8 +88,8 @@ func (r *reconciler) there(ctx context.Context, o *observation) (bool, error) {
 	return !isCopied(origin), nil
 }
 
-// perform takes steps, as many as there are for a pass. One that fails holds up its
-// namespace and no other.
+// perform takes steps, as many as there are for a pass. One that fails holds up no other,
+// but that nobody is bound to a role that could not be given.
 func (r *reconciler) perform(ctx context.Context, o *observation, h *history, m model, w work) reconcile.Result {
 	wait, left, taken := w.wait, len(w.steps), 0
 	sooner := func(d time.Duration) {
@@ -96,8 +97,12 @@ func (r *reconciler) perform(ctx context.Context, o *observation, h *history, m 
 			wait = d
 		}
 	}
+	h.resume(w.steps)
 	for _, s := range w.steps {
-		if rest := h.rests(s.namespace, o.now); rest > 0 {
+		if s.binding != nil && h.waits(s) {
+			continue
+		}
+		if rest := h.rests(s, o.now); rest > 0 {
 			sooner(rest)
 			continue
 		}
@@ -115,7 +120,7 @@ func (r *reconciler) perform(ctx context.Context, o *observation, h *history, m 
 			left--
 		}
 	}
-	r.counts.left(o.key, left, len(w.blocked)+len(h.setbacks))
+	r.counts.left(o.key, left, h.stuck(w))
 	return ctrl.Result{RequeueAfter: wait}
 }
 
@@ -126,7 +131,7 @@ func (r *reconciler) took(ctx context.Context, h *history, s step, found *record
 		if found != nil {
 			h.records[s.namespace] = *found
 		}
-		delete(h.setbacks, s.namespace)
+		delete(h.setbacks, s.String())
 		return 0
 	case apierrors.IsConflict(err):
 		// Somebody else wrote first; what they wrote is on its way here.
@@ -135,11 +140,27 @@ func (r *reconciler) took(ctx context.Context, h *history, s step, found *record
 		// The namespace is going, or gone; that is on its way here too.
 		return 0
 	}
-	h.fail(s.namespace, r.clock.Now(), err)
-	rest := h.rests(s.namespace, r.clock.Now())
+	h.fail(s, r.clock.Now(), err)
+	rest := h.rests(s, r.clock.Now())
 	logf.FromContext(ctx).Info("Failed to keep a copy", "action", s.action, "target", s.namespace, "name", s.name,
 		"error", err.Error(), "again", rest.String())
 	return rest
+}
+
+// stuck counts the namespaces that lack something and will not get it by waiting.
+func (h *history) stuck(w work) int {
+	namespaces := sets.KeySet(w.blocked)
+	for _, s := range h.setbacks {
+		namespaces.Insert(s.namespace)
+	}
+	return namespaces.Len()
+}
+
+// waits says whether a binding is of a role that could not be given.
+func (h *history) waits(s step) bool {
+	role := step{action: grant, namespace: s.namespace, name: s.binding.RoleRef.Name}
+	_, failed := h.setbacks[role.String()]
+	return failed
 }
 
 // leaving says whether a write was refused because its namespace is on its way out.

@@ -1,6 +1,7 @@
 package copies
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -36,9 +37,10 @@ func (r record) covers(copied *metav1.PartialObjectMetadata) bool {
 
 // setback is a step that failed.
 type setback struct {
-	times   int
-	due     time.Time
-	problem string
+	namespace string
+	times     int
+	due       time.Time
+	problem   string
 }
 
 // history is what this process remembers of a version and its copies. One pass at a time
@@ -49,7 +51,7 @@ type history struct {
 	version  string
 	says     fingerprint
 	records  map[string]record  // by namespace
-	setbacks map[string]setback // by namespace
+	setbacks map[string]setback // by step
 	// outdated is since when copies show a status that the version has no longer.
 	outdated time.Time
 	// announced is the version of which it was said that it is not copied.
@@ -99,18 +101,25 @@ func (h *history) fingerprint(csv, image *operatorsv1alpha1.ClusterServiceVersio
 	return says, nil
 }
 
-// prune forgets copies that are gone, and failures that nobody waits for.
+// prune forgets copies that are gone.
 func (h *history) prune(o *observation) {
 	for namespace, r := range h.records {
 		if o.copies[namespace] == nil && o.now.Sub(r.at) > cacheLag {
 			delete(h.records, namespace)
 		}
 	}
-	for namespace := range h.setbacks {
-		if !o.namespaces.Has(namespace) {
-			delete(h.setbacks, namespace)
-		}
+}
+
+// resume forgets failures of steps that nobody takes any more.
+func (h *history) resume(steps []step) {
+	if len(h.setbacks) == 0 {
+		return
 	}
+	wanted := make(map[string]bool, len(steps))
+	for _, s := range steps {
+		wanted[s.String()] = true
+	}
+	maps.DeleteFunc(h.setbacks, func(name string, _ setback) bool { return !wanted[name] })
 }
 
 // Failed steps are repeated after a pause that doubles.
@@ -119,17 +128,17 @@ const (
 	lastPause  = 5 * time.Minute
 )
 
-// fail notes a failure, and when to try again.
-func (h *history) fail(namespace string, now time.Time, err error) {
-	s := h.setbacks[namespace]
+// fail notes that a step has failed, and when to take it again.
+func (h *history) fail(s step, now time.Time, err error) {
+	before := h.setbacks[s.String()]
 	pause := lastPause
-	if s.times < 9 {
-		pause = min(lastPause, firstPause<<s.times)
+	if before.times < 9 {
+		pause = min(lastPause, firstPause<<before.times)
 	}
-	h.setbacks[namespace] = setback{times: s.times + 1, due: now.Add(pause), problem: err.Error()}
+	h.setbacks[s.String()] = setback{namespace: s.namespace, times: before.times + 1, due: now.Add(pause), problem: err.Error()}
 }
 
-// rests says for how long yet nothing is tried in a namespace.
-func (h *history) rests(namespace string, now time.Time) time.Duration {
-	return max(0, h.setbacks[namespace].due.Sub(now))
+// rests says for how long yet a step is not taken.
+func (h *history) rests(s step, now time.Time) time.Duration {
+	return max(0, h.setbacks[s.String()].due.Sub(now))
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -33,26 +34,44 @@ func TestRecordCovers(t *testing.T) {
 
 func TestSetbacksGrow(t *testing.T) {
 	h := knowing(fingerprint{})
-	now := noon()
+	now, s := noon(), step{action: publish, namespace: "pantry"}
 	for i, want := range []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300} {
-		h.fail("pantry", now, errors.New("boom"))
-		if got := h.rests("pantry", now); got != time.Duration(want)*time.Second {
+		h.fail(s, now, errors.New("boom"))
+		if got := h.rests(s, now); got != time.Duration(want)*time.Second {
 			t.Errorf("after %d failures the pause is %s, want %s", i+1, got, time.Duration(want)*time.Second)
 		}
 	}
-	if got := h.rests("pantry", now.Add(lastPause)); got != 0 {
+	if got := h.rests(s, now.Add(lastPause)); got != 0 {
 		t.Errorf("when the time has come there is a pause of %s", got)
 	}
-	if got := h.rests("cellar", now); got != 0 {
+	if got := h.rests(step{action: publish, namespace: "cellar"}, now); got != 0 {
 		t.Errorf("another namespace waits %s", got)
+	}
+	h.resume([]step{s})
+	if len(h.setbacks) != 1 {
+		t.Error("a failure was forgotten that is waited for")
+	}
+	h.resume(nil)
+	if len(h.setbacks) != 0 {
+		t.Error("a failure was kept that nobody waits for")
+	}
+}
+
+func TestNobodyIsBoundToARoleThatCouldNotBeGiven(t *testing.T) {
+	h := knowing(fingerprint{})
+	h.fail(step{action: grant, namespace: "pantry", name: "r"}, noon(), errors.New("boom"))
+	binding := &rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{Name: "r"}}
+	if !h.waits(step{action: bind, namespace: "pantry", name: "b", binding: binding}) {
+		t.Error("it is bound to it")
+	}
+	if h.waits(step{action: bind, namespace: "cellar", name: "b", binding: binding}) {
+		t.Error("it is held up in another namespace")
 	}
 }
 
 func TestPrune(t *testing.T) {
 	h := knowing(fingerprint{}, "pantry", "cellar")
 	h.records["garden"] = record{at: noon()}
-	h.fail("cellar", noon(), errors.New("boom"))
-	h.fail("attic", noon(), errors.New("boom"))
 	h.prune(seen([]string{""}, []string{"pantry"}))
 	if _, ok := h.records["pantry"]; !ok {
 		t.Error("a copy that is there was forgotten")
@@ -62,9 +81,6 @@ func TestPrune(t *testing.T) {
 	}
 	if _, ok := h.records["garden"]; !ok {
 		t.Error("a copy that the cache may not show yet was forgotten")
-	}
-	if _, ok := h.setbacks["attic"]; ok || len(h.setbacks) != 1 {
-		t.Errorf("setbacks %v, want that in the namespace that is there", h.setbacks)
 	}
 }
 

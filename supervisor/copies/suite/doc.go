@@ -1,0 +1,4 @@
+// Package suite tests the controllers of copied ClusterServiceVersions on a real control
+// plane, one file a behaviour that users see. It holds nothing else, so that the unit
+// tests of the controllers start at once.
+package suite

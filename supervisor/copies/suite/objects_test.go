@@ -1,0 +1,170 @@
+package suite_test
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/onsi/gomega"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	account = "kettle"
+	name    = "kettle.v1"
+	right   = "kettle.v1-kettle-abc"
+)
+
+// installs makes an OperatorGroup and a version as the other controllers leave them when
+// all is well: the group says what it targets, and the version that it knows and works.
+func (w *world) installs(targets ...string) (*operatorsv1.OperatorGroup, *operatorsv1alpha1.ClusterServiceVersion) {
+	w.t.Helper()
+	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.home, Name: "group"}}
+	csv := w.kettle()
+	sa, role, binding := w.permissions()
+	w.create(group, csv, sa, role, binding)
+	w.targets(group, csv, targets...)
+	w.phase(csv, operatorsv1alpha1.CSVPhaseSucceeded)
+	return group, csv
+}
+
+// targets lets a group target other namespaces, and a version know of it.
+func (w *world) targets(group *operatorsv1.OperatorGroup, csv *operatorsv1alpha1.ClusterServiceVersion, targets ...string) {
+	w.t.Helper()
+	slices.Sort(targets)
+	changeStatus(w, group, func(g *operatorsv1.OperatorGroup) {
+		g.Status.Namespaces, g.Status.LastUpdated = targets, new(metav1.Now())
+	})
+	change(w, csv, func(c *operatorsv1alpha1.ClusterServiceVersion) {
+		metav1.SetMetaDataAnnotation(&c.ObjectMeta, operatorsv1.OperatorGroupAnnotationKey, group.Name)
+		metav1.SetMetaDataAnnotation(&c.ObjectMeta, operatorsv1.OperatorGroupNamespaceAnnotationKey, group.Namespace)
+		metav1.SetMetaDataAnnotation(&c.ObjectMeta, operatorsv1.OperatorGroupTargetsAnnotationKey, strings.Join(targets, ","))
+	})
+}
+
+func (w *world) phase(csv *operatorsv1alpha1.ClusterServiceVersion, phase operatorsv1alpha1.ClusterServiceVersionPhase) {
+	w.t.Helper()
+	changeStatus(w, csv, func(c *operatorsv1alpha1.ClusterServiceVersion) {
+		c.SetPhase(phase, operatorsv1alpha1.CSVReasonInstallSuccessful, "as the test says", new(metav1.Now()))
+	})
+}
+
+func (w *world) kettle() *operatorsv1alpha1.ClusterServiceVersion {
+	labels := map[string]string{"app": "kettle"}
+	return &operatorsv1alpha1.ClusterServiceVersion{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: w.home, Name: name,
+			Labels:      map[string]string{"olm.api.abc": "provided", "operators.coreos.com/kettle.kitchen": ""},
+			Annotations: map[string]string{"alm-examples": "[]"},
+		},
+		Spec: operatorsv1alpha1.ClusterServiceVersionSpec{
+			DisplayName: "Kettle", Description: "Boils water.",
+			Icon: []operatorsv1alpha1.Icon{{Data: "aGVsbG8=", MediaType: "image/png"}},
+			InstallModes: []operatorsv1alpha1.InstallMode{
+				{Type: operatorsv1alpha1.InstallModeTypeAllNamespaces, Supported: true},
+				{Type: operatorsv1alpha1.InstallModeTypeMultiNamespace, Supported: true},
+			},
+			InstallStrategy: operatorsv1alpha1.NamedInstallStrategy{
+				StrategyName: operatorsv1alpha1.InstallStrategyNameDeployment,
+				StrategySpec: operatorsv1alpha1.StrategyDetailsDeployment{
+					DeploymentSpecs: []operatorsv1alpha1.StrategyDeploymentSpec{{
+						Name: "kettle",
+						Spec: appsv1.DeploymentSpec{
+							Selector: &metav1.LabelSelector{MatchLabels: labels},
+							Template: corev1.PodTemplateSpec{
+								ObjectMeta: metav1.ObjectMeta{Labels: labels},
+								Spec: corev1.PodSpec{
+									ServiceAccountName: account,
+									Containers:         []corev1.Container{{Name: "manager", Image: "registry.example/kettle:1"}},
+								},
+							},
+						},
+					}},
+					Permissions: []operatorsv1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: account, Rules: rules("get", "list")}},
+				},
+			},
+		},
+	}
+}
+
+func rules(verbs ...string) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs}}
+}
+
+// permissions are what an InstallPlan makes for the version.
+func (w *world) permissions() (*corev1.ServiceAccount, *rbacv1.Role, *rbacv1.RoleBinding) {
+	meta := func() metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: w.home, Name: right, Labels: map[string]string{
+			"olm.managed": "true", "olm.owner": name, "olm.owner.namespace": w.home, "olm.owner.kind": "ClusterServiceVersion",
+		}}
+	}
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.home, Name: account}},
+		&rbacv1.Role{ObjectMeta: meta(), Rules: rules("get", "list")},
+		&rbacv1.RoleBinding{
+			ObjectMeta: meta(),
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: right},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: w.home}},
+		}
+}
+
+// copied waits until a namespace has the copy of a version, as the version is now.
+func (w *world) copied(csv *operatorsv1alpha1.ClusterServiceVersion, namespace string) *operatorsv1alpha1.ClusterServiceVersion {
+	w.t.Helper()
+	found := &operatorsv1alpha1.ClusterServiceVersion{}
+	w.eventually(func(g gomega.Gomega) {
+		*found = operatorsv1alpha1.ClusterServiceVersion{}
+		g.Expect(w.Get(w.t.Context(), client.ObjectKeyFromObject(csv), csv)).To(gomega.Succeed())
+		g.Expect(w.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: csv.Name}, found)).To(gomega.Succeed())
+		g.Expect(found.Labels).To(gomega.Equal(map[string]string{"olm.api.abc": "provided", "olm.copiedFrom": w.home}))
+		g.Expect(found.Annotations).To(gomega.HaveKeyWithValue("olm.operatorNamespace", w.home))
+		g.Expect(found.Annotations).NotTo(gomega.HaveKey("olm.targetNamespaces"))
+		g.Expect(found.Spec).To(gomega.BeComparableTo(csv.Spec))
+		status := csv.Status.DeepCopy()
+		status.Reason, status.Message = "Copied", "The operator is running in "+w.home+" but is managing this namespace"
+		g.Expect(&found.Status).To(gomega.BeComparableTo(status))
+	})
+	return found
+}
+
+// granted waits until a namespace has the version's role and binding, with these rules.
+func (w *world) granted(namespace string, copied *operatorsv1alpha1.ClusterServiceVersion, want []rbacv1.PolicyRule) {
+	w.t.Helper()
+	role, binding := &rbacv1.Role{}, &rbacv1.RoleBinding{}
+	key := client.ObjectKey{Namespace: namespace, Name: right}
+	w.eventually(func(g gomega.Gomega) {
+		g.Expect(w.Get(w.t.Context(), key, role)).To(gomega.Succeed())
+		g.Expect(w.Get(w.t.Context(), key, binding)).To(gomega.Succeed())
+		g.Expect(role.Rules).To(gomega.Equal(want))
+		g.Expect(binding.RoleRef.Name).To(gomega.Equal(right))
+		g.Expect(binding.Subjects).To(gomega.Equal([]rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: w.home}}))
+		for _, obj := range []client.Object{role, binding} {
+			g.Expect(obj.GetLabels()).To(gomega.And(
+				gomega.HaveKeyWithValue("olm.copiedFrom", w.home), gomega.HaveKeyWithValue("olm.owner", name),
+				gomega.HaveKeyWithValue("olm.owner.namespace", namespace), gomega.HaveKeyWithValue("olm.managed", "true")))
+			g.Expect(obj.GetOwnerReferences()).To(gomega.ContainElement(gomega.HaveField("UID", copied.UID)))
+		}
+	})
+}
+
+// bare is a version's name in a namespace.
+func bare(namespace string) *operatorsv1alpha1.ClusterServiceVersion {
+	return &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+func roleIn(namespace string) *rbacv1.Role {
+	return &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: right}}
+}
+
+func bindingIn(namespace string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: right}}
+}
+
+func (w *world) absent(obj client.Object) bool {
+	return apierrors.IsNotFound(w.Get(w.t.Context(), client.ObjectKeyFromObject(obj), obj))
+}
