@@ -97,7 +97,8 @@ func (o *observation) departure(sub *operatorsv1alpha1.Subscription, now time.Ti
 		d.record = new(strings.Join(o.unneeded(mine), ","))
 		return d
 	}
-	if o.endPlans(&d, sub, now); len(d.plans) > 0 || d.reason != "" {
+	o.endPlans(&d, sub, now)
+	if len(d.plans) > 0 || d.reason != "" {
 		return d
 	}
 	if len(mine) > 0 {

@@ -38,11 +38,11 @@ func generated(sub *operatorsv1alpha1.Subscription) {
 // needing adds that a version requires packages.
 func needing(packages ...string) func(*operatorsv1alpha1.ClusterServiceVersion) {
 	return func(csv *operatorsv1alpha1.ClusterServiceVersion) {
-		text := strings.TrimSuffix(csv.Annotations[plan.AnnotationProperties], "]}")
+		parts := []string{strings.TrimSuffix(csv.Annotations[plan.AnnotationProperties], "]}")}
 		for _, pkg := range packages {
-			text += fmt.Sprintf(`,{"type":"olm.package.required","value":{"packageName":%q,"versionRange":">=0.1.0"}}`, pkg)
+			parts = append(parts, fmt.Sprintf(`{"type":"olm.package.required","value":{"packageName":%q,"versionRange":">=0.1.0"}}`, pkg))
 		}
-		csv.Annotations[plan.AnnotationProperties] = text + "]}"
+		csv.Annotations[plan.AnnotationProperties] = strings.Join(parts, ",") + "]}"
 	}
 }
 

@@ -1,0 +1,125 @@
+package suite_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/onsi/gomega"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const uninstalling operatorsv1alpha1.SubscriptionConditionType = "Uninstalling"
+
+// uninstall asks for the operator of a Subscription to go with it, waits until that is
+// heard, and deletes the Subscription.
+func (w *world) uninstall(name string) {
+	w.t.Helper()
+	w.annotate(name, "chandlery.dev/on-delete", "uninstall")
+	sub := w.becomes(name, func(sub *operatorsv1alpha1.Subscription) bool { return slices.Contains(sub.Finalizers, "chandlery.dev/uninstall") })
+	if err := w.Delete(w.t.Context(), sub); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// absent waits until there is no Subscription of a name.
+func (w *world) absent(name string) {
+	w.t.Helper()
+	w.Eventually(func() bool {
+		err := w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, &operatorsv1alpha1.Subscription{})
+		return apierrors.IsNotFound(err)
+	}).WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue(), "subscription "+name+" is there still")
+}
+
+// TestUninstall removes an operator with its Subscription, also when the supervisor is
+// away in between, and says what it waits for meanwhile.
+func TestUninstall(t *testing.T) {
+	w := newWorld(t)
+	w.create(w.subscription("my-lamp", "lamp"))
+	stop := w.supervise()
+	w.succeed("lamp.v2")
+	w.settled("my-lamp", "lamp.v2")
+	w.uninstall("my-lamp")
+	w.says("my-lamp", uninstalling, "WaitingOnCleanup", "waiting for clusterserviceversion lamp.v2")
+	w.rests()
+	stop()
+	w.goes("lamp.v2")
+	w.supervise()
+	w.absent("my-lamp")
+	if csv := w.version("lamp.v2"); csv != nil {
+		t.Errorf("lamp.v2 is back: %+v", csv.Status)
+	}
+}
+
+// TestDeletedWithoutWish leaves the operator where nobody has asked for more, or has
+// taken that back.
+func TestDeletedWithoutWish(t *testing.T) {
+	w := newWorld(t)
+	w.create(w.subscription("my-lamp", "lamp"))
+	w.supervise()
+	w.succeed("lamp.v2")
+	sub := w.settled("my-lamp", "lamp.v2")
+	if len(sub.Finalizers) > 0 {
+		t.Errorf("finalizers %q", sub.Finalizers)
+	}
+	w.annotate("my-lamp", "chandlery.dev/on-delete", "uninstall")
+	w.becomes("my-lamp", func(sub *operatorsv1alpha1.Subscription) bool { return len(sub.Finalizers) == 1 })
+	w.annotate("my-lamp", "chandlery.dev/on-delete", "")
+	sub = w.becomes("my-lamp", func(sub *operatorsv1alpha1.Subscription) bool { return len(sub.Finalizers) == 0 })
+	if err := w.Delete(t.Context(), sub); err != nil {
+		t.Fatal(err)
+	}
+	w.absent("my-lamp")
+	if csv := w.version("lamp.v2"); csv == nil || !csv.DeletionTimestamp.IsZero() {
+		t.Errorf("lamp.v2 is gone or going: %+v", csv)
+	}
+}
+
+// TestUninstallTakesDependenciesAlong removes what only this operator needed, and not
+// what another one needs too.
+func TestUninstallTakesDependenciesAlong(t *testing.T) {
+	w := newWorld(t)
+	w.server.Serve(single("tray", requiresPackage("bulb"), requiresPackage("wire")), single("desk", requiresPackage("wire")), single("bulb"), single("wire"))
+	w.create(w.subscription("my-tray", "tray"))
+	w.supervise()
+	for _, name := range []string{"tray.v1", "bulb.v1", "wire.v1"} {
+		w.succeed(name)
+	}
+	w.settled("my-tray", "tray.v1")
+	w.create(w.subscription("my-desk", "desk"))
+	w.succeed("desk.v1")
+	w.settled("my-desk", "desk.v1")
+	bulb, wire := "bulb-stable-shop-"+w.namespace, "wire-stable-shop-"+w.namespace
+	w.settled(bulb, "bulb.v1")
+	w.settled(wire, "wire.v1")
+
+	w.uninstall("my-tray")
+	w.goes("tray.v1")
+	w.says("my-tray", uninstalling, "WaitingOnDependencies", "subscription "+bulb)
+	w.goes("bulb.v1")
+	w.absent(bulb)
+	w.absent("my-tray")
+	w.settled(wire, "wire.v1")
+
+	// What desk needs stays as long as desk does, and says so.
+	w.uninstall(wire)
+	w.says(wire, uninstalling, "StillRequired", "clusterserviceversion desk.v1 requires an operator with package: wire")
+	w.uninstall("my-desk")
+	w.goes("desk.v1")
+	w.goes("wire.v1")
+	w.absent("my-desk")
+	w.absent(wire)
+}
+
+// TestUninstallEndsAPlanThatWaits removes what waits for approval, so that nothing is
+// installed by it later.
+func TestUninstallEndsAPlanThatWaits(t *testing.T) {
+	w := newWorld(t)
+	w.create(w.subscription("my-lamp", "lamp", manual))
+	w.supervise()
+	w.onlyPlan(asking)
+	w.uninstall("my-lamp")
+	w.absent("my-lamp")
+	w.Eventually(func() int { return len(w.plans()) }).WithTimeout(patience).WithPolling(polling).Should(gomega.BeZero())
+}
