@@ -33,7 +33,7 @@ func (r *reconciler) act(ctx context.Context, action Action, s *scope) error {
 	case Switch:
 		return r.switchOver(ctx, s)
 	case Withdraw:
-		return r.removeDeployments(ctx, s.CSV, nil)
+		return r.withdraw(ctx, s.CSV)
 	case LiftRoles:
 		return r.liftRoles(ctx, s)
 	case DeleteSelf:

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"slices"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -178,6 +180,24 @@ func (r *reconciler) switchOver(ctx context.Context, s *scope) error {
 		}
 	}
 	return r.removeFormer(ctx, s)
+}
+
+// withdraw removes what runs of a version that must not, after what makes the API
+// server call it: calls that nobody answers would be refused.
+func (r *reconciler) withdraw(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) error {
+	for _, gvk := range []schema.GroupVersionKind{validatingKind(), mutatingKind(), serving.APIServiceKind()} {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(gvk)
+		if err := r.fronts.List(ctx, list, ownerLabels(csv)); err != nil {
+			return fmt.Errorf("listing the %ss of ClusterServiceVersion %s/%s: %w", gvk.Kind, csv.Namespace, csv.Name, err)
+		}
+		for i := range list.Items {
+			if err := r.remove(ctx, &list.Items[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return r.removeDeployments(ctx, csv, nil)
 }
 
 // put applies objects that differ from what is there. One that belongs to somebody

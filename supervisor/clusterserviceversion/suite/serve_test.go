@@ -1,0 +1,348 @@
+package suite_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/chandlery/chandlery/supervisor/clusterserviceversion"
+	"github.com/chandlery/chandlery/supervisor/operatorgroup"
+	"github.com/chandlery/chandlery/test/controlplane"
+)
+
+const (
+	hookLabel = "olm.webhook-description-generate-name"
+	certName  = "kettle-service-cert"
+)
+
+// checks gives the kettle a validating and a mutating webhook.
+func checks(csv *operatorsv1alpha1.ClusterServiceVersion) {
+	for _, kind := range []operatorsv1alpha1.WebhookAdmissionType{operatorsv1alpha1.ValidatingAdmissionWebhook, operatorsv1alpha1.MutatingAdmissionWebhook} {
+		csv.Spec.WebhookDefinitions = append(csv.Spec.WebhookDefinitions, operatorsv1alpha1.WebhookDescription{
+			GenerateName: "check.example.com", Type: kind, DeploymentName: "kettle", ContainerPort: 443,
+			AdmissionReviewVersions: []string{"v1"}, SideEffects: noSideEffects(),
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{"check.example.com"}, APIVersions: []string{"v1"}, Resources: []string{"cups"}},
+			}},
+		})
+	}
+}
+
+// converts makes the kettle one that works for all namespaces and converts the cups of
+// a definition, at a path.
+func converts(crd, path string) func(*operatorsv1alpha1.ClusterServiceVersion) {
+	return func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+		owns(crd)(csv)
+		csv.Spec.InstallModes = []operatorsv1alpha1.InstallMode{{Type: operatorsv1alpha1.InstallModeTypeAllNamespaces, Supported: true}}
+		csv.Spec.WebhookDefinitions = append(csv.Spec.WebhookDefinitions, operatorsv1alpha1.WebhookDescription{
+			GenerateName: "convert.example.com", Type: operatorsv1alpha1.ConversionWebhook, DeploymentName: "kettle", ContainerPort: 443,
+			AdmissionReviewVersions: []string{"v1"}, SideEffects: noSideEffects(), WebhookPath: &path, ConversionCRDs: []string{crd},
+		})
+	}
+}
+
+// shifted is the time of day, moved on by a test.
+type shifted struct {
+	clock.RealClock
+
+	by atomic.Int64
+}
+
+func (s *shifted) Now() time.Time                  { return s.RealClock.Now().Add(time.Duration(s.by.Load())) }
+func (s *shifted) Since(t time.Time) time.Duration { return s.Now().Sub(t) }
+
+// superviseAt does what supervise does by another clock.
+func (w *world) superviseAt(c clock.PassiveClock) {
+	w.t.Helper()
+	mgr, err := ctrl.NewManager(controlplane.Get(w.t).Config(), ctrl.Options{
+		Scheme:     newScheme(),
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	})
+	if err != nil {
+		w.t.Fatalf("making a manager: %v", err)
+	}
+	if err := operatorgroup.Setup(mgr, operatorgroup.Options{}); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := clusterserviceversion.Setup(mgr, clusterserviceversion.Options{Clock: c}); err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	w.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			w.t.Errorf("the manager ended with: %v", err)
+		}
+	})
+}
+
+// nudge makes the controller look again.
+func (w *world) nudge(name string) {
+	w.t.Helper()
+	csv := w.csv(name)
+	patch := client.MergeFrom(csv.DeepCopy())
+	if csv.Annotations == nil {
+		csv.Annotations = map[string]string{}
+	}
+	csv.Annotations["example.com/nudge"] += "x"
+	w.Expect(w.Patch(w.t.Context(), csv, patch)).To(gomega.Succeed())
+}
+
+// hooks are the validating configurations of the namespace.
+func (w *world) hooks(g gomega.Gomega) []admissionregistrationv1.ValidatingWebhookConfiguration {
+	var list admissionregistrationv1.ValidatingWebhookConfigurationList
+	g.Expect(w.List(w.t.Context(), &list, client.MatchingLabels{hookLabel: "check.example.com", "olm.owner.namespace": w.namespace})).To(gomega.Succeed())
+	return list.Items
+}
+
+func (w *world) secret(g gomega.Gomega) *corev1.Secret {
+	secret := &corev1.Secret{}
+	g.Expect(w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: certName}, secret)).To(gomega.Succeed())
+	return secret
+}
+
+// believed waits until callers believe the authority of the Secret and no other.
+func (w *world) believed() *corev1.Secret {
+	w.t.Helper()
+	var secret *corev1.Secret
+	w.Eventually(func(g gomega.Gomega) {
+		secret = w.secret(g)
+		hooks := w.hooks(g)
+		g.Expect(hooks).To(gomega.HaveLen(1))
+		g.Expect(string(hooks[0].Webhooks[0].ClientConfig.CABundle)).To(gomega.Equal(string(secret.Data["olmCAKey"])))
+		var d appsv1.Deployment
+		g.Expect(w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "kettle"}, &d)).To(gomega.Succeed())
+		g.Expect(d.Spec.Template.Annotations).To(gomega.HaveKeyWithValue("olmcahash", secret.Annotations["olmcahash"]))
+	}).WithTimeout(patience).WithPolling(50 * time.Millisecond).Should(gomega.Succeed())
+	return secret
+}
+
+// served are all objects that make the kettle reachable, but for webhook
+// configurations.
+func (w *world) served() []client.Object {
+	here := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: w.namespace, Name: name} }
+	return []client.Object{
+		&corev1.Service{ObjectMeta: here("kettle-service")},
+		&corev1.Secret{ObjectMeta: here(certName)},
+		&rbacv1.Role{ObjectMeta: here(certName)},
+		&rbacv1.RoleBinding{ObjectMeta: here(certName)},
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kettle-service." + w.namespace + "-auth-reader"}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "kettle-service." + w.namespace + "-system:auth-delegator"}},
+	}
+}
+
+func TestServesWebhooksAndTakesThemAway(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	csv := w.kettle("kettle.v1", checks)
+	w.create(w.group("own", w.namespace), csv)
+	made := w.succeeds("kettle.v1")
+	w.Expect(made.Status.CertsRotateAt).NotTo(gomega.BeNil())
+	w.believed()
+	versions := map[string]string{}
+	for _, o := range w.served() {
+		w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(o), o)).To(gomega.Succeed(), "%T %s", o, o.GetName())
+		versions[o.GetNamespace()+"/"+o.GetName()+string(o.GetUID())] = o.GetResourceVersion()
+	}
+	hook := w.hooks(w)[0]
+
+	// Nothing is written while nothing changes.
+	w.nudge("kettle.v1")
+	w.Consistently(func(g gomega.Gomega) {
+		for _, o := range w.served() {
+			g.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(o), o)).To(gomega.Succeed())
+			g.Expect(o.GetResourceVersion()).To(gomega.Equal(versions[o.GetNamespace()+"/"+o.GetName()+string(o.GetUID())]), "%T %s", o, o.GetName())
+		}
+		g.Expect(w.hooks(g)[0].ResourceVersion).To(gomega.Equal(hook.ResourceVersion))
+	}).WithTimeout(2 * time.Second).Should(gomega.Succeed())
+
+	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
+	w.gone(csv)
+	w.gone(&hook)
+	for _, o := range w.served() {
+		w.gone(o)
+	}
+}
+
+func TestTakesOverWebhooksOfAnotherManager(t *testing.T) {
+	w := newWorld(t)
+	labels := w.owner("kettle.v1")
+	labels[hookLabel] = "check.example.com"
+	theirs := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{GenerateName: "check.example.com-", Labels: labels}}
+	delegator := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "kettle-service-system:auth-delegator", Labels: w.owner("kettle.v1")},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "default", Namespace: w.namespace}},
+	}
+	w.create(theirs, delegator)
+	w.supervise()
+	w.create(w.group("own", w.namespace), w.kettle("kettle.v1", checks))
+	w.succeeds("kettle.v1")
+	w.believed()
+	w.Expect(w.hooks(w)[0].Name).To(gomega.Equal(theirs.Name), "the configuration was made a second time")
+	w.gone(delegator)
+}
+
+func TestHealsWhatMakesOperatorsReachable(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	w.create(w.group("own", w.namespace), w.kettle("kettle.v1", checks))
+	w.succeeds("kettle.v1")
+	w.believed()
+
+	hook := w.hooks(w)[0]
+	w.Expect(w.Delete(t.Context(), &hook)).To(gomega.Succeed())
+	w.believed()
+	w.succeeds("kettle.v1")
+
+	hook = w.hooks(w)[0]
+	hook.Webhooks[0].ClientConfig.CABundle = nil
+	w.Expect(w.Update(t.Context(), &hook)).To(gomega.Succeed())
+	w.believed()
+
+	secret := w.secret(w)
+	before := string(secret.Data["olmCAKey"])
+	w.Expect(w.Delete(t.Context(), secret)).To(gomega.Succeed())
+	w.nudge("kettle.v1")
+	w.Eventually(func(g gomega.Gomega) {
+		g.Expect(string(w.secret(g).Data["olmCAKey"])).NotTo(gomega.Equal(before))
+	}).WithTimeout(patience).Should(gomega.Succeed())
+	w.believed()
+	w.succeeds("kettle.v1")
+}
+
+func TestReplacesCertificatesBeforeTheirEnd(t *testing.T) {
+	w := newWorld(t)
+	now := &shifted{}
+	w.superviseAt(now)
+	w.create(w.group("own", w.namespace), w.kettle("kettle.v1", checks))
+	first := w.succeeds("kettle.v1").Status.CertsRotateAt
+	before := w.believed()
+
+	now.by.Store(int64(715 * 24 * time.Hour))
+	w.nudge("kettle.v1")
+
+	w.Eventually(func(g gomega.Gomega) {
+		secret := w.secret(g)
+		g.Expect(string(secret.Data["tls.crt"])).NotTo(gomega.Equal(string(before.Data["tls.crt"])))
+		g.Expect(secret.Data).To(gomega.HaveLen(3), "an authority or a certificate is left over")
+	}).WithTimeout(patience).WithPolling(50 * time.Millisecond).Should(gomega.Succeed())
+	w.believed()
+	csv := w.succeeds("kettle.v1")
+	w.Expect(csv.Status.CertsRotateAt.After(first.Time)).To(gomega.BeTrue())
+	reasons := map[operatorsv1alpha1.ConditionReason]bool{}
+	for _, c := range csv.Status.Conditions {
+		reasons[c.Reason] = true
+	}
+	w.Expect(reasons).To(gomega.HaveKey(operatorsv1alpha1.CSVReasonNeedsCertRotation))
+}
+
+func TestSwitchesConversionWhenTheWebhookAnswers(t *testing.T) {
+	w := newWorld(t)
+	now := &shifted{}
+	w.superviseAt(now)
+	const group = "switch.example.com"
+	crd := w.tableware(group)
+	w.Eventually(func() error {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(crd), crd); err != nil {
+			return err
+		}
+		second := *crd.Spec.Versions[0].DeepCopy()
+		second.Name, second.Storage = "v2", false
+		crd.Spec.Versions = append(crd.Spec.Versions[:1], second)
+		return w.Update(t.Context(), crd)
+	}).WithTimeout(patience).Should(gomega.Succeed())
+	conversion := func(g gomega.Gomega) *apiextensionsv1.CustomResourceConversion {
+		g.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(crd), crd)).To(gomega.Succeed())
+		return crd.Spec.Conversion
+	}
+
+	// Without conversion nothing is lost by having one before its webhook answers.
+	w.create(w.group("all"), w.kettle("kettle.v1", converts(crd.Name, "/old")))
+	w.succeeds("kettle.v1")
+	have := conversion(w)
+	w.Expect(have.Strategy).To(gomega.Equal(apiextensionsv1.WebhookConverter))
+	w.Expect(*have.Webhook.ClientConfig.Service.Path).To(gomega.Equal("/old"))
+
+	// The pods are none that answer; the conversion there is stays.
+	w.create(w.kettle("kettle.v2", replaces("kettle.v1"), image("example.com/kettle:2"), converts(crd.Name, "/new")))
+	w.Eventually(func(g gomega.Gomega) {
+		csv := w.csv("kettle.v2")
+		g.Expect(csv.Status.Phase).To(gomega.Equal(operatorsv1alpha1.CSVPhaseInstalling))
+		g.Expect(csv.Status.Message).To(gomega.ContainSubstring("conversion webhook"))
+	}).WithTimeout(patience).Should(gomega.Succeed())
+	w.Expect(*conversion(w).Webhook.ClientConfig.Service.Path).To(gomega.Equal("/old"))
+
+	// No way there from here, for long: it is the way.
+	now.by.Store(int64(2 * time.Minute))
+	w.nudge("kettle.v2")
+	w.succeeds("kettle.v2")
+	w.Expect(*conversion(w).Webhook.ClientConfig.Service.Path).To(gomega.Equal("/new"))
+	w.gone(w.kettle("kettle.v1"))
+	w.Expect(conversion(w).Strategy).To(gomega.Equal(apiextensionsv1.WebhookConverter), "an old version took the conversion of the new one away")
+
+	w.Expect(w.Delete(t.Context(), w.csv("kettle.v2"))).To(gomega.Succeed())
+	w.gone(w.kettle("kettle.v2"))
+	w.Expect(conversion(w).Strategy).To(gomega.Equal(apiextensionsv1.NoneConverter))
+}
+
+func TestRefusesWebhooksThatSeeOperators(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	w.create(w.group("own", w.namespace), w.kettle("kettle.v1", checks, func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+		csv.Spec.WebhookDefinitions[0].Rules[0].APIGroups = []string{"operators.coreos.com"}
+	}))
+	csv := w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonInvalidWebhookDescription)
+	w.Expect(csv.Status.Message).To(gomega.ContainSubstring("spec.webhookdefinitions[0].rules[0].apiGroups"))
+	for _, o := range w.served() {
+		w.gone(o)
+	}
+}
+
+func TestLeavesTheAPIServiceOfAnotherAlone(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	group := w.namespace + ".taken.example.com"
+	theirs := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"group": group, "version": "v1", "groupPriorityMinimum": int64(1000), "versionPriority": int64(10),
+		"service": map[string]any{"namespace": "default", "name": "theirs"}, "insecureSkipTLSVerify": true,
+	}}}
+	theirs.SetAPIVersion("apiregistration.k8s.io/v1")
+	theirs.SetKind("APIService")
+	theirs.SetName("v1." + group)
+	w.create(theirs)
+	t.Cleanup(func() { _ = w.Delete(context.Background(), theirs) })
+	version := theirs.GetResourceVersion()
+
+	w.create(w.group("own", w.namespace), w.kettle("kettle.v1", func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+		csv.Spec.APIServiceDefinitions.Owned = []operatorsv1alpha1.APIServiceDescription{
+			{Name: "cups", Group: group, Version: "v1", Kind: "Cup", DeploymentName: "kettle", ContainerPort: 443},
+		}
+	}))
+	csv := w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonOwnerConflict)
+	w.Expect(csv.Status.Message).To(gomega.ContainSubstring(theirs.GetName()))
+	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs)).To(gomega.Succeed())
+	spec, _, err := unstructured.NestedInt64(theirs.Object, "spec", "versionPriority")
+	w.Expect(err).NotTo(gomega.HaveOccurred())
+	w.Expect(spec).To(gomega.Equal(int64(10)), "changed since version %s", version)
+}
