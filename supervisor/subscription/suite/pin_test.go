@@ -30,7 +30,8 @@ func (w *world) annotate(name, key, value string) {
 	w.patch(sub, fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, key, text))
 }
 
-func (w *world) pin(name, version string) { w.annotate(name, "chandlery.dev/pin", version) }
+// pin pins the Subscription of these tests to a version, or lets it go.
+func (w *world) pin(version string) { w.annotate("my-lamp", "chandlery.dev/pin", version) }
 
 // version reads a ClusterServiceVersion; nil when there is none.
 func (w *world) version(name string) *operatorsv1alpha1.ClusterServiceVersion {
@@ -92,7 +93,7 @@ func TestPin(t *testing.T) {
 	w.says("my-lamp", heldBack, "Pinned", "lamp.v3 is available")
 	w.rests()
 
-	w.pin("my-lamp", "")
+	w.pin("")
 	w.succeed("lamp.v3")
 	w.replaced("lamp.v2")
 	w.becomes("my-lamp", func(sub *operatorsv1alpha1.Subscription) bool {
@@ -101,7 +102,7 @@ func TestPin(t *testing.T) {
 
 	// Back over two versions, and to and fro: no two versions take over from each other.
 	for _, step := range []struct{ from, to string }{{"lamp.v3", "lamp.v1"}, {"lamp.v1", "lamp.v2"}, {"lamp.v2", "lamp.v1"}, {"lamp.v1", "lamp.v2"}} {
-		w.pin("my-lamp", step.to)
+		w.pin(step.to)
 		w.succeed(step.to)
 		if csv, was := w.version(step.to), w.version(step.from); csv.Spec.Replaces != step.from || was.Spec.Replaces == step.to {
 			t.Fatalf("%s replaces %q, %s replaces %q", step.to, csv.Spec.Replaces, step.from, was.Spec.Replaces)
@@ -109,7 +110,6 @@ func TestPin(t *testing.T) {
 		w.replaced(step.from)
 		w.settled("my-lamp", step.to)
 	}
-	w.rests()
 }
 
 // TestPinRefused names versions that there are not, and others that nothing leads to.
@@ -119,12 +119,12 @@ func TestPinRefused(t *testing.T) {
 	w.supervise()
 	w.succeed("lamp.v2")
 	w.settled("my-lamp", "lamp.v2")
-	w.pin("my-lamp", "lamp.v9")
+	w.pin("lamp.v9")
 	sub := w.says("my-lamp", unresolved, "ConstraintsNotSatisfiable", "no operators found with name lamp.v9 in channel stable of package lamp")
 	if sub.Status.InstalledCSV != "lamp.v2" || sub.Status.State != latest {
 		t.Errorf("status %+v", sub.Status)
 	}
-	w.pin("my-lamp", "")
+	w.pin("")
 	w.settled("my-lamp", "lamp.v2")
 }
 
@@ -139,7 +139,7 @@ func TestPinWithdrawsAnUpdateThatFailed(t *testing.T) {
 	w.phase("lamp.v1", "Replacing")
 	w.says("my-lamp", "ClusterServiceVersionUnhealthy", "", "clusterserviceversion lamp.v2 is in phase Failed")
 
-	w.pin("my-lamp", "lamp.v1")
+	w.pin("lamp.v1")
 	w.Eventually(func() bool {
 		csv := w.version("lamp.v2")
 		return csv != nil && !csv.DeletionTimestamp.IsZero() && csv.Annotations["chandlery.dev/skip-cleanup"] == "true"
@@ -152,7 +152,7 @@ func TestPinWithdrawsAnUpdateThatFailed(t *testing.T) {
 		t.Errorf("lamp.v2 is back: %+v", got.Status)
 	}
 	// Let go, it tries again.
-	w.pin("my-lamp", "")
+	w.pin("")
 	w.succeed("lamp.v2")
 	w.becomes("my-lamp", func(sub *operatorsv1alpha1.Subscription) bool { return sub.Status.InstalledCSV == "lamp.v2" })
 }
@@ -207,14 +207,14 @@ func TestPinLosesNothing(t *testing.T) {
 	wick.SetName("long")
 	w.create(wick)
 
-	w.pin("my-lamp", "lamp.v1")
+	w.pin("lamp.v1")
 	w.says("my-lamp", unresolved, "ConstraintsNotSatisfiable", "Wick "+w.namespace+"/long uses field v1 spec.colour, which lamp.v1 does not know and would drop")
 	if w.version("lamp.v1") != nil || len(w.plans()) != 1 {
 		t.Error("something was changed")
 	}
 	w.patch(wick, `{"spec":{"colour":null}}`)
 	// Of the object no event comes; another look is taken when something else happens.
-	w.pin("my-lamp", " lamp.v1")
+	w.pin(" lamp.v1")
 	w.succeed("lamp.v1")
 	w.replaced("lamp.v2")
 	w.settled("my-lamp", "lamp.v1")

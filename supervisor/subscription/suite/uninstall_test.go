@@ -17,7 +17,9 @@ const uninstalling operatorsv1alpha1.SubscriptionConditionType = "Uninstalling"
 func (w *world) uninstall(name string) {
 	w.t.Helper()
 	w.annotate(name, "chandlery.dev/on-delete", "uninstall")
-	sub := w.becomes(name, func(sub *operatorsv1alpha1.Subscription) bool { return slices.Contains(sub.Finalizers, "chandlery.dev/uninstall") })
+	sub := w.becomes(name, func(sub *operatorsv1alpha1.Subscription) bool {
+		return slices.Contains(sub.Finalizers, "chandlery.dev/uninstall")
+	})
 	if err := w.Delete(w.t.Context(), sub); err != nil {
 		w.t.Fatal(err)
 	}
