@@ -1,0 +1,142 @@
+package cleanup_test
+
+import (
+	"fmt"
+
+	"github.com/blang/semver/v4"
+	"github.com/operator-framework/api/pkg/lib/version"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// resources is how many custom resources each operator has.
+const resources = 5
+
+func csvName(namespace string) string { return "kettle." + namespace + ".v1" }
+
+func apiGroup(namespace string) string { return namespace + ".cleanup.example" }
+
+// ground is what is there before the operator and stays when it goes.
+func ground(namespace string) []client.Object {
+	group := apiGroup(namespace)
+	return []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "all-" + namespace}},
+		&apiextensionsv1.CustomResourceDefinition{
+			ObjectMeta: metav1.ObjectMeta{Name: "cups." + group},
+			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+				Group: group, Scope: apiextensionsv1.NamespaceScoped,
+				Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "cups", Singular: "cup", Kind: "Cup", ListKind: "CupList"},
+				Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+					Name: "v1", Served: true, Storage: true,
+					Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+						Type: "object", XPreserveUnknownFields: new(true),
+					}},
+				}},
+			},
+		},
+	}
+}
+
+// operator is a version for all namespaces that asks for its custom resources to go with
+// it, and whose Deployment needs no node to be available.
+func operator(namespace string) *operatorsv1alpha1.ClusterServiceVersion {
+	labels := map[string]string{"app": "kettle"}
+	strategy := operatorsv1alpha1.StrategyDetailsDeployment{
+		DeploymentSpecs: []operatorsv1alpha1.StrategyDeploymentSpec{{
+			Name: "kettle",
+			Spec: appsv1.DeploymentSpec{
+				Replicas: ptr.To[int32](0), Selector: &metav1.LabelSelector{MatchLabels: labels},
+				Template: corev1.PodTemplateSpec{
+					ObjectMeta: metav1.ObjectMeta{Labels: labels},
+					Spec: corev1.PodSpec{
+						ServiceAccountName: "kettle", Containers: []corev1.Container{{Name: "main", Image: "registry.example/kettle:1"}},
+					},
+				},
+			},
+		}},
+		Permissions: []operatorsv1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: "kettle", Rules: rules()}},
+	}
+	return &operatorsv1alpha1.ClusterServiceVersion{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: csvName(namespace)},
+		Spec: operatorsv1alpha1.ClusterServiceVersionSpec{
+			DisplayName: "Kettle", Version: version.OperatorVersion{Version: semver.MustParse("1.0.0")},
+			InstallModes:              []operatorsv1alpha1.InstallMode{{Type: operatorsv1alpha1.InstallModeTypeAllNamespaces, Supported: true}},
+			Cleanup:                   operatorsv1alpha1.CleanupSpec{Enabled: true},
+			CustomResourceDefinitions: operatorsv1alpha1.CustomResourceDefinitions{Owned: []operatorsv1alpha1.CRDDescription{{Name: "cups." + apiGroup(namespace), Version: "v1", Kind: "Cup"}}},
+			InstallStrategy: operatorsv1alpha1.NamedInstallStrategy{
+				StrategyName: operatorsv1alpha1.InstallStrategyNameDeployment, StrategySpec: strategy,
+			},
+		},
+	}
+}
+
+func rules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}}}
+}
+
+// belongings are what else an InstallPlan and the supervisor make for a version, and what
+// users make: one object at least of every kind that is cleaned up.
+func belongings(csv *operatorsv1alpha1.ClusterServiceVersion) []client.Object {
+	home := csv.Namespace
+	labels := map[string]string{
+		"olm.managed": "true", "olm.owner": csv.Name, "olm.owner.namespace": home, "olm.owner.kind": "ClusterServiceVersion",
+	}
+	name := "kettle-" + home
+	owners := []metav1.OwnerReference{{APIVersion: operatorsv1alpha1.ClusterServiceVersionAPIVersion, Kind: "ClusterServiceVersion", Name: csv.Name, UID: csv.UID}}
+	at := func(namespace string) metav1.ObjectMeta {
+		meta := metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}
+		if namespace == home {
+			meta.OwnerReferences = owners
+		}
+		return meta
+	}
+	ref := func(kind string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: at(home)}
+	account.Name = "kettle"
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: home, Name: "kettle"}}
+	list := []client.Object{
+		account,
+		&rbacv1.Role{ObjectMeta: at(home), Rules: rules()},
+		&rbacv1.RoleBinding{ObjectMeta: at(home), RoleRef: ref("Role"), Subjects: subjects},
+		&rbacv1.Role{ObjectMeta: at("kube-system"), Rules: rules()},
+		&rbacv1.RoleBinding{ObjectMeta: at("kube-system"), RoleRef: ref("Role"), Subjects: subjects},
+		&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: at("")},
+		&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: at("")},
+		brokenService(home, labels),
+	}
+	for i := range resources {
+		o := &unstructured.Unstructured{}
+		o.SetGroupVersionKind(schema.GroupVersionKind{Group: apiGroup(home), Version: "v1", Kind: "Cup"})
+		o.SetNamespace([]string{home, "default"}[i%2])
+		o.SetName(fmt.Sprintf("%s-%d", name, i))
+		list = append(list, o)
+	}
+	return list
+}
+
+// brokenService is an API service that nobody answers for, as there is when pods go
+// before their registration.
+func brokenService(home string, labels map[string]string) client.Object {
+	group := "aggregated." + apiGroup(home)
+	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"group": group, "version": "v1", "groupPriorityMinimum": int64(2000), "versionPriority": int64(15),
+		"service": map[string]any{"namespace": home, "name": "nobody"}, "insecureSkipTLSVerify": true,
+	}}}
+	o.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"})
+	o.SetName("v1." + group)
+	o.SetLabels(labels)
+	return o
+}
