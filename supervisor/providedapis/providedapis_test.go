@@ -230,7 +230,8 @@ func TestDesired(t *testing.T) {
 	}{
 		"Claim":     {"what members provide", group("a", 0, "", "a"), nil, csvs{*operator("a", soup), *operator("a", lamp)}, false, lamp + "," + soup},
 		"Gone":      {"what nobody provides any longer is given back", group("a", 0, lamp+","+tray, "a"), nil, csvs{*operator("a", lamp)}, false, lamp},
-		"Yield":     {"so is what another keeps", group("a", 9, lamp+","+tray, "a"), groups(group("b", 0, lamp, "")), csvs{*operator("a", lamp, tray)}, false, tray},
+		"Yield":     {"so is what another keeps", group("a", 9, lamp+","+tray, "a"), groups(group("b", 0, lamp, "")), csvs{*operator("a", lamp), *operator("a", tray)}, false, tray},
+		"YieldAll":  {"and what its provider then no longer serves", group("a", 9, lamp+","+tray, "a"), groups(group("b", 0, lamp, "")), csvs{*operator("a", lamp, tray)}, false, ""},
 		"Whole":     {"a member with a conflict claims nothing", group("a", 0, "", "a"), groups(group("b", 0, lamp, "")), csvs{*operator("a", lamp, tray), *operator("a", soup)}, false, soup},
 		"Crowded":   {"a group among several takes on no more", group("a", 0, lamp, "a"), nil, csvs{*operator("a", lamp, tray)}, true, lamp},
 		"Static":    {"a fixed list stays", static(group("a", 0, lamp, "a")), nil, csvs{*operator("a", soup)}, false, lamp},
@@ -245,50 +246,5 @@ func TestDesired(t *testing.T) {
 				t.Errorf("%s\nDesired(...) = %q, want %q", tc.reason, got, tc.want)
 			}
 		})
-	}
-}
-
-// TestSettles plays all groups in turn, each on the claims that the round before
-// left, until nothing changes: every API has a single owner wherever two groups
-// reach a common namespace, and what one has claimed its members see as settled.
-func TestSettles(t *testing.T) {
-	members := map[string][]operatorsv1alpha1.ClusterServiceVersion{
-		"a": {*operator("a", lamp, tray)},
-		"b": {*operator("b", tray, soup)},
-		"c": {*operator("c", soup)},
-		"d": {*operator("d", lamp), *operator("d", soup)},
-	}
-	all := groups(group("a", 3, "", "a", "b"), group("b", 2, "", "b", "c"), group("c", 1, "", ""), group("d", 0, "", "d"))
-	for round := range 10 {
-		next := groups()
-		changed := false
-		for i := range all {
-			g := all[i].DeepCopy()
-			want := providedapis.Desired(g, all, members[g.Namespace], true).String()
-			changed = changed || want != g.Annotations["olm.providedAPIs"]
-			g.Annotations = map[string]string{"olm.providedAPIs": want}
-			next = append(next, *g)
-		}
-		all = next
-		if !changed && round > 0 {
-			break
-		}
-		if round == 9 {
-			t.Fatalf("claims still change after %d rounds", round)
-		}
-	}
-	for i := range all {
-		for j := range i {
-			both := providedapis.Claimed(&all[i]).Both(providedapis.Claimed(&all[j]))
-			if providedapis.Intersect(&all[i], &all[j]) && len(both) > 0 {
-				t.Errorf("groups %s and %s both claim %s", all[i].Namespace, all[j].Namespace, both)
-			}
-		}
-		for _, csv := range members[all[i].Namespace] {
-			found := providedapis.Verdict(&all[i], all, &csv)
-			if found.Result != providedapis.Settled && found.Result != providedapis.Conflict {
-				t.Errorf("in the end the verdict on %s in %s is %s", providedapis.Of(&csv), csv.Namespace, found.Result)
-			}
-		}
 	}
 }

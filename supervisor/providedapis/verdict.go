@@ -89,10 +89,11 @@ func (f Finding) Explain() string {
 	}
 }
 
-// Desired returns what a group ought to claim: of what it has claimed, that which
-// a member provides and nobody outranks; and what members provide that may run in
-// the group, each as a whole or not at all. Fixed claims stay as they are. A
-// member is a ClusterServiceVersion of the group's namespace that is no copy.
+// Desired returns what a group ought to claim: what its members provide, each as a
+// whole or not at all. One that another group keeps an API from does not run, and
+// must not keep its other APIs from anybody; nor must one that cannot run in the
+// group begin to. Fixed claims stay as they are. A member is a
+// ClusterServiceVersion of the group's namespace that is no copy.
 //
 // Without grow nothing is added: where several groups share a namespace, none of
 // them takes on more.
@@ -101,19 +102,17 @@ func Desired(group *operatorsv1.OperatorGroup, others []operatorsv1.OperatorGrou
 	if group.Spec.StaticProvidedAPIs {
 		return claimed
 	}
-	provided := Set{}
-	for i := range members {
-		provided.Add(Of(&members[i]))
-	}
-	want := claimed.Both(provided)
 	rivals := rivalsOf(group, others)
-	taken, _ := kept(rivals, claimed, want)
-	want = want.Without(taken)
+	want := Set{}
 	for i := range members {
 		apis := Of(&members[i])
-		if taken, _ := kept(rivals, claimed, apis); grow && len(taken) == 0 && supported(group, &members[i]) {
-			want.Add(apis)
+		if taken, _ := kept(rivals, claimed, apis); len(taken) > 0 {
+			continue
 		}
+		if !grow || !supported(group, &members[i]) {
+			apis = apis.Both(claimed)
+		}
+		want.Add(apis)
 	}
 	return want
 }
