@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
@@ -22,6 +23,7 @@ type observation struct {
 	condition *operatorsv2.OperatorCondition
 	role      *rbacv1.Role
 	binding   *rbacv1.RoleBinding
+	now       time.Time
 }
 
 // decision is what is to be done.
@@ -54,7 +56,7 @@ func decide(o observation) decision {
 	}
 	d.decideRole(o)
 	d.decideBinding(o, desiredBinding(o.condition, want.Spec.ServiceAccounts))
-	d.conditions = verdict.Conditions(o.condition)
+	d.conditions = verdict.Conditions(o.condition, o.now)
 	d.show = !equality.Semantic.DeepEqual(d.conditions, o.condition.Status.Conditions)
 	return d
 }

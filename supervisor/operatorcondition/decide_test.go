@@ -51,7 +51,7 @@ func TestDesired(t *testing.T) {
 }
 
 func TestDecide(t *testing.T) {
-	no := metav1.Condition{Type: "Upgradeable", Status: metav1.ConditionFalse}
+	no := metav1.Condition{Type: "Upgradeable", Status: metav1.ConditionFalse, LastTransitionTime: metav1.Now()}
 	shown := no
 	shown.ObservedGeneration = 2
 	foreign := func(meta *metav1.ObjectMeta) { meta.OwnerReferences = nil }

@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -30,6 +31,7 @@ const readOnly = client.UnsafeDisableDeepCopy
 // reconciler keeps the OperatorCondition of each version, with its role and binding.
 type reconciler struct {
 	client client.Client
+	clock  clock.PassiveClock
 	events events.EventRecorder
 	told   sync.Map // by version, what was said last of objects in the way
 }
@@ -51,7 +53,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 func (r *reconciler) observe(ctx context.Context, key client.ObjectKey) (observation, error) {
-	var o observation
+	o := observation{now: r.clock.Now()}
 	var err error
 	if o.csv, err = found(ctx, r.client, key, &operatorsv1alpha1.ClusterServiceVersion{}); err != nil || !wanted(o.csv) {
 		return observation{}, err

@@ -7,6 +7,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -20,11 +21,16 @@ const reconcileTimeout = time.Minute
 
 // Options configures the controller. The zero value works.
 type Options struct {
+	// Clock gives the times written to status; the system clock when nil.
+	Clock clock.PassiveClock
 	// Workers is the number of versions reconciled at a time; 2 when zero.
 	Workers int
 }
 
 func (o Options) withDefaults() Options {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
 	if o.Workers <= 0 {
 		o.Workers = 2
 	}
@@ -36,7 +42,7 @@ func (o Options) withDefaults() Options {
 // caches on standbys too.
 func Setup(mgr ctrl.Manager, o Options) error {
 	o = o.withDefaults()
-	r := &reconciler{client: mgr.GetClient(), events: mgr.GetEventRecorder("chandlery-operatorcondition")}
+	r := &reconciler{client: mgr.GetClient(), clock: o.Clock, events: mgr.GetEventRecorder("chandlery-operatorcondition")}
 	// What belongs together has one name.
 	same := &handler.EnqueueRequestForObject{}
 	err := ctrl.NewControllerManagedBy(mgr).

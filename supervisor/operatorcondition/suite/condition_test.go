@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -44,9 +45,11 @@ func TestOperatorReports(t *testing.T) {
 	operator := w.operator()
 	w.Eventually(func() error { return change(operator, reports) }).Should(gomega.Succeed())
 	shows(metav1.ConditionFalse)
-	w.Expect(change(w.Client, func(spec *operatorsv2.OperatorConditionSpec) { spec.Overrides = upgradeable(metav1.ConditionTrue) })).To(gomega.Succeed())
+	// People do not say since when.
+	override := `{"spec":{"overrides":[{"type":"Upgradeable","status":"True","reason":"Known","message":"it is safe"}]}}`
+	w.Expect(w.Patch(t.Context(), condition.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(override)))).To(gomega.Succeed())
 	shows(metav1.ConditionTrue)
-	w.Expect(change(w.Client, func(spec *operatorsv2.OperatorConditionSpec) { spec.Overrides = nil })).To(gomega.Succeed())
+	w.Expect(w.Patch(t.Context(), condition.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"overrides":null}}`)))).To(gomega.Succeed())
 	shows(metav1.ConditionFalse)
 	w.Expect(change(operator, func(spec *operatorsv2.OperatorConditionSpec) { spec.Conditions = nil })).To(gomega.Succeed())
 	w.appears(condition, func(g gomega.Gomega) { g.Expect(condition.Status.Conditions).To(gomega.BeEmpty()) })

@@ -8,6 +8,7 @@ package verdict
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -22,7 +23,10 @@ import (
 // write to the status itself: what they wrote stays theirs, overridden or not, since
 // writing over it would begin a quarrel. A copy whose original has been taken back is of
 // an earlier generation, and goes.
-func Conditions(c *operatorsv2.OperatorCondition) []metav1.Condition {
+//
+// An override need not say since when it holds, and the status must: that is since it is
+// shown, and now where it is not yet.
+func Conditions(c *operatorsv2.OperatorCondition, now time.Time) []metav1.Condition {
 	var out []metav1.Condition
 	for i := range c.Spec.Conditions {
 		one := c.Spec.Conditions[i]
@@ -30,6 +34,9 @@ func Conditions(c *operatorsv2.OperatorCondition) []metav1.Condition {
 			one = *override
 		}
 		one.ObservedGeneration = c.Generation
+		if one.LastTransitionTime.IsZero() {
+			one.LastTransitionTime = since(c.Status.Conditions, &one, now)
+		}
 		// The later of two of one type is the one that counts.
 		out = append(slices.DeleteFunc(out, func(o metav1.Condition) bool { return o.Type == one.Type }), one)
 	}
@@ -59,7 +66,7 @@ func Upgradeable(condition *operatorsv2.OperatorCondition) (ok bool, message str
 		}
 		return false, refusal(condition, "spec.overrides", override) + "; change or remove that entry to go on"
 	}
-	reported := apimeta.FindStatusCondition(Conditions(condition), operatorsv2.Upgradeable)
+	reported := apimeta.FindStatusCondition(Conditions(condition, time.Time{}), operatorsv2.Upgradeable)
 	if reported == nil || reported.Status != metav1.ConditionFalse {
 		return true, ""
 	}
@@ -77,6 +84,14 @@ func refusal(c *operatorsv2.OperatorCondition, who string, condition *metav1.Con
 		said += ": " + condition.Message
 	}
 	return said
+}
+
+// since is when a condition came to hold, by what is shown.
+func since(shown []metav1.Condition, one *metav1.Condition, now time.Time) metav1.Time {
+	if before := last(shown, one.Type); before != nil && before.Status == one.Status && !before.LastTransitionTime.IsZero() {
+		return before.LastTransitionTime
+	}
+	return metav1.NewTime(now)
 }
 
 // last is the last condition of a type; nil when there is none.

@@ -3,6 +3,7 @@ package verdict_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
@@ -14,8 +15,15 @@ import (
 // generation is that of each OperatorCondition of the tests.
 const generation = 3
 
+func noon() time.Time { return time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC) }
+
 func condition(kind string, status metav1.ConditionStatus, observed int64) metav1.Condition {
-	return metav1.Condition{Type: kind, Status: status, Reason: "Boiling", Message: "the kettle is on", ObservedGeneration: observed}
+	return metav1.Condition{Type: kind, Status: status, Reason: "Boiling", Message: "the kettle is on", ObservedGeneration: observed, LastTransitionTime: metav1.NewTime(noon())}
+}
+
+func at(c metav1.Condition, when time.Time) metav1.Condition {
+	c.LastTransitionTime = metav1.NewTime(when)
+	return c
 }
 
 func of(spec operatorsv2.OperatorConditionSpec, status ...metav1.Condition) *operatorsv2.OperatorCondition {
@@ -49,6 +57,20 @@ func TestConditions(t *testing.T) {
 			},
 			want: list(condition("Upgradeable", yes, generation), condition("Hot", no, generation)),
 		},
+		"an override that does not say since when": {
+			spec: operatorsv2.OperatorConditionSpec{
+				Conditions: list(condition("Upgradeable", no, 0)), Overrides: list(at(condition("Upgradeable", yes, 0), time.Time{})),
+			},
+			status: list(condition("Upgradeable", no, 2)),
+			want:   list(at(condition("Upgradeable", yes, generation), noon().Add(time.Hour))),
+		},
+		"an override that is shown": {
+			spec: operatorsv2.OperatorConditionSpec{
+				Conditions: list(condition("Upgradeable", no, 0)), Overrides: list(at(condition("Upgradeable", yes, 0), time.Time{})),
+			},
+			status: list(at(condition("Upgradeable", yes, 2), noon().Add(time.Minute))),
+			want:   list(at(condition("Upgradeable", yes, generation), noon().Add(time.Minute))),
+		},
 		"an override of what nobody reports shows nothing": {
 			spec: operatorsv2.OperatorConditionSpec{Overrides: list(condition("Upgradeable", yes, 0))},
 		},
@@ -67,12 +89,12 @@ func TestConditions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := of(tt.spec, tt.status...)
-			got := verdict.Conditions(c)
+			got := verdict.Conditions(c, noon().Add(time.Hour))
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
 			c.Status.Conditions = got
-			if diff := cmp.Diff(got, verdict.Conditions(c)); diff != "" {
+			if diff := cmp.Diff(got, verdict.Conditions(c, noon().Add(2*time.Hour))); diff != "" {
 				t.Errorf("a second look changes them (-first +second):\n%s", diff)
 			}
 		})
