@@ -11,6 +11,11 @@
 //
 // Roles and bindings named by a ClusterServiceVersion come from its
 // InstallPlan; here they are checked, and lifted to cluster scope where the
-// OperatorGroup targets all namespaces. Copied ClusterServiceVersions are not
-// looked at.
+// OperatorGroup targets all namespaces. How Deployments are changed by a
+// Subscription is in config.go. Copied ClusterServiceVersions are not looked at.
+//
+// What has to be undone when a ClusterServiceVersion goes is an ordered list of
+// stages (finalize.go). Each pass begins with the first and finds by looking what
+// is left to do, so that it may be broken off anywhere; what it waits for is told
+// in the status. See docs/decisions/0023-clusterserviceversions.md.
 package clusterserviceversion

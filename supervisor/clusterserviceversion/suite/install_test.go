@@ -147,17 +147,18 @@ func TestSaysThatThereIsNoOrMoreThanOneOperatorGroup(t *testing.T) {
 	}).WithTimeout(patience).Should(gomega.Succeed())
 }
 
-func TestRefusesWebhooksPlainly(t *testing.T) {
+func TestRefusesWebhooksOfOneName(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
 	w.create(w.group("own", w.namespace), w.kettle("kettle.v1", func(csv *operatorsv1alpha1.ClusterServiceVersion) {
-		csv.Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{{
+		webhook := operatorsv1alpha1.WebhookDescription{
 			GenerateName: "check.example.com", Type: operatorsv1alpha1.ValidatingAdmissionWebhook,
 			DeploymentName: "kettle", ContainerPort: 443, AdmissionReviewVersions: []string{"v1"}, SideEffects: noSideEffects(),
-		}}
+		}
+		csv.Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{webhook, webhook}
 	}))
-	csv := w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailedNoRetry)
-	w.Expect(csv.Status.Message).To(gomega.ContainSubstring("spec.webhookdefinitions"))
+	csv := w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonInvalidWebhookDescription)
+	w.Expect(csv.Status.Message).To(gomega.ContainSubstring("check.example.com"))
 	w.gone(&appsv1.Deployment{ObjectMeta: w.kettle("x").ObjectMeta})
 }
 
