@@ -331,7 +331,7 @@ func TestLeavesTheAPIServiceOfAnotherAlone(t *testing.T) {
 	theirs.SetKind("APIService")
 	theirs.SetName("v1." + group)
 	w.create(theirs)
-	t.Cleanup(func() { _ = w.Delete(context.Background(), theirs) })
+	t.Cleanup(func() { _ = w.Delete(context.WithoutCancel(t.Context()), theirs) })
 	version := theirs.GetResourceVersion()
 
 	w.create(w.group("own", w.namespace), w.kettle("kettle.v1", func(csv *operatorsv1alpha1.ClusterServiceVersion) {
