@@ -169,7 +169,8 @@ func (w writer) status(ctx context.Context, live *operatorsv1alpha1.ClusterServi
 	if !sameStatus(live, m.image) {
 		meta := metav1.ObjectMeta{Namespace: live.Namespace, Name: live.Name, ResourceVersion: live.ResourceVersion}
 		base := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta, Status: live.Status}
-		changed := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta, Status: m.image.Status}
+		// The answer is decoded into what is sent, and the image shares its status with a cache.
+		changed := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta, Status: *m.image.Status.DeepCopy()}
 		if err := w.pace.write(ctx); err != nil {
 			return nil, err
 		}

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// imageOf returns what a copy of a version is to say, wherever it is. It shares the spec
-// with the version.
+// imageOf returns what a copy of a version is to say, wherever it is. It shares spec and
+// status with the version and is only to be read.
 func imageOf(csv *operatorsv1alpha1.ClusterServiceVersion) *operatorsv1alpha1.ClusterServiceVersion {
 	image := &operatorsv1alpha1.ClusterServiceVersion{
 		TypeMeta: metav1.TypeMeta{

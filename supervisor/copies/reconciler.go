@@ -137,8 +137,9 @@ func (r *reconciler) took(ctx context.Context, h *history, s step, found *record
 		// Somebody else wrote first; what they wrote is on its way here.
 		return conflictDelay
 	case leaving(err):
-		// The namespace is going, or gone; that is on its way here too.
-		return 0
+		// The namespace is going, or gone; that is on its way here too. Where it was
+		// something else, another look will tell.
+		return cacheLag
 	}
 	h.fail(s, r.clock.Now(), err)
 	rest := h.rests(s, r.clock.Now())

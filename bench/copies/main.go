@@ -1,0 +1,104 @@
+// Command copies measures what copied ClusterServiceVersions cost the supervisor: memory
+// with copies on and off, how long they take to come and to go, and what is written when
+// nothing happens.
+//
+//	go run ./bench/copies [--namespaces 300] [--operators 15] [--size 100] [--rest 1m]
+//
+// The control plane is real, its nodes and pods are kwok's. No root is needed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/chandlery/chandlery/test/buildcache"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := start(ctx, os.Args[1:])
+	stop()
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// options are what the flags say.
+type options struct {
+	// namespaces is how many there are beside those of Kubernetes and the operators'.
+	namespaces int
+	// operators is how many serve all of them.
+	operators int
+	// size is how large each version is, in KiB.
+	size int
+	// rest is for how long is watched that nothing is written.
+	rest time.Duration
+}
+
+func parse(args []string, output io.Writer) (options, error) {
+	o := options{}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(output)
+	flags.IntVar(&o.namespaces, "namespaces", 300, "namespaces that get copies")
+	flags.IntVar(&o.operators, "operators", 15, "operators for all namespaces")
+	flags.IntVar(&o.size, "size", 100, "size of each version in KiB")
+	flags.DurationVar(&o.rest, "rest", time.Minute, "for how long to watch that nothing is written")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if o.namespaces < 1 || o.operators < 1 || o.size < 1 || o.rest <= 0 {
+		return o, fmt.Errorf("--namespaces %d, --operators %d, --size %d, --rest %s: each has to be above zero", o.namespaces, o.operators, o.size, o.rest)
+	}
+	return o, nil
+}
+
+// start builds the supervisor, measures and prints the report.
+func start(ctx context.Context, args []string) error {
+	o, err := parse(args, os.Stderr)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "chandlery-bench-")
+	if err != nil {
+		return fmt.Errorf("making a folder for the program and logs: %w", err)
+	}
+	if err := build(ctx, dir); err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	f, err := measure(ctx, o, dir)
+	if err != nil {
+		return fmt.Errorf("%w (logs are in %s)", err, dir)
+	}
+	if _, err := os.Stdout.WriteString(f.markdown()); err != nil {
+		return fmt.Errorf("printing the report: %w", err)
+	}
+	return os.RemoveAll(dir)
+}
+
+// build makes the program.
+func build(ctx context.Context, dir string) error {
+	root, err := buildcache.SourceDir(".")
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", dir+string(filepath.Separator), "./cmd/supervisor")
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the supervisor: %w\n%s", err, out)
+	}
+	return nil
+}
