@@ -37,6 +37,8 @@ type past struct {
 	journal *journal
 	synced  func(context.Context) bool
 	now     func() time.Time
+	// arrears is where it leaves what was not told yet, and done is closed after that.
+	arrears *[]arrear
 	done    chan struct{}
 }
 
@@ -72,15 +74,15 @@ func (p *past) look(ctx context.Context) error {
 	for i := range list.Items {
 		plans[list.Items[i].UID] = history.Version(list.Items[i].ResourceVersion)
 	}
-	versions := oldest(subscriptions.Items, list.Items)
-	if len(versions) == 0 {
+	*p.arrears = arrears(subscriptions.Items, list.Items)
+	if len(*p.arrears) == 0 {
 		return nil
 	}
 	now, err := p.present(ctx)
 	if err != nil {
 		return err
 	}
-	return p.repeat(ctx, versions[0], now, plans)
+	return p.repeat(ctx, (*p.arrears)[0].from, now, plans)
 }
 
 // present gives the version that the API server is at.
