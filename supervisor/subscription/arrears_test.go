@@ -1,6 +1,7 @@
 package subscription
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -65,6 +66,18 @@ func TestFromTheBeginning(t *testing.T) {
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s: %s", tt.reason, diff)
+		}
+	}
+}
+
+func TestAdmitted(t *testing.T) {
+	for text, want := range map[string]uint64{
+		"too old resource version: 2854 (18016)": 18016,
+		"too old resource version: 2854 (11)":    2854,
+		"The resourceVersion is too old":         2854,
+	} {
+		if got := admitted(errors.New(text), 2854); got != want {
+			t.Errorf("%s: %d, want %d", text, got, want)
 		}
 	}
 }

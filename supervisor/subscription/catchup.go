@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -111,24 +112,31 @@ type replay struct {
 // further, so that this is found by halving. What is remembered becomes less all the
 // time: what was begun is kept, since it could be too late to begin it anew.
 func (p *past) oldest(ctx context.Context, version uint64) (*replay, error) {
-	found, err := p.after(ctx, version)
-	if !errors.Is(err, errForgotten) {
-		return found, err
+	found, refusal := p.after(ctx, version)
+	if !errors.Is(refusal, errForgotten) {
+		return found, refusal
 	}
 	now, err := p.present(ctx)
 	if err != nil {
 		return nil, err
 	}
-	forgotten, known := version, now+1
-	for known-forgotten > 1 {
+	forgotten, known := admitted(refusal, version), now+1
+	for forgotten+1 < known {
 		middle := forgotten + (known-forgotten)/2
+		if forgotten > version && found == nil {
+			middle = min(middle, forgotten+slack/2)
+		}
 		next, err := p.after(ctx, middle)
 		switch {
+		case err == nil && middle-forgotten <= slack:
+			// Little is won by going further, and meanwhile this is forgotten too.
+			found.end()
+			return next, nil
 		case err == nil:
 			found.end()
 			found, known = next, middle
 		case errors.Is(err, errForgotten):
-			forgotten = middle
+			forgotten = admitted(err, middle)
 		default:
 			found.end()
 			return nil, err
@@ -139,6 +147,23 @@ func (p *past) oldest(ctx context.Context, version uint64) (*replay, error) {
 		return p.oldest(ctx, now)
 	}
 	return found, nil
+}
+
+// slack is how many versions may be missing of those that the API server remembers.
+const slack = 16
+
+// tooOld is how API servers refuse a version, and say which is the oldest that they
+// remember.
+var tooOld = regexp.MustCompile(`too old resource version: \d+ \((\d+)\)`)
+
+// admitted is the newest version that an API server says it has forgotten, which is that
+// which it was asked for at least.
+func admitted(refusal error, asked uint64) uint64 {
+	said := tooOld.FindStringSubmatch(refusal.Error())
+	if said == nil {
+		return asked
+	}
+	return max(asked, history.Version(said[1]))
 }
 
 // end ends a replay, if there is one.
