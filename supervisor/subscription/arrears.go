@@ -3,6 +3,7 @@ package subscription
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -14,16 +15,17 @@ import (
 	"github.com/chandlery/chandlery/supervisor/history"
 )
 
-// arrear is a namespace in which something was not told yet, and the version from which
-// on.
+// arrear is a namespace with Subscriptions, and the version from which on something was
+// not told yet; zero where everything was.
 type arrear struct {
 	namespace string
 	from      uint64
 }
 
-// arrears gives the namespaces in which something may not have been told, those that
-// wait the longest first: of a Subscription from the version of its plan that it tells
-// or, where it tells of none, its own, which is older than any plan made for it.
+// arrears gives the namespaces with Subscriptions, those in which something may not have
+// been told first, and of these those that wait the longest: of a Subscription from the
+// version of its plan that it tells or, where it tells of none, its own, which is older
+// than any plan made for it.
 func arrears(subscriptions []operatorsv1alpha1.Subscription, plans []operatorsv1alpha1.InstallPlan) []arrear {
 	byNamespace := map[string][]*operatorsv1alpha1.InstallPlan{}
 	for i := range plans {
@@ -31,12 +33,18 @@ func arrears(subscriptions []operatorsv1alpha1.Subscription, plans []operatorsv1
 	}
 	var list []arrear
 	for i := range subscriptions {
-		namespace := subscriptions[i].Namespace
-		if from, untold := untoldFrom(&subscriptions[i], byNamespace[namespace]); untold {
-			list = append(list, arrear{namespace: namespace, from: from})
+		next := arrear{namespace: subscriptions[i].Namespace}
+		if from, untold := untoldFrom(&subscriptions[i], byNamespace[next.namespace]); untold {
+			next.from = from
 		}
+		list = append(list, next)
 	}
-	slices.SortStableFunc(list, func(a, b arrear) int { return cmp.Compare(a.from, b.from) })
+	slices.SortStableFunc(list, func(a, b arrear) int {
+		if (a.from == 0) != (b.from == 0) {
+			return -cmp.Compare(a.from, b.from)
+		}
+		return cmp.Compare(a.from, b.from)
+	})
 	seen := map[string]bool{}
 	return slices.DeleteFunc(list, func(a arrear) bool {
 		known := seen[a.namespace]
@@ -63,24 +71,27 @@ func untoldFrom(sub *operatorsv1alpha1.Subscription, beside []*operatorsv1alpha1
 	return from, from > 0 && (newer || gone)
 }
 
-// inArrears asks, when the past was looked up, for the namespaces in which something was
+// inTurn asks, when the past was looked up, for the namespaces in which something was
 // not told yet before all others: where supervisors come and go quickly, the last ones of
-// the queue would never have their turn, until the API server has forgotten.
-func (r *Reconciler) inArrears(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+// the queue would never have their turn, until the API server has forgotten. The rest has
+// its turn with whatever happens, not after it.
+func (r *Reconciler) inTurn(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	ranked, ok := queue.(priorityqueue.PriorityQueue[reconcile.Request])
+	if !ok {
+		return fmt.Errorf("the queue is a %T, which has no priorities", queue)
+	}
 	go func() {
 		select {
 		case <-r.caughtUp:
 		case <-ctx.Done():
 			return
 		}
-		first, ranked := queue.(priorityqueue.PriorityQueue[reconcile.Request])
 		for i, a := range r.arrears {
-			request := reconcile.Request{NamespacedName: types.NamespacedName{Name: a.namespace}}
-			if !ranked {
-				queue.Add(request)
-				continue
+			priority := 0
+			if a.from > 0 {
+				priority = len(r.arrears) - i
 			}
-			first.AddWithOpts(priorityqueue.AddOpts{Priority: new(len(r.arrears) - i)}, request)
+			ranked.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, reconcile.Request{NamespacedName: types.NamespacedName{Name: a.namespace}})
 		}
 	}()
 	return nil

@@ -24,12 +24,12 @@ func TestArrears(t *testing.T) {
 		return p
 	}
 	late, later, told := sub("late", "a", "7"), sub("later", "a", "8"), sub("told", "a", "3")
-	earlier := sub("later", "b", "5")
+	earlier, idle := sub("later", "b", "5"), sub("idle", "a", "1")
 	got := arrears(
-		[]operatorsv1alpha1.Subscription{late, later, told, earlier},
+		[]operatorsv1alpha1.Subscription{idle, late, later, told, earlier},
 		[]operatorsv1alpha1.InstallPlan{plan("9", late), plan("9", later), plan("6", earlier)},
 	)
-	want := []arrear{{namespace: "later", from: 5}, {namespace: "late", from: 7}}
+	want := []arrear{{namespace: "later", from: 5}, {namespace: "late", from: 7}, {namespace: "idle"}, {namespace: "told"}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(arrear{})); diff != "" {
 		t.Error(diff)
 	}

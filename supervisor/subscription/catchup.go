@@ -76,7 +76,7 @@ func (p *past) look(ctx context.Context) error {
 		plans[list.Items[i].UID] = history.Version(list.Items[i].ResourceVersion)
 	}
 	*p.arrears = arrears(subscriptions.Items, list.Items)
-	if len(*p.arrears) == 0 {
+	if len(*p.arrears) == 0 || (*p.arrears)[0].from == 0 {
 		return nil
 	}
 	now, err := p.present(ctx)

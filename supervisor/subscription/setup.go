@@ -73,8 +73,10 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Watches(&operatorsv1.OperatorGroup{}, byNamespace).
 		Watches(catalogs.NewObject(), byCatalog).
 		WatchesRawSource(source.Channel(o.Catalogs.Listen(), byCatalog)).
-		WatchesRawSource(source.Func(r.inArrears)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency, EnableWarmup: new(true), ReconciliationTimeout: reconcileTimeout}).
+		WatchesRawSource(source.Func(r.inTurn)).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: o.Concurrency, EnableWarmup: new(true), ReconciliationTimeout: reconcileTimeout, UsePriorityQueue: new(true),
+		}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the Subscription controller: %w", err)
