@@ -162,7 +162,8 @@ func divide(status *operatorsv1alpha1.SubscriptionStatus, ledger history.Ledger,
 	shown, _ := history.Shown(status)
 	first := len(ledger)
 	for i, t := range slices.Backward(ledger) {
-		if t.UID == ref.UID && history.Version(t.Version) <= history.Version(ref.ResourceVersion) && (t.Phase != history.PhaseMissing || shown == history.Missing()) {
+		reached := t.UID == ref.UID && history.Version(t.Version) <= history.Version(ref.ResourceVersion)
+		if reached && (t.Phase != history.PhaseMissing || shown == history.Missing()) {
 			return ledger[:i+1], ledger[i+1:]
 		}
 		if t.UID == ref.UID {
