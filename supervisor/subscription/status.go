@@ -41,8 +41,9 @@ func derive(o *observation, d *decision, p *operatorsv1alpha1.InstallPlan, now m
 // being carried out; where there is no answer, because the catalog is away, one that
 // is still open; else the one that brought the version that is there.
 func (o *observation) currentPlan(d *decision) *operatorsv1alpha1.InstallPlan {
-	if d.underWay != nil {
-		return d.underWay
+	// What is being brought of the package for others is their plan alone.
+	if p := d.underWay; p != nil && (servesSubscription(p, d.subscription) || serves(p, d.subscription)) {
+		return p
 	}
 	if p := o.openPlan(d); d.err != nil && p != nil {
 		return p
