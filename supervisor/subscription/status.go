@@ -138,7 +138,7 @@ func (o *observation) stateOf(
 	switch {
 	case status.CurrentCSV == "":
 		return operatorsv1alpha1.SubscriptionStateNone
-	case d.install == nil && status.CurrentCSV == status.InstalledCSV && !(o.incomplete(p) && installs(p, status.CurrentCSV)):
+	case d.install == nil && status.CurrentCSV == status.InstalledCSV && (!o.incomplete(p) || !installs(p, status.CurrentCSV)):
 		return operatorsv1alpha1.SubscriptionStateAtLatest
 	case o.groups.failForward && p != nil && p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed:
 		return operatorsv1alpha1.SubscriptionStateFailed
