@@ -64,7 +64,7 @@ func (o *observation) currentPlan(d *decision) *operatorsv1alpha1.InstallPlan {
 // it: it asked for something else when the plan was made.
 func (o *observation) strayed(sub *operatorsv1alpha1.Subscription) bool {
 	p := o.referred(sub.Status.InstallPlanRef)
-	return p != nil && recordsAudience(p) && plan.VersionOf(p, sub.Spec.Package) == "" && !serves(p, sub) && generatedBy(sub) != p.Name
+	return p != nil && recordsAudience(p) && !wiped(p) && plan.VersionOf(p, sub.Spec.Package) == "" && !serves(p, sub) && generatedBy(sub) != p.Name
 }
 
 // openPlan finds the newest plan of a Subscription that has not come to its end. One
