@@ -20,6 +20,10 @@ LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 # The race detector needs a C compiler; without one the tests run plainly.
 RACE ?= $(if $(and $(shell command -v gcc 2>/dev/null),$(filter amd64 arm64,$(shell $(GO) env GOARCH))),-race)
 
+# The end-to-end suites run whole supervisors, which the detector makes several times
+# slower; what they run is raced by the other tests too.
+E2E_RACE ?= $(RACE)
+
 # Suites build our programs themselves, which Go's cache of test results does not
 # see: what passed before a change would pass after it without being run.
 AFRESH := -count=1
@@ -122,7 +126,7 @@ test: test-env ## Every test: units, control-plane suites, conformance, then the
 # verbose output of the suite on real nodes is its table of what was lost.
 .PHONY: e2e
 e2e: test-env build ## The end-to-end suites, as root on real nodes too (ROUNDS=20 of taking things away), then the demo.
-	@$(GO) run ./test/packages e2e | xargs $(GO) test $(RACE) $(AFRESH) -v -p 1 -timeout $(TEST_TIMEOUT)
+	@$(GO) run ./test/packages e2e | xargs $(GO) test $(E2E_RACE) $(AFRESH) -v -p 1 -timeout $(TEST_TIMEOUT)
 	@$(GO) run ./test/demo --exit
 
 .PHONY: bench

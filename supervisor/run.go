@@ -23,6 +23,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -96,7 +97,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, standing func() fai
 			Bundles: store, Unpacker: unpacker, RetryTimeout: o.InstallPlanRetryTimeout, Concurrency: o.Concurrency,
 		}),
 		operatorgroup.Setup(mgr, operatorgroup.Options{}),
-		clusterserviceversion.Setup(mgr, clusterserviceversion.Options{}),
+		clusterserviceversion.Setup(mgr, clusterserviceversion.Options{Workers: o.Concurrency}),
 	)
 }
 
@@ -113,8 +114,11 @@ func newManager(cfg *rest.Config, o Options, f *fence) (ctrl.Manager, error) {
 	guarded := rest.CopyConfig(cfg)
 	guarded.Wrap(f.guard)
 	mgr, err := ctrl.NewManager(guarded, ctrl.Options{
-		Scheme:                              scheme,
-		Cache:                               cacheOptions(),
+		Scheme: scheme,
+		Cache:  cacheOptions(),
+		// What a process finds when it begins is to have its turn like anything else: with
+		// priorities, it would wait until nothing at all happens in the cluster.
+		Controller:                          config.Controller{UsePriorityQueue: new(false)},
 		Metrics:                             metricsserver.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress:              o.HealthAddress,
 		GracefulShutdownTimeout:             new(shutdownTimeout),

@@ -6,6 +6,7 @@ import (
 	"encoding/base32"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -30,6 +31,13 @@ type Identity struct {
 // nameLength is the number of characters of the fingerprint used in a name: 50
 // bits, so that two plans of one namespace do not meet by chance.
 const nameLength = 10
+
+// ours is what the names of our InstallPlans look like. Those of another lifecycle
+// manager have five characters.
+var ours = regexp.MustCompile(fmt.Sprintf(`^install-[a-z2-7]{%d}(-[0-9]+)?$`, nameLength))
+
+// IsName says whether a name is one that Name gives.
+func IsName(name string) bool { return ours.MatchString(name) }
 
 // Name is the name of the InstallPlan for the versions that it installs, in
 // whatever order. The first attempt has number 1; a further one is made only when

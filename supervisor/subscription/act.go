@@ -145,6 +145,11 @@ func (r *Reconciler) ensurePlan(ctx context.Context, o *observation, a *assignme
 	if err := r.ensureOwners(ctx, p, served...); err != nil {
 		return p, err
 	}
+	if wiped(p) {
+		if err := r.rewrite(ctx, p, a.versions, p.Spec.Approval); err != nil {
+			return p, err
+		}
+	}
 	if err := r.ensureApproval(ctx, p, approvalOf(a.served)); err != nil {
 		return p, err
 	}
@@ -297,11 +302,11 @@ func (r *Reconciler) create(ctx context.Context, o *observation, name string, a 
 // blank is a plan as it is created.
 func blank(o *observation, name string, a *assignment) *operatorsv1alpha1.InstallPlan {
 	approval := approvalOf(a.served)
+	meta := record(o.namespace, a.versions, approval)
 	p := &operatorsv1alpha1.InstallPlan{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: o.namespace, Name: name,
-			Labels:      map[string]string{plan.LabelManaged: "true"},
-			Annotations: map[string]string{plan.AnnotationApproval: string(approval)},
+			Labels: meta.Labels, Annotations: meta.Annotations,
 		},
 		Spec: operatorsv1alpha1.InstallPlanSpec{
 			ClusterServiceVersionNames: a.names(),
@@ -309,12 +314,6 @@ func blank(o *observation, name string, a *assignment) *operatorsv1alpha1.Instal
 			Approved:                   approval == operatorsv1alpha1.ApprovalAutomatic,
 			Generation:                 o.nextGeneration(),
 		},
-	}
-	for _, v := range a.versions {
-		p.Labels[plan.ComponentLabel(v.Package, o.namespace)] = ""
-	}
-	if len(a.versions) > 1 || a.versions[0].Generated {
-		p.Annotations[plan.AnnotationVersions] = plan.Versions(a.versions)
 	}
 	for _, d := range a.served {
 		p.OwnerReferences = append(p.OwnerReferences, ownerReference(d.subscription))

@@ -21,9 +21,12 @@ var errBehind = errors.New("not everything in the namespace has come here yet")
 // failure, and nobody is told.
 func stale(err error) bool { return apierrors.IsConflict(err) || errors.Is(err, errBehind) }
 
-// upToDate makes sure, before a plan is made, that nothing that was there before is
-// unknown here: what seems to be missing would be installed twice.
+// upToDate makes sure, before the first plan of a pass is made, that nothing that was
+// there before is unknown here: what seems to be missing would be installed twice.
 func (r *Reconciler) upToDate(ctx context.Context, o *observation) error {
+	if o.upToDate {
+		return nil
+	}
 	seen := map[string]bool{}
 	for _, csv := range o.csvs {
 		seen[string(csv.UID)] = true
@@ -45,5 +48,6 @@ func (r *Reconciler) upToDate(ctx context.Context, o *observation) error {
 			}
 		}
 	}
+	o.upToDate = true
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -37,6 +38,8 @@ type past struct {
 	journal *journal
 	synced  func(context.Context) bool
 	now     func() time.Time
+	// arrears is where it leaves what was not told yet, and done is closed after that.
+	arrears *[]arrear
 	done    chan struct{}
 }
 
@@ -72,19 +75,15 @@ func (p *past) look(ctx context.Context) error {
 	for i := range list.Items {
 		plans[list.Items[i].UID] = history.Version(list.Items[i].ResourceVersion)
 	}
-	versions := oldest(subscriptions.Items, list.Items)
-	if len(versions) == 0 {
+	*p.arrears = arrears(subscriptions.Items, list.Items)
+	if len(*p.arrears) == 0 || (*p.arrears)[0].from == 0 {
 		return nil
 	}
 	now, err := p.present(ctx)
 	if err != nil {
 		return err
 	}
-	from, err := p.remembered(ctx, versions[0], now)
-	if err != nil {
-		return err
-	}
-	return p.repeat(ctx, from, now, plans)
+	return p.repeat(ctx, (*p.arrears)[0].from, now, plans)
 }
 
 // present gives the version that the API server is at.
@@ -99,80 +98,128 @@ func (p *past) present(ctx context.Context) (uint64, error) {
 // errForgotten says that the API server does not remember what came after a version.
 var errForgotten = errors.New("the API server does not remember that far")
 
-// remembered gives the oldest version, from one on, after which the API server still
-// knows what happened. It remembers so far and no further, so that this is found by
-// halving.
-func (p *past) remembered(ctx context.Context, oldest, now uint64) (uint64, error) {
-	err := p.probe(ctx, oldest)
-	if !errors.Is(err, errForgotten) {
-		return oldest, err
-	}
-	forgotten, known := oldest, now
-	for known-forgotten > 1 {
-		middle := forgotten + (known-forgotten)/2
-		switch err := p.probe(ctx, middle); {
-		case err == nil:
-			known = middle
-		case errors.Is(err, errForgotten):
-			forgotten = middle
-		default:
-			return 0, err
-		}
-	}
-	return known, nil
+// replay is what the API server repeats of what happened after a version. first is what
+// came already.
+type replay struct {
+	version uint64
+	first   *watch.Event
+	events  <-chan watch.Event
+	stop    func()
 }
 
-// probe asks whether the API server remembers what came after a version. That it does
-// not it says at once.
-func (p *past) probe(ctx context.Context, version uint64) error {
-	events, stop, err := p.after(ctx, version)
+// oldest begins to repeat what happened after a version or, where the API server has
+// forgotten that, after the oldest one that it remembers. It remembers so far and no
+// further, so that this is found by halving. What is remembered becomes less all the
+// time: what was begun is kept, since it could be too late to begin it anew.
+func (p *past) oldest(ctx context.Context, version uint64) (*replay, error) {
+	found, refusal := p.after(ctx, version)
+	if !errors.Is(refusal, errForgotten) {
+		return found, refusal
+	}
+	now, err := p.present(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer stop()
-	silence := time.NewTimer(quiet)
-	defer silence.Stop()
-	select {
-	case event := <-events:
-		if event.Type == watch.Error {
-			return forgotten(apierrors.FromObject(event.Object))
+	forgotten, known := admitted(refusal, version), now+1
+	for forgotten+1 < known {
+		middle := forgotten + (known-forgotten)/2
+		if forgotten > version && found == nil {
+			middle = min(middle, forgotten+slack/2)
 		}
-		return nil
-	case <-silence.C:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("asking what is remembered after version %d: %w", version, ctx.Err())
+		next, err := p.after(ctx, middle)
+		switch {
+		case err == nil && middle-forgotten <= slack:
+			// Little is won by going further, and meanwhile this is forgotten too.
+			found.end()
+			return next, nil
+		case err == nil:
+			found.end()
+			found, known = next, middle
+		case errors.Is(err, errForgotten):
+			forgotten = admitted(err, middle)
+		default:
+			found.end()
+			return nil, err
+		}
+	}
+	if found == nil {
+		// So much has happened meanwhile.
+		return p.oldest(ctx, now)
+	}
+	return found, nil
+}
+
+// slack is how many versions may be missing of those that the API server remembers.
+const slack = 16
+
+// tooOld is how API servers refuse a version, and say which is the oldest that they
+// remember.
+var tooOld = regexp.MustCompile(`too old resource version: \d+ \((\d+)\)`)
+
+// admitted is the newest version that an API server says it has forgotten, which is that
+// which it was asked for at least.
+func admitted(refusal error, asked uint64) uint64 {
+	said := tooOld.FindStringSubmatch(refusal.Error())
+	if said == nil {
+		return asked
+	}
+	return max(asked, history.Version(said[1]))
+}
+
+// end ends a replay, if there is one.
+func (r *replay) end() {
+	if r != nil {
+		r.stop()
 	}
 }
 
-// after lets the API server repeat what happened to InstallPlans after a version.
-func (p *past) after(ctx context.Context, version uint64) (events <-chan watch.Event, stop func(), err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	watcher, err := p.watcher.Watch(ctx, &operatorsv1alpha1.InstallPlanList{},
+// after begins to repeat what happened to InstallPlans after a version. That the API
+// server does not remember it, it says at once.
+func (p *past) after(ctx context.Context, version uint64) (*replay, error) {
+	watching, cancel := context.WithCancel(ctx)
+	watcher, err := p.watcher.Watch(watching, &operatorsv1alpha1.InstallPlanList{},
 		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: strconv.FormatUint(version, 10)}})
 	if err != nil {
 		cancel()
-		return nil, nil, forgotten(fmt.Errorf("watching InstallPlans from version %d on: %w", version, err))
+		return nil, forgotten(fmt.Errorf("watching InstallPlans from version %d on: %w", version, err))
 	}
-	stop = func() {
+	r := &replay{version: version, events: watcher.ResultChan(), stop: func() {
 		watcher.Stop()
 		cancel()
+	}}
+	silence := time.NewTimer(quiet)
+	defer silence.Stop()
+	select {
+	case event, open := <-r.events:
+		if open && event.Type == watch.Error {
+			r.stop()
+			return nil, forgotten(apierrors.FromObject(event.Object))
+		}
+		if open {
+			r.first = &event
+		}
+	case <-silence.C:
+	case <-ctx.Done():
+		r.stop()
+		return nil, fmt.Errorf("asking what is remembered after version %d: %w", version, ctx.Err())
 	}
-	return watcher.ResultChan(), stop, nil
+	return r, nil
 }
 
 // repeat lets the API server repeat the events after a version, up to the one that it
 // is at now; plans are those that there were then.
 func (p *past) repeat(ctx context.Context, version, now uint64, plans map[types.UID]uint64) error {
-	wanted := map[types.UID]uint64{}
-	for uid, at := range plans {
-		if at > version {
-			wanted[uid] = at
-		}
-	}
 	for {
-		reached, done, err := p.follow(ctx, version, now, wanted)
-		if err != nil || done {
+		r, err := p.oldest(ctx, version)
+		if err != nil {
+			return err
+		}
+		if r.version > version {
+			log.FromContext(ctx).Info("The API server has forgotten what happened first", "wanted", version, "oldest", r.version)
+		}
+		reached, done, err := p.follow(ctx, r, now, newer(plans, r.version))
+		r.stop()
+		if done || (err != nil && !errors.Is(err, errForgotten)) {
 			return err
 		}
 		// The API server ends the watch of whoever does not read fast enough.
@@ -180,38 +227,46 @@ func (p *past) repeat(ctx context.Context, version, now uint64, plans map[types.
 	}
 }
 
-// follow notes events after a version until there are no more, which it says with done,
-// or the watch ends; reached is the version of the last one.
-func (p *past) follow(ctx context.Context, version, now uint64, wanted map[types.UID]uint64) (reached uint64, done bool, err error) {
-	events, stop, err := p.after(ctx, version)
-	if err != nil {
-		return version, false, err
+// newer are the plans that have a newer version than one.
+func newer(plans map[types.UID]uint64, version uint64) map[types.UID]uint64 {
+	wanted := map[types.UID]uint64{}
+	for uid, at := range plans {
+		if at > version {
+			wanted[uid] = at
+		}
 	}
-	defer stop()
+	return wanted
+}
+
+// follow notes events until there are no more, which it says with done, or the replay
+// ends; reached is the version of the last one.
+func (p *past) follow(ctx context.Context, r *replay, now uint64, wanted map[types.UID]uint64) (reached uint64, done bool, err error) {
+	reached = r.version
+	if r.first != nil {
+		reached = max(reached, p.take(*r.first, wanted))
+	}
 	idle := time.NewTimer(quiet)
 	defer idle.Stop()
-	for ; ; idle.Reset(quiet) {
+	for ; reached < now; idle.Reset(quiet) {
 		select {
-		case event, open := <-events:
+		case event, open := <-r.events:
 			if !open {
-				return version, false, ctx.Err() //nolint:wrapcheck // it says that the time is over
+				return reached, false, ctx.Err() //nolint:wrapcheck // it says that the time is over
 			}
 			if event.Type == watch.Error {
-				return version, false, forgotten(apierrors.FromObject(event.Object))
+				return reached, false, forgotten(apierrors.FromObject(event.Object))
 			}
-			version = max(version, p.take(event, wanted))
-			if version >= now {
-				return version, true, nil
-			}
+			reached = max(reached, p.take(event, wanted))
 		case <-idle.C:
 			// Where nothing else happens, nothing comes after what was looked for.
 			if len(wanted) == 0 {
-				return version, true, nil
+				return reached, true, nil
 			}
 		case <-ctx.Done():
-			return version, false, fmt.Errorf("waiting for the events of %d InstallPlans: %w", len(wanted), ctx.Err())
+			return reached, false, fmt.Errorf("waiting for the events of %d InstallPlans: %w", len(wanted), ctx.Err())
 		}
 	}
+	return reached, true, nil
 }
 
 // take notes an event, and that what was wanted of a plan is there. It gives the version

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -116,12 +117,33 @@ func (s *sequel) reach(of types.UID, version string) {
 func (s *sequel) untold(of types.UID) *sighting {
 	version, known := s.reached[of]
 	stages, latest := s.find(of, version)
+	if !known {
+		stages = fromTheBeginning(stages, s.sub)
+	}
 	for _, stage := range stages {
 		if known || serves(stage.plan, s.sub) {
 			s.frames = append(s.frames, frame{plan: stage.plan, at: stage.at})
 		}
 	}
 	return latest
+}
+
+// fromTheBeginning adds the stage that every plan begins at, where the API server has
+// forgotten it: a plan is created without a status. A plan that is older than the
+// Subscription has begun without it.
+func fromTheBeginning(stages []sighting, sub *operatorsv1alpha1.Subscription) []sighting {
+	if len(stages) == 0 {
+		return nil
+	}
+	first := stages[0]
+	born := first.plan.CreationTimestamp
+	if history.StageOf(first.plan) == history.StageOf(&operatorsv1alpha1.InstallPlan{}) || !serves(first.plan, sub) || born.Before(&sub.CreationTimestamp) {
+		return stages
+	}
+	begun := sighting{version: first.version - 1, at: born.Time, plan: first.plan.DeepCopy()}
+	begun.plan.Status = operatorsv1alpha1.InstallPlanStatus{}
+	begun.plan.ResourceVersion = strconv.FormatUint(begun.version, 10)
+	return append([]sighting{begun}, stages...)
 }
 
 // divide parts a ledger into what the status of a Subscription has told and what was
@@ -140,8 +162,8 @@ func divide(status *operatorsv1alpha1.SubscriptionStatus, ledger history.Ledger,
 	shown, _ := history.Shown(status)
 	first := len(ledger)
 	for i, t := range slices.Backward(ledger) {
-		missed := t.Phase == history.PhaseMissing && shown != history.Missing()
-		if t.UID == ref.UID && history.Version(t.Version) <= history.Version(ref.ResourceVersion) && !missed {
+		reached := t.UID == ref.UID && history.Version(t.Version) <= history.Version(ref.ResourceVersion)
+		if reached && (t.Phase != history.PhaseMissing || shown == history.Missing()) {
 			return ledger[:i+1], ledger[i+1:]
 		}
 		if t.UID == ref.UID {
@@ -295,40 +317,4 @@ const subscriptionManager = "chandlery-subscription"
 func labelled(sub *operatorsv1alpha1.Subscription) bool {
 	_, is := sub.Labels[plan.ComponentLabel(sub.Spec.Package, sub.Namespace)]
 	return is
-}
-
-// oldest gives the versions from which on something may not have been told, in order
-// and each once: of a Subscription the version of its plan that it tells or, where it
-// tells of none, its own, which is older than any plan made for it.
-func oldest(subscriptions []operatorsv1alpha1.Subscription, plans []operatorsv1alpha1.InstallPlan) []uint64 {
-	byNamespace := map[string][]*operatorsv1alpha1.InstallPlan{}
-	for i := range plans {
-		byNamespace[plans[i].Namespace] = append(byNamespace[plans[i].Namespace], &plans[i])
-	}
-	var list []uint64
-	for i := range subscriptions {
-		if from, untold := untoldFrom(&subscriptions[i], byNamespace[subscriptions[i].Namespace]); untold {
-			list = append(list, from)
-		}
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
-}
-
-// untoldFrom gives the version up to which a Subscription tells of its plans, and
-// whether there is anything after it.
-func untoldFrom(sub *operatorsv1alpha1.Subscription, beside []*operatorsv1alpha1.InstallPlan) (version uint64, untold bool) {
-	ref := sub.Status.InstallPlanRef
-	from, gone := history.Version(sub.ResourceVersion), false
-	if ref != nil {
-		shown, _ := history.Shown(&sub.Status)
-		from, gone = history.Version(ref.ResourceVersion), shown != history.Missing()
-	}
-	newer := false
-	for _, p := range beside {
-		told := ref != nil && ref.UID == p.UID
-		gone = gone && !told
-		newer = newer || ((told || serves(p, sub)) && history.Version(p.ResourceVersion) > from)
-	}
-	return from, from > 0 && (newer || gone)
 }

@@ -41,6 +41,8 @@ type observation struct {
 	arrivals []arrival
 	// digests are those of manifests that the snapshots do not tell.
 	digests map[manifests]digest
+	// upToDate says that the API server has nothing that is unknown here.
+	upToDate bool
 	// again is when the namespace has to be looked at again; zero for not before
 	// something happens.
 	again time.Time

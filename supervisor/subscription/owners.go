@@ -63,8 +63,8 @@ func (r *Reconciler) restoreOwners(ctx context.Context, o *observation, parted m
 		case !p.DeletionTimestamp.IsZero():
 		case len(surplus) > 0:
 			err = r.dropOwners(ctx, p, surplus)
-		case len(lost) > 0:
-			err = r.ensureOwners(ctx, p.DeepCopy(), lost...)
+		default:
+			err = r.restore(ctx, o, p.DeepCopy(), lost)
 		}
 		if err := r.unlessConflict(o, err); err != nil {
 			return err
@@ -73,20 +73,33 @@ func (r *Reconciler) restoreOwners(ctx context.Context, o *observation, parted m
 	return nil
 }
 
+// restore gives a plan the owners that it has lost, and then the rest of its record, if
+// that was wiped and its steps still tell it.
+func (r *Reconciler) restore(ctx context.Context, o *observation, p *operatorsv1alpha1.InstallPlan, lost []*operatorsv1alpha1.Subscription) error {
+	var versions []plan.Identity
+	if wiped(p) {
+		versions = o.brought(p)
+	}
+	if err := r.ensureOwners(ctx, p, lost...); err != nil || len(versions) == 0 {
+		return err
+	}
+	return r.rewrite(ctx, p, versions, p.Spec.Approval)
+}
+
 // lostOwners gives the Subscriptions that a plan serves but does not have as owners:
 // it says itself that it serves them or, where that was stripped too, their status
-// refers to it.
+// refers to it or they must have asked for it.
 func (o *observation) lostOwners(p *operatorsv1alpha1.InstallPlan) []*operatorsv1alpha1.Subscription {
 	var lost []*operatorsv1alpha1.Subscription
 	for _, sub := range o.subscriptions {
 		_, noted := p.Annotations[plan.AnnotationServes+string(sub.UID)]
 		ref := sub.Status.InstallPlanRef
 		refers := ref != nil && ref.UID == p.UID && generatedBy(sub) != p.Name
-		if refers && isOwner(p, sub) && !recordsAudience(p) {
+		if refers && isOwner(p, sub) && !recordsAudience(p) && !wiped(p) {
 			// It was made by another lifecycle manager.
 			continue
 		}
-		if (noted || refers) && (!noted || !isOwner(p, sub) || !bearsLabel(p, sub)) {
+		if (noted || refers || o.askedFor(p, sub)) && (!noted || !isOwner(p, sub) || !bearsLabel(p, sub)) {
 			lost = append(lost, sub)
 		}
 	}
@@ -114,7 +127,7 @@ func bearsLabel(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscri
 // that does not serve them. A plan that says of none whom it serves was made by
 // another lifecycle manager, and is left as it is.
 func (o *observation) surplusOwners(p *operatorsv1alpha1.InstallPlan) []types.UID {
-	serving := recordsAudience(p)
+	serving := recordsAudience(p) && !wiped(p)
 	var surplus []types.UID
 	for _, ref := range p.OwnerReferences {
 		_, noted := p.Annotations[plan.AnnotationServes+string(ref.UID)]

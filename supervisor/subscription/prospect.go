@@ -92,7 +92,7 @@ func (s *Objects) observe(known *library) *observation {
 	// A cache lists in no order; the same problem is to look the same.
 	slices.SortFunc(o.csvs, func(a, b *operatorsv1alpha1.ClusterServiceVersion) int { return cmp.Compare(a.Name, b.Name) })
 	for _, p := range s.Plans {
-		o.plans[p.Name] = p
+		o.plans[p.Name] = o.legible(p)
 	}
 	for _, c := range s.Catalogs {
 		if c.Source.Namespace == s.Namespace || !o.groups.excludesGlobal {

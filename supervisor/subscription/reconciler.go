@@ -53,6 +53,8 @@ type Reconciler struct {
 	journal  journal
 	// caughtUp is closed when the journal has what happened before the process began.
 	caughtUp chan struct{}
+	// arrears are the namespaces in which something had not been told by then.
+	arrears []arrear
 }
 
 // Reconcile observes the namespace that the request names, decides, makes the

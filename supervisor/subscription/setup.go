@@ -73,7 +73,10 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Watches(&operatorsv1.OperatorGroup{}, byNamespace).
 		Watches(catalogs.NewObject(), byCatalog).
 		WatchesRawSource(source.Channel(o.Catalogs.Listen(), byCatalog)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency, EnableWarmup: new(true), ReconciliationTimeout: reconcileTimeout}).
+		WatchesRawSource(source.Func(r.inTurn)).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: o.Concurrency, EnableWarmup: new(true), ReconciliationTimeout: reconcileTimeout, UsePriorityQueue: new(true),
+		}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the Subscription controller: %w", err)
@@ -137,7 +140,7 @@ func (r *Reconciler) followPlans(mgr ctrl.Manager) error {
 	}
 	err = mgr.Add(&past{
 		reader: mgr.GetClient(), watcher: watcher, journal: &r.journal, synced: mgr.GetCache().WaitForCacheSync,
-		now: r.clock.Now, done: r.caughtUp,
+		now: r.clock.Now, arrears: &r.arrears, done: r.caughtUp,
 	})
 	if err != nil {
 		return fmt.Errorf("setting up the Subscription controller: %w", err)

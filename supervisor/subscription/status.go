@@ -41,8 +41,9 @@ func derive(o *observation, d *decision, p *operatorsv1alpha1.InstallPlan, now m
 // being carried out; where there is no answer, because the catalog is away, one that
 // is still open; else the one that brought the version that is there.
 func (o *observation) currentPlan(d *decision) *operatorsv1alpha1.InstallPlan {
-	if d.underWay != nil {
-		return d.underWay
+	// What is being brought of the package for others is their plan alone.
+	if p := d.underWay; p != nil && (servesSubscription(p, d.subscription) || serves(p, d.subscription)) {
+		return p
 	}
 	if p := o.openPlan(d); d.err != nil && p != nil {
 		return p
@@ -63,7 +64,7 @@ func (o *observation) currentPlan(d *decision) *operatorsv1alpha1.InstallPlan {
 // it: it asked for something else when the plan was made.
 func (o *observation) strayed(sub *operatorsv1alpha1.Subscription) bool {
 	p := o.referred(sub.Status.InstallPlanRef)
-	return p != nil && recordsAudience(p) && plan.VersionOf(p, sub.Spec.Package) == "" && !serves(p, sub) && generatedBy(sub) != p.Name
+	return p != nil && recordsAudience(p) && !wiped(p) && plan.VersionOf(p, sub.Spec.Package) == "" && !serves(p, sub) && generatedBy(sub) != p.Name
 }
 
 // openPlan finds the newest plan of a Subscription that has not come to its end. One
@@ -137,7 +138,7 @@ func (o *observation) stateOf(
 	switch {
 	case status.CurrentCSV == "":
 		return operatorsv1alpha1.SubscriptionStateNone
-	case d.install == nil && status.CurrentCSV == status.InstalledCSV && !o.incomplete(p):
+	case d.install == nil && status.CurrentCSV == status.InstalledCSV && (!o.incomplete(p) || !installs(p, status.CurrentCSV)):
 		return operatorsv1alpha1.SubscriptionStateAtLatest
 	case o.groups.failForward && p != nil && p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed:
 		return operatorsv1alpha1.SubscriptionStateFailed

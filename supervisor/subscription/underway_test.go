@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/proto/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
@@ -132,5 +133,22 @@ func TestUnmadePlan(t *testing.T) {
 	status := derive(o, decided(t, o)[0], nil, at(5))
 	if status.CurrentCSV != "lamp.v2" || status.State != operatorsv1alpha1.SubscriptionStateAtLatest || status.InstallPlanRef.Name != "done" {
 		t.Errorf("status %+v", status)
+	}
+}
+
+// TestPlanOfOthersIsTheirsAlone has a plan bring a package to one Subscription while
+// another one asks a catalog for it that is not there: that one does not refer to the
+// plan, which would make it an owner.
+func TestPlanOfOthersIsTheirsAlone(t *testing.T) {
+	good, lost := subscription("x", "bulb"), subscription("a", "bulb")
+	lost.Spec.CatalogSource = "gone"
+	p := carried(installPlan("p", "bulb.v2", operatorsv1alpha1.InstallPlanPhaseInstalling, 2, good), "bulb.v2", "{}")
+	o := observed(readFrom(t, bulbs(">=2.0.0")...), good, lost).with(nil, p)
+	for _, d := range decided(t, o) {
+		status := derive(o, d, nil, metav1.Time{})
+		refers := status.InstallPlanRef != nil
+		if want := d.subscription == good; refers != want {
+			t.Errorf("Subscription %s refers to the plan: %v, want %v (error %v)", d.subscription.Name, refers, want, d.err)
+		}
 	}
 }

@@ -34,7 +34,28 @@ func newCrew(t *testing.T) (*crew, context.Context) {
 
 func script(name, text string) task { return task{"shell", name, []string{"-c", text}} }
 
-const patient = `trap 'exit 0' TERM; while :; do sleep 0.01; done`
+// patient says so once it can be asked to stop; before that the signal would kill it.
+const patient = `trap 'exit 0' TERM; echo patient; while :; do sleep 0.01; done`
+
+// hears waits until the process of that name has said that it is patient.
+func hears(t *testing.T, c *crew, name string) {
+	t.Helper()
+	log := filepath.Join(c.logs, name+".log")
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(grace)
+	for {
+		text, err := os.ReadFile(log)
+		if err == nil && strings.Contains(string(text), "patient") {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%s says nothing: %q, %v", name, text, err)
+		}
+	}
+}
 
 func TestCrewStopsWithoutComplaint(t *testing.T) {
 	t.Parallel()
@@ -43,6 +64,7 @@ func TestCrewStopsWithoutComplaint(t *testing.T) {
 		if err := c.start(ctx, script(name, patient)); err != nil {
 			t.Fatal(err)
 		}
+		hears(t, c, name)
 	}
 	if c.named("a") == nil || c.named("c") != nil {
 		t.Error("named does not tell who runs from who does not")

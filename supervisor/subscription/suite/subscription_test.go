@@ -155,8 +155,9 @@ func TestPlanIsMadeGood(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.subscription("my-lamp", "lamp", manual))
 	stop := w.supervise()
-	first := w.onlyPlan(asking)
+	w.onlyPlan(asking)
 	stop()
+	first := w.onlyPlan(asking)
 	emptied := first.DeepCopy()
 	emptied.Status = operatorsv1alpha1.InstallPlanStatus{Plan: []*operatorsv1alpha1.Step{}, CatalogSources: []string{}}
 	if err := w.Status().Update(t.Context(), emptied); err != nil {

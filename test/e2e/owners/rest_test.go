@@ -77,6 +77,11 @@ func (a *actor) unrest(s *state) string {
 		pkg, number, _ := strings.Cut(v.Name, ".v")
 		installed[pkg] = max(installed[pkg], int(number[0]-'0'))
 	}
+	for pkg, number := range installed {
+		if s.waits(version(pkg, number)) && cutShort(a.witness.of(a.namespace), s.present(), version(pkg, number)) {
+			delete(installed, pkg)
+		}
+	}
 	var asks []ask
 	for i := range s.subscriptions.Items {
 		sub := &s.subscriptions.Items[i]
@@ -95,6 +100,8 @@ func (a *actor) unrest(s *state) string {
 			got = append(got, w)
 		case p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete:
 			return fmt.Sprintf("plan %s for %v is in phase %q: %s", p.Name, p.Spec.ClusterServiceVersionNames, p.Status.Phase, p.Status.Message)
+		case p.Annotations[plan.AnnotationApproval] == "" || (len(p.Spec.ClusterServiceVersionNames) > 1 && p.Annotations[plan.AnnotationVersions] == ""):
+			return fmt.Sprintf("plan %s for %v does not say what it is for: %v", p.Name, p.Spec.ClusterServiceVersionNames, p.Annotations)
 		default:
 			if left := a.served(s, p); left != "" {
 				return left
@@ -105,6 +112,22 @@ func (a *actor) unrest(s *state) string {
 		return fmt.Sprintf("plans that wait are\n%s\nbut have to be\n%s\nwith %v installed\n%s", b, a, installed, s)
 	}
 	return ""
+}
+
+// waits says whether a plan that is to bring a version waits for approval.
+func (s *state) waits(csv string) bool {
+	return slices.ContainsFunc(s.plans.Items, func(p operatorsv1alpha1.InstallPlan) bool {
+		return slices.Contains(p.Spec.ClusterServiceVersionNames, csv) && p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval
+	})
+}
+
+// present are the plans that there are.
+func (s *state) present() map[types.UID]bool {
+	present := map[types.UID]bool{}
+	for i := range s.plans.Items {
+		present[s.plans.Items[i].UID] = true
+	}
+	return present
 }
 
 // String tells what there is.

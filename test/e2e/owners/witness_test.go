@@ -21,6 +21,7 @@ type sight struct {
 	approval      operatorsv1alpha1.Approval
 	approved      bool
 	versions      []string
+	phase         operatorsv1alpha1.InstallPlanPhase
 }
 
 // witness sees every version of every plan.
@@ -43,7 +44,7 @@ func (w *witness) see(o any) {
 	if !ok || p.DeletionTimestamp != nil {
 		return
 	}
-	s := sight{name: p.Name, version: p.ResourceVersion, uid: p.UID, approval: p.Spec.Approval, approved: p.Spec.Approved, versions: p.Spec.ClusterServiceVersionNames}
+	s := sight{name: p.Name, version: p.ResourceVersion, uid: p.UID, approval: p.Spec.Approval, approved: p.Spec.Approved, versions: p.Spec.ClusterServiceVersionNames, phase: p.Status.Phase}
 	for _, ref := range p.OwnerReferences {
 		s.owners = append(s.owners, ref.UID)
 	}
@@ -62,6 +63,22 @@ func (w *witness) of(namespace string) []sight {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.sights[namespace])
+}
+
+// cutShort says whether a version was only ever brought by plans that were deleted before
+// they were done: another plan may have to bring what they did not.
+func cutShort(sights []sight, present map[types.UID]bool, csv string) bool {
+	begun := false
+	for _, s := range sights {
+		if !slices.Contains(s.versions, csv) {
+			continue
+		}
+		if s.phase == operatorsv1alpha1.InstallPlanPhaseComplete {
+			return false
+		}
+		begun = begun || (s.phase == operatorsv1alpha1.InstallPlanPhaseInstalling && !present[s.uid])
+	}
+	return begun
 }
 
 // bare finds the versions of plans that have fewer owners than their creators, without

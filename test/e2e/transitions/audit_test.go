@@ -14,8 +14,9 @@ const (
 	// bound is the most entries that a ledger may have.
 	bound = 64
 	// knowledge is how old the product's knowledge of a plan may be: nobody can look at
-	// one object and write another in the same moment.
-	knowledge = 3 * time.Second
+	// one object and write another in the same moment, and the events of a thousand
+	// plans come late to a process that has just begun on a busy machine.
+	knowledge = 10 * time.Second
 	// acknowledgement is how long the product waits at most until a stage is shown
 	// before it goes on to the next. Watches tell when it did so only roughly.
 	acknowledgement, roughness = 5 * time.Second, 500 * time.Millisecond
