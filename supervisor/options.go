@@ -50,6 +50,9 @@ type Options struct {
 	MetricsAddress, HealthAddress string
 	// GlobalCatalogNamespace holds the catalogs that serve every namespace.
 	GlobalCatalogNamespace string
+	// ProtectedCopiedCSVNamespaces get copies of the ClusterServiceVersions that serve all
+	// namespaces even where the OLMConfig disables these.
+	ProtectedCopiedCSVNamespaces []string
 	// CatalogRefreshInterval is how often a catalog is asked which content it
 	// serves. One with the extension API tells of changes by itself.
 	CatalogRefreshInterval time.Duration
@@ -87,6 +90,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.MetricsAddress, "metrics-address", ":8080", `address that serves /metrics; "0" for none`)
 	fs.StringVar(&o.HealthAddress, "health-address", ":8081", `address that serves /healthz and /readyz; "0" for none`)
 	fs.StringVar(&o.GlobalCatalogNamespace, "global-catalog-namespace", "olm", "namespace whose CatalogSources serve the Subscriptions of every namespace")
+	fs.StringSliceVar(&o.ProtectedCopiedCSVNamespaces, "protected-copied-csv-namespaces", nil, "namespaces, separated by commas, that get copies of ClusterServiceVersions even where the OLMConfig says disableCopiedCSVs")
 	fs.DurationVar(&o.CatalogRefreshInterval, "catalog-refresh-interval", 30*time.Second, "how often a catalog is asked which content it serves; catalogs of our registry tell of changes by themselves, those of opm cannot say and are read when one connects to them, and every 30m")
 	fs.DurationVar(&o.InstallPlanRetryTimeout, "install-plan-retry-timeout", time.Minute, "how long a step of an InstallPlan may fail, with an error that does not pass by itself, before the plan fails")
 	fs.StringVar(&o.BundleCacheDir, "bundle-cache-dir", unpack.DefaultDir(), "directory that keeps the content of bundle images; it is made, and must not be writable for others")
@@ -121,6 +125,9 @@ func (o *Options) Validate() error {
 	}
 	requireNamespace("--leader-election-namespace", o.LeaderElectionNamespace)
 	requireNamespace("--global-catalog-namespace", o.GlobalCatalogNamespace)
+	for _, namespace := range o.ProtectedCopiedCSVNamespaces {
+		requireNamespace("--protected-copied-csv-namespaces", namespace)
+	}
 	require(o.RetryPeriod > 0, "--retry-period is %s; it has to be above 0", o.RetryPeriod)
 	// client-go jitters the retry period by up to a fifth more.
 	require(o.RenewDeadline > o.RetryPeriod*6/5, "--renew-deadline is %s; it has to be more than 1.2 times --retry-period (%s)", o.RenewDeadline, o.RetryPeriod)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
 	"github.com/chandlery/chandlery/supervisor/catalogsource"
@@ -38,11 +39,11 @@ func TestFlagsSetTheOptions(t *testing.T) {
 		"--metrics-address=0", "--health-address=127.0.0.1:1", "--kubeconfig=file",
 		"--registry-image=r:1", "--catalog-server=registry", "--catalog-replicas=3", "--catalog-content=init-container",
 		"--bundle-cache-dir=there", "--bundle-cache-size=2Gi", "--bundle-unpack-timeout=3m",
-		"--set-workload-user-id=false", "--image-plain-http", "--image-skip-tls-verify")
+		"--set-workload-user-id=false", "--image-plain-http", "--image-skip-tls-verify", "--protected-copied-csv-namespaces=a,b")
 	want := Options{
 		Kubeconfig: "file", Identity: "a", LeaderElectionNamespace: "home",
 		LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: time.Second,
-		MetricsAddress: "0", HealthAddress: "127.0.0.1:1", GlobalCatalogNamespace: "shops",
+		MetricsAddress: "0", HealthAddress: "127.0.0.1:1", GlobalCatalogNamespace: "shops", ProtectedCopiedCSVNamespaces: []string{"a", "b"},
 		CatalogRefreshInterval: 5 * time.Second, FailoverRate: 2.5, FailoverBurst: 7, Concurrency: 9,
 		BundleCacheDir: "there", BundleCacheSize: 2 << 30, BundleUnpackTimeout: 3 * time.Minute,
 		Hosting: catalogsource.Hosting{
@@ -50,8 +51,8 @@ func TestFlagsSetTheOptions(t *testing.T) {
 			PlainHTTP: true, SkipTLSVerify: true,
 		},
 	}
-	if o != want {
-		t.Errorf("options %+v, want %+v", o, want)
+	if diff := cmp.Diff(want, o); diff != "" {
+		t.Errorf("options (-want +got):\n%s", diff)
 	}
 	if err := o.Validate(); err != nil {
 		t.Error(err)

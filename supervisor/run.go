@@ -10,11 +10,13 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
@@ -30,8 +32,11 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/catalogsource"
 	"github.com/chandlery/chandlery/supervisor/clusterserviceversion"
+	"github.com/chandlery/chandlery/supervisor/copies"
 	"github.com/chandlery/chandlery/supervisor/failover"
 	"github.com/chandlery/chandlery/supervisor/installplan"
+	"github.com/chandlery/chandlery/supervisor/operator"
+	"github.com/chandlery/chandlery/supervisor/operatorcondition"
 	"github.com/chandlery/chandlery/supervisor/operatorgroup"
 	"github.com/chandlery/chandlery/supervisor/subscription"
 	"github.com/chandlery/chandlery/supervisor/unpack"
@@ -98,6 +103,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, standing func() fai
 		}),
 		operatorgroup.Setup(mgr, operatorgroup.Options{}),
 		clusterserviceversion.Setup(mgr, clusterserviceversion.Options{Workers: o.Concurrency}),
+		copies.Setup(mgr, copies.Options{ProtectedNamespaces: o.ProtectedCopiedCSVNamespaces}),
+		operatorcondition.Setup(mgr, operatorcondition.Options{}),
+		operator.Setup(mgr, operator.Options{}),
 	)
 }
 
@@ -144,14 +152,20 @@ func newManager(cfg *rest.Config, o Options, f *fence) (ctrl.Manager, error) {
 // cacheOptions says what is kept in memory of what is watched. Managed fields are
 // as large as the objects and nothing here reads them. Pods and EndpointSlices are
 // those of catalogs only, and of pods and nodes it is kept how they are, by which
-// failover goes, and not how they were made.
+// failover goes, and not how they were made. Copies of ClusterServiceVersions, which are
+// as many as versions times namespaces, are known by their metadata elsewhere.
 func cacheOptions() cache.Options {
 	strip := cache.TransformStripManagedFields()
+	original, err := labels.NewRequirement(operatorsv1alpha1.CopiedLabelKey, selection.DoesNotExist, nil)
+	if err != nil {
+		panic(err) // the key is a constant
+	}
 	ofCatalogs := labels.SelectorFromSet(labels.Set{catalogs.LabelManaged: catalogs.LabelManagedValue})
 	return cache.Options{
 		DefaultTransform: strip,
 		ByObject: map[client.Object]cache.ByObject{
-			&discoveryv1.EndpointSlice{}: {Label: ofCatalogs},
+			&discoveryv1.EndpointSlice{}:              {Label: ofCatalogs},
+			&operatorsv1alpha1.ClusterServiceVersion{}: {Label: labels.NewSelector().Add(*original)},
 			&corev1.Pod{}: {Label: ofCatalogs, Transform: func(o any) (any, error) {
 				if pod, ok := o.(*corev1.Pod); ok {
 					pod.Annotations = nil
@@ -236,6 +250,9 @@ func missingKinds(mgr ctrl.Manager) ([]string, error) {
 		operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.InstallPlanKind),
 		operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind),
 		operatorsv1.GroupVersion.WithKind(operatorsv1.OperatorGroupKind),
+		operatorsv1.GroupVersion.WithKind("OLMConfig"),
+		operatorsv1.GroupVersion.WithKind("Operator"),
+		operatorsv2.GroupVersion.WithKind("OperatorCondition"),
 	} {
 		_, err := mgr.GetRESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 		switch {

@@ -99,7 +99,9 @@ func (o *observation) lostOwners(p *operatorsv1alpha1.InstallPlan) []*operatorsv
 			// It was made by another lifecycle manager.
 			continue
 		}
-		if (noted || refers || o.askedFor(p, sub)) && (!noted || !isOwner(p, sub) || !bearsLabel(p, sub)) {
+		// The label of a plan that another has followed is taken on purpose.
+		unlabelled := (refers || running(p)) && !bearsLabel(p, sub)
+		if (noted || refers || o.askedFor(p, sub)) && (!noted || !isOwner(p, sub) || unlabelled) {
 			lost = append(lost, sub)
 		}
 	}
