@@ -16,8 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -35,6 +35,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/copies"
 	"github.com/chandlery/chandlery/supervisor/failover"
 	"github.com/chandlery/chandlery/supervisor/installplan"
+	"github.com/chandlery/chandlery/supervisor/loan"
 	"github.com/chandlery/chandlery/supervisor/operator"
 	"github.com/chandlery/chandlery/supervisor/operatorcondition"
 	"github.com/chandlery/chandlery/supervisor/operatorgroup"
@@ -88,6 +89,10 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, standing func() fai
 	if err != nil {
 		return fmt.Errorf("preparing to unpack bundles: %w", err)
 	}
+	lender, err := loan.Setup(mgr)
+	if err != nil {
+		return err
+	}
 	return errors.Join(
 		catalogs.Setup(mgr, store),
 		unpacker.Setup(mgr),
@@ -96,13 +101,13 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, standing func() fai
 			Store: store, Limits: failover.Limits{Rate: o.FailoverRate, Burst: o.FailoverBurst}, Standing: standing,
 		}),
 		subscription.Setup(mgr, subscription.Options{
-			Catalogs: store, Unpacker: unpacker, GlobalNamespace: o.GlobalCatalogNamespace, Concurrency: o.Concurrency,
+			Catalogs: store, Unpacker: unpacker, GlobalNamespace: o.GlobalCatalogNamespace, Concurrency: o.Concurrency, Lender: lender,
 		}),
 		installplan.Setup(mgr, installplan.Options{
-			Bundles: store, Unpacker: unpacker, RetryTimeout: o.InstallPlanRetryTimeout, Concurrency: o.Concurrency,
+			Bundles: store, Unpacker: unpacker, RetryTimeout: o.InstallPlanRetryTimeout, Concurrency: o.Concurrency, Lender: lender,
 		}),
 		operatorgroup.Setup(mgr, operatorgroup.Options{}),
-		clusterserviceversion.Setup(mgr, clusterserviceversion.Options{Workers: o.Concurrency}),
+		clusterserviceversion.Setup(mgr, clusterserviceversion.Options{Workers: o.Concurrency, Lender: lender}),
 		copies.Setup(mgr, copies.Options{ProtectedNamespaces: o.ProtectedCopiedCSVNamespaces}),
 		operatorcondition.Setup(mgr, operatorcondition.Options{}),
 		operator.Setup(mgr, operator.Options{}),
@@ -164,7 +169,7 @@ func cacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: strip,
 		ByObject: map[client.Object]cache.ByObject{
-			&discoveryv1.EndpointSlice{}:              {Label: ofCatalogs},
+			&discoveryv1.EndpointSlice{}:               {Label: ofCatalogs},
 			&operatorsv1alpha1.ClusterServiceVersion{}: {Label: labels.NewSelector().Add(*original)},
 			&corev1.Pod{}: {Label: ofCatalogs, Transform: func(o any) (any, error) {
 				if pod, ok := o.(*corev1.Pod); ok {

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/loan"
 )
 
 const (
@@ -139,7 +141,11 @@ func (r *reconciler) cleanResources(ctx context.Context, c *cleanup) (remains, e
 			continue
 		}
 		if err == nil {
-			err = p.cleanKind(ctx, crd)
+			before := p.left
+			err = r.lender.With(ctx, crd, loan.Cleanup, func() error {
+				p.left = before // nothing is counted twice
+				return p.cleanKind(ctx, crd)
+			})
 		}
 		if err != nil {
 			notes = append(notes, fmt.Sprintf("%s cannot be cleaned up: %v", d.Name, err))

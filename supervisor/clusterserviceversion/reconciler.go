@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chandlery/chandlery/supervisor/loan"
 )
 
 // conflictDelay is the pause after a write that met a newer object, long enough
@@ -32,6 +34,7 @@ type reconciler struct {
 	serverVersion func() (string, error) // of the API server
 	clock         clock.PassiveClock
 	pace          pace // of deletions
+	lender        *loan.Lender
 	events        events.EventRecorder
 	gauges        gauges
 }

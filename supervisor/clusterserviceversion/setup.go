@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/chandlery/chandlery/supervisor/loan"
 	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
@@ -35,6 +36,9 @@ type Options struct {
 	// Clock decides about time limits and gives the times written to status;
 	// the system clock when nil.
 	Clock clock.PassiveClock
+	// Lender gives the supervisor rights to the custom resources of operators for a
+	// moment; without one, those that it may not delete are left.
+	Lender *loan.Lender
 	// Workers is the number of objects reconciled at a time; 4 when zero.
 	Workers int
 	// Metrics is where the metrics are registered; controller-runtime's
@@ -125,6 +129,7 @@ func newReconciler(mgr ctrl.Manager, o Options, crds, fronts cache.Cache) (*reco
 		},
 		clock:  o.Clock,
 		pace:   newPace(),
+		lender: o.Lender,
 		events: mgr.GetEventRecorder("chandlery-clusterserviceversion"),
 		gauges: g,
 	}, nil

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/supervisor/loan"
 )
 
 // pageSize bounds how many custom resources are in memory at once.
@@ -25,9 +26,9 @@ const maxComplaint = 1024
 type checker struct {
 	// client lists custom resources.
 	client client.Reader
-	// borrow gives the supervisor the right to list those of a definition, which it
-	// does not have otherwise, until giveBack is called.
-	borrow func(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) (giveBack func(), err error)
+	// lender gives the supervisor the right to list those of a definition, which it
+	// does not have otherwise.
+	lender *loan.Lender
 	// onInvalid is told of a resource that would not be valid in a new version that
 	// its own webhook converts to.
 	onInvalid func(complaint string)
@@ -78,21 +79,13 @@ func (c *checker) check(ctx context.Context, live, u *unstructured.Unstructured)
 // existing looks at every resource of a kind, and tells of the first that would not
 // be valid.
 func (c *checker) existing(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, kind schema.GroupVersionKind, v *validator) (string, error) {
-	complaint, err := c.pages(ctx, kind, v)
-	if !apierrors.IsForbidden(err) {
-		return complaint, err
-	}
-	giveBack, err := c.borrow(ctx, crd)
-	if err != nil {
-		return "", fmt.Errorf("listing the objects of %s: %w", crd.Name, err)
-	}
-	defer giveBack()
-	err = awaitRight(ctx, func() error {
+	var complaint string
+	err := c.lender.With(ctx, crd, loan.Check, func() error {
 		var err error
 		complaint, err = c.pages(ctx, kind, v)
 		return err
 	})
-	return complaint, err
+	return complaint, err //nolint:wrapcheck // it says which kind
 }
 
 // pages reads a kind page by page.

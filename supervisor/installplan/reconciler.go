@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/chandlery/chandlery/supervisor/loan"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -33,7 +34,7 @@ type Reconciler struct {
 	// direct reads from and writes to the API server what steps are about.
 	direct   client.Client
 	accounts *impersonator
-	lender   *lender
+	lender   *loan.Lender
 	bundles  bundleReader
 	unpacker unpacker
 	recorder events.EventRecorder
@@ -181,7 +182,7 @@ func (r *Reconciler) execution(ctx context.Context, p *operatorsv1alpha1.Install
 			client: own, bundles: r.bundles, unpacker: r.unpacker, namespace: p.Namespace, steps: p.Status.Plan,
 			fetched: map[string]plan.Bundle{}, versions: map[string]*unstructured.Unstructured{},
 		},
-		checker: &checker{client: own, borrow: r.lender.borrow, onInvalid: r.tellInvalid(p)},
+		checker: &checker{client: own, lender: r.lender, onInvalid: r.tellInvalid(p)},
 	}
 	if probing {
 		e.client, e.steps = client.NewDryRunClient(own), client.NewDryRunClient(steps)

@@ -1,8 +1,6 @@
 package installplan
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -18,8 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chandlery/chandlery/supervisor/loan"
 )
 
 // Defaults of Options.
@@ -58,6 +57,9 @@ type Options struct {
 	// Config is how the API server is reached for what steps are about; the
 	// manager's when nil.
 	Config *rest.Config
+	// Lender gives the supervisor rights to look at custom resources for a moment; without
+	// one, definitions whose objects it may not list do not change.
+	Lender *loan.Lender
 	// NewClient makes the clients for that; client.New when nil.
 	NewClient client.NewClientFunc
 }
@@ -118,15 +120,11 @@ func newReconciler(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the client that applies steps: %w", err)
 	}
-	l := &lender{client: direct}
-	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return l.clear(ctx) })); err != nil {
-		return nil, errors.Join(errors.New("adding the clearing of rights"), err)
-	}
 	return &Reconciler{
 		client:             mgr.GetClient(),
 		direct:             direct,
 		accounts:           &impersonator{config: cfg, make: o.NewClient, options: options, clients: map[types.NamespacedName]client.Client{}},
-		lender:             l,
+		lender:             o.Lender,
 		bundles:            o.Bundles,
 		unpacker:           o.Unpacker,
 		recorder:           mgr.GetEventRecorder("chandlery-installplan"),

@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chandlery/chandlery/supervisor/loan"
 )
 
 // crdMetadata is an empty CustomResourceDefinition of which only the metadata is
@@ -50,7 +52,7 @@ func (r *Reconciler) plansWithAccount(ctx context.Context, o client.Object) []re
 // plansWithRights gives the plans that are executed with the rights of an account
 // which a role or binding may have changed.
 func (r *Reconciler) plansWithRights(ctx context.Context, o client.Object) []reconcile.Request {
-	if o.GetLabels()[labelBorrowed] != "" {
+	if o.GetLabels()[loan.Label] != "" {
 		// The lender makes and deletes it for the supervisor, and for no account.
 		return nil
 	}

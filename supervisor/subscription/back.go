@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/loan"
 	"github.com/chandlery/chandlery/supervisor/subscription/rollback"
 )
 
@@ -158,7 +159,12 @@ func (r *Reconciler) inUse(ctx context.Context, live *apiextensionsv1.CustomReso
 			end = len(lost)
 		}
 		kind := schema.GroupVersionKind{Group: live.Spec.Group, Version: inVersion, Kind: live.Spec.Names.Kind}
-		used, err := r.usedIn(ctx, kind, lost[:end])
+		var used []use
+		err := r.lender.With(ctx, live, loan.Check, func() error {
+			var err error
+			used, err = r.usedIn(ctx, kind, lost[:end])
+			return err
+		})
 		switch {
 		case apierrors.IsForbidden(err):
 			list = append(list, fmt.Sprintf("%s does not know field %s, and the supervisor may not see whether objects of %s use it; let its service account list %s.%s (a ClusterRole and a ClusterRoleBinding)",

@@ -24,6 +24,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/event"
 	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/supervisor/loan"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
@@ -45,6 +46,7 @@ type Reconciler struct {
 	reader   client.Reader
 	catalogs catalogStore
 	unpacker unpacker
+	lender   *loan.Lender
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
 	global   string

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/loan"
 	"github.com/chandlery/chandlery/supervisor/unpack"
 )
 
@@ -30,6 +31,10 @@ type Options struct {
 	Catalogs *catalogs.Store
 	// Unpacker brings bundle images here.
 	Unpacker *unpack.Unpacker
+	// Lender gives the supervisor rights to look at custom resources for a moment; without
+	// one, an operator does not go back to a version whose definitions say less, if its
+	// objects may not be listed.
+	Lender *loan.Lender
 	// GlobalNamespace is the namespace whose catalogs serve every namespace.
 	GlobalNamespace string
 	// Clock tells the time; the real one when nil.
@@ -56,6 +61,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		recorder: mgr.GetEventRecorder("chandlery-subscription"),
 		clock:    o.Clock,
 		unpacker: o.Unpacker,
+		lender:   o.Lender,
 		global:   o.GlobalNamespace,
 		caughtUp: make(chan struct{}),
 	}

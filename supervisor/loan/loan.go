@@ -1,4 +1,7 @@
-package installplan
+// Package loan gives the supervisor, for a moment, rights to custom resources. It does
+// not know the kinds of operators, and so has no rights to their objects; but sometimes
+// it has to look at them, or to delete them.
+package loan
 
 import (
 	"context"
@@ -14,14 +17,34 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
-// labelBorrowed marks the roles by which the supervisor may list custom resources
-// for the time of a check.
-const labelBorrowed = "chandlery.dev/borrowed"
+// Label marks the roles of rights that are lent.
+const Label = "chandlery.dev/borrowed"
+
+// Right is what may be done with the objects of a kind, by the same name in the names
+// of its roles.
+type Right string
+
+// The rights that are lent: to see whether a definition may change, and to clean up
+// after an operator.
+const (
+	Check   Right = "check"
+	Cleanup Right = "cleanup"
+)
+
+// verbs are what a right consists of.
+func (r Right) verbs() []string {
+	if r == Cleanup {
+		return []string{"list", "delete"}
+	}
+	return []string{"list"}
+}
 
 // The authorizer of the API server learns of a role a moment after it was made.
 const (
@@ -29,27 +52,60 @@ const (
 	pollForRight     = 50 * time.Millisecond
 )
 
-// lender gives the supervisor rights that it has only for the time of a check. It
-// may do so because it gives operators their rights; doing so shows in the audit
-// log, and what it may read at all other times stays in one list.
-type lender struct {
+// Lender gives the supervisor rights that it has only while it needs them. It may do so
+// because it gives operators their rights; doing so shows in the audit log, and what it
+// may do at all other times stays in one list. A process has one.
+type Lender struct {
 	client client.Client
 
 	// mu is held while rights are written, so that what one check gives back is
 	// never what another one has just been told it has.
 	mu sync.Mutex
-	// loans counts the checks that use a right, by the name of its role.
+	// loans counts those who use a right, by the name of its role.
 	loans map[string]int
 }
 
-// borrow lets the supervisor list the objects of a definition until giveBack is
-// called. The right is there until the last of those who borrowed it gives it back.
-func (l *lender) borrow(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) (giveBack func(), err error) {
+// New makes a lender whose roles c writes.
+func New(c client.Client) *Lender { return &Lender{client: c, loans: map[string]int{}} }
+
+// Setup makes the lender of a manager's controllers, and clears away what a process
+// before this one has left as soon as it leads.
+func Setup(mgr ctrl.Manager) (*Lender, error) {
+	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("making the client that lends rights: %w", err)
+	}
+	l := New(direct)
+	if err := mgr.Add(manager.RunnableFunc(l.Clear)); err != nil {
+		return nil, fmt.Errorf("adding the clearing of rights: %w", err)
+	}
+	return l, nil
+}
+
+// With does something with the objects of a definition, and if that is forbidden does it
+// again with a right that is borrowed meanwhile. Nil lends nothing. Every request of do has to give its
+// error, so that it can be told that the right has not come through yet.
+func (l *Lender) With(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, right Right, do func() error) error {
+	err := do()
+	if l == nil || !apierrors.IsForbidden(err) {
+		return err
+	}
+	giveBack, err := l.borrow(ctx, crd, right)
+	if err != nil {
+		return fmt.Errorf("borrowing the right to %s objects of %s: %w", strings.Join(right.verbs(), " and "), crd.Name, err)
+	}
+	defer giveBack()
+	return awaitRight(ctx, do)
+}
+
+// borrow lets the supervisor use a right to the objects of a definition until giveBack
+// is called. The right is there until the last of those who borrowed it gives it back.
+func (l *Lender) borrow(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, right Right) (giveBack func(), err error) {
 	review := &authenticationv1.SelfSubjectReview{}
 	if err := l.client.Create(ctx, review); err != nil {
 		return nil, fmt.Errorf("asking the API server who we are, to be granted the right: %w", err)
 	}
-	role, binding := borrowed(crd, review.Status.UserInfo.Username)
+	role, binding := borrowed(crd, right, review.Status.UserInfo.Username)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	// Made again for each, as somebody may have deleted it.
@@ -58,9 +114,6 @@ func (l *lender) borrow(ctx context.Context, crd *apiextensionsv1.CustomResource
 			l.revoke(ctx, role, binding)
 			return nil, fmt.Errorf("granting the right by %T %s: %w; or grant it to %s by a role of your own", o, o.GetName(), err, review.Status.UserInfo.Username)
 		}
-	}
-	if l.loans == nil {
-		l.loans = map[string]int{}
 	}
 	l.loans[role.Name]++
 	return func() {
@@ -72,7 +125,7 @@ func (l *lender) borrow(ctx context.Context, crd *apiextensionsv1.CustomResource
 }
 
 // revoke takes a right away that nobody uses. The caller holds mu.
-func (l *lender) revoke(ctx context.Context, role *rbacv1.ClusterRole, binding *rbacv1.ClusterRoleBinding) {
+func (l *Lender) revoke(ctx context.Context, role *rbacv1.ClusterRole, binding *rbacv1.ClusterRoleBinding) {
 	if l.loans[role.Name] > 0 {
 		return
 	}
@@ -87,10 +140,10 @@ func (l *lender) revoke(ctx context.Context, role *rbacv1.ClusterRole, binding *
 	}
 }
 
-// borrowed is the role by which a user may list the objects of a definition, and its
-// binding.
-func borrowed(crd *apiextensionsv1.CustomResourceDefinition, user string) (*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding) {
-	meta := metav1.ObjectMeta{Name: "chandlery-check-" + crd.Name, Labels: map[string]string{labelBorrowed: "true"}}
+// borrowed is the role by which a user has a right to the objects of a definition, and
+// its binding.
+func borrowed(crd *apiextensionsv1.CustomResourceDefinition, right Right, user string) (*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding) {
+	meta := metav1.ObjectMeta{Name: fmt.Sprintf("chandlery-%s-%s", right, crd.Name), Labels: map[string]string{Label: "true"}}
 	subject := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}
 	if account, ok := strings.CutPrefix(user, "system:serviceaccount:"); ok {
 		namespace, name, _ := strings.Cut(account, ":")
@@ -98,7 +151,7 @@ func borrowed(crd *apiextensionsv1.CustomResourceDefinition, user string) (*rbac
 	}
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: meta,
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{crd.Spec.Group}, Resources: []string{crd.Spec.Names.Plural}, Verbs: []string{"list"}}},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{crd.Spec.Group}, Resources: []string{crd.Spec.Names.Plural}, Verbs: right.verbs()}},
 	}
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: meta,
@@ -108,14 +161,14 @@ func borrowed(crd *apiextensionsv1.CustomResourceDefinition, user string) (*rbac
 	return role, binding
 }
 
-// clear takes away what a process before this one may have left when it was killed
-// in the middle of a check. What this one uses stays.
-func (l *lender) clear(ctx context.Context) error {
+// Clear takes away what a process before this one may have left when it was killed
+// while it used a right. What this one uses stays.
+func (l *Lender) Clear(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	roles, bindings := &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}
 	for _, list := range []client.ObjectList{bindings, roles} {
-		if err := l.client.List(ctx, list, client.MatchingLabels{labelBorrowed: "true"}); err != nil {
+		if err := l.client.List(ctx, list, client.MatchingLabels{Label: "true"}); err != nil {
 			logr.FromContextOrDiscard(ctx).Error(err, "Looking for rights that a process before left")
 		}
 	}

@@ -1,4 +1,4 @@
-package installplan
+package loan
 
 import (
 	"context"
@@ -16,13 +16,13 @@ import (
 )
 
 // bank is where a lender keeps its roles; it is asked by nobody else.
-func bank(t *testing.T) *lender {
+func bank(t *testing.T) *Lender {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := rbacv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	return &lender{client: fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+	return New(fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			if review, ok := o.(*authenticationv1.SelfSubjectReview); ok {
 				review.Status.UserInfo.Username = "system:serviceaccount:shop:supervisor"
@@ -30,11 +30,11 @@ func bank(t *testing.T) *lender {
 			}
 			return c.Create(ctx, o, opts...)
 		},
-	}).Build()}
+	}).Build())
 }
 
 // rights names the roles that are lent and bound.
-func (l *lender) rights(t *testing.T) []string {
+func (l *Lender) rights(t *testing.T) []string {
 	t.Helper()
 	roles, bindings := &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}
 	for _, list := range []client.ObjectList{roles, bindings} {
@@ -63,7 +63,7 @@ func TestRightIsThereUntilTheLastGivesItBack(t *testing.T) {
 	trays := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "trays.example"}}
 	borrow := func(crd *apiextensionsv1.CustomResourceDefinition) func() {
 		t.Helper()
-		giveBack, err := l.borrow(t.Context(), crd)
+		giveBack, err := l.borrow(t.Context(), crd, Check)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestRightIsThereUntilTheLastGivesItBack(t *testing.T) {
 	}
 	first, second, other := borrow(lamps), borrow(lamps), borrow(trays)
 	want("lent", "chandlery-check-gone.example", "chandlery-check-lamps.example", "chandlery-check-trays.example")
-	if err := l.clear(t.Context()); err != nil {
+	if err := l.Clear(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	want("cleared", "chandlery-check-lamps.example", "chandlery-check-trays.example")
@@ -100,17 +100,6 @@ func TestRightIsThereUntilTheLastGivesItBack(t *testing.T) {
 }
 
 func leftovers(definition string) []client.Object {
-	role, binding := borrowed(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: definition}}, "user")
+	role, binding := borrowed(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: definition}}, Check, "user")
 	return []client.Object{role, binding}
-}
-
-// TestBorrowedRightsWakeNoPlan has the lender make a role, of which a plan's account
-// gets nothing.
-func TestBorrowedRightsWakeNoPlan(t *testing.T) {
-	for _, o := range leftovers("lamps.example") {
-		// Without a client it cannot even look for plans.
-		if got := (&Reconciler{}).plansWithRights(t.Context(), o); got != nil {
-			t.Errorf("%T wakes %v", o, got)
-		}
-	}
 }

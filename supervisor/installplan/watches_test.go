@@ -1,0 +1,23 @@
+package installplan
+
+import (
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/loan"
+)
+
+// TestBorrowedRightsWakeNoPlan has the supervisor lend itself a right, of which a plan's
+// account gets nothing.
+func TestBorrowedRightsWakeNoPlan(t *testing.T) {
+	meta := metav1.ObjectMeta{Name: "chandlery-check-lamps.example", Labels: map[string]string{loan.Label: "true"}}
+	for _, o := range []client.Object{&rbacv1.ClusterRole{ObjectMeta: meta}, &rbacv1.ClusterRoleBinding{ObjectMeta: meta}} {
+		// Without a client it cannot even look for plans.
+		if got := (&Reconciler{}).plansWithRights(t.Context(), o); got != nil {
+			t.Errorf("%T wakes %v", o, got)
+		}
+	}
+}
