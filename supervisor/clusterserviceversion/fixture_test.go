@@ -156,6 +156,8 @@ func failingForward(o *Observation) {
 	}
 }
 
+func pinnedToSuccessor(o *Observation) { o.Replacement.Pinned = true }
+
 func refusing(o *Observation) { o.Replacement.Refused = "brewing" }
 
 func holding(o *Observation) { o.Replacement.Held = "brewing" }

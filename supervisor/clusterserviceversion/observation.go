@@ -153,4 +153,7 @@ type Replacement struct {
 	Refused string
 	// Held says why it must not be replaced itself; empty when it may.
 	Held string
+	// Pinned says that a Subscription names the successor as the version that it is to
+	// have.
+	Pinned bool
 }

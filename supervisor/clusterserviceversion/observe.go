@@ -3,6 +3,8 @@ package clusterserviceversion
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -15,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // scope carries one reconcile: what Next sees, and what actions need besides.
@@ -42,6 +46,9 @@ func (r *reconciler) observe(ctx context.Context, csv *operatorsv1alpha1.Cluster
 	if csv.Status.Phase == operatorsv1alpha1.CSVPhaseReplacing || csv.Status.Phase == operatorsv1alpha1.CSVPhaseDeleting {
 		s.Requirements.Statuses = csv.Status.RequirementStatus
 		return s, nil
+	}
+	if err := r.observePin(ctx, s); err != nil {
+		return nil, err
 	}
 	if err := r.observeConditions(ctx, s); err != nil {
 		return nil, err
@@ -233,6 +240,21 @@ func (r *reconciler) observeComponents(ctx context.Context, s *scope, others csv
 		}
 	}
 	s.Components = components(s.CSV, s.deployments, live, others, invalid)
+	return nil
+}
+
+// observePin looks for a Subscription that is pinned to the successor of a version.
+func (r *reconciler) observePin(ctx context.Context, s *scope) error {
+	if s.Replacement.Successor == nil {
+		return nil
+	}
+	var subs operatorsv1alpha1.SubscriptionList
+	if err := r.client.List(ctx, &subs, client.InNamespace(s.CSV.Namespace), readOnly); err != nil {
+		return fmt.Errorf("listing Subscriptions in namespace %s: %w", s.CSV.Namespace, err)
+	}
+	s.Replacement.Pinned = slices.ContainsFunc(subs.Items, func(sub operatorsv1alpha1.Subscription) bool {
+		return strings.TrimSpace(sub.Annotations[plan.AnnotationPin]) == s.Replacement.Successor.Name
+	})
 	return nil
 }
 

@@ -174,6 +174,8 @@ func installingRules() []rule {
 			operatorsv1alpha1.CSVReasonInstallCheckFailed, problem("install failed: "))},
 		{"deployment missing or changed", stale, then(operatorsv1alpha1.CSVPhaseInstallReady,
 			operatorsv1alpha1.CSVReasonWaiting, problem("installing: "))},
+		{"API service resources not as applied", servingBroken, then(operatorsv1alpha1.CSVPhaseInstallReady,
+			operatorsv1alpha1.CSVReasonWaiting, brokenMessage)},
 		{"timeout", inPhaseFor(installTimeout), to(operatorsv1alpha1.CSVPhaseFailed,
 			operatorsv1alpha1.CSVReasonInstallCheckFailed, messageTimeout)},
 		{"not ready yet", always, then(operatorsv1alpha1.CSVPhaseInstalling,

@@ -79,6 +79,10 @@ func TestNextForWhatServes(t *testing.T) {
 				After: installTimeout - time.Minute,
 			},
 		},
+		"InstallingBroken": {
+			"and what it needs is made again", good(installs, "InstallWaiting", serviceBroken),
+			Transition{Phase: ready, Reason: "InstallWaiting", Message: "secret kettle-service-cert is gone"},
+		},
 		"SucceededBroken": {
 			"something behind an API service is gone", good(succeeded, "InstallSucceeded", serviceBroken),
 			Transition{Phase: broken, Reason: "APIServiceResourceIssue", Message: "secret kettle-service-cert is gone"},
@@ -186,6 +190,13 @@ func TestNextForUpgrades(t *testing.T) {
 			Transition{
 				Phase: replacing, Reason: "BeingReplaced",
 				Message: "Fail Forward is enabled, allowing Failed csv to be replaced by csv: kettle.v2",
+			},
+		},
+		"PinnedForward": {
+			"so may one whose package is pinned to the next", good(broken, "InstallCheckFailed", pinnedToSuccessor, successor(pending), waiting),
+			Transition{
+				Phase: replacing, Reason: "BeingReplaced",
+				Message: "the Subscription is pinned to it, allowing Failed csv to be replaced by csv: kettle.v2",
 			},
 		},
 		"FailForwardHeld": {

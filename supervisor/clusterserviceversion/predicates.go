@@ -60,9 +60,10 @@ func hasSuccessor(o Observation) bool { return o.Replacement.Successor != nil }
 // nothing against it. One that has goes on being looked after.
 func handsOver(o Observation) bool { return hasSuccessor(o) && o.Replacement.Held == "" }
 
-// failForward reports whether failed versions may be replaced.
+// failForward reports whether failed versions may be replaced: whoever pins a package to
+// the next version says what he wants.
 func failForward(o Observation) bool {
-	return len(o.Groups) == 1 && o.Groups[0].UpgradeStrategy() == operatorsv1.UpgradeStrategyUnsafeFailForward
+	return o.Replacement.Pinned || len(o.Groups) == 1 && o.Groups[0].UpgradeStrategy() == operatorsv1.UpgradeStrategyUnsafeFailForward
 }
 
 func failsForward(o Observation) bool { return failForward(o) && handsOver(o) }

@@ -73,6 +73,9 @@ func replacedMessage(o Observation) string {
 }
 
 func failForwardMessage(o Observation) string {
+	if o.Replacement.Pinned {
+		return "the Subscription is pinned to it, allowing Failed csv to be replaced by csv: " + o.Replacement.Successor.Name
+	}
 	return "Fail Forward is enabled, allowing Failed csv to be replaced by csv: " + o.Replacement.Successor.Name
 }
 

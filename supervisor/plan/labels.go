@@ -33,6 +33,9 @@ const (
 	// AnnotationApproval, on an InstallPlan, is the approval that its Subscriptions
 	// asked for last. Only a change of that touches what somebody set by hand.
 	AnnotationApproval = "chandlery.dev/approval"
+	// AnnotationPin, on a Subscription, names the version which it is to have: it
+	// stays there, goes there, or goes back there.
+	AnnotationPin = "chandlery.dev/pin"
 	// AnnotationGeneratedBy, on a Subscription, names the InstallPlan that made it
 	// because another operator needs the package.
 	AnnotationGeneratedBy = "olm.generated-by"

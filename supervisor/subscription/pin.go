@@ -6,12 +6,13 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
+	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
 // pinOf names the version that a Subscription is pinned to; empty for none.
 func pinOf(sub *operatorsv1alpha1.Subscription) string {
-	return strings.TrimSpace(sub.Annotations[resolver.AnnotationPin])
+	return strings.TrimSpace(sub.Annotations[plan.AnnotationPin])
 }
 
 // pinnedElsewhere says whether a Subscription is to have another version than the
@@ -92,7 +93,7 @@ func (d *decision) refuseBack(obstacles []string) {
 	const most = 20
 	d.failBack(&resolver.UnsatisfiableError{
 		Reasons: reasons[max(0, len(reasons)-most):],
-		Remedy: "nothing was changed; mend what is named and this goes on by itself, or name another version in annotation " + resolver.AnnotationPin +
+		Remedy: "nothing was changed; mend what is named and this goes on by itself, or name another version in annotation " + plan.AnnotationPin +
 			", or remove it to stay at " + d.present.current.Name,
 	})
 }
