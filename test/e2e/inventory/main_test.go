@@ -1,0 +1,156 @@
+package inventory_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/test/apiproxy/supervisors"
+	"github.com/chandlery/chandlery/test/buildcache"
+	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/ports"
+	"github.com/chandlery/chandlery/test/process"
+)
+
+const (
+	// patience is how long a step may take: an installation, or the way back.
+	patience = 2 * time.Minute
+	polling  = 200 * time.Millisecond
+)
+
+func TestMain(m *testing.M) {
+	if code, is := supervisors.Serve(); is {
+		os.Exit(code)
+	}
+	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
+	// Nodes and pods are kwok's: Deployments become available, and nobody answers.
+	os.Exit(controlplane.Main(m, controlplane.Options{}, func(ctx context.Context, cp *controlplane.ControlPlane) error {
+		return supervisor.InstallCRDs(ctx, cp.Config(), io.Discard)
+	}))
+}
+
+// bed is a cluster with a supervisor and a catalog.
+type bed struct {
+	client.Client
+
+	t         *testing.T
+	discovery discovery.DiscoveryInterface
+	metadata  metadata.Interface
+	catalog   catalog
+}
+
+func newBed(t *testing.T, dir string) *bed {
+	t.Helper()
+	cfg := controlplane.Get(t).Config()
+	cfg.QPS, cfg.WarningHandler = -1, rest.NoWarnings{}
+	scheme, err := supervisor.NewScheme()
+	must(t, err)
+	b := &bed{t: t, catalog: catalog{dir: dir}}
+	b.Client, err = client.New(cfg, client.Options{Scheme: scheme})
+	must(t, err)
+	b.discovery, err = discovery.NewDiscoveryClientForConfig(cfg)
+	must(t, err)
+	b.metadata, err = metadata.NewForConfig(cfg)
+	must(t, err)
+	supervisors.Start(t, supervisors.Spec{
+		Identity: "supervisor", Config: cfg, Kubeconfig: controlplane.Get(t).Kubeconfig(),
+		// Nothing is lost here, and a busy machine is no reason to give up the lead.
+		Args: []string{"--lease-duration", "60s", "--renew-deadline", "50s"},
+	})
+	return b
+}
+
+// serve runs a registry with the catalog, and gives its address.
+func (b *bed) serve() string {
+	b.t.Helper()
+	root, err := buildcache.SourceDir(".")
+	must(b.t, err)
+	program := filepath.Join(b.t.TempDir(), "registry")
+	build := exec.CommandContext(b.t.Context(), "go", "build", "-o", program, "./cmd/registry")
+	build.Dir = root
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		b.t.Fatalf("building the registry: %v\n%s", err, out)
+	}
+	address := ports.Address(b.t)
+	host, port, err := net.SplitHostPort(address)
+	must(b.t, err)
+	p, err := process.Start(b.t.Context(), process.Spec{
+		Name: "registry", Path: program,
+		Args: []string{"serve", b.catalog.dir, "--host", host, "--port", port, "--metrics-address", "0", "--termination-log", ""},
+		Log:  filepath.Join(b.t.ArtifactDir(), "registry.log"),
+	})
+	must(b.t, err)
+	b.t.Cleanup(func() {
+		if err := p.Kill(); err != nil {
+			b.t.Error(err)
+		}
+	})
+	return address
+}
+
+// on gives the bed to another test of the same run.
+func (b *bed) on(t *testing.T) *bed {
+	t.Helper()
+	other := *b
+	other.t = t
+	return &other
+}
+
+func (b *bed) create(objects ...client.Object) {
+	b.t.Helper()
+	for _, o := range objects {
+		if err := b.Create(b.t.Context(), o); err != nil {
+			b.t.Fatalf("creating %T %s: %v", o, o.GetName(), err)
+		}
+	}
+}
+
+// until waits until there is nothing left to say.
+func (b *bed) until(what string, says func(context.Context) string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
+	defer cancel()
+	ticker := time.NewTicker(polling)
+	defer ticker.Stop()
+	last := ""
+	for {
+		left := says(ctx)
+		if left == "" {
+			return
+		}
+		if ctx.Err() == nil {
+			last = left
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			b.t.Fatalf("waiting for %s: %s", what, last)
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// shortly gives a time as people read it.
+func shortly(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }

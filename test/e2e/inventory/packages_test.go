@@ -1,0 +1,62 @@
+package inventory_test
+
+import (
+	"os"
+	"strconv"
+	"testing"
+)
+
+// choice is a package that is installed and uninstalled.
+type choice struct {
+	name string
+	// everywhere says that its operator watches all namespaces; else its own.
+	everywhere bool
+}
+
+// choices are packages of the real catalog that need no kinds of OpenShift, none like
+// the one before: with definitions by the dozen and with none, with webhooks, with
+// conversions, with rights of all sorts, with operators that they need. Those that others
+// need too come first, so that what stays of one is there when the other comes.
+func choices() []choice {
+	return []choice{
+		{name: "etcd"},
+		{name: "cert-manager", everywhere: true},
+		{name: "mercury-operator"},
+		{name: "argocd-operator", everywhere: true},
+		{name: "edp-keycloak-operator"},
+		{name: "kubedb-installer", everywhere: true},
+		{name: "skupper-operator"},
+		{name: "universal-crossplane", everywhere: true},
+		{name: "stackgres-community"},
+		{name: "strimzi-kafka-operator", everywhere: true},
+		{name: "pelorus-operator"},
+		{name: "flux", everywhere: true},
+		{name: "prometheus"},
+		{name: "azure-service-operator", everywhere: true},
+		{name: "mongodb-atlas-kubernetes"},
+		{name: "annotationlab", everywhere: true},
+		{name: "service-binding-operator"},
+		{name: "community-kubevirt-hyperconverged", everywhere: true},
+		{name: "aqua"},
+		{name: "verticadb-operator", everywhere: true},
+		{name: "cass-operator-community"},
+		{name: "tempo-operator", everywhere: true},
+		{name: "external-secrets-operator"},
+		{name: "keda", everywhere: true},
+	}
+}
+
+// chosen are as many of them as PACKAGES says, all if it says nothing.
+func chosen(t *testing.T) []choice {
+	t.Helper()
+	all := choices()
+	text := os.Getenv("PACKAGES")
+	if text == "" {
+		return all
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > len(all) {
+		t.Fatalf("PACKAGES is %q; give a number of packages, %d at most", text, len(all))
+	}
+	return all[:n]
+}
