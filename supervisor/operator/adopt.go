@@ -105,6 +105,15 @@ func (r *adoptionReconciler) owned(ctx context.Context, k kind, csv *operatorsv1
 		where = client.MatchingLabels(labels)
 	}
 	var owned []client.Object
+	if k.named {
+		secrets, err := r.secretsBeside(ctx, csv)
+		for _, secret := range secrets {
+			if owns(csv, secret) {
+				owned = append(owned, secret)
+			}
+		}
+		return owned, err
+	}
 	err := r.each(ctx, k, func(o client.Object) {
 		if owns(csv, o) {
 			owned = append(owned, o)

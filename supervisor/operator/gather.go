@@ -16,8 +16,6 @@ import (
 type gatherer struct {
 	memory
 
-	live client.Reader // reads past the caches
-
 	mu sync.Mutex
 	// known are, for each Operator and each of its components of which only the metadata
 	// is kept, the conditions that it had when it was looked at.
@@ -34,7 +32,11 @@ type looked struct {
 func (g *gatherer) gather(ctx context.Context, name string) ([]operatorsv1.RichReference, error) {
 	var refs []operatorsv1.RichReference
 	before, after := g.recall(name), map[types.UID]looked{}
+	mentioned := mentions{}
 	for _, k := range kinds() {
+		if k.named {
+			continue
+		}
 		var failure error
 		err := g.each(ctx, k, func(o client.Object) {
 			if isCopied(o) || failure != nil {
@@ -45,12 +47,22 @@ func (g *gatherer) gather(ctx context.Context, name string) ([]operatorsv1.RichR
 				conditions, failure = g.look(ctx, k, o, before, after)
 			}
 			refs = append(refs, reference(k.gvk, o, conditions))
+			mentioned.note(o)
 		}, client.HasLabels{labelPrefix + name})
 		if err != nil {
 			return nil, err
 		}
 		if failure != nil {
 			return nil, failure
+		}
+	}
+	secrets, err := g.secrets(ctx, mentioned)
+	if err != nil {
+		return nil, err
+	}
+	for _, secret := range secrets {
+		if _, bears := secret.Labels[labelPrefix+name]; bears {
+			refs = append(refs, reference(secretKind().gvk, secret, nil))
 		}
 	}
 	g.remember(name, after)

@@ -25,6 +25,8 @@ type kind struct {
 	whole func() (client.Object, client.ObjectList)
 	// managed says that only what is made for operators is kept.
 	managed bool
+	// named says that objects of the kind are in no cache, and are read by their names.
+	named bool
 	// cluster says that objects of the kind have no namespace.
 	cluster bool
 	// ownable says that a version may own objects of the kind.
@@ -45,7 +47,7 @@ func workloads() []kind {
 			return &appsv1.Deployment{}, &appsv1.DeploymentList{}
 		}},
 		{gvk: corev1.SchemeGroupVersion.WithKind("Service"), ownable: true, managed: true},
-		{gvk: corev1.SchemeGroupVersion.WithKind("Secret"), ownable: true, managed: true},
+		secretKind(),
 		{gvk: corev1.SchemeGroupVersion.WithKind("ConfigMap"), ownable: true, managed: true},
 		{gvk: corev1.SchemeGroupVersion.WithKind("ServiceAccount"), ownable: true},
 		{gvk: rbacv1.SchemeGroupVersion.WithKind("Role"), ownable: true, whole: func() (client.Object, client.ObjectList) {
@@ -95,6 +97,10 @@ func versionKind() kind {
 	}
 }
 
+func secretKind() kind {
+	return kind{gvk: corev1.SchemeGroupVersion.WithKind("Secret"), ownable: true, named: true}
+}
+
 func crdKind() kind {
 	return kind{gvk: apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), cluster: true, conditions: true}
 }
@@ -126,9 +132,9 @@ func (k kind) list() client.ObjectList {
 }
 
 // memory is what is read: what the controllers share, and the metadata of what is made
-// for operators, of kinds that nobody else keeps.
+// for operators, of kinds that nobody else keeps; live reads past both.
 type memory struct {
-	shared, managed client.Reader
+	shared, managed, live client.Reader
 }
 
 // readOnly spares copies of what is only looked at.

@@ -57,7 +57,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	caches := caches{shared: mgr.GetCache(), managed: managed}
+	caches := caches{shared: mgr.GetCache(), managed: managed, live: mgr.GetAPIReader()}
 	if err := setupOperators(mgr, o, caches); err != nil {
 		return fmt.Errorf("setting up the Operator controller: %w", err)
 	}
@@ -72,13 +72,15 @@ func Setup(mgr ctrl.Manager, o Options) error {
 
 func setupOperators(mgr ctrl.Manager, o Options, c caches) error {
 	r := &operatorReconciler{
-		gatherer: &gatherer{memory: c.memory(), live: mgr.GetAPIReader(), known: map[string]map[types.UID]looked{}},
+		gatherer: &gatherer{memory: c.memory(), known: map[string]map[types.UID]looked{}},
 		client:   mgr.GetClient(),
 		clock:    o.Clock,
 	}
 	b := ctrl.NewControllerManagedBy(mgr).Named("operator").For(&operatorsv1.Operator{})
 	for _, k := range kinds() {
-		b = b.WatchesRawSource(c.source(k, byLabel, visible(k)))
+		if !k.named {
+			b = b.WatchesRawSource(c.source(k, byLabel, visible(k)))
+		}
 	}
 	return b.WithOptions(options(o)).Complete(r)
 }
@@ -91,7 +93,7 @@ func setupAdoption(mgr ctrl.Manager, o Options, c caches) error {
 		Watches(&operatorsv1alpha1.Subscription{}, handler.EnqueueRequestsFromMapFunc(installed)).
 		WatchesRawSource(c.source(crdKind(), r.providers, adoptable()))
 	for _, k := range kinds() {
-		if k.ownable {
+		if k.ownable && !k.named {
 			b = b.WatchesRawSource(c.source(k, byOwner, adoptable()))
 		}
 	}
@@ -147,12 +149,14 @@ func adoptable() predicate.Predicate {
 	}
 }
 
-// caches are where kinds are watched: the one that the controllers share, and our own.
+// caches are where kinds are watched: the one that the controllers share, and our own. What
+// is in neither is read at the API server.
 type caches struct {
 	shared, managed cache.Cache
+	live            client.Reader
 }
 
-func (c caches) memory() memory { return memory{shared: c.shared, managed: c.managed} }
+func (c caches) memory() memory { return memory{shared: c.shared, managed: c.managed, live: c.live} }
 
 // source gives the events of a kind.
 func (c caches) source(k kind, where handler.MapFunc, when predicate.Predicate) source.Source {
@@ -171,7 +175,7 @@ type managedCache struct{ cache.Cache }
 func (c managedCache) GetCache() cache.Cache { return c.Cache }
 
 // newManagedCache makes a cache of what is made for operators, and of nothing else: there
-// are many Secrets, ConfigMaps and Services in a cluster, and few are components. It is
+// are many ConfigMaps and Services in a cluster, and few are components. It is
 // not the manager's, where others would miss all the rest.
 func newManagedCache(mgr ctrl.Manager) (cache.Cache, error) {
 	c, err := cache.New(mgr.GetConfig(), cache.Options{

@@ -1,0 +1,102 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// mentions are the Secrets of which other objects speak. Whoever may list or watch Secrets
+// may read all that are there, and that right is not asked for; those of an operator are
+// mounted by its Deployments or were brought by its plans, and so known by name.
+type mentions map[client.ObjectKey]bool
+
+// note adds those of which an object speaks.
+func (m mentions) note(o client.Object) {
+	var names []string
+	switch o := o.(type) {
+	case *appsv1.Deployment:
+		names = mounted(o.Spec.Template.Spec.Volumes)
+	case *operatorsv1alpha1.InstallPlan:
+		names = brought(o)
+	}
+	for _, name := range names {
+		m[client.ObjectKey{Namespace: o.GetNamespace(), Name: name}] = true
+	}
+}
+
+// mounted names the Secrets among some volumes.
+func mounted(volumes []corev1.Volume) []string {
+	var names []string
+	for i := range volumes {
+		if secret := volumes[i].Secret; secret != nil {
+			names = append(names, secret.SecretName)
+		}
+		if volumes[i].Projected == nil {
+			continue
+		}
+		for _, part := range volumes[i].Projected.Sources {
+			if part.Secret != nil {
+				names = append(names, part.Secret.Name)
+			}
+		}
+	}
+	return names
+}
+
+// brought names the Secrets among the steps of a plan.
+func brought(p *operatorsv1alpha1.InstallPlan) []string {
+	var names []string
+	for _, step := range p.Status.Plan {
+		if step != nil && step.Resource.Group == "" && step.Resource.Kind == "Secret" {
+			names = append(names, step.Resource.Name)
+		}
+	}
+	return names
+}
+
+// secrets reads the metadata of those that are there.
+func (m memory) secrets(ctx context.Context, mentioned mentions) ([]*metav1.PartialObjectMetadata, error) {
+	var found []*metav1.PartialObjectMetadata
+	for key := range mentioned {
+		secret := secretKind().metadata()
+		err := m.live.Get(ctx, key, secret)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the metadata of Secret %s: %w", key, err)
+		}
+		found = append(found, secret)
+	}
+	return found, nil
+}
+
+// secretsBeside reads the Secrets that the Deployments and plans of a version speak of.
+func (m memory) secretsBeside(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) ([]*metav1.PartialObjectMetadata, error) {
+	mentioned := mentions{}
+	for _, k := range kinds() {
+		switch k.object().(type) {
+		case *appsv1.Deployment, *operatorsv1alpha1.InstallPlan:
+		default:
+			continue
+		}
+		err := m.each(ctx, k, func(o client.Object) {
+			p, isPlan := o.(*operatorsv1alpha1.InstallPlan)
+			if (isPlan && slices.Contains(p.Spec.ClusterServiceVersionNames, csv.Name)) || owns(csv, o) {
+				mentioned.note(o)
+			}
+		}, client.InNamespace(csv.Namespace))
+		if err != nil {
+			return nil, err
+		}
+	}
+	return m.secrets(ctx, mentioned)
+}
