@@ -63,7 +63,11 @@ func (c *Cluster) objects(ctx context.Context, namespace, global string) (*Objec
 		}
 	}
 	for i := range versions.Items {
-		o.Versions = append(o.Versions, &versions.Items[i])
+		// A copy shows what is installed elsewhere.
+		version := &versions.Items[i]
+		if _, copied := version.Labels[operatorsv1alpha1.CopiedLabelKey]; !copied {
+			o.Versions = append(o.Versions, version)
+		}
 	}
 	for i := range plans.Items {
 		o.Plans = append(o.Plans, &plans.Items[i])

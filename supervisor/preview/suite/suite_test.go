@@ -119,7 +119,11 @@ func (w *world) furnish(address string) {
 	csv.Spec.DisplayName = "Lamp"
 	csv.Spec.InstallStrategy.StrategyName = operatorsv1alpha1.InstallStrategyNameDeployment
 	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []operatorsv1alpha1.StrategyDeploymentSpec{}
+	// What is installed elsewhere and shown here does not count.
+	copied := csv.DeepCopy()
+	copied.Name, copied.Labels = "lamp.v3", map[string]string{operatorsv1alpha1.CopiedLabelKey: "elsewhere"}
 	w.create(
+		copied,
 		&operatorsv1.OperatorGroup{ObjectMeta: meta("group"), Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{w.namespace}}},
 		w.catalogSource("shop", address, ""), w.catalogSource("dead", "127.0.0.1:1", ""),
 		csv,
