@@ -106,7 +106,7 @@ func (s surface) sameAPIRole(want, have *rbacv1.ClusterRole) bool {
 // collector does not find it.
 func (s surface) foreign(have *rbacv1.ClusterRole) bool {
 	for key := range have.Labels {
-		if key == plan.LabelManaged || strings.HasPrefix(key, aggregationPrefix) {
+		if strings.HasPrefix(key, aggregationPrefix) {
 			return false
 		}
 	}

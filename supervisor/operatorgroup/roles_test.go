@@ -220,6 +220,9 @@ func TestWhoseAPIRole(t *testing.T) {
 		"OLM":       {"a kind in small letters is not collected either", ours(small), false, false},
 		"OldOLM":    {"before OLM labelled its objects", bare, false, false},
 		"Theirs":    {"somebody's own role of that name", &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "lamps.shop.example-v1-admin"}}, false, true},
+		"Managed": {"a role that a bundle has brought", &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{
+			Name: "lamps.shop.example-v1-admin", Labels: map[string]string{"olm.managed": "true"},
+		}}, false, true},
 		"Edited": {"rules are put back", func() *rbacv1.ClusterRole {
 			role := ours(owner)
 			role.Rules = nil
