@@ -5,6 +5,7 @@ package loan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -50,6 +51,8 @@ func (r Right) verbs() []string {
 const (
 	patienceForRight = 5 * time.Second
 	pollForRight     = 50 * time.Millisecond
+	// pauseOfClearing is how long is waited before what could not be cleared is tried again.
+	pauseOfClearing = 5 * time.Second
 )
 
 // Lender gives the supervisor rights that it has only while it needs them. It may do so
@@ -82,12 +85,12 @@ func Setup(mgr ctrl.Manager) (*Lender, error) {
 	return l, nil
 }
 
-// With does something with the objects of a definition, and if that is forbidden does it
-// again with a right that is borrowed meanwhile. Nil lends nothing. Every request of do has to give its
-// error, so that it can be told that the right has not come through yet.
+// With does something with the objects of a definition, and if the right to it is lacking
+// does it again with one that is borrowed meanwhile. Nil lends nothing. Every request of do
+// has to give its error, so that it can be told that the right has not come through yet.
 func (l *Lender) With(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, right Right, do func() error) error {
 	err := do()
-	if l == nil || !apierrors.IsForbidden(err) {
+	if l == nil || !Lacking(err) {
 		return err
 	}
 	giveBack, err := l.borrow(ctx, crd, right)
@@ -96,6 +99,12 @@ func (l *Lender) With(ctx context.Context, crd *apiextensionsv1.CustomResourceDe
 	}
 	defer giveBack()
 	return awaitRight(ctx, do)
+}
+
+// Lacking says whether an error is that of a request for which its user lacks the right.
+// What admission refuses is forbidden too, whoever asks.
+func Lacking(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), " cannot ") && !strings.Contains(err.Error(), "denied the request")
 }
 
 // borrow lets the supervisor use a right to the objects of a definition until giveBack
@@ -162,15 +171,28 @@ func borrowed(crd *apiextensionsv1.CustomResourceDefinition, right Right, user s
 }
 
 // Clear takes away what a process before this one may have left when it was killed
-// while it used a right. What this one uses stays.
+// while it used a right, and tries until it could. What this one uses stays.
 func (l *Lender) Clear(ctx context.Context) error {
+	err := wait.PollUntilContextCancel(ctx, pauseOfClearing, true, func(ctx context.Context) (bool, error) {
+		err := l.clear(ctx)
+		if err != nil {
+			logr.FromContextOrDiscard(ctx).Error(err, "Giving back rights that a process before left")
+		}
+		return err == nil, nil
+	})
+	if err != nil && ctx.Err() == nil {
+		return err //nolint:wrapcheck // it is of no request
+	}
+	return nil
+}
+
+func (l *Lender) clear(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	roles, bindings := &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}
+	var errs []error
 	for _, list := range []client.ObjectList{bindings, roles} {
-		if err := l.client.List(ctx, list, client.MatchingLabels{Label: "true"}); err != nil {
-			logr.FromContextOrDiscard(ctx).Error(err, "Looking for rights that a process before left")
-		}
+		errs = append(errs, l.client.List(ctx, list, client.MatchingLabels{Label: "true"}))
 	}
 	var left []client.Object
 	for i := range bindings.Items {
@@ -180,14 +202,11 @@ func (l *Lender) Clear(ctx context.Context) error {
 		left = append(left, &roles.Items[i])
 	}
 	for _, o := range left {
-		if l.loans[o.GetName()] > 0 {
-			continue
-		}
-		if err := client.IgnoreNotFound(l.client.Delete(ctx, o)); err != nil {
-			logr.FromContextOrDiscard(ctx).Error(err, "Giving back a right that a process before left", "name", o.GetName())
+		if l.loans[o.GetName()] == 0 {
+			errs = append(errs, client.IgnoreNotFound(l.client.Delete(ctx, o)))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // awaitRight repeats a request that is forbidden until the right has come through.
@@ -195,7 +214,7 @@ func awaitRight(ctx context.Context, do func() error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, pollForRight, patienceForRight, true, func(context.Context) (bool, error) {
 		last = do()
-		return !apierrors.IsForbidden(last), nil
+		return !Lacking(last), nil
 	})
 	if err != nil && last == nil {
 		return err //nolint:wrapcheck // a cancellation is the caller's own

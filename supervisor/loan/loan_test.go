@@ -2,14 +2,19 @@ package loan
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -102,4 +107,53 @@ func TestRightIsThereUntilTheLastGivesItBack(t *testing.T) {
 func leftovers(definition string) []client.Object {
 	role, binding := borrowed(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: definition}}, Check, "user")
 	return []client.Object{role, binding}
+}
+
+// TestLacking tells a right that is lacking, for which one is lent, from what admission
+// refuses, which asking again with more rights does not change.
+func TestLacking(t *testing.T) {
+	cups := schema.GroupResource{Group: "tea.example", Resource: "cups"}
+	for name, tt := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"nothing":             {},
+		"a right":             {err: fmt.Errorf("deleting: %w", apierrors.NewForbidden(cups, "a", errors.New(`User "u" cannot delete resource "cups" in API group "tea.example" in the namespace "n"`))), want: true},
+		"a right to list":     {err: apierrors.NewForbidden(cups, "", errors.New(`User "u" cannot list resource "cups" in API group "tea.example" at the cluster scope`)), want: true},
+		"a webhook's refusal": {err: apierrors.NewForbidden(cups, "a", errors.New(`admission webhook "w" denied the request: a full cup cannot go`))},
+		"an admission plugin": {err: apierrors.NewForbidden(cups, "a", errors.New("namespace n is being terminated"))},
+		"another error":       {err: apierrors.NewInternalError(errors.New("it cannot be"))},
+	} {
+		if got := Lacking(tt.err); got != tt.want {
+			t.Errorf("%s: Lacking(%v) = %t", name, tt.err, got)
+		}
+	}
+}
+
+// TestClearTriesAgain is about a server that is away when a leader begins.
+func TestClearTriesAgain(t *testing.T) {
+	l := bank(t)
+	for _, o := range leftovers("gone.example") {
+		if err := l.client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		away := true
+		l.client = interceptor.NewClient(l.client.(client.WithWatch), interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				if away {
+					away = false
+					return errors.New("nobody is there")
+				}
+				return c.List(ctx, list, opts...)
+			},
+		})
+		if err := l.Clear(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got := l.rights(t); len(got) > 0 {
+		t.Errorf("rights %v are left", got)
+	}
 }
