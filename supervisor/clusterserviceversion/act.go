@@ -35,7 +35,7 @@ func (r *reconciler) act(ctx context.Context, action Action, s *scope) error {
 	case Withdraw:
 		return r.withdraw(ctx, s.CSV)
 	case LiftRoles:
-		return r.liftRoles(ctx, s)
+		return r.liftRolesConfirmed(ctx, s)
 	case DeleteSelf:
 		return r.deleteSelf(ctx, s.CSV)
 	}
@@ -149,6 +149,15 @@ func (r *reconciler) apply(ctx context.Context, obj client.Object) error {
 		return fmt.Errorf("applying %s %s: %w", u.GetKind(), u.GetName(), err)
 	}
 	return nil
+}
+
+// liftRolesConfirmed makes sure first that the version is still there: nothing else would
+// take away again what is made for one that has been cleaned up after.
+func (r *reconciler) liftRolesConfirmed(ctx context.Context, s *scope) error {
+	if err := r.confirm(ctx, s.CSV); err != nil {
+		return err
+	}
+	return r.liftRoles(ctx, s)
 }
 
 // liftRoles applies the roles for all namespaces and removes those no longer

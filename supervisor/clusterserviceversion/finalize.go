@@ -21,6 +21,9 @@ const (
 	// stalledDelay is the pause between looks while nothing moves, which only
 	// somebody else can change.
 	stalledDelay = 5 * time.Second
+	// stuckDelay is that pause when nothing has moved for so long that somebody has to
+	// be asked.
+	stuckDelay = 20 * time.Second
 )
 
 // cleanup carries one pass over what a ClusterServiceVersion leaves behind.
@@ -63,6 +66,7 @@ func (r *reconciler) finalize(ctx context.Context, csv *operatorsv1alpha1.Cluste
 	if !controllerutil.ContainsFinalizer(csv, Finalizer) {
 		return ctrl.Result{}, nil
 	}
+	r.gauges.record(csv, Transition{Phase: csv.Status.Phase, Reason: csv.Status.Reason})
 	c, err := r.observeCleanup(ctx, csv)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -112,12 +112,12 @@ func (r *reconciler) sweepKind(ctx context.Context, c *cleanup, k kind) (remains
 	if err != nil || len(found) == 0 {
 		return remains{}, err
 	}
-	deleted := 0
+	deleted, paced := 0, false
 	for i := range found {
 		if !found[i].DeletionTimestamp.IsZero() {
 			continue
 		}
-		if !r.pace.objects.Allow() {
+		if paced = !r.pace.objects.Allow(); paced {
 			break
 		}
 		if err := r.remove(ctx, &found[i]); err != nil {
@@ -130,7 +130,7 @@ func (r *reconciler) sweepKind(ctx context.Context, c *cleanup, k kind) (remains
 			return remains{}, err
 		}
 	}
-	left := remains{moving: deleted > 0}
+	left := remains{moving: deleted > 0 || paced}
 	for i := range found {
 		left.add(&found[i])
 		if held(&found[i], c.now) {

@@ -55,12 +55,40 @@ func targets(csv *operatorsv1alpha1.ClusterServiceVersion) (namespaces []string,
 	return strings.Split(value, ","), true
 }
 
+// watched returns the namespaces that a ClusterServiceVersion did watch; ok is false
+// where that cannot be said. What it was told last it did not heed if that is more than
+// it can do; and a group that selects nothing tells it the same as one that selects
+// everything.
+func watched(csv *operatorsv1alpha1.ClusterServiceVersion) (namespaces []string, ok bool) {
+	namespaces, told := targets(csv)
+	modes, err := operatorsv1alpha1.NewInstallModeSet(csv.Spec.InstallModes)
+	if !told || err != nil || modes.Supports(csv.Namespace, namespaces) != nil ||
+		reasonBefore(csv) == operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup {
+		return nil, false
+	}
+	return namespaces, true
+}
+
+// reasonBefore is the reason of the phase that a ClusterServiceVersion was in when its
+// clean-up began.
+func reasonBefore(csv *operatorsv1alpha1.ClusterServiceVersion) operatorsv1alpha1.ConditionReason {
+	if csv.Status.Reason != operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete {
+		return csv.Status.Reason
+	}
+	for _, c := range slices.Backward(csv.Status.Conditions) {
+		if c.Reason != operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete {
+			return c.Reason
+		}
+	}
+	return ""
+}
+
 // territoryOf returns where the objects of a CustomResourceDefinition are that
 // only csv looks after.
 func territoryOf(csv *operatorsv1alpha1.ClusterServiceVersion, crd string, others csvs) territory {
 	t := territory{except: sets.New[string]()}
-	namespaces, told := targets(csv)
-	if !told {
+	namespaces, known := watched(csv)
+	if !known {
 		return t
 	}
 	t.everywhere = slices.Contains(namespaces, corev1.NamespaceAll)
@@ -121,13 +149,15 @@ type resourcePass struct {
 	exhausted bool
 	// left are those that are there, or were when they were looked at.
 	left remains
+	// refused says of one of a kind why the API server does not delete it.
+	refused string
 }
 
 // cleanResources deletes the custom resources of the kinds that a
 // ClusterServiceVersion owns, if it asks for that, and waits for them: what
 // finalizers they have only their operator can take away. What users made is
 // left to the version that takes over, if there is one. A kind that cannot be
-// listed does not keep the others.
+// listed does not keep the others, nor does an object that cannot be deleted.
 func (r *reconciler) cleanResources(ctx context.Context, c *cleanup) (remains, error) {
 	if !c.csv.Spec.Cleanup.Enabled || c.skips() || c.replaced() {
 		return remains{}, nil
@@ -143,12 +173,15 @@ func (r *reconciler) cleanResources(ctx context.Context, c *cleanup) (remains, e
 		if err == nil {
 			before := p.left
 			err = r.lender.With(ctx, crd, loan.Cleanup, func() error {
-				p.left = before // nothing is counted twice
+				p.left, p.refused = before, "" // nothing is counted twice
 				return p.cleanKind(ctx, crd)
 			})
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			notes = append(notes, fmt.Sprintf("%s cannot be cleaned up: %v", d.Name, err))
+		case p.refused != "":
+			notes = append(notes, p.refused)
 		}
 	}
 	if p.left.stuck != "" || len(notes) > 0 {
@@ -196,15 +229,26 @@ func (p *resourcePass) cleanPage(ctx context.Context, resource string, items []m
 		case !o.DeletionTimestamp.IsZero():
 			p.terminating++
 			continue
-		case p.exhausted || p.terminating >= maxTerminating || !p.pace.resources.Allow():
+		case p.exhausted || p.terminating >= maxTerminating:
 			p.exhausted = true
 			continue
+		case !p.pace.resources.Allow():
+			p.exhausted, p.left.moving = true, true
+			continue
 		}
-		if err := p.remove(ctx, o); err != nil {
+		err := p.remove(ctx, o)
+		switch {
+		case err == nil:
+			p.terminating++
+			p.left.moving = true
+		case loan.Lacking(err) || ctx.Err() != nil:
 			return err
+		case apierrors.IsConflict(err): // another object has the name now
+			p.left.moving = true
+		default:
+			// Somebody minds, a webhook of the operator for one.
+			first(&p.refused, err.Error())
 		}
-		p.terminating++
-		p.left.moving = true
 	}
 	return nil
 }

@@ -43,8 +43,11 @@ type remains struct {
 func (r *remains) none() bool { return r.count == 0 && r.note == "" }
 
 func (r *remains) delay() time.Duration {
-	if r.moving {
+	switch {
+	case r.moving:
 		return cleanupDelay
+	case r.stuck != "":
+		return stuckDelay
 	}
 	return stalledDelay
 }

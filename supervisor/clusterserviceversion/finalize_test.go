@@ -16,6 +16,13 @@ import (
 func cupOwner(namespace string, targets ...string) *operatorsv1alpha1.ClusterServiceVersion {
 	csv := kettle()
 	csv.Namespace, csv.UID = namespace, types.UID("uid-"+namespace)
+	csv.Spec.InstallModes = nil
+	for _, mode := range []operatorsv1alpha1.InstallModeType{
+		operatorsv1alpha1.InstallModeTypeOwnNamespace, operatorsv1alpha1.InstallModeTypeSingleNamespace,
+		operatorsv1alpha1.InstallModeTypeMultiNamespace, operatorsv1alpha1.InstallModeTypeAllNamespaces,
+	} {
+		csv.Spec.InstallModes = append(csv.Spec.InstallModes, operatorsv1alpha1.InstallMode{Type: mode, Supported: true})
+	}
 	csv.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: "cups.example.com", Kind: "Cup"}}
 	for i, target := range targets {
 		if i == 0 {
@@ -32,6 +39,12 @@ func TestTerritory(t *testing.T) {
 	leaving.DeletionTimestamp = &metav1.Time{Time: noon()}
 	stranger := kettle()
 	stranger.UID = "stranger"
+	narrow, confused, cleaned := cupOwner("a", ""), cupOwner("a", ""), cupOwner("a", "")
+	narrow.Spec.InstallModes = narrow.Spec.InstallModes[:1]
+	confused.Status.Phase, confused.Status.Reason = broken, "UnsupportedOperatorGroup"
+	for _, reason := range []operatorsv1alpha1.ConditionReason{"UnsupportedOperatorGroup", "WaitingOnCleanup"} {
+		cleaned.SetPhase(broken, reason, "m", &metav1.Time{Time: noon()})
+	}
 	many := []string{"1", "2", "3", "4", "5", "6", "7", "8", "9"}
 	cases := map[string]struct {
 		reason  string
@@ -43,6 +56,9 @@ func TestTerritory(t *testing.T) {
 	}{
 		"Own":        {"what it was told to look after", cupOwner("a", "a"), nil, false, []string{"a"}, []string{"a"}},
 		"NeverTold":  {"it never looked after anything", cupOwner("a"), nil, false, nil, nil},
+		"Narrow":     {"what it was told and could not do it did not look after", narrow, nil, false, nil, nil},
+		"Confused":   {"all namespaces may mean none, which its reason says", confused, nil, false, nil, nil},
+		"Cleaned":    {"and said before the clean-up began", cleaned, nil, false, nil, nil},
 		"All":        {"everything", cupOwner("a", ""), nil, false, []string{""}, []string{"a", "b", "1"}},
 		"Shared":     {"but what another looks after", cupOwner("a", ""), csvs{cupOwner("b", "b")}, false, []string{""}, []string{"a", "1"}},
 		"BothAll":    {"nothing, where another looks after all", cupOwner("a", ""), csvs{cupOwner("b", "")}, false, nil, nil},
@@ -142,8 +158,8 @@ func TestWaitingNamesWhatIsWaitedFor(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(telling{})); diff != "" {
 		t.Errorf("waitingFor(...): -want, +got:\n%s", diff)
 	}
-	if left.none() || left.delay() != stalledDelay {
-		t.Errorf("none() = %t, delay() = %s; want false, %s", left.none(), left.delay(), stalledDelay)
+	if left.none() || left.delay() != stuckDelay {
+		t.Errorf("none() = %t, delay() = %s; want false, %s", left.none(), left.delay(), stuckDelay)
 	}
 }
 

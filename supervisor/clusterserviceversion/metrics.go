@@ -21,6 +21,8 @@ const (
 // gauges are the metrics of this package. Their names are those that alerts
 // and dashboards in clusters already use.
 type gauges struct {
+	count     prometheus.Gauge
+	upgrades  prometheus.Counter
 	succeeded *prometheus.GaugeVec
 	abnormal  *prometheus.GaugeVec
 	// shown holds what is shown of each ClusterServiceVersion, a series by its
@@ -38,6 +40,20 @@ type series struct {
 // newGauges registers the metrics, or finds them where an earlier manager of
 // the same process registered them.
 func newGauges(registry prometheus.Registerer) (gauges, error) {
+	count, err := register(registry, prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "csv_count",
+		Help: "ClusterServiceVersions that are looked after; copies are not.",
+	}))
+	if err != nil {
+		return gauges{}, err
+	}
+	upgrades, err := register(registry, prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "csv_upgrade_count",
+		Help: "How often a ClusterServiceVersion began to be replaced by another.",
+	}))
+	if err != nil {
+		return gauges{}, err
+	}
 	succeeded, err := register(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "csv_succeeded",
 		Help: "Whether a ClusterServiceVersion is in phase Succeeded (1) or not (0).",
@@ -47,22 +63,22 @@ func newGauges(registry prometheus.Registerer) (gauges, error) {
 	}
 	abnormal, err := register(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "csv_abnormal",
-		Help: "Present with value 1 while a ClusterServiceVersion is in any phase but Succeeded.",
+		Help: "Present with value 1 while a ClusterServiceVersion is in any phase but Succeeded, or waits for its clean-up.",
 	}, []string{labelNamespace, labelName, labelVersion, labelPhase, labelReason}))
 	if err != nil {
 		return gauges{}, err
 	}
-	return gauges{succeeded: succeeded, abnormal: abnormal, shown: &sync.Map{}}, nil
+	return gauges{count: count, upgrades: upgrades, succeeded: succeeded, abnormal: abnormal, shown: &sync.Map{}}, nil
 }
 
-func register(registry prometheus.Registerer, vec *prometheus.GaugeVec) (*prometheus.GaugeVec, error) {
-	err := registry.Register(vec)
+func register[C prometheus.Collector](registry prometheus.Registerer, c C) (C, error) {
+	err := registry.Register(c)
 	if registered, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
-		if existing, ok := registered.ExistingCollector.(*prometheus.GaugeVec); ok {
+		if existing, ok := registered.ExistingCollector.(C); ok {
 			return existing, nil
 		}
 	}
-	return vec, err
+	return c, err
 }
 
 // record shows the phase of a ClusterServiceVersion and nothing of the phases
@@ -70,7 +86,7 @@ func register(registry prometheus.Registerer, vec *prometheus.GaugeVec) (*promet
 // misses the object, and only those are touched that differ.
 func (g gauges) record(csv *operatorsv1alpha1.ClusterServiceVersion, t Transition) {
 	now := series{version: csv.Spec.Version.String(), phase: t.Phase, reason: t.Reason}
-	healthy := t.Phase == operatorsv1alpha1.CSVPhaseSucceeded
+	healthy := t.Phase == operatorsv1alpha1.CSVPhaseSucceeded && t.Reason != operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete
 	value := 0.0
 	if healthy {
 		value = 1
@@ -81,6 +97,9 @@ func (g gauges) record(csv *operatorsv1alpha1.ClusterServiceVersion, t Transitio
 	}
 	previous, _ := g.shown.Swap(types.NamespacedName{Namespace: csv.Namespace, Name: csv.Name}, now)
 	before, known := previous.(series)
+	if !known {
+		g.count.Inc()
+	}
 	if !known || before == now {
 		return
 	}
@@ -90,11 +109,19 @@ func (g gauges) record(csv *operatorsv1alpha1.ClusterServiceVersion, t Transitio
 	g.abnormal.DeleteLabelValues(csv.Namespace, csv.Name, before.version, string(before.phase), string(before.reason))
 }
 
+// moved counts a ClusterServiceVersion that begins to be replaced.
+func (g gauges) moved(from, to operatorsv1alpha1.ClusterServiceVersionPhase) {
+	if from != to && to == operatorsv1alpha1.CSVPhaseReplacing {
+		g.upgrades.Inc()
+	}
+}
+
 // forget drops the series of a ClusterServiceVersion.
 func (g gauges) forget(csv types.NamespacedName) {
 	if _, known := g.shown.LoadAndDelete(csv); !known {
 		return
 	}
+	g.count.Dec()
 	labels := prometheus.Labels{labelNamespace: csv.Namespace, labelName: csv.Name}
 	g.succeeded.DeletePartialMatch(labels)
 	g.abnormal.DeletePartialMatch(labels)

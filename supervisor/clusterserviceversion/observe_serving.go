@@ -161,7 +161,15 @@ func (r *reconciler) readServing(ctx context.Context, s *scope) ([]front, error)
 		found = append(found, front{kind: surplus[0].GetKind(), name: surplus[0].GetName(), stale: true})
 	}
 	for _, server := range s.served.servers {
-		if s.served.certs[server.Deployment] == nil && s.served.foreign == "" {
+		if s.served.certs[server.Deployment] != nil {
+			continue
+		}
+		taken, err := r.readTaken(ctx, s, server)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, taken...)
+		if s.served.foreign == "" {
 			found = append(found, front{kind: "Secret", name: server.SecretName(), missing: true})
 		}
 	}
@@ -173,6 +181,28 @@ func (r *reconciler) readServing(ctx context.Context, s *scope) ([]front, error)
 		found = append(found, f)
 	}
 	return found, nil
+}
+
+// readTaken looks for API services of others under the names that a server needs. Without
+// a certificate they are not among what is wanted, and nothing should be made for a version
+// that cannot have them.
+func (r *reconciler) readTaken(ctx context.Context, s *scope, server serving.Server) ([]front, error) {
+	var taken []front
+	for i := range server.APIs {
+		want := ofKind(serving.APIServiceKind())
+		want.SetName(serving.APIServiceName(&server.APIs[i]))
+		live, err := readAs(ctx, r.live, want)
+		if err != nil {
+			return nil, err
+		}
+		if live == nil {
+			continue
+		}
+		if owner := s.served.kin.Foreign(live); owner != "" {
+			taken = append(taken, front{kind: want.GetKind(), name: want.GetName(), foreign: owner})
+		}
+	}
+	return taken, nil
 }
 
 func (r *reconciler) readOne(ctx context.Context, s *scope, obj client.Object) (front, error) {

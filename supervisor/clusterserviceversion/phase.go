@@ -166,6 +166,7 @@ func installReadyRules() []rule {
 func installingRules() []rule {
 	return []rule{
 		{"Deployments cannot be derived", badInstall, toBadInstall},
+		{"API service owned by another", apiServiceTaken, toAdoptionConflict},
 		{"ready to serve", switchDue, then(operatorsv1alpha1.CSVPhaseInstalling,
 			operatorsv1alpha1.CSVReasonWaiting, problem("installing: "), do(Switch), after(time.Second))},
 		{"healthy", healthy, to(operatorsv1alpha1.CSVPhaseSucceeded,

@@ -41,14 +41,14 @@ func TestNextForWhatServes(t *testing.T) {
 			"the API belongs to another", good(pending, "RequirementsUnknown", serviceTaken),
 			Transition{
 				Phase: broken, Reason: "OwnerConflict",
-				Message: "unable to adopt APIService: v1.tea.example.com belongs to csv pot.v1",
+				Message: "unable to adopt APIService: v1.tea.example.com belongs to csv pot.v1", After: reinstallDelay,
 			},
 		},
 		"FailedServiceTaken": {
 			"and goes on to", good(broken, "OwnerConflict", serviceTaken),
 			Transition{
 				Phase: broken, Reason: "OwnerConflict",
-				Message: "unable to adopt APIService: v1.tea.example.com belongs to csv pot.v1",
+				Message: "unable to adopt APIService: v1.tea.example.com belongs to csv pot.v1", After: reinstallDelay,
 			},
 		},
 		"InstallReady": {
@@ -56,6 +56,13 @@ func TestNextForWhatServes(t *testing.T) {
 			Transition{
 				Phase: installs, Reason: "InstallSucceeded", Message: "waiting for install components to report healthy",
 				Actions: []Action{Serve, Install},
+			},
+		},
+		"InstallingServiceTaken": {
+			"somebody was quicker", good(installs, "InstallWaiting", serviceTaken),
+			Transition{
+				Phase: broken, Reason: "OwnerConflict",
+				Message: "unable to adopt APIService: v1.tea.example.com belongs to csv pot.v1", After: reinstallDelay,
 			},
 		},
 		"InstallingSwitch": {

@@ -281,10 +281,29 @@ func TestNext(t *testing.T) {
 	}
 }
 
-func TestInstallFailure(t *testing.T) {
-	got := installFailure(errors.New("boom"))
-	want := Transition{Phase: broken, Reason: "InstallComponentFailed", Message: "install strategy failed: boom", After: reinstallDelay}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("installFailure(...): -want, +got:\n%s", diff)
+func TestAfterRefusal(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		phase  operatorsv1alpha1.ClusterServiceVersionPhase
+		want   Transition
+	}{
+		"Installs": {
+			"what cannot be installed has failed", installs,
+			Transition{Phase: broken, Reason: "InstallComponentFailed", Message: "install strategy failed: boom", After: reinstallDelay},
+		},
+		"Runs": {
+			"what runs goes on", succeeded,
+			Transition{
+				Phase: succeeded, Reason: "InstallSucceeded", After: reinstallDelay,
+				Message: "install strategy completed with no errors; what changed since is refused: boom",
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, afterRefusal(good(tc.phase, ""), errors.New("boom"))); diff != "" {
+				t.Errorf("%s\nafterRefusal(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }

@@ -3,6 +3,7 @@ package clusterserviceversion
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -96,13 +97,13 @@ func settling(s *scope, t Transition) time.Duration {
 }
 
 // perform does a transition's actions and returns the transition to write: the
-// one given, or a failure when the API refused an installation. Any other error
+// one given, or what follows when the API refused an object. Any other error
 // leaves the phase as it is, and the work is done again.
 func (r *reconciler) perform(ctx context.Context, s *scope, t Transition) (Transition, error) {
 	for _, action := range t.Actions {
 		err := r.act(ctx, action, s)
-		if err != nil && (action == Install || action == Serve) && refused(err) {
-			return installFailure(err), nil
+		if err != nil && slices.Contains([]Action{Serve, Install, Switch}, action) && refused(err) {
+			return afterRefusal(s.Observation, err), nil
 		}
 		if err != nil {
 			return t, err
@@ -127,6 +128,7 @@ func (r *reconciler) record(ctx context.Context, s *scope, t Transition) error {
 	if s.CSV.Status.Phase != t.Phase {
 		logf.FromContext(ctx).Info("Changed phase", "from", s.CSV.Status.Phase, "to", t.Phase, "reason", t.Reason)
 	}
+	r.gauges.moved(s.CSV.Status.Phase, t.Phase)
 	announce(r.events, s.CSV, t)
 	return nil
 }

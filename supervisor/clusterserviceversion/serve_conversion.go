@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/chandlery/chandlery/supervisor/loan"
 	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
@@ -279,8 +280,9 @@ func (r *reconciler) isEmpty(ctx context.Context, crd *apiextensionsv1.CustomRes
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: crd.Spec.Versions[i].Name, Kind: crd.Spec.Names.Kind})
-	if err := r.live.List(ctx, list, client.Limit(1)); err != nil {
-		return false, err
+	err := r.lender.With(ctx, crd, loan.Check, func() error { return r.live.List(ctx, list, client.Limit(1)) })
+	if err != nil {
+		return false, fmt.Errorf("listing %s: %w", crd.Name, err)
 	}
 	return len(list.Items) == 0, nil
 }

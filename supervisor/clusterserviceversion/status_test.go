@@ -64,9 +64,32 @@ func TestGauges(t *testing.T) {
 	if n, v := testutil.CollectAndCount(g.abnormal), testutil.ToFloat64(g.succeeded); n != 0 || v != 1 {
 		t.Errorf("after success csv_abnormal has %d series and csv_succeeded is %v, want 0 and 1", n, v)
 	}
-	g.forget(types.NamespacedName{Namespace: csv.Namespace, Name: csv.Name})
-	if n := testutil.CollectAndCount(g.succeeded); n != 0 {
-		t.Errorf("csv_succeeded has %d series after the object went, want none", n)
+	g.record(csv, Transition{Phase: succeeded, Reason: "WaitingOnCleanup"})
+	if n, v := testutil.CollectAndCount(g.abnormal), testutil.ToFloat64(g.succeeded); n != 1 || v != 0 {
+		t.Errorf("in its clean-up csv_abnormal has %d series and csv_succeeded is %v, want 1 and 0", n, v)
+	}
+	if v := testutil.ToFloat64(g.count); v != 1 {
+		t.Errorf("csv_count is %v, want 1", v)
+	}
+	for range 2 {
+		g.forget(types.NamespacedName{Namespace: csv.Namespace, Name: csv.Name})
+	}
+	if n, v := testutil.CollectAndCount(g.succeeded), testutil.ToFloat64(g.count); n != 0 || v != 0 {
+		t.Errorf("after the object went csv_succeeded has %d series and csv_count is %v, want none", n, v)
+	}
+}
+
+func TestUpgradesAreCounted(t *testing.T) {
+	g, err := newGauges(prometheus.NewPedanticRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.moved(pending, succeeded)
+	g.moved(succeeded, replacing)
+	g.moved(replacing, replacing)
+	g.moved(replacing, deleting)
+	if v := testutil.ToFloat64(g.upgrades); v != 1 {
+		t.Errorf("csv_upgrade_count is %v, want 1", v)
 	}
 }
 

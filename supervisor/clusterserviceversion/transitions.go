@@ -16,11 +16,14 @@ func toOwnerConflict(o Observation) Transition {
 	}
 }
 
+// toAdoptionConflict looks again after a while: an API service of somebody else is not
+// watched.
 func toAdoptionConflict(o Observation) Transition {
 	return Transition{
 		Phase:   operatorsv1alpha1.CSVPhaseFailed,
 		Reason:  operatorsv1alpha1.CSVReasonOwnerConflict,
 		Message: messageNotAdopted + ": " + o.Serving.Conflict,
+		After:   reinstallDelay,
 	}
 }
 
@@ -99,12 +102,18 @@ func succeededMessage(o Observation) string {
 	return messageSucceeded
 }
 
-// installFailure is the transition after an installation that the API refused.
-func installFailure(err error) Transition {
-	return Transition{
+// afterRefusal is the transition after the API refused an object. A version that runs goes
+// on as it is, and says so.
+func afterRefusal(o Observation, err error) Transition {
+	t := Transition{
 		Phase:   operatorsv1alpha1.CSVPhaseFailed,
 		Reason:  operatorsv1alpha1.CSVReasonComponentFailed,
 		Message: "install strategy failed: " + err.Error(),
 		After:   reinstallDelay,
 	}
+	if o.CSV.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded {
+		t.Phase, t.Reason = operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVReasonInstallSuccessful
+		t.Message = messageSucceeded + "; what changed since is refused: " + err.Error()
+	}
+	return t
 }
