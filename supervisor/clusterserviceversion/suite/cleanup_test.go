@@ -19,7 +19,7 @@ func TestLiftsRolesAndCleansThemUpAfterAnAbsence(t *testing.T) {
 	sa, role, binding := w.permissions("kettle.v1", name)
 	other := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "other-" + w.namespace, Labels: w.owner("other.v1")}}
 	w.create(w.group("all"), csv, sa, role, binding, other)
-	t.Cleanup(func() { _ = w.Delete(t.Context(), other) })
+	w.finally(other)
 	w.succeeds("kettle.v1")
 
 	lifted := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}

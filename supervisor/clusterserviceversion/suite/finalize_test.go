@@ -1,6 +1,7 @@
 package suite_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -34,13 +36,23 @@ func (w *world) tableware(group string) *apiextensionsv1.CustomResourceDefinitio
 	w.t.Helper()
 	crd := cups(group)
 	w.create(crd)
-	w.t.Cleanup(func() { _ = w.Delete(w.t.Context(), crd) })
+	w.finally(crd)
 	w.Eventually(func() error {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "CupList"})
 		return w.List(w.t.Context(), list)
 	}).WithTimeout(patience).Should(gomega.Succeed())
 	return crd
+}
+
+// finallyLetGo takes away what holds an object when the test is over.
+func (w *world) finallyLetGo(o client.Object) {
+	w.t.Cleanup(func() {
+		free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		if err := client.IgnoreNotFound(w.Patch(context.WithoutCancel(w.t.Context()), o, free)); err != nil {
+			w.t.Errorf("letting %s go: %v", o.GetName(), err)
+		}
+	})
 }
 
 // waits returns when a version that is being deleted says what it waits for.
@@ -65,7 +77,8 @@ func TestCustomResourcesGoFirstWhereTheVersionAsksForIt(t *testing.T) {
 	stuck := cup(group, w.namespace, "stuck", "example.com/drain")
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "kettle-" + w.namespace, Labels: w.owner("kettle.v1")}}
 	w.create(w.group("own", w.namespace), csv, elsewhere, stuck, role)
-	t.Cleanup(func() { _ = w.Delete(t.Context(), elsewhere) })
+	w.finally(elsewhere)
+	w.finallyLetGo(stuck)
 	for i := range 60 {
 		w.create(cup(group, w.namespace, fmt.Sprintf("cup-%02d", i)))
 	}
@@ -103,23 +116,23 @@ func TestStuckCustomResourcesHaveAWayOut(t *testing.T) {
 	csv := w.kettle("kettle.v1", owns(crd.Name), cleans)
 	stuck := cup(group, w.namespace, "stuck", "example.com/drain")
 	w.create(w.group("own", w.namespace), csv, stuck)
-	t.Cleanup(func() {
-		stuck.SetFinalizers(nil)
-		_ = w.Update(t.Context(), stuck)
-	})
+	w.finallyLetGo(stuck)
 	w.succeeds("kettle.v1")
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
 
 	w.waits("kettle.v1", "has been held for more than a minute by the finalizers example.com/drain",
 		"kubectl get cups."+group+" stuck -n "+w.namespace, "chandlery.dev/skip-cleanup=true")
 
-	w.Eventually(func() error {
-		live := w.csv("kettle.v1")
-		live.Annotations["chandlery.dev/skip-cleanup"] = "true"
-		return w.Update(t.Context(), live)
-	}).WithTimeout(patience).Should(gomega.Succeed())
+	w.skip("kettle.v1")
 	w.gone(csv)
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(stuck), stuck)).To(gomega.Succeed())
+}
+
+// skip decides to leave custom resources as they are.
+func (w *world) skip(name string) {
+	w.t.Helper()
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"chandlery.dev/skip-cleanup":"true"}}}`))
+	w.Expect(w.Patch(w.t.Context(), w.csv(name), patch)).To(gomega.Succeed())
 }
 
 func TestUpgradeLeavesCustomResources(t *testing.T) {
@@ -182,11 +195,7 @@ func TestCleansUpEveryKindAndNothingElse(t *testing.T) {
 	stop()
 	mine, theirs := w.leftovers("kettle.v1", w.namespace), w.leftovers("kettle.v1", w.namespace+"-other")
 	w.create(mine...)
-	t.Cleanup(func() {
-		for _, o := range theirs {
-			_ = w.Delete(t.Context(), o)
-		}
-	})
+	w.finally(theirs...)
 	// The two copies have the same name.
 	w.create(theirs[:len(theirs)-1]...)
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
@@ -202,6 +211,8 @@ func TestCleansUpEveryKindAndNothingElse(t *testing.T) {
 
 func TestNamespaceGoesInTheMiddle(t *testing.T) {
 	w := newWorld(t)
+	w.namespace += "-middle"
+	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
 	w.supervise()
 	const group = "middle.example.com"
 	crd := w.tableware(group)

@@ -86,7 +86,7 @@ func TestWaitsForMissingCRD(t *testing.T) {
 		WithTimeout(2 * time.Second).Should(gomega.Equal(before))
 
 	w.create(crd)
-	t.Cleanup(func() { _ = w.Delete(t.Context(), crd) })
+	w.finally(crd)
 	csv = w.succeeds("kettle.v1")
 	w.Expect(csv.Status.RequirementStatus[0].Status).To(gomega.Equal(operatorsv1alpha1.RequirementStatusReasonPresent))
 }

@@ -1,7 +1,6 @@
 package suite_test
 
 import (
-	"context"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,14 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-
-	"github.com/chandlery/chandlery/supervisor/clusterserviceversion"
-	"github.com/chandlery/chandlery/supervisor/operatorgroup"
-	"github.com/chandlery/chandlery/test/controlplane"
 )
 
 const (
@@ -67,34 +59,6 @@ type shifted struct {
 
 func (s *shifted) Now() time.Time                  { return s.RealClock.Now().Add(time.Duration(s.by.Load())) }
 func (s *shifted) Since(t time.Time) time.Duration { return s.Now().Sub(t) }
-
-// superviseAt does what supervise does by another clock.
-func (w *world) superviseAt(c clock.PassiveClock) {
-	w.t.Helper()
-	mgr, err := ctrl.NewManager(controlplane.Get(w.t).Config(), ctrl.Options{
-		Scheme:     newScheme(),
-		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: new(true)},
-	})
-	if err != nil {
-		w.t.Fatalf("making a manager: %v", err)
-	}
-	if err := operatorgroup.Setup(mgr, operatorgroup.Options{}); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := clusterserviceversion.Setup(mgr, clusterserviceversion.Options{Clock: c}); err != nil {
-		w.t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	w.t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			w.t.Errorf("the manager ended with: %v", err)
-		}
-	})
-}
 
 // nudge makes the controller look again.
 func (w *world) nudge(name string) {
@@ -331,7 +295,7 @@ func TestLeavesTheAPIServiceOfAnotherAlone(t *testing.T) {
 	theirs.SetKind("APIService")
 	theirs.SetName("v1." + group)
 	w.create(theirs)
-	t.Cleanup(func() { _ = w.Delete(context.WithoutCancel(t.Context()), theirs) })
+	w.finally(theirs)
 	version := theirs.GetResourceVersion()
 
 	w.create(w.group("own", w.namespace), w.kettle("kettle.v1", func(csv *operatorsv1alpha1.ClusterServiceVersion) {

@@ -1,10 +1,12 @@
 package suite_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,18 +16,25 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
 
 	"github.com/chandlery/chandlery/supervisor/clusterserviceversion"
+	"github.com/chandlery/chandlery/supervisor/loan"
 	"github.com/chandlery/chandlery/supervisor/operatorgroup"
 	"github.com/chandlery/chandlery/test/controlplane"
 )
@@ -101,6 +110,8 @@ type world struct {
 
 	t         *testing.T
 	namespace string
+	// config is the controllers' access to the cluster.
+	config *rest.Config
 }
 
 // newWorld makes a namespace and a client for one test.
@@ -110,14 +121,31 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatalf("making a client: %v", err)
 	}
-	return &world{Client: c, WithT: gomega.NewWithT(t), t: t, namespace: controlplane.Namespace(t)}
+	return &world{Client: c, WithT: gomega.NewWithT(t), t: t, namespace: controlplane.Namespace(t), config: controlplane.Get(t).Config()}
+}
+
+// finally removes an object when the test is over.
+func (w *world) finally(objects ...client.Object) {
+	w.t.Cleanup(func() {
+		for _, o := range objects {
+			if err := client.IgnoreNotFound(w.Delete(context.WithoutCancel(w.t.Context()), o)); err != nil {
+				w.t.Errorf("removing %T %s: %v", o, o.GetName(), err)
+			}
+		}
+	})
 }
 
 // supervise runs both controllers until the test ends or the returned function
 // is called, which waits for their end.
 func (w *world) supervise() (stop func()) {
 	w.t.Helper()
-	mgr, err := ctrl.NewManager(controlplane.Get(w.t).Config(), ctrl.Options{
+	return w.superviseAt(nil)
+}
+
+// superviseAt does what supervise does by another clock.
+func (w *world) superviseAt(c clock.PassiveClock) (stop func()) {
+	w.t.Helper()
+	mgr, err := ctrl.NewManager(w.config, ctrl.Options{
 		Scheme:     newScheme(),
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: new(true)},
@@ -125,28 +153,70 @@ func (w *world) supervise() (stop func()) {
 	if err != nil {
 		w.t.Fatalf("making a manager: %v", err)
 	}
+	lender, err := loan.Setup(mgr)
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	if err := operatorgroup.Setup(mgr, operatorgroup.Options{}); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := clusterserviceversion.Setup(mgr, clusterserviceversion.Options{}); err != nil {
+	if err := clusterserviceversion.Setup(mgr, clusterserviceversion.Options{Clock: c, Lender: lender}); err != nil {
 		w.t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			w.t.Errorf("the manager ended with: %v", err)
 		}
-	}
+	})
 	w.t.Cleanup(stop)
 	return stop
+}
+
+// employ lets the controllers run with the rights that deploy/ gives the supervisor.
+func (w *world) employ() {
+	w.t.Helper()
+	text, err := os.ReadFile("../../../deploy/rbac/supervisor.yaml")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	document, _, _ := bytes.Cut(text, []byte("\n---\n"))
+	role := &rbacv1.ClusterRole{}
+	if err := yaml.UnmarshalStrict(document, role); err != nil {
+		w.t.Fatal(err)
+	}
+	role.Name = "employed-" + w.namespace
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.namespace, Name: "supervisor"}},
+	}
+	w.create(role, binding)
+	w.finally(binding, role)
+	kubeconfig, err := controlplane.Get(w.t).NewKubeconfig("system:serviceaccount:"+w.namespace+":supervisor", "system:serviceaccounts", "system:authenticated")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if w.config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
+		w.t.Fatal(err)
+	}
+	// The authorizer learns of the role a moment later.
+	w.Eventually(func() error {
+		return w.employed().List(w.t.Context(), &apiextensionsv1.CustomResourceDefinitionList{}, client.Limit(1))
+	}).WithTimeout(patience).Should(gomega.Succeed())
+}
+
+// employed is a client with the rights of the controllers.
+func (w *world) employed() client.Client {
+	w.t.Helper()
+	c, err := client.New(w.config, client.Options{Scheme: newScheme()})
+	if err != nil {
+		w.t.Fatalf("making a client: %v", err)
+	}
+	return c
 }
 
 func (w *world) create(objects ...client.Object) {

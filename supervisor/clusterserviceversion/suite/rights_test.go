@@ -1,0 +1,165 @@
+package suite_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/loan"
+)
+
+// cupsOf lists the cups of a group in the test's namespace.
+func (w *world) cupsOf(c client.Client, group string) ([]unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "CupList"})
+	err := c.List(w.t.Context(), list, client.InNamespace(w.namespace))
+	return list.Items, err
+}
+
+// nothingIsLent waits until no right is borrowed.
+func (w *world) nothingIsLent() {
+	w.t.Helper()
+	for _, list := range []client.ObjectList{&rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}} {
+		w.Eventually(func(g gomega.Gomega) {
+			g.Expect(w.List(w.t.Context(), list, client.HasLabels{loan.Label})).To(gomega.Succeed())
+			g.Expect(list).To(gomega.HaveField("Items", gomega.BeEmpty()))
+		}).WithTimeout(patience).Should(gomega.Succeed())
+	}
+}
+
+// TestCleansUpResourcesThatItMayNotList runs with the rights that a cluster gives the
+// supervisor: custom resources are not among them.
+func TestCleansUpResourcesThatItMayNotList(t *testing.T) {
+	w := newWorld(t)
+	w.employ()
+	w.supervise()
+	const group = "lent.example.com"
+	crd := w.tableware(group)
+	csv := w.kettle("kettle.v1", owns(crd.Name), cleans)
+	w.create(w.group("own", w.namespace), csv, cup(group, w.namespace, "one"), cup(group, w.namespace, "two"))
+	w.succeeds("kettle.v1")
+	if _, err := w.cupsOf(w.employed(), group); !apierrors.IsForbidden(err) {
+		t.Fatalf("the supervisor may list cups: %v", err)
+	}
+	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
+	w.gone(csv)
+	left, err := w.cupsOf(w, group)
+	w.Expect(err).NotTo(gomega.HaveOccurred())
+	w.Expect(left).To(gomega.BeEmpty())
+	w.nothingIsLent()
+	if _, err := w.cupsOf(w.employed(), group); !apierrors.IsForbidden(err) {
+		t.Errorf("the right has not been given back: %v", err)
+	}
+}
+
+// TestOneThatIsNotDeletedDoesNotKeepTheOthers has somebody who minds that a cup goes.
+func TestOneThatIsNotDeletedDoesNotKeepTheOthers(t *testing.T) {
+	w := newWorld(t)
+	w.employ()
+	w.supervise()
+	const group = "minded.example.com"
+	crd := w.tableware(group)
+	policy, binding := minding(group)
+	w.create(policy, binding)
+	w.finally(binding, policy)
+	w.Eventually(func() error {
+		probe := cup(group, w.namespace, "heirloom")
+		_ = w.Create(t.Context(), probe)
+		return w.Delete(t.Context(), probe)
+	}).WithTimeout(patience).Should(gomega.MatchError(gomega.ContainSubstring("it is an heirloom")))
+	csv := w.kettle("kettle.v1", owns(crd.Name), cleans)
+	w.create(w.group("own", w.namespace), csv, cup(group, w.namespace, "one"), cup(group, w.namespace, "two"))
+	w.succeeds("kettle.v1")
+	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
+
+	w.waits("kettle.v1", ": 1 left, first Cup "+w.namespace+"/heirloom", "it is an heirloom", "chandlery.dev/skip-cleanup=true")
+
+	w.Expect(w.Delete(t.Context(), binding)).To(gomega.Succeed())
+	w.gone(csv)
+	w.nothingIsLent()
+}
+
+// minding is a policy that lets no heirloom go.
+func minding(group string) (client.Object, client.Object) {
+	name := "heirlooms." + group
+	forbidden := metav1.StatusReasonForbidden
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Delete},
+					Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{"cups"}},
+				},
+			}}},
+			Validations: []admissionregistrationv1.Validation{{
+				Expression: "oldObject.metadata.name != 'heirloom'", Message: "it is an heirloom", Reason: &forbidden,
+			}},
+		},
+	}
+	return policy, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+		},
+	}
+}
+
+// TestConversionGoesWhenNothingNeedsIt has a definition whose objects were stored in two
+// versions. Whether there are objects is asked with a right that is borrowed.
+func TestConversionGoesWhenNothingNeedsIt(t *testing.T) {
+	w := newWorld(t)
+	w.employ()
+	w.supervise()
+	const group = "mixed.example.com"
+	crd := w.tableware(group)
+	w.storesNext(crd)
+	csv := w.kettle("kettle.v1", converts(crd.Name, "/convert"))
+	mine := cup(group, w.namespace, "mine")
+	mine.SetAPIVersion(group + "/v2")
+	w.Eventually(func() error { return w.Create(t.Context(), mine) }).WithTimeout(patience).Should(gomega.Succeed())
+	w.create(w.group("all"), csv)
+	w.succeeds("kettle.v1")
+	strategy := func() apiextensionsv1.ConversionStrategyType {
+		w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(crd), crd)).To(gomega.Succeed())
+		return crd.Spec.Conversion.Strategy
+	}
+	w.Expect(strategy()).To(gomega.Equal(apiextensionsv1.WebhookConverter))
+
+	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
+	w.waits("kettle.v1", "stage 4 of 7 (conversions)", "CustomResourceDefinition "+crd.Name+" keeps its conversion webhook", "chandlery.dev/skip-cleanup=true")
+	w.Expect(strategy()).To(gomega.Equal(apiextensionsv1.WebhookConverter))
+
+	w.Expect(w.Delete(t.Context(), mine)).To(gomega.Succeed())
+	w.gone(csv)
+	w.Expect(strategy()).To(gomega.Equal(apiextensionsv1.NoneConverter))
+	w.nothingIsLent()
+}
+
+// storesNext gives a definition a second version and stores its objects in that.
+func (w *world) storesNext(crd *apiextensionsv1.CustomResourceDefinition) {
+	w.t.Helper()
+	w.Eventually(func() error {
+		if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(crd), crd); err != nil {
+			return err
+		}
+		next := *crd.Spec.Versions[0].DeepCopy()
+		next.Name = "v2"
+		crd.Spec.Versions[0].Storage = false
+		crd.Spec.Versions = append(crd.Spec.Versions[:1], next)
+		return w.Update(w.t.Context(), crd)
+	}).WithTimeout(patience).Should(gomega.Succeed())
+	w.Eventually(func(g gomega.Gomega) {
+		g.Expect(w.Get(w.t.Context(), client.ObjectKeyFromObject(crd), crd)).To(gomega.Succeed())
+		g.Expect(crd.Status.StoredVersions).To(gomega.Equal([]string{"v1", "v2"}))
+	}).WithTimeout(patience).WithPolling(50 * time.Millisecond).Should(gomega.Succeed())
+}
