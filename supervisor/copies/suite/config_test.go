@@ -1,6 +1,7 @@
 package suite_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/onsi/gomega"
@@ -20,7 +21,7 @@ func TestCopiesCanBeTurnedOff(t *testing.T) {
 	pantry, cellar := controlplane.Namespace(t), controlplane.Namespace(t)
 	config := &operatorsv1.OLMConfig{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}
 	w.create(config)
-	t.Cleanup(func() { _ = w.Delete(t.Context(), config) })
+	t.Cleanup(func() { _ = w.Delete(context.WithoutCancel(t.Context()), config) })
 	w.supervise(func(o *copies.Options) { o.ProtectedNamespaces = []string{cellar, w.home} })
 	_, csv := w.installs("")
 	w.copied(csv, pantry)

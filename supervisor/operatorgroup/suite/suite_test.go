@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"reflect"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -98,6 +99,15 @@ type world struct {
 
 	t         *testing.T
 	namespace string
+}
+
+// Get reads an object as it is, and leaves nothing in it of what it was when it was read
+// before: a decoder does not touch what is absent.
+func (w *world) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	reflect.ValueOf(obj).Elem().SetZero()
+	obj.SetNamespace(key.Namespace)
+	obj.SetName(key.Name)
+	return w.Client.Get(ctx, key, obj, opts...) //nolint:wrapcheck // The test says what it was for.
 }
 
 // newWorld makes a namespace and a client for one test.
