@@ -59,8 +59,10 @@ func (r *configReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 	switch {
 	case apierrors.IsConflict(err):
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	case apierrors.IsNotFound(err):
+		return ctrl.Result{}, nil
 	case err != nil:
-		return ctrl.Result{}, fmt.Errorf("writing the status of OLMConfig %s: %w", configName, client.IgnoreNotFound(err))
+		return ctrl.Result{}, fmt.Errorf("writing the status of OLMConfig %s: %w", configName, err)
 	}
 	logf.FromContext(ctx).Info("Updated OLMConfig status", "enabled", config.CopiedCSVsAreEnabled(), "asAsked", asked)
 	return ctrl.Result{}, nil
