@@ -1,0 +1,229 @@
+package nodes_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/serving"
+	"github.com/chandlery/chandlery/test/turmoil"
+)
+
+const (
+	millNamespace = "mill"
+	millCatalogs  = "mills"
+	millSecret    = "mill-service-cert"
+	// rotation is when, after the beginning, the certificate is due: clients grind by
+	// then. It may meet the upgrade, on a slow machine.
+	rotation = 2 * time.Minute
+	// enough requests have been made then to know that a state of things works.
+	enough = 300
+)
+
+// TestConversionThroughUpgrades upgrades an operator that converts its custom resources
+// between two versions, while clients write them in one version and read them in the
+// other all the time: to a version that stores them in another form, past the end of its
+// certificate, and to a version with another Deployment. No request fails, and no object
+// ever says anything but what was written.
+func TestConversionThroughUpgrades(t *testing.T) {
+	s := scene(t)
+	create(t, s, turmoil.NewCatalog(millCatalogs, pushMill(t, s), 1))
+	must(t, s.Ready(t.Context(), millCatalogs))
+	create(t, s,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: millNamespace}},
+		&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: millNamespace, Name: "all"}})
+	t.Cleanup(func() { closeMill(t, s) })
+	versions := mills()
+	first := ending(t, versions[0])
+	must(t, s.Client.Create(t.Context(), first))
+	must(t, s.Client.Create(t.Context(), &operatorsv1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Namespace: millNamespace, Name: millPackage},
+		Spec: &operatorsv1alpha1.SubscriptionSpec{
+			Package: millPackage, Channel: "stable", StartingCSV: versions[0].csv(), InstallPlanApproval: operatorsv1alpha1.ApprovalManual,
+			CatalogSource: millCatalogs, CatalogSourceNamespace: turmoil.CatalogNamespace,
+		},
+	}))
+	approve(t, s, versions[0])
+
+	g := grind(t, s.Bed, millNamespace)
+	grindOn(t, g)
+	g.enter("upgrade to another form of storage")
+	approve(t, s, versions[1])
+	stored(t, s, versions[1])
+	g.enter("afterwards")
+	grindOn(t, g)
+	g.enter("renewal of the certificate")
+	renewed(t, s, first)
+	grindOn(t, g)
+	g.enter("upgrade to another Deployment")
+	approve(t, s, versions[2])
+	stored(t, s, versions[2])
+	g.enter("in the end")
+	grindOn(t, g)
+	g.judge(t)
+}
+
+// grindOn waits until it is clear that things work as they are, or do not.
+func grindOn(t *testing.T, g *grinding) {
+	t.Helper()
+	from := g.calls()
+	must(t, turmoil.Eventually(t.Context(), "clients to grind", func(context.Context) string {
+		if n := g.calls() - from; n < enough {
+			return fmt.Sprintf("%d requests", n)
+		}
+		return ""
+	}))
+}
+
+// ending is the certificate of a version as an earlier supervisor has left it, due in a
+// short time.
+func ending(t *testing.T, m mill) *corev1.Secret {
+	t.Helper()
+	server, now := serving.Server{Deployment: m.deployment}, time.Now()
+	fresh, err := serving.Issue(server, millNamespace, now)
+	must(t, err)
+	old, err := serving.Issue(server, millNamespace, now.Add(rotation-fresh.RotateAt.Sub(now)))
+	must(t, err)
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: millNamespace, Name: millSecret, Labels: map[string]string{
+			"olm.managed": "true", "olm.owner": m.csv(), "olm.owner.namespace": millNamespace, "olm.owner.kind": operatorsv1alpha1.ClusterServiceVersionKind,
+		}},
+		Type: corev1.SecretTypeTLS,
+		Data: map[string][]byte{corev1.TLSCertKey: old.Cert, corev1.TLSPrivateKeyKey: old.Key, "olmCAKey": old.CA},
+	}
+}
+
+// approve approves the plan for a version, and waits until it has succeeded and is the
+// only one.
+func approve(t *testing.T, s *turmoil.Scene, m mill) {
+	t.Helper()
+	must(t, turmoil.Eventually(t.Context(), m.csv()+" to be installed", func(ctx context.Context) string {
+		if said := approvePlan(ctx, s, m.csv()); said != "" {
+			return said
+		}
+		var list operatorsv1alpha1.ClusterServiceVersionList
+		if err := s.Client.List(ctx, &list, client.InNamespace(millNamespace)); err != nil {
+			return err.Error()
+		}
+		var said []string
+		for i := range list.Items {
+			if v := &list.Items[i]; !v.IsCopied() && (v.Name != m.csv() || v.Status.Phase != operatorsv1alpha1.CSVPhaseSucceeded) {
+				said = append(said, fmt.Sprintf("%s is %q: %s: %s", v.Name, v.Status.Phase, v.Status.Reason, v.Status.Message))
+			}
+		}
+		if len(list.Items) == 0 {
+			return "there is no version"
+		}
+		return strings.Join(said, "\n")
+	}))
+}
+
+func approvePlan(ctx context.Context, s *turmoil.Scene, version string) string {
+	var plans operatorsv1alpha1.InstallPlanList
+	if err := s.Client.List(ctx, &plans, client.InNamespace(millNamespace)); err != nil {
+		return err.Error()
+	}
+	i := slices.IndexFunc(plans.Items, func(p operatorsv1alpha1.InstallPlan) bool {
+		return slices.Contains(p.Spec.ClusterServiceVersionNames, version)
+	})
+	if i < 0 {
+		return fmt.Sprintf("none of %d plans is for %s", len(plans.Items), version)
+	}
+	plan := &plans.Items[i]
+	if !plan.Spec.Approved {
+		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"approved":true}}`))
+		if err := s.Client.Patch(ctx, plan, patch); err != nil {
+			return err.Error()
+		}
+	}
+	if plan.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete {
+		return fmt.Sprintf("InstallPlan %s is %q: %s", plan.Name, plan.Status.Phase, plan.Status.Message)
+	}
+	return ""
+}
+
+// stored fails when the definition of a version that has succeeded is not as that wants
+// it.
+func stored(t *testing.T, s *turmoil.Scene, m mill) {
+	t.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	must(t, s.Client.Get(t.Context(), client.ObjectKey{Name: blendCRD}, crd))
+	for _, v := range crd.Spec.Versions {
+		if v.Storage != (v.Name == m.storage) {
+			t.Errorf("%s: stored in %s is %t, wanted is %s; annotations %v", m.csv(), v.Name, v.Storage, m.storage, crd.Annotations)
+		}
+	}
+	if service := crd.Spec.Conversion.Webhook.ClientConfig.Service; service == nil || service.Name != m.deployment+"-service" {
+		t.Errorf("%s: objects are converted by %+v", m.csv(), service)
+	}
+	t.Logf("%s: objects are stored in %s, there are some in %v", m.csv(), m.storage, crd.Status.StoredVersions)
+}
+
+// renewed waits until another certificate is in the place of the first one, and that is
+// over.
+func renewed(t *testing.T, s *turmoil.Scene, first *corev1.Secret) {
+	t.Helper()
+	must(t, turmoil.Eventually(t.Context(), "the certificate to be renewed", func(ctx context.Context) string {
+		now := &corev1.Secret{}
+		if err := s.Client.Get(ctx, client.ObjectKeyFromObject(first), now); err != nil {
+			return err.Error()
+		}
+		switch {
+		case bytes.Equal(now.Data[corev1.TLSCertKey], first.Data[corev1.TLSCertKey]):
+			return "it is the first one still"
+		case len(now.Data) != len(first.Data):
+			return fmt.Sprintf("there are %d parts of certificates", len(now.Data))
+		}
+		return ""
+	}))
+}
+
+// closeMill removes the operator and all that was made with it, in the order in which
+// nothing is missed: custom resources can be deleted while somebody converts them.
+func closeMill(t *testing.T, s *turmoil.Scene) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	defer cancel()
+	in := client.InNamespace(millNamespace)
+	blend := &unstructured.Unstructured{}
+	blend.SetAPIVersion(blendGroup + "/v2")
+	blend.SetKind("Blend")
+	if err := s.Client.DeleteAllOf(ctx, blend, in); err != nil {
+		t.Logf("deleting all blends: %v", err)
+	}
+	for _, o := range []client.Object{&operatorsv1alpha1.Subscription{}, &operatorsv1alpha1.ClusterServiceVersion{}} {
+		if err := s.Client.DeleteAllOf(ctx, o, in); err != nil {
+			t.Error(err)
+		}
+	}
+	err := turmoil.Eventually(ctx, "the mill to be gone", func(ctx context.Context) string {
+		var left operatorsv1alpha1.ClusterServiceVersionList
+		if err := s.Client.List(ctx, &left, in); err != nil {
+			return err.Error()
+		}
+		if len(left.Items) > 0 {
+			return left.Items[0].Status.Message
+		}
+		return ""
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: blendCRD}}
+	if err := s.Client.Delete(ctx, crd); err != nil && !apierrors.IsNotFound(err) {
+		t.Error(err)
+	}
+}

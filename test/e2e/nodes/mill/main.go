@@ -1,0 +1,146 @@
+// Command mill is an operator that does nothing but convert blends, which have the field
+// beans in version v1 and the field variety in version v2:
+//
+//	mill CERTIFICATES ADDRESS   serves /convert with tls.crt and tls.key of a folder
+//
+// It reads the certificate anew for each connection, and serves on for a while when it is
+// to stop, as whoever is behind a Service has to.
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// farewell is how long callers may take to hear that a pod is about to go.
+	farewell = 5 * time.Second
+	// lastWord is how long a call may take that has begun by then.
+	lastWord = 5 * time.Second
+)
+
+// fields are the names of the one field in each version.
+var fields = map[string]string{"v1": "beans", "v2": "variety"}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mill:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) != 2 {
+		return fmt.Errorf("want CERTIFICATES ADDRESS, got %q", args)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("POST /convert", convert)
+	server := &http.Server{
+		Addr: args[1], Handler: mux, ReadHeaderTimeout: 10 * time.Second,
+		TLSConfig: &tls.Config{
+			MinVersion: tls.VersionTLS12,
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+				pair, err := tls.LoadX509KeyPair(filepath.Join(args[0], "tls.crt"), filepath.Join(args[0], "tls.key"))
+				return &pair, err
+			},
+		},
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.ListenAndServeTLS("", "") }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(farewell):
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWord)
+	defer cancel()
+	return server.Shutdown(ctx)
+}
+
+// review is a ConversionReview, as far as it matters here.
+type review struct {
+	APIVersion string    `json:"apiVersion"`
+	Kind       string    `json:"kind"`
+	Request    *request  `json:"request,omitempty"`
+	Response   *response `json:"response,omitempty"`
+}
+
+type request struct {
+	UID               string           `json:"uid"`
+	DesiredAPIVersion string           `json:"desiredAPIVersion"`
+	Objects           []map[string]any `json:"objects"`
+}
+
+type response struct {
+	UID              string           `json:"uid"`
+	ConvertedObjects []map[string]any `json:"convertedObjects"`
+	Result           map[string]any   `json:"result"`
+}
+
+func convert(w http.ResponseWriter, r *http.Request) {
+	var asked review
+	err := json.NewDecoder(r.Body).Decode(&asked)
+	if err == nil && asked.Request == nil {
+		err = errors.New("the review has no request")
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	answer := &response{UID: asked.Request.UID, ConvertedObjects: []map[string]any{}, Result: map[string]any{"status": "Success"}}
+	for _, o := range asked.Request.Objects {
+		if err := rename(o, asked.Request.DesiredAPIVersion); err != nil {
+			answer.Result = map[string]any{"status": "Failure", "message": err.Error()}
+			answer.ConvertedObjects = nil
+			break
+		}
+		answer.ConvertedObjects = append(answer.ConvertedObjects, o)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(review{APIVersion: asked.APIVersion, Kind: asked.Kind, Response: answer}); err != nil {
+		fmt.Fprintln(os.Stderr, "mill: answering:", err)
+	}
+}
+
+// rename makes an object one of another version: its field gets the name that it has
+// there.
+func rename(o map[string]any, to string) error {
+	from, _ := o["apiVersion"].(string)
+	source, target := fields[versionOf(from)], fields[versionOf(to)]
+	if source == "" || target == "" {
+		return fmt.Errorf("cannot convert from %q to %q", from, to)
+	}
+	spec, _ := o["spec"].(map[string]any)
+	value, there := spec[source]
+	if !there {
+		return fmt.Errorf("an object of %s has no spec.%s", from, source)
+	}
+	delete(spec, source)
+	spec[target] = value
+	o["apiVersion"] = to
+	return nil
+}
+
+func versionOf(apiVersion string) string {
+	_, version, _ := strings.Cut(apiVersion, "/")
+	return version
+}
