@@ -1,21 +1,26 @@
 package cleanup_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"os/exec"
 	"slices"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -32,6 +37,12 @@ const (
 	// minute later on what is owned by a kind that is new.
 	patience = 2 * time.Minute
 	polling  = 100 * time.Millisecond
+
+	// home is the namespace of the supervisor, and account what it runs as.
+	home    = "chandlery-system"
+	account = "system:serviceaccount:" + home + ":chandlery-supervisor"
+	// bystander is the namespace of an operator that nobody deletes.
+	bystander = "bystander"
 )
 
 func TestMain(m *testing.M) {
@@ -40,8 +51,39 @@ func TestMain(m *testing.M) {
 	}
 	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
 	os.Exit(controlplane.Main(m, controlplane.Options{Nodes: -1}, func(ctx context.Context, cp *controlplane.ControlPlane) error {
-		return supervisor.InstallCRDs(ctx, cp.Config(), io.Discard)
+		return errors.Join(supervisor.InstallCRDs(ctx, cp.Config(), io.Discard), grant(ctx, cp))
 	}))
+}
+
+// grant gives the supervisor's account the rights that it has in a cluster, and no others:
+// those to custom resources it has to borrow.
+func grant(ctx context.Context, cp *controlplane.ControlPlane) error {
+	for _, args := range [][]string{
+		{"create", "namespace", home},
+		{"apply", "-f", "../../../deploy/rbac/supervisor.yaml", "-f", "../../../deploy/rbac/leases.yaml"},
+	} {
+		var said bytes.Buffer
+		command := exec.CommandContext(ctx, cp.Kubectl(), append([]string{"--kubeconfig", cp.Kubeconfig()}, args...)...)
+		command.Stdout, command.Stderr = &said, &said
+		if err := command.Run(); err != nil {
+			return fmt.Errorf("kubectl %v: %w: %s", args, err, said.String())
+		}
+	}
+	return nil
+}
+
+// employed is the access of the supervisor's account.
+func employed(t *testing.T) *rest.Config {
+	t.Helper()
+	kubeconfig, err := controlplane.Get(t).NewKubeconfig(account, "system:serviceaccounts", "system:serviceaccounts:"+home, "system:authenticated")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
 }
 
 // bed is a cluster with a proxy between it and the supervisor. The test itself reads and
@@ -67,7 +109,7 @@ func newBed(t *testing.T) *bed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &bed{Client: c, t: t, proxy: apiproxy.Start(t, cfg)}
+	return &bed{Client: c, t: t, proxy: apiproxy.Start(t, employed(t))}
 }
 
 // supervise starts a supervisor behind the proxy, if none runs.
@@ -77,7 +119,9 @@ func (b *bed) supervise() {
 		return
 	}
 	b.starts++
-	b.running = supervisors.Start(b.t, supervisors.Spec{Identity: fmt.Sprintf("supervisor-%d", b.starts), Config: b.proxy.Config()})
+	b.running = supervisors.Start(b.t, supervisors.Spec{
+		Identity: fmt.Sprintf("supervisor-%d", b.starts), Config: b.proxy.Config(), Args: []string{"--leader-election-namespace", home},
+	})
 }
 
 // kill ends the supervisor as a lost machine would.
@@ -89,115 +133,139 @@ func (b *bed) kill() {
 	b.running = nil
 }
 
-// crash is the death of a supervisor at one of its calls: the call is the last that the
-// API server hears of it, or the last but for which it hears nothing.
-type crash struct {
-	namespace string
-	// at is the call, counted from one; 0 for none.
-	at int
-	// carriedOut says whether the server carries out the call.
-	carriedOut bool
-
-	mu    sync.Mutex
-	calls []apiproxy.Call
-	dead  chan struct{}
-	ended bool
-}
-
-func newCrash(namespace string, at int, carriedOut bool) *crash {
-	return &crash{namespace: namespace, at: at, carriedOut: carriedOut, dead: make(chan struct{})}
-}
-
-// concerns says whether a call is about the clean-up of the namespace's operator: it names
-// the namespace, or lists what may be left anywhere.
-func (c *crash) concerns(call apiproxy.Call) bool {
-	switch {
-	case call.Verb == "watch" || call.Resource == "" || slices.Contains([]string{"leases", "events"}, call.Resource):
-		return false
-	case strings.Contains(call.Namespace+" "+call.Name+" "+call.Group, c.namespace):
-		return true
-	}
-	return call.Verb == "list" && call.Namespace == ""
-}
-
-func (c *crash) judge(call apiproxy.Call) apiproxy.Fault {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ended {
-		return apiproxy.Fault{Cut: apiproxy.CutBefore}
-	}
-	if !c.concerns(call) {
-		return apiproxy.Fault{}
-	}
-	c.calls = append(c.calls, call)
-	if len(c.calls) != c.at {
-		return apiproxy.Fault{}
-	}
-	c.ended = true
-	close(c.dead)
-	if c.carriedOut {
-		return apiproxy.Fault{Cut: apiproxy.CutAfter}
-	}
-	return apiproxy.Fault{Cut: apiproxy.CutBefore}
-}
-
-// seen are the calls that have been made.
-func (c *crash) seen() []apiproxy.Call {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.calls)
-}
-
-// prepare makes what is there before the operator, and gives the inventory of that.
-func (b *bed) prepare(namespace string) []string {
+// dies waits until a supervisor dies at a call of a clean-up, or until that is over without.
+func (b *bed) dies(c *crash, csv *operatorsv1alpha1.ClusterServiceVersion) {
 	b.t.Helper()
-	b.create(ground(namespace)...)
+	gone := time.Time{}
+	b.until(c.namespace+" to be cleaned up, or the supervisor to die", func(ctx context.Context) string {
+		select {
+		case <-c.dead:
+			return ""
+		default:
+		}
+		left := b.there(ctx, csv)
+		if left == "" && gone.IsZero() {
+			gone = time.Now()
+		}
+		if left == "" && time.Since(gone) < afterwards {
+			return "others may still have something to do"
+		}
+		return left
+	})
+	if c.died() {
+		b.kill()
+	}
+}
+
+// afterwards is how long others have something to do when a version has gone.
+const afterwards = time.Second
+
+// there says that an object is there; empty when it is not.
+func (b *bed) there(ctx context.Context, o client.Object) string {
+	err := b.Get(ctx, client.ObjectKeyFromObject(o), o)
+	if apierrors.IsNotFound(err) {
+		return ""
+	}
+	if csv, is := o.(*operatorsv1alpha1.ClusterServiceVersion); is && err == nil {
+		return fmt.Sprintf("it is there: %s %s: %s", csv.Status.Phase, csv.Status.Reason, csv.Status.Message)
+	}
+	return fmt.Sprintf("it is there (%v)", err)
+}
+
+func (b *bed) goes(o client.Object) {
+	b.t.Helper()
+	b.until(fmt.Sprintf("%T %s to go", o, o.GetName()), func(ctx context.Context) string { return b.there(ctx, o) })
+}
+
+// settle installs the operator that stays.
+func (b *bed) settle() {
+	b.t.Helper()
+	b.create(ground(bystander, bystander)...)
+	b.installed(b.order(bystander, false))
+}
+
+// prepare makes what is there before the operators, and gives the inventory of that.
+func (b *bed) prepare(namespaces ...string) []string {
+	b.t.Helper()
+	for _, namespace := range namespaces {
+		b.create(ground(namespace)...)
+	}
 	var before []string
 	b.until("the ground to be settled", func(ctx context.Context) string {
-		now, err := inventory(ctx, b, namespace)
+		for _, namespace := range namespaces {
+			for _, o := range []client.Object{
+				&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}},
+				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kube-root-ca.crt"}},
+			} {
+				if err := b.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+					return err.Error()
+				}
+			}
+		}
+		now, err := inventory(ctx, b, namespaces)
 		if err != nil {
 			return err.Error()
 		}
 		settled := slices.Equal(before, now)
 		before = now
-		if !settled || !slices.Contains(now, "ServiceAccount "+namespace+" default") || !slices.Contains(now, "ConfigMap "+namespace+" kube-root-ca.crt") {
-			return "what a namespace has is still being made"
+		if !settled {
+			return "something is still being made"
 		}
 		return ""
 	})
 	return before
 }
 
-// install makes the operator and waits until it has succeeded.
-func (b *bed) install(namespace string) *operatorsv1alpha1.ClusterServiceVersion {
+// install makes an operator in each of some namespaces and waits until they have succeeded.
+func (b *bed) install(namespaces ...string) []*operatorsv1alpha1.ClusterServiceVersion {
 	b.t.Helper()
-	csv := operator(namespace)
+	var list []*operatorsv1alpha1.ClusterServiceVersion
+	for _, namespace := range namespaces {
+		list = append(list, b.order(namespace, true))
+	}
+	for _, csv := range list {
+		b.installed(csv)
+		b.until("its copies to be made", func(ctx context.Context) string {
+			var copies operatorsv1alpha1.ClusterServiceVersionList
+			if err := b.List(ctx, &copies, client.MatchingLabels{"olm.copiedFrom": csv.Namespace}); err != nil {
+				return err.Error()
+			}
+			if n := len(copies.Items); n < len(namespaces) {
+				return fmt.Sprintf("there are %d copies", n)
+			}
+			return ""
+		})
+	}
+	return list
+}
+
+// order makes an operator and what its plan would make.
+func (b *bed) order(namespace string, everywhere bool) *operatorsv1alpha1.ClusterServiceVersion {
+	b.t.Helper()
+	csv := operator(namespace, everywhere)
 	b.create(csv)
-	b.create(belongings(csv)...)
-	b.until("the operator to succeed, and its copies to be made", func(ctx context.Context) string {
-		var copies operatorsv1alpha1.ClusterServiceVersionList
-		err := b.Get(ctx, client.ObjectKeyFromObject(csv), csv)
-		if err == nil {
-			err = b.List(ctx, &copies, client.MatchingLabels{"olm.copiedFrom": namespace})
-		}
-		switch {
-		case err != nil:
-			return err.Error()
-		case csv.Status.Phase != operatorsv1alpha1.CSVPhaseSucceeded:
-			return fmt.Sprintf("%s (%s: %s)", csv.Status.Phase, csv.Status.Reason, csv.Status.Message)
-		case len(copies.Items) == 0:
-			return "there are no copies"
-		}
-		return ""
-	})
+	b.create(belongings(csv, everywhere)...)
 	return csv
 }
 
+func (b *bed) installed(csv *operatorsv1alpha1.ClusterServiceVersion) {
+	b.t.Helper()
+	b.until("the operator of "+csv.Namespace+" to succeed", func(ctx context.Context) string {
+		if err := b.Get(ctx, client.ObjectKeyFromObject(csv), csv); err != nil {
+			return err.Error()
+		}
+		if csv.Status.Phase != operatorsv1alpha1.CSVPhaseSucceeded {
+			return fmt.Sprintf("%s (%s: %s)", csv.Status.Phase, csv.Status.Reason, csv.Status.Message)
+		}
+		return ""
+	})
+}
+
 // leaves waits until the cluster is as it was.
-func (b *bed) leaves(namespace string, before []string) {
+func (b *bed) leaves(before []string, namespaces ...string) {
 	b.t.Helper()
 	b.until("the cluster to be as it was", func(ctx context.Context) string {
-		after, err := inventory(ctx, b, namespace)
+		after, err := inventory(ctx, b, namespaces)
 		if err != nil {
 			return err.Error()
 		}
@@ -206,21 +274,21 @@ func (b *bed) leaves(namespace string, before []string) {
 }
 
 // raze removes the ground, so that rounds do not see what others have.
-func (b *bed) raze(namespace string) {
+func (b *bed) raze(namespaces ...string) {
 	b.t.Helper()
-	objects := ground(namespace)
-	slices.Reverse(objects)
-	for _, o := range objects {
+	var all []client.Object
+	for _, namespace := range namespaces {
+		objects := ground(namespace)
+		slices.Reverse(objects)
+		all = append(all, objects...)
+	}
+	for _, o := range all {
 		if err := b.Delete(b.t.Context(), o); err != nil {
 			b.t.Fatal(err)
 		}
-		b.until("the ground to go", func(ctx context.Context) string {
-			err := b.Get(ctx, client.ObjectKeyFromObject(o), o)
-			if apierrors.IsNotFound(err) {
-				return ""
-			}
-			return fmt.Sprintf("%T %s is there (%v)", o, o.GetName(), err)
-		})
+	}
+	for _, o := range all {
+		b.goes(o)
 	}
 }
 

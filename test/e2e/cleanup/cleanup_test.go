@@ -1,89 +1,97 @@
 package cleanup_test
 
 import (
-	"fmt"
+	"slices"
+	"strings"
 	"testing"
-	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestDeletedWhileTheSupervisorIsAway deletes an operator while nobody is there to clean
-// up. Who comes back cleans up everything, and nothing else.
+// TestDeletedWhileTheSupervisorIsAway deletes one operator, and the namespace of another,
+// while nobody is there to clean up. Who comes back cleans up everything, and nothing else.
 func TestDeletedWhileTheSupervisorIsAway(t *testing.T) {
-	const namespace = "away"
+	const version, whole = "away-version", "away-whole"
 	b := newBed(t)
 	b.supervise()
-	before := b.prepare(namespace)
-	csv := b.install(namespace)
+	b.settle()
+	before := b.prepare(version, whole)
+	csv := b.install(version, whole)[0]
 	b.kill()
 	if err := b.Delete(t.Context(), csv); err != nil {
 		t.Fatal(err)
 	}
+	if err := b.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: whole}}); err != nil {
+		t.Fatal(err)
+	}
 	b.supervise()
-	b.leaves(namespace, before)
-	b.raze(namespace)
+	b.leaves(slices.DeleteFunc(before, func(line string) bool {
+		return strings.Contains(line, " "+whole+"/") || strings.HasPrefix(line, "Namespace /"+whole+" ")
+	}), version, whole)
 }
+
+// batch is how many operators are there at a time, to be deleted one after the other.
+const batch = 12
 
 // TestDiesAtEachCallOfACleanUp deletes an operator so often that the supervisor dies once
 // at each call that the clean-up takes, before the API server has heard it and, where it
 // changes something, after it has been carried out. The next supervisor always ends what
-// was begun: the cluster is as it was before the operator came.
+// was begun: the cluster is as it was before the operators came.
 func TestDiesAtEachCallOfACleanUp(t *testing.T) {
 	b := newBed(t)
 	b.supervise()
-	undisturbed := b.round(newCrash("undisturbed", 0, false))
+	b.settle()
+	undisturbed := newCrash("undisturbed", nil, false)
+	b.round([]*crash{undisturbed})
 	calls := undisturbed.seen()
 	if len(calls) == 0 {
 		t.Fatal("a clean-up makes no calls")
 	}
-	t.Logf("a clean-up takes %d calls", len(calls))
-	missed := 0
-	for i, call := range calls {
-		for _, carriedOut := range []bool{false, true} {
-			if carriedOut && !call.Mutates() {
-				continue
-			}
-			c := newCrash(fmt.Sprintf("c%03d-%t", i+1, carriedOut), i+1, carriedOut)
-			b.round(c)
-			if made := c.seen(); len(made) < c.at {
-				missed++
-				t.Logf("%s: there were only %d calls", c.namespace, len(made))
-			}
+	all := crashes(calls)
+	list := share(t, all)
+	t.Logf("a clean-up takes %d calls; the supervisor dies at %d of %d points", len(calls), len(list), len(all))
+	for some := range slices.Chunk(list, batch) {
+		b.round(some)
+	}
+	var missed []string
+	for _, c := range list {
+		if !c.died() {
+			missed = append(missed, c.String())
 		}
 	}
+	t.Logf("%d deaths have not come about: %s", len(missed), strings.Join(missed, "; "))
 	// How often something is looked at depends on how fast others are.
-	if missed > len(calls)/4 {
-		t.Errorf("%d clean-ups ended before the supervisor was to die, of %d calls", missed, len(calls))
+	if len(missed) > len(list)/4 {
+		t.Errorf("%d of %d deaths have not come about", len(missed), len(list))
 	}
 }
 
-// round installs and deletes an operator while the supervisor crashes.
-func (b *bed) round(c *crash) *crash {
+// round installs operators, deletes one after the other while the supervisor dies at the
+// call that is meant, and compares the cluster before and after.
+func (b *bed) round(list []*crash) {
 	b.t.Helper()
 	b.supervise()
-	before := b.prepare(c.namespace)
-	csv := b.install(c.namespace)
-	b.proxy.Decide(c.judge)
-	if err := b.Delete(b.t.Context(), csv); err != nil {
-		b.t.Fatal(err)
+	var namespaces []string
+	for _, c := range list {
+		namespaces = append(namespaces, c.namespace)
 	}
-	if c.at > 0 {
-		// A clean-up that takes fewer calls than the one that was counted ends without.
-		limit := time.NewTimer(crashLimit)
-		select {
-		case <-c.dead:
-		case <-limit.C:
+	before := b.prepare(namespaces...)
+	for i, csv := range b.install(namespaces...) {
+		c := list[i]
+		b.proxy.Decide(c.judge)
+		if err := b.Delete(b.t.Context(), csv); err != nil {
+			b.t.Fatal(err)
 		}
-		limit.Stop()
-		b.kill()
-	} else {
-		b.leaves(c.namespace, before)
+		b.dies(c, csv)
+		if c.at == nil {
+			// What is done by others belongs to it.
+			b.leaves(before, namespaces...)
+		}
+		b.proxy.Decide(nil)
+		b.supervise()
+		b.goes(csv)
 	}
-	b.proxy.Decide(nil)
-	b.supervise()
-	b.leaves(c.namespace, before)
-	b.raze(c.namespace)
-	return c
+	b.leaves(before, namespaces...)
+	b.raze(namespaces...)
 }
-
-// crashLimit is how long a clean-up may take until the call at which the supervisor dies.
-const crashLimit = 15 * time.Second

@@ -2,6 +2,7 @@ package cleanup_test
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/blang/semver/v4"
 	"github.com/operator-framework/api/pkg/lib/version"
@@ -26,12 +27,15 @@ func csvName(namespace string) string { return "kettle." + namespace + ".v1" }
 
 func apiGroup(namespace string) string { return namespace + ".cleanup.example" }
 
-// ground is what is there before the operator and stays when it goes.
-func ground(namespace string) []client.Object {
+// ground is what is there before the operator and stays when it goes. The operator looks
+// after some namespaces; all, if none are given.
+func ground(namespace string, targets ...string) []client.Object {
 	group := apiGroup(namespace)
 	return []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
-		&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "all-" + namespace}},
+		&operatorsv1.OperatorGroup{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "group-" + namespace}, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: targets},
+		},
 		&apiextensionsv1.CustomResourceDefinition{
 			ObjectMeta: metav1.ObjectMeta{Name: "cups." + group},
 			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
@@ -48,11 +52,38 @@ func ground(namespace string) []client.Object {
 	}
 }
 
-// operator is a version for all namespaces that asks for its custom resources to go with
-// it, and whose Deployment needs no node to be available.
-func operator(namespace string) *operatorsv1alpha1.ClusterServiceVersion {
+// operator is a version that asks for its custom resources to go with it, and whose
+// Deployment needs no node to be available. It is for all namespaces, and then converts its
+// custom resources, or for its own.
+func operator(namespace string, everywhere bool) *operatorsv1alpha1.ClusterServiceVersion {
+	crd := "cups." + apiGroup(namespace)
+	csv := &operatorsv1alpha1.ClusterServiceVersion{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: csvName(namespace)},
+		Spec: operatorsv1alpha1.ClusterServiceVersionSpec{
+			DisplayName: "Kettle", Version: version.OperatorVersion{Version: semver.MustParse("1.0.0")},
+			InstallModes:              []operatorsv1alpha1.InstallMode{{Type: operatorsv1alpha1.InstallModeTypeOwnNamespace, Supported: true}},
+			Cleanup:                   operatorsv1alpha1.CleanupSpec{Enabled: true},
+			CustomResourceDefinitions: operatorsv1alpha1.CustomResourceDefinitions{Owned: []operatorsv1alpha1.CRDDescription{{Name: crd, Version: "v1", Kind: "Cup"}}},
+			InstallStrategy: operatorsv1alpha1.NamedInstallStrategy{
+				StrategyName: operatorsv1alpha1.InstallStrategyNameDeployment, StrategySpec: strategy(),
+			},
+			WebhookDefinitions: []operatorsv1alpha1.WebhookDescription{
+				webhook(operatorsv1alpha1.ValidatingAdmissionWebhook), webhook(operatorsv1alpha1.MutatingAdmissionWebhook),
+			},
+		},
+	}
+	if everywhere {
+		converts := webhook(operatorsv1alpha1.ConversionWebhook)
+		converts.Rules, converts.ConversionCRDs = nil, []string{crd}
+		csv.Spec.WebhookDefinitions = append(csv.Spec.WebhookDefinitions, converts)
+		csv.Spec.InstallModes[0].Type = operatorsv1alpha1.InstallModeTypeAllNamespaces
+	}
+	return csv
+}
+
+func strategy() operatorsv1alpha1.StrategyDetailsDeployment {
 	labels := map[string]string{"app": "kettle"}
-	strategy := operatorsv1alpha1.StrategyDetailsDeployment{
+	return operatorsv1alpha1.StrategyDetailsDeployment{
 		DeploymentSpecs: []operatorsv1alpha1.StrategyDeploymentSpec{{
 			Name: "kettle",
 			Spec: appsv1.DeploymentSpec{
@@ -67,17 +98,17 @@ func operator(namespace string) *operatorsv1alpha1.ClusterServiceVersion {
 		}},
 		Permissions: []operatorsv1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: "kettle", Rules: rules()}},
 	}
-	return &operatorsv1alpha1.ClusterServiceVersion{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: csvName(namespace)},
-		Spec: operatorsv1alpha1.ClusterServiceVersionSpec{
-			DisplayName: "Kettle", Version: version.OperatorVersion{Version: semver.MustParse("1.0.0")},
-			InstallModes:              []operatorsv1alpha1.InstallMode{{Type: operatorsv1alpha1.InstallModeTypeAllNamespaces, Supported: true}},
-			Cleanup:                   operatorsv1alpha1.CleanupSpec{Enabled: true},
-			CustomResourceDefinitions: operatorsv1alpha1.CustomResourceDefinitions{Owned: []operatorsv1alpha1.CRDDescription{{Name: "cups." + apiGroup(namespace), Version: "v1", Kind: "Cup"}}},
-			InstallStrategy: operatorsv1alpha1.NamedInstallStrategy{
-				StrategyName: operatorsv1alpha1.InstallStrategyNameDeployment, StrategySpec: strategy,
-			},
-		},
+}
+
+// webhook is one that is never called: nobody answers.
+func webhook(kind operatorsv1alpha1.WebhookAdmissionType) operatorsv1alpha1.WebhookDescription {
+	return operatorsv1alpha1.WebhookDescription{
+		GenerateName: strings.ToLower(string(kind)) + ".cleanup.example", Type: kind, DeploymentName: "kettle", ContainerPort: 443,
+		AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone),
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{"nobody.cleanup.example"}, APIVersions: []string{"v1"}, Resources: []string{"things"}},
+		}},
 	}
 }
 
@@ -85,10 +116,13 @@ func rules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}}}
 }
 
-// belongings are what else an InstallPlan and the supervisor make for a version, and what
-// users make: one object at least of every kind that is cleaned up.
-func belongings(csv *operatorsv1alpha1.ClusterServiceVersion) []client.Object {
-	home := csv.Namespace
+// belongings are what an InstallPlan makes for a version, and what users make. With what the
+// supervisor makes there is one object at least of every kind that is cleaned up.
+func belongings(csv *operatorsv1alpha1.ClusterServiceVersion, everywhere bool) []client.Object {
+	home, elsewhere := csv.Namespace, csv.Namespace
+	if everywhere {
+		elsewhere = "default"
+	}
 	labels := map[string]string{
 		"olm.managed": "true", "olm.owner": csv.Name, "olm.owner.namespace": home, "olm.owner.kind": "ClusterServiceVersion",
 	}
@@ -113,14 +147,16 @@ func belongings(csv *operatorsv1alpha1.ClusterServiceVersion) []client.Object {
 		&rbacv1.RoleBinding{ObjectMeta: at(home), RoleRef: ref("Role"), Subjects: subjects},
 		&rbacv1.Role{ObjectMeta: at("kube-system"), Rules: rules()},
 		&rbacv1.RoleBinding{ObjectMeta: at("kube-system"), RoleRef: ref("Role"), Subjects: subjects},
-		&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: at("")},
-		&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: at("")},
-		brokenService(home, labels),
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "cluster-" + name, Labels: labels}, Rules: rules()},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "cluster-" + name, Labels: labels}, RoleRef: ref("ClusterRole"), Subjects: subjects},
+	}
+	if everywhere {
+		list = append(list, brokenService(home, labels))
 	}
 	for i := range resources {
 		o := &unstructured.Unstructured{}
 		o.SetGroupVersionKind(schema.GroupVersionKind{Group: apiGroup(home), Version: "v1", Kind: "Cup"})
-		o.SetNamespace([]string{home, "default"}[i%2])
+		o.SetNamespace([]string{home, elsewhere}[i%2])
 		o.SetName(fmt.Sprintf("%s-%d", name, i))
 		list = append(list, o)
 	}
