@@ -40,6 +40,7 @@ type series struct {
 // newGauges registers the metrics, or finds them where an earlier manager of
 // the same process registered them.
 func newGauges(registry prometheus.Registerer) (gauges, error) {
+	//nolint:promlinter // The name is the one in use.
 	count, err := register(registry, prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "csv_count",
 		Help: "ClusterServiceVersions that are looked after; copies are not.",
@@ -47,6 +48,7 @@ func newGauges(registry prometheus.Registerer) (gauges, error) {
 	if err != nil {
 		return gauges{}, err
 	}
+	//nolint:promlinter // The name is the one in use.
 	upgrades, err := register(registry, prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "csv_upgrade_count",
 		Help: "How often a ClusterServiceVersion began to be replaced by another.",

@@ -55,11 +55,11 @@ func (w *world) finallyLetGo(o client.Object) {
 	})
 }
 
-// waits returns when a version that is being deleted says what it waits for.
-func (w *world) waits(name string, says ...string) {
+// waits returns when the version that is being deleted says what it waits for.
+func (w *world) waits(says ...string) {
 	w.t.Helper()
 	w.Eventually(func(g gomega.Gomega) {
-		csv := w.csv(name)
+		csv := w.csv("kettle.v1")
 		g.Expect(csv.Status.Reason).To(gomega.Equal(operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete), csv.Status.Message)
 		for _, text := range says {
 			g.Expect(csv.Status.Message).To(gomega.ContainSubstring(text))
@@ -86,7 +86,7 @@ func TestCustomResourcesGoFirstWhereTheVersionAsksForIt(t *testing.T) {
 
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
 
-	w.waits("kettle.v1", "stage 1 of 7 (custom resources): 1 left, first Cup "+w.namespace+"/stuck")
+	w.waits("stage 1 of 7 (custom resources): 1 left, first Cup " + w.namespace + "/stuck")
 	waiting := w.csv("kettle.v1")
 	w.Expect(waiting.Status.Phase).To(gomega.Equal(operatorsv1alpha1.CSVPhaseSucceeded))
 	w.Expect(waiting.Status.Cleanup.PendingDeletion).To(gomega.Equal([]operatorsv1alpha1.ResourceList{{
@@ -120,19 +120,19 @@ func TestStuckCustomResourcesHaveAWayOut(t *testing.T) {
 	w.succeeds("kettle.v1")
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
 
-	w.waits("kettle.v1", "has been held for more than a minute by the finalizers example.com/drain",
+	w.waits("has been held for more than a minute by the finalizers example.com/drain",
 		"kubectl get cups."+group+" stuck -n "+w.namespace, "chandlery.dev/skip-cleanup=true")
 
-	w.skip("kettle.v1")
+	w.skip()
 	w.gone(csv)
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(stuck), stuck)).To(gomega.Succeed())
 }
 
 // skip decides to leave custom resources as they are.
-func (w *world) skip(name string) {
+func (w *world) skip() {
 	w.t.Helper()
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"chandlery.dev/skip-cleanup":"true"}}}`))
-	w.Expect(w.Patch(w.t.Context(), w.csv(name), patch)).To(gomega.Succeed())
+	w.Expect(w.Patch(w.t.Context(), w.csv("kettle.v1"), patch)).To(gomega.Succeed())
 }
 
 func TestUpgradeLeavesCustomResources(t *testing.T) {

@@ -81,7 +81,7 @@ func TestOneThatIsNotDeletedDoesNotKeepTheOthers(t *testing.T) {
 	w.succeeds("kettle.v1")
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
 
-	w.waits("kettle.v1", ": 1 left, first Cup "+w.namespace+"/heirloom", "it is an heirloom", "chandlery.dev/skip-cleanup=true")
+	w.waits(": 1 left, first Cup "+w.namespace+"/heirloom", "it is an heirloom", "chandlery.dev/skip-cleanup=true")
 
 	w.Expect(w.Delete(t.Context(), binding)).To(gomega.Succeed())
 	w.gone(csv)
@@ -136,7 +136,7 @@ func TestConversionGoesWhenNothingNeedsIt(t *testing.T) {
 	w.Expect(strategy()).To(gomega.Equal(apiextensionsv1.WebhookConverter))
 
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
-	w.waits("kettle.v1", "stage 4 of 7 (conversions)", "CustomResourceDefinition "+crd.Name+" keeps its conversion webhook", "chandlery.dev/skip-cleanup=true")
+	w.waits("stage 4 of 7 (conversions)", "CustomResourceDefinition "+crd.Name+" keeps its conversion webhook", "chandlery.dev/skip-cleanup=true")
 	w.Expect(strategy()).To(gomega.Equal(apiextensionsv1.WebhookConverter))
 
 	w.Expect(w.Delete(t.Context(), mine)).To(gomega.Succeed())
