@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -122,6 +123,17 @@ func newWorld(t *testing.T) *world {
 		t.Fatalf("making a client: %v", err)
 	}
 	return &world{Client: c, WithT: gomega.NewWithT(t), t: t, namespace: controlplane.Namespace(t), config: controlplane.Get(t).Config()}
+}
+
+// Get reads an object as it is, and leaves nothing in it of what it was when it was read
+// before: a decoder does not touch what is absent.
+func (w *world) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	gvk := obj.GetObjectKind().GroupVersionKind()
+	reflect.ValueOf(obj).Elem().SetZero()
+	obj.GetObjectKind().SetGroupVersionKind(gvk)
+	obj.SetNamespace(key.Namespace)
+	obj.SetName(key.Name)
+	return w.Client.Get(ctx, key, obj, opts...) //nolint:wrapcheck // The test says what it was for.
 }
 
 // finally removes an object when the test is over.
