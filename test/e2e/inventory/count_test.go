@@ -104,8 +104,12 @@ func (b *bed) countKind(ctx context.Context, r listed) (inventory, error) {
 // marks are what others may put on an object: labels, annotations, finalizers. A claim of
 // nothing is none.
 func marks(o *metav1.PartialObjectMetadata) string {
-	annotations := maps.Clone(o.Annotations)
-	maps.DeleteFunc(annotations, func(_, value string) bool { return value == "" })
+	annotations := map[string]string{}
+	for key, value := range o.Annotations {
+		if value != "" {
+			annotations[key] = value
+		}
+	}
 	text, err := json.Marshal(map[string]any{"labels": o.Labels, "annotations": annotations, "finalizers": o.Finalizers})
 	if err != nil {
 		return err.Error()
