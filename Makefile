@@ -153,6 +153,10 @@ bench-resolver: ## How long resolution takes on the real metadata catalog, with 
 bench-installation: ## How long an installation takes, and what it writes to the API server (ARGS=--help says what else).
 	@$(GO) run ./bench/installation --write docs/measurements.md $(ARGS)
 
+.PHONY: bench-copies
+bench-copies: ## What copied versions cost a supervisor: memory with and without, writes at rest (ARGS=--help says what else).
+	@$(GO) run ./bench/copies $(ARGS)
+
 .PHONY: soak
 soak: ## Two replicas under load while content and processes change (SOAK=4m).
 	@SOAK=$(SOAK) $(GO) test $(RACE) $(AFRESH) -v -timeout $(TEST_TIMEOUT) -run TestSoak ./test/soak
