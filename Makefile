@@ -157,6 +157,10 @@ bench-installation: ## How long an installation takes, and what it writes to the
 bench-copies: ## What copied versions cost a supervisor: memory with and without, writes at rest (ARGS=--help says what else).
 	@$(GO) run ./bench/copies $(ARGS)
 
+.PHONY: bench-versions
+bench-versions: ## How soon versions have succeeded, and what others notice of a removal (ARGS=--help says what else).
+	@$(GO) run ./bench/versions $(ARGS)
+
 .PHONY: soak
 soak: ## Two replicas under load while content and processes change (SOAK=4m).
 	@SOAK=$(SOAK) $(GO) test $(RACE) $(AFRESH) -v -timeout $(TEST_TIMEOUT) -run TestSoak ./test/soak

@@ -1,0 +1,97 @@
+// Command versions measures two things of ClusterServiceVersions: how soon one has
+// Succeeded when its Deployment is available, and what other clients of the API server
+// notice while a version is removed with all of its custom resources.
+//
+//	go run ./bench/versions [--installs 20] [--objects 1000]
+//
+// The control plane is real, its nodes and pods are kwok's. No root is needed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/chandlery/chandlery/test/buildcache"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := start(ctx, os.Args[1:])
+	stop()
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// options are what the flags say.
+type options struct {
+	// installs is how many versions are installed one after the other.
+	installs int
+	// objects is how many custom resources the last of them has when it is deleted.
+	objects int
+}
+
+func parse(args []string, output io.Writer) (options, error) {
+	o := options{}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(output)
+	flags.IntVar(&o.installs, "installs", 20, "versions to install one after the other")
+	flags.IntVar(&o.objects, "objects", 1000, "custom resources of the version that is removed")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if o.installs < 1 || o.objects < 1 {
+		return o, fmt.Errorf("--installs %d, --objects %d: each has to be above zero", o.installs, o.objects)
+	}
+	return o, nil
+}
+
+// start builds the supervisor, measures and prints the report.
+func start(ctx context.Context, args []string) error {
+	o, err := parse(args, os.Stderr)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "chandlery-bench-")
+	if err != nil {
+		return fmt.Errorf("making a folder for the program and logs: %w", err)
+	}
+	if err := build(ctx, dir); err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	f, err := measure(ctx, o, dir)
+	if err != nil {
+		return fmt.Errorf("%w (logs are in %s)", err, dir)
+	}
+	if _, err := os.Stdout.WriteString(f.markdown()); err != nil {
+		return fmt.Errorf("printing the report: %w", err)
+	}
+	return os.RemoveAll(dir)
+}
+
+// build makes the program.
+func build(ctx context.Context, dir string) error {
+	root, err := buildcache.SourceDir(".")
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", dir+string(filepath.Separator), "./cmd/supervisor")
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the supervisor: %w\n%s", err, out)
+	}
+	return nil
+}
