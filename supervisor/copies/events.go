@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/supervisor/event"
 )
@@ -32,12 +32,7 @@ func (r *reconciler) tell(o *observation, h *history, w work) {
 	if o.origin == nil {
 		return
 	}
-	if blocked := blockedNote(w.blocked, h.setbacks); blocked != h.blocked {
-		h.blocked = blocked
-		if blocked != "" {
-			r.events.Eventf(o.origin, nil, corev1.EventTypeWarning, reasonBlocked, actionCopy, "%s", event.Note(blocked))
-		}
-	}
+	r.tellBlocked(o, h, hindrances(w.blocked, h.setbacks))
 	switch {
 	case w.place.stand != spread:
 	case !w.place.disabled:
@@ -58,10 +53,35 @@ func announceDisabled(o *observation, h *history, w work) bool {
 	return withdrawn || o.now.Sub(o.origin.CreationTimestamp.Time) < newcomer
 }
 
-// blockedNote says which namespaces have no copy, or not what belongs to it, and why;
-// the first few of them.
-func blockedNote(blocked map[string]string, setbacks map[string]setback) string {
+// tellBlocked records what has come into the way since this was told last: an Event for
+// each of the first few namespaces. Each is related to its namespace, because two Events
+// that differ in their notes alone are taken for one that happens again.
+func (r *reconciler) tellBlocked(o *observation, h *history, why map[string]string) {
 	const most = 3
+	news := 0
+	for _, namespace := range slices.Sorted(maps.Keys(why)) {
+		if h.blocked[namespace] == why[namespace] {
+			continue
+		}
+		if news++; news > most {
+			continue
+		}
+		related := &corev1.Namespace{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+			ObjectMeta: metav1.ObjectMeta{Name: namespace},
+		}
+		r.events.Eventf(o.origin, related, corev1.EventTypeWarning, reasonBlocked, actionCopy, "%s",
+			event.Note(fmt.Sprintf("Not copied everywhere: namespace %s: %s", namespace, why[namespace])))
+	}
+	if news > most {
+		r.events.Eventf(o.origin, nil, corev1.EventTypeWarning, reasonBlocked, actionCopy,
+			"Not copied everywhere: %d more namespaces, the first of which have Events of their own", news-most)
+	}
+	h.blocked = why
+}
+
+// hindrances says of namespaces that have no copy, or not what belongs to it, why.
+func hindrances(blocked map[string]string, setbacks map[string]setback) map[string]string {
 	why := map[string]string{}
 	for _, step := range slices.Sorted(maps.Keys(setbacks)) {
 		if s := setbacks[step]; s.times >= worthTelling && why[s.namespace] == "" {
@@ -71,16 +91,5 @@ func blockedNote(blocked map[string]string, setbacks map[string]setback) string 
 	for namespace, what := range blocked {
 		why[namespace] = what + "; delete that one, or take the namespace out of the OperatorGroup's targets"
 	}
-	var parts []string
-	for i, namespace := range slices.Sorted(maps.Keys(why)) {
-		if i == most {
-			parts = append(parts, fmt.Sprintf("and %d more namespaces", len(why)-most))
-			break
-		}
-		parts = append(parts, fmt.Sprintf("namespace %s: %s", namespace, why[namespace]))
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return "Not copied everywhere: " + strings.Join(parts, "; ")
+	return why
 }

@@ -2,6 +2,7 @@ package copies
 
 import (
 	"errors"
+	"maps"
 	"testing"
 	"time"
 
@@ -9,23 +10,45 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-func TestBlockedNote(t *testing.T) {
-	if got := blockedNote(nil, nil); got != "" {
-		t.Errorf("nothing is blocked, but: %s", got)
+func TestHindrances(t *testing.T) {
+	got := hindrances(map[string]string{"b": "x is there"}, map[string]setback{
+		"publish a/x": {namespace: "a", times: 3, problem: "refused"}, "publish c/x": {namespace: "c", times: 2, problem: "refused"},
+	})
+	want := map[string]string{
+		"a": "refused", "b": "x is there; delete that one, or take the namespace out of the OperatorGroup's targets",
 	}
-	got := blockedNote(map[string]string{"b": "x is there", "c": "x is there"}, map[string]setback{"publish a/x": {namespace: "a", times: 3, problem: "refused"}})
-	const remedy = "; delete that one, or take the namespace out of the OperatorGroup's targets"
-	want := "Not copied everywhere: namespace a: refused; namespace b: x is there" + remedy + "; namespace c: x is there" + remedy
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
-	many := map[string]setback{}
-	for _, namespace := range []string{"a", "b", "c", "d", "e"} {
-		many["publish "+namespace] = setback{namespace: namespace, times: 3, problem: "no"}
-	}
-	want = "Not copied everywhere: namespace a: no; namespace b: no; namespace c: no; and 2 more namespaces"
-	if diff := cmp.Diff(want, blockedNote(nil, many)); diff != "" {
-		t.Errorf("-want, +got:\n%s", diff)
+}
+
+// TestTellBlocked tells of two namespaces, of one more, and of more than there is room for.
+func TestTellBlocked(t *testing.T) {
+	recorder := events.NewFakeRecorder(10)
+	r, o, h := &reconciler{events: recorder}, seen([]string{""}, nil), knowing(fingerprint{})
+	const begin = "Warning CopyBlocked Not copied everywhere: "
+	why := map[string]string{}
+	for _, tt := range []struct{ more, want []string }{
+		{more: []string{"a", "b"}, want: []string{"namespace a: no", "namespace b: no"}},
+		{more: []string{"a", "c"}, want: []string{"namespace c: no"}},
+		{},
+		{more: []string{"d", "e", "f", "g", "h"}, want: []string{
+			"namespace d: no", "namespace e: no", "namespace f: no", "2 more namespaces, the first of which have Events of their own",
+		}},
+	} {
+		why = maps.Clone(why)
+		for _, namespace := range tt.more {
+			why[namespace] = "no"
+		}
+		r.tellBlocked(o, h, why)
+		for _, want := range tt.want {
+			if got := <-recorder.Events; got != begin+want {
+				t.Errorf("%q, want %q", got, begin+want)
+			}
+		}
+		if left := len(recorder.Events); left > 0 {
+			t.Errorf("%d more Events than %q", left, tt.want)
+		}
 	}
 }
 

@@ -56,8 +56,8 @@ type history struct {
 	outdated time.Time
 	// announced is the version of which it was said that it is not copied.
 	announced types.UID
-	// blocked is what was last said about namespaces without a copy.
-	blocked string
+	// blocked is what was last said of namespaces without a copy.
+	blocked map[string]string
 }
 
 // memory holds the histories of all versions.

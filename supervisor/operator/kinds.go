@@ -43,11 +43,12 @@ func kinds() []kind {
 // workloads are the kinds that Kubernetes brings and that are made for an operator.
 func workloads() []kind {
 	return []kind{
+		// Nothing tells that one of these was labelled: labels that come after do.
+		secretKind(),
 		{gvk: appsv1.SchemeGroupVersion.WithKind("Deployment"), ownable: true, conditions: true, whole: func() (client.Object, client.ObjectList) {
 			return &appsv1.Deployment{}, &appsv1.DeploymentList{}
 		}},
 		{gvk: corev1.SchemeGroupVersion.WithKind("Service"), ownable: true, managed: true},
-		secretKind(),
 		{gvk: corev1.SchemeGroupVersion.WithKind("ConfigMap"), ownable: true, managed: true},
 		{gvk: corev1.SchemeGroupVersion.WithKind("ServiceAccount"), ownable: true},
 		{gvk: rbacv1.SchemeGroupVersion.WithKind("Role"), ownable: true, whole: func() (client.Object, client.ObjectList) {

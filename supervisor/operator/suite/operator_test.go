@@ -25,8 +25,12 @@ func (w *world) install(name string) *operatorsv1alpha1.ClusterServiceVersion {
 	w.status(csv)
 	named := metav1.ObjectMeta{Name: "kettle"}
 	cluster := metav1.ObjectMeta{Name: "kettle-" + w.namespace}
+	mounting := deployment()
+	mounting.Spec.Template.Spec.Volumes = []corev1.Volume{
+		{Name: "key", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "kettle"}}},
+	}
 	for _, obj := range []client.Object{
-		deployment(), &corev1.ConfigMap{ObjectMeta: named}, &corev1.Secret{ObjectMeta: named}, &corev1.ServiceAccount{ObjectMeta: named},
+		mounting, &corev1.ConfigMap{ObjectMeta: named}, &corev1.Secret{ObjectMeta: named}, &corev1.ServiceAccount{ObjectMeta: named},
 		&corev1.Service{ObjectMeta: named, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443}}}},
 		&rbacv1.Role{ObjectMeta: named}, &rbacv1.RoleBinding{ObjectMeta: named, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "kettle"}},
 		&rbacv1.ClusterRole{ObjectMeta: cluster},
