@@ -119,6 +119,8 @@ func webhookGone(o *Observation) { o.Serving.Missing = "webhooks not installed" 
 
 func notServing(o *Observation) { o.Serving.Waiting = "apiServices not installed" }
 
+func asking(o *Observation) { o.Serving.Asking = true }
+
 func moving(o *Observation) { o.Serving.Disrupted = "pods of kettle are being replaced" }
 
 func toSwitch(o *Observation) { o.Serving.SwitchDue = true }

@@ -97,6 +97,8 @@ type Serving struct {
 	Missing string
 	// Waiting says what does not serve yet.
 	Waiting string
+	// Asking is true while something is waited for that only asking again tells of.
+	Asking bool
 	// Disrupted says what does not serve for a moment, while its pods move:
 	// nothing is wrong that would not come right by itself.
 	Disrupted string

@@ -13,6 +13,8 @@ const (
 	// disruptionDelay is the pause before another look at what does not serve for
 	// a moment.
 	disruptionDelay = 10 * time.Second
+	// askingDelay is the pause before a webhook is asked again that has not answered.
+	askingDelay = 2 * time.Second
 	// reinstallDelay is the pause before an installation that the API refused
 	// is tried again: what refused it may have been changed meanwhile.
 	reinstallDelay = time.Minute
@@ -98,12 +100,17 @@ type rule struct {
 // Next returns the transition that an observation calls for. It is total: each
 // phase ends with a rule that always applies.
 func Next(o Observation) Transition {
+	t := stay(o)
 	for _, r := range rules(o.CSV.Status.Phase) {
 		if r.when(o) {
-			return r.then(o)
+			t = r.then(o)
+			break
 		}
 	}
-	return stay(o)
+	if o.Serving.Asking && (t.After == 0 || t.After > askingDelay) {
+		t.After = askingDelay
+	}
+	return t
 }
 
 // rules is the table. Phases on the way out are past the gates: a

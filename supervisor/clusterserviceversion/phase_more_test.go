@@ -86,6 +86,14 @@ func TestNextForWhatServes(t *testing.T) {
 				After: installTimeout - time.Minute,
 			},
 		},
+		"InstallingAsking": {
+			"nothing tells when a webhook begins to answer", good(installs, "InstallWaiting", notServing, asking),
+			Transition{Phase: installs, Reason: "InstallWaiting", Message: "installing: apiServices not installed", After: askingDelay},
+		},
+		"FailedAsking": {
+			"nor here", good(broken, "ComponentUnhealthy", notServing, asking),
+			Transition{Phase: broken, Reason: "ComponentUnhealthy", Message: "as before", After: askingDelay},
+		},
 		"InstallingBroken": {
 			"and what it needs is made again", good(installs, "InstallWaiting", serviceBroken),
 			Transition{Phase: ready, Reason: "InstallWaiting", Message: "secret kettle-service-cert is gone"},

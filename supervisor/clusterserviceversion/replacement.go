@@ -108,6 +108,26 @@ func (c csvs) chain(csv *operatorsv1alpha1.ClusterServiceVersion) csvs {
 	return append(walk(csv, c.predecessor), walk(csv, c.successor)...)
 }
 
+// neighbours returns those that a change of csv concerns: those on its chain, and those
+// that own one of the same CRDs. One that is gone still has the place that it had: who
+// waits for it to go is to hear of it.
+func (c csvs) neighbours(csv *operatorsv1alpha1.ClusterServiceVersion) csvs {
+	all := c
+	if c.named(csv.Name) == nil {
+		all = append(slices.Clone(c), csv)
+	}
+	chain := all.chain(csv)
+	var out csvs
+	for _, other := range c {
+		shares := slices.ContainsFunc(csv.Spec.CustomResourceDefinitions.Owned,
+			func(d operatorsv1alpha1.CRDDescription) bool { return other.OwnsCRD(d.Name) })
+		if other.Name != csv.Name && (shares || slices.Contains(chain, other)) {
+			out = append(out, other)
+		}
+	}
+	return out
+}
+
 // replacementOf returns csv's place among the others.
 func replacementOf(csv *operatorsv1alpha1.ClusterServiceVersion, others csvs) Replacement {
 	var r Replacement

@@ -20,6 +20,38 @@ func version(name, replaces string, phase operatorsv1alpha1.ClusterServiceVersio
 	return csv
 }
 
+// TestNeighbours gives, for a version that changes or goes, those that hear of it.
+func TestNeighbours(t *testing.T) {
+	a, b, c := version("a", "", replacing), version("b", "a", replacing), version("c", "b", succeeded)
+	stranger := version("stranger", "", succeeded)
+	sharer, owner := version("sharer", "", broken), version("owner", "", succeeded)
+	for _, csv := range []*operatorsv1alpha1.ClusterServiceVersion{sharer, owner} {
+		csv.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: "cups.example.com"}}
+	}
+	cases := map[string]struct {
+		reason string
+		csv    *operatorsv1alpha1.ClusterServiceVersion
+		others csvs
+		want   []string
+	}{
+		"Changes":  {"all of its chain", b, csvs{a, b, c, stranger}, []string{"a", "c"}},
+		"LeafGone": {"the next leaf has waited for it", a, csvs{b, c, stranger}, []string{"b", "c"}},
+		"HeadGone": {"those that it was to replace", c, csvs{a, b, stranger}, []string{"a", "b"}},
+		"Shares":   {"who is kept from an API by it", owner, csvs{sharer, stranger}, []string{"sharer"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, csv := range tc.others.neighbours(tc.csv) {
+				got = append(got, csv.Name)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nneighbours(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 func TestReplacementOf(t *testing.T) {
 	a, b, c := version("a", "", replacing), version("b", "a", replacing), version("c", "b", installs)
 	self := version("self", "self", succeeded)

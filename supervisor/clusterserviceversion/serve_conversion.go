@@ -42,7 +42,7 @@ const (
 // webhooks, and asks the webhooks that have to answer first.
 func (r *reconciler) observeConversions(ctx context.Context, s *scope) error {
 	asks := s.Components.Healthy() && slices.Contains([]operatorsv1alpha1.ClusterServiceVersionPhase{
-		operatorsv1alpha1.CSVPhaseInstalling, operatorsv1alpha1.CSVPhaseSucceeded,
+		operatorsv1alpha1.CSVPhaseInstalling, operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVPhaseFailed,
 	}, s.CSV.Status.Phase)
 	for _, c := range serving.Conversions(s.CSV, s.served.servers, s.served.certs) {
 		crd, in, err := r.readConversion(ctx, s, c)
@@ -59,6 +59,7 @@ func (r *reconciler) observeConversions(ctx context.Context, s *scope) error {
 		}
 		if trouble := r.ask(ctx, s, c.Deployment); trouble != nil {
 			first(&s.Serving.Waiting, fmt.Sprintf("waiting for the conversion webhook of deployment %s to answer: %v", c.Deployment, trouble))
+			s.Serving.Asking = true
 			continue
 		}
 		s.Serving.SwitchDue = true
@@ -70,7 +71,7 @@ func (r *reconciler) observeConversions(ctx context.Context, s *scope) error {
 // conversion depends on.
 func (r *reconciler) readConversion(ctx context.Context, s *scope, c serving.Conversion,
 ) (*apiextensionsv1.CustomResourceDefinition, serving.Circumstances, error) {
-	in := serving.Circumstances{Answers: s.served.answers[c.Deployment]}
+	in := serving.Circumstances{Answers: s.served.answers[c.Deployment], Replaced: s.Replacement.Successor != nil}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	err := r.crds.Get(ctx, client.ObjectKey{Name: c.CRD}, crd)
 	if apierrors.IsNotFound(err) {
@@ -117,11 +118,31 @@ func (r *reconciler) convertConversions(ctx context.Context, s *scope) error {
 		if crd == nil {
 			continue
 		}
-		if change, _ := c.Next(crd, in); change != nil {
-			if err := r.change(ctx, crd, change); err != nil {
+		change, _ := c.Next(crd, in)
+		if change == nil {
+			continue
+		}
+		if change.Storage != "" {
+			if err := r.confirmLast(ctx, s.CSV); err != nil {
 				return err
 			}
 		}
+		if err := r.change(ctx, crd, change); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// confirmLast makes sure at the API that no other version is to take over. The version of
+// storage that is held for that one may be seen here sooner than itself.
+func (r *reconciler) confirmLast(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) error {
+	var list operatorsv1alpha1.ClusterServiceVersionList
+	if err := r.live.List(ctx, &list, client.InNamespace(csv.Namespace)); err != nil {
+		return fmt.Errorf("listing ClusterServiceVersions in namespace %s: %w", csv.Namespace, err)
+	}
+	if originals(list.Items).successor(csv) != nil {
+		return errStale
 	}
 	return nil
 }

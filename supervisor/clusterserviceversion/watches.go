@@ -48,15 +48,9 @@ func (m mapper) neighbours(ctx context.Context, obj client.Object) []reconcile.R
 	if err := m.reader.List(ctx, &list, client.InNamespace(csv.Namespace), readOnly); err != nil {
 		return nil
 	}
-	others := originals(list.Items)
-	chain := others.chain(csv)
 	var requests []reconcile.Request
-	for _, other := range others {
-		shares := slices.ContainsFunc(csv.Spec.CustomResourceDefinitions.Owned,
-			func(d operatorsv1alpha1.CRDDescription) bool { return other.OwnsCRD(d.Name) })
-		if other.Name != csv.Name && (shares || slices.Contains(chain, other)) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(other)})
-		}
+	for _, other := range originals(list.Items).neighbours(csv) {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(other)})
 	}
 	return requests
 }

@@ -83,6 +83,9 @@ type Circumstances struct {
 	Answers bool
 	// Orphaned says that there is no such Service any more as the definition names.
 	Orphaned bool
+	// Replaced says that another version is to take over: a version of storage that is yet
+	// to come is for the webhook of that one, and not for the one that answers now.
+	Replaced bool
 }
 
 // Next says what to change of a definition now; nil when there is nothing. waits says
@@ -110,7 +113,7 @@ func (c Conversion) Next(live *apiextensionsv1.CustomResourceDefinition, in Circ
 	default:
 		waits = true
 	}
-	if storage := heldStorage(live); storage != "" {
+	if storage := heldStorage(live); storage != "" && !in.Replaced {
 		waits = waits || !in.Answers
 		if in.Answers {
 			next.Storage = storage

@@ -101,6 +101,18 @@ func TestNextConversion(t *testing.T) {
 	}
 }
 
+// TestStorageIsForTheOneToCome leaves a version of storage alone that a version which takes
+// over is to convert to: the webhook that answers now does not know it.
+func TestStorageIsForTheOneToCome(t *testing.T) {
+	c := converter(t)
+	for _, answers := range []bool{false, true} {
+		change, waits := c.Next(definition(c.Want.DeepCopy(), "v2"), Circumstances{Answers: answers, Replaced: true})
+		if change != nil || waits {
+			t.Errorf("a webhook that is to be replaced, answers %t: change is %v, waits is %t", answers, change, waits)
+		}
+	}
+}
+
 // patched is a definition after a change, by way of the patch.
 func patched(t *testing.T, live *apiextensionsv1.CustomResourceDefinition, change *Change) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()

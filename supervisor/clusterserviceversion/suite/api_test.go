@@ -3,6 +3,7 @@ package suite_test
 import (
 	"crypto/tls"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log"
@@ -16,6 +17,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
@@ -34,15 +36,20 @@ func apiService(group string) *unstructured.Unstructured {
 // servesAPI makes the kettle one that serves a group, with pods that a test stands for.
 func servesAPI(group string) func(*operatorsv1alpha1.ClusterServiceVersion) {
 	return func(csv *operatorsv1alpha1.ClusterServiceVersion) {
-		csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Replicas = ptr.To[int32](0)
+		idle(csv)
 		csv.Spec.APIServiceDefinitions.Owned = []operatorsv1alpha1.APIServiceDescription{
 			{Name: "cups", Group: group, Version: "v1", Kind: "Cup", DeploymentName: "kettle", ContainerPort: 443},
 		}
 	}
 }
 
+// idle leaves the kettle without pods: a test stands for them.
+func idle(csv *operatorsv1alpha1.ClusterServiceVersion) {
+	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Replicas = ptr.To[int32](0)
+}
+
 // pod answers for the kettle with the certificate that its Secret has.
-func (w *world) pod(group string) {
+func (w *world) pod(answer http.HandlerFunc) {
 	w.t.Helper()
 	var pair tls.Certificate
 	w.Eventually(func(g gomega.Gomega) {
@@ -52,14 +59,7 @@ func (w *world) pod(group string) {
 		pair, err = tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 	}).WithTimeout(patience).Should(gomega.Succeed())
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/apis/"+group+"/v1" {
-			http.NotFound(rw, r)
-			return
-		}
-		rw.Header().Set("Content-Type", "application/json")
-		_, _ = fmt.Fprintf(rw, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":%q,"resources":[{"name":"cups","singularName":"cup","namespaced":true,"kind":"Cup","verbs":["get"]}]}`, group+"/v1")
-	}))
+	server := httptest.NewUnstartedServer(answer)
 	listener, err := (&net.ListenConfig{}).Listen(w.t.Context(), "tcp", net.JoinHostPort(address(w.t), "0"))
 	if err != nil {
 		w.t.Fatal(err)
@@ -77,6 +77,32 @@ func (w *world) pod(group string) {
 		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{at.IP.String()}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
 		Ports:       []discoveryv1.EndpointPort{{Name: new("443"), Port: new(int32(at.Port)), Protocol: new(corev1.ProtocolTCP)}},
 	})
+}
+
+// discovers answers as an API server does that is asked what it serves.
+func discovers(group string) http.HandlerFunc {
+	return func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/apis/"+group+"/v1" {
+			http.NotFound(rw, r)
+			return
+		}
+		rw.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(rw, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":%q,"resources":[`+
+			`{"name":"cups","singularName":"cup","namespaced":true,"kind":"Cup","verbs":["get"]}]}`, group+"/v1")
+	}
+}
+
+// convertsAt answers as a conversion webhook does that has nothing to convert.
+func convertsAt(path string) http.HandlerFunc {
+	return func(rw http.ResponseWriter, r *http.Request) {
+		var review apiextensionsv1.ConversionReview
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil || r.URL.Path != path {
+			http.NotFound(rw, r)
+			return
+		}
+		rw.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(rw, `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","response":{"uid":%q,"result":{"status":"Success"}}}`, review.Request.UID)
+	}
 }
 
 // address is one of this machine that endpoints may have: none of the loopback interface.
@@ -107,7 +133,7 @@ func TestServesAnAPIAndTakesItAway(t *testing.T) {
 		g.Expect(live.Status.Message).To(gomega.ContainSubstring("apiServices not installed"))
 	}).WithTimeout(patience).Should(gomega.Succeed())
 
-	w.pod(group)
+	w.pod(discovers(group))
 	w.succeeds("kettle.v1")
 	registered := apiService(group)
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(registered), registered)).To(gomega.Succeed())

@@ -32,15 +32,15 @@ func (w *world) deployment() *appsv1.Deployment {
 	return d
 }
 
-// change changes a Subscription whatever others write to it.
-func (w *world) change(sub *operatorsv1alpha1.Subscription, change func()) {
+// change changes an object whatever others write to it.
+func (w *world) change(o client.Object, change func()) {
 	w.t.Helper()
 	w.Eventually(func() error {
-		if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(sub), sub); err != nil {
+		if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
 			return err
 		}
 		change()
-		return w.Update(w.t.Context(), sub)
+		return w.Update(w.t.Context(), o)
 	}).WithTimeout(patience).Should(gomega.Succeed())
 }
 

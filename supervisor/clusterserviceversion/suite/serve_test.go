@@ -223,8 +223,7 @@ func TestReplacesCertificatesBeforeTheirEnd(t *testing.T) {
 
 func TestSwitchesConversionWhenTheWebhookAnswers(t *testing.T) {
 	w := newWorld(t)
-	now := &shifted{}
-	w.superviseAt(now)
+	w.supervise()
 	const group = "switch.example.com"
 	crd := w.tableware(group)
 	w.Eventually(func() error {
@@ -242,26 +241,29 @@ func TestSwitchesConversionWhenTheWebhookAnswers(t *testing.T) {
 	}
 
 	// Without conversion nothing is lost by having one before its webhook answers.
-	w.create(w.group("all"), w.kettle("kettle.v1", converts(crd.Name, "/old")))
+	w.create(w.group("all"), w.kettle("kettle.v1", idle, converts(crd.Name, "/old")))
 	w.succeeds("kettle.v1")
 	have := conversion(w)
 	w.Expect(have.Strategy).To(gomega.Equal(apiextensionsv1.WebhookConverter))
 	w.Expect(*have.Webhook.ClientConfig.Service.Path).To(gomega.Equal("/old"))
 
-	// The pods are none that answer; the conversion there is stays.
-	w.create(w.kettle("kettle.v2", replaces("kettle.v1"), image("example.com/kettle:2"), converts(crd.Name, "/new")))
+	// No pods answer; the conversion there is stays, and so does the version of storage.
+	w.create(w.kettle("kettle.v2", replaces("kettle.v1"), image("example.com/kettle:2"), idle, converts(crd.Name, "/new")))
 	w.Eventually(func(g gomega.Gomega) {
 		csv := w.csv("kettle.v2")
 		g.Expect(csv.Status.Phase).To(gomega.Equal(operatorsv1alpha1.CSVPhaseInstalling))
 		g.Expect(csv.Status.Message).To(gomega.ContainSubstring("conversion webhook"))
 	}).WithTimeout(patience).Should(gomega.Succeed())
-	w.Expect(*conversion(w).Webhook.ClientConfig.Service.Path).To(gomega.Equal("/old"))
+	w.change(crd, func() { crd.Annotations = map[string]string{"chandlery.dev/storage-version": "v2"} })
+	w.Consistently(func(g gomega.Gomega) {
+		g.Expect(*conversion(g).Webhook.ClientConfig.Service.Path).To(gomega.Equal("/old"))
+		g.Expect(crd.Spec.Versions[0].Storage).To(gomega.BeTrue())
+	}).WithTimeout(3 * time.Second).Should(gomega.Succeed())
 
-	// No way there from here, for long: it is the way.
-	now.by.Store(int64(2 * time.Minute))
-	w.nudge("kettle.v2")
+	w.pod(convertsAt("/new"))
 	w.succeeds("kettle.v2")
 	w.Expect(*conversion(w).Webhook.ClientConfig.Service.Path).To(gomega.Equal("/new"))
+	w.Expect(crd.Spec.Versions[1].Storage).To(gomega.BeTrue())
 	w.gone(w.kettle("kettle.v1"))
 	w.Expect(conversion(w).Strategy).To(gomega.Equal(apiextensionsv1.WebhookConverter), "an old version took the conversion of the new one away")
 

@@ -41,7 +41,7 @@ import (
 )
 
 // patience is how long an expected state may take to come about.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 func TestMain(m *testing.M) {
 	handler := slog.DiscardHandler
