@@ -29,7 +29,7 @@ import (
 
 const (
 	// patience is how long a step may take: an installation, or the way back.
-	patience = 2 * time.Minute
+	patience = 5 * time.Minute
 	polling  = 200 * time.Millisecond
 )
 
