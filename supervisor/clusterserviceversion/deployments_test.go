@@ -195,6 +195,12 @@ func TestLift(t *testing.T) {
 		},
 		RoleBindings: []rbacv1.RoleBinding{{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "r"}, Subjects: boiler()}},
 	}
+	// What it reads its certificates by stays at home.
+	csv.Spec.WebhookDefinitions = hooked().Spec.WebhookDefinitions[:2]
+	csv.Spec.InstallStrategy = hooked().Spec.InstallStrategy
+	home := metav1.ObjectMeta{Name: "kettle-service-cert", Labels: owned(csv)}
+	r.Roles = append(r.Roles, rbacv1.Role{ObjectMeta: home})
+	r.RoleBindings = append(r.RoleBindings, rbacv1.RoleBinding{ObjectMeta: home, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: home.Name}})
 	lives := func(map[string]string) bool { return true }
 	want := desiredLift(csv, true, r)
 	if len(want.Roles) != 1 || len(want.Bindings) != 1 || len(want.Roles[0].Rules) != 2 || want.Bindings[0].RoleRef.Kind != "ClusterRole" {

@@ -9,6 +9,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
 // lifted are the cluster roles and bindings that repeat a
@@ -22,14 +24,16 @@ type lifted struct {
 // desiredLift returns what csv needs beyond its own namespace; nothing when its
 // OperatorGroup does not target all namespaces. Names are those of the objects
 // repeated. Each role may also read namespaces, without which an operator that
-// is to serve them all cannot know them.
+// is to serve them all cannot know them. What lets an operator read its certificates
+// is for its own namespace, and of a name that others have in theirs.
 func desiredLift(csv *operatorsv1alpha1.ClusterServiceVersion, global bool, r rbac) lifted {
 	var out lifted
 	if !global {
 		return out
 	}
+	certificates := certificateRights(csv)
 	for i := range r.Roles {
-		if !isOwnedBy(r.Roles[i].Labels, csv) {
+		if !isOwnedBy(r.Roles[i].Labels, csv) || certificates[r.Roles[i].Name] {
 			continue
 		}
 		out.Roles = append(out.Roles, &rbacv1.ClusterRole{
@@ -42,7 +46,7 @@ func desiredLift(csv *operatorsv1alpha1.ClusterServiceVersion, global bool, r rb
 	}
 	for i := range r.RoleBindings {
 		b := &r.RoleBindings[i]
-		if !isOwnedBy(b.Labels, csv) {
+		if !isOwnedBy(b.Labels, csv) || certificates[b.Name] {
 			continue
 		}
 		out.Bindings = append(out.Bindings, &rbacv1.ClusterRoleBinding{
@@ -53,6 +57,21 @@ func desiredLift(csv *operatorsv1alpha1.ClusterServiceVersion, global bool, r rb
 		})
 	}
 	return out
+}
+
+// certificateRights are the names of the roles and bindings by which csv reads its
+// certificates.
+func certificateRights(csv *operatorsv1alpha1.ClusterServiceVersion) map[string]bool {
+	servers, err := serving.Servers(csv)
+	if err != nil {
+		// Nothing is served of what is described wrongly.
+		return nil
+	}
+	names := map[string]bool{}
+	for _, s := range servers {
+		names[s.SecretName()] = true
+	}
+	return names
 }
 
 func liftLabels(csv *operatorsv1alpha1.ClusterServiceVersion) map[string]string {

@@ -244,6 +244,10 @@ func (b *bed) order(namespace string, everywhere bool) *operatorsv1alpha1.Cluste
 	b.t.Helper()
 	csv := operator(namespace, everywhere)
 	b.create(csv)
+	// The one that stays may be there already.
+	if err := b.Get(b.t.Context(), client.ObjectKeyFromObject(csv), csv); err != nil {
+		b.t.Fatal(err)
+	}
 	b.create(belongings(csv, everywhere)...)
 	return csv
 }
