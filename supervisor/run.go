@@ -25,6 +25,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -59,6 +60,9 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	ctx, depose := context.WithCancelCause(ctx)
 	defer depose(nil)
 	f := &fence{clock: clock.RealClock{}, lifetime: o.RenewDeadline, patience: deputyPatience * o.RetryPeriod, depose: depose}
+	if err := awaitKinds(ctx, cfg); err != nil {
+		return err
+	}
 	mgr, err := newManager(cfg, o, f)
 	if err != nil {
 		return err
@@ -210,9 +214,6 @@ func cachesSynced(c cache.Cache) healthz.Checker {
 // preflight finds what would keep the controllers from ever starting, and says
 // so soon instead of after minutes of waiting for caches.
 func preflight(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	if err := awaitKinds(ctx, mgr); err != nil {
-		return err
-	}
 	err := mgr.GetAPIReader().Get(ctx, client.ObjectKey{Name: o.LeaderElectionNamespace}, &corev1.Namespace{})
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("the namespace %s of --leader-election-namespace does not exist; create it or name another one", o.LeaderElectionNamespace)
@@ -228,15 +229,24 @@ const (
 	kindsPoll     = 500 * time.Millisecond
 )
 
-// awaitKinds waits until the API server serves the kinds that are worked on.
-func awaitKinds(ctx context.Context, mgr ctrl.Manager) error {
+// awaitKinds waits until the API server serves the kinds that are worked on. A manager
+// cannot be made before: its cache asks for the scope of those that it treats differently.
+func awaitKinds(ctx context.Context, cfg *rest.Config) error {
+	httpClient, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return fmt.Errorf("preparing to ask the API server at %s: %w", cfg.Host, err)
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(cfg, httpClient)
+	if err != nil {
+		return fmt.Errorf("preparing to ask the API server at %s which kinds it serves: %w", cfg.Host, err)
+	}
 	var missing []string
-	err := wait.PollUntilContextTimeout(ctx, kindsPoll, kindsPatience, true, func(context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, kindsPoll, kindsPatience, true, func(context.Context) (bool, error) {
 		first := missing == nil
 		var err error
-		missing, err = missingKinds(mgr)
+		missing, err = missingKinds(mapper, cfg.Host)
 		if first && len(missing) > 0 {
-			mgr.GetLogger().Info("Waiting for kinds of operators.coreos.com", "missing", missing, "patience", kindsPatience.String())
+			ctrl.Log.Info("Waiting for kinds of operators.coreos.com", "missing", missing, "patience", kindsPatience.String())
 		}
 		return len(missing) == 0, err
 	})
@@ -247,7 +257,7 @@ func awaitKinds(ctx context.Context, mgr ctrl.Manager) error {
 }
 
 // missingKinds returns the kinds that the API server does not serve.
-func missingKinds(mgr ctrl.Manager) ([]string, error) {
+func missingKinds(mapper apimeta.RESTMapper, host string) ([]string, error) {
 	var missing []string
 	for _, gvk := range []schema.GroupVersionKind{
 		operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.CatalogSourceKind),
@@ -259,12 +269,12 @@ func missingKinds(mgr ctrl.Manager) ([]string, error) {
 		operatorsv1.GroupVersion.WithKind("Operator"),
 		operatorsv2.GroupVersion.WithKind("OperatorCondition"),
 	} {
-		_, err := mgr.GetRESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+		_, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 		switch {
 		case apimeta.IsNoMatchError(err):
 			missing = append(missing, gvk.Kind)
 		case err != nil:
-			return nil, fmt.Errorf("asking the API server at %s which kinds it serves: %w", mgr.GetConfig().Host, err)
+			return nil, fmt.Errorf("asking the API server at %s which kinds it serves: %w", host, err)
 		}
 	}
 	return missing, nil
