@@ -16,6 +16,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,9 +33,9 @@ import (
 )
 
 const (
-	// patience is how long a step of a round may take, the start of a supervisor and the
-	// end of the lease of the one before it included. Garbage collection begins half a
-	// minute later on what is owned by a kind that is new.
+	// patience is how long a step of a round may take, the start of a supervisor
+	// included. Garbage collection begins half a minute later on what is owned by a kind
+	// that is new.
 	patience = 2 * time.Minute
 	polling  = 100 * time.Millisecond
 
@@ -109,7 +110,9 @@ func newBed(t *testing.T) *bed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &bed{Client: c, t: t, proxy: apiproxy.Start(t, employed(t))}
+	b := &bed{Client: c, t: t, proxy: apiproxy.Start(t, employed(t))}
+	b.release()
+	return b
 }
 
 // supervise starts a supervisor behind the proxy, if none runs.
@@ -120,8 +123,20 @@ func (b *bed) supervise() {
 	}
 	b.starts++
 	b.running = supervisors.Start(b.t, supervisors.Spec{
-		Identity: fmt.Sprintf("supervisor-%d", b.starts), Config: b.proxy.Config(), Args: []string{"--leader-election-namespace", home},
+		Identity: fmt.Sprintf("supervisor-%d", b.starts), Config: b.proxy.Config(),
+		// It is not about leadership here, and the lead must not be lost to a slow machine.
+		Args: []string{"--leader-election-namespace", home, "--lease-duration", "60s", "--renew-deadline", "50s"},
 	})
+}
+
+// release takes the lead away from a supervisor that is dead, without waiting for that to
+// show.
+func (b *bed) release() {
+	b.t.Helper()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: supervisor.LeaseName}}
+	if err := b.Delete(b.t.Context(), lease); client.IgnoreNotFound(err) != nil {
+		b.t.Fatal(err)
+	}
 }
 
 // kill ends the supervisor as a lost machine would.
@@ -131,6 +146,7 @@ func (b *bed) kill() {
 		b.t.Fatal(err)
 	}
 	b.running = nil
+	b.release()
 }
 
 // dies waits until a supervisor dies at a call of a clean-up, or until that is over without.
