@@ -23,7 +23,8 @@ func TestUntil(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	asked := 0
 	err = pause.Until(ctx, time.Microsecond, func() string {
-		if asked++; asked == 1 {
+		asked++
+		if asked == 1 {
 			return "a lamp is dark"
 		}
 		cancel()
