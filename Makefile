@@ -28,6 +28,10 @@ E2E_RACE ?= $(RACE)
 # see: what passed before a change would pass after it without being run.
 AFRESH := -count=1
 
+# A hundred test programs are linked; what debuggers read of them is not needed, and the
+# linters do what go vet would do once more.
+LEAN := -ldflags=-w -vet=off
+
 TEST_TIMEOUT ?= 25m
 FUZZTIME     ?= 10s
 SOAK         ?= 4m
@@ -119,14 +123,14 @@ test-env: ## Build the programs of the control plane and of nodes into the cache
 
 .PHONY: test
 test: test-env ## Every test: units, control-plane suites, conformance, then the end-to-end suites.
-	@$(GO) run ./test/packages all | xargs $(GO) test $(RACE) $(AFRESH) -timeout $(TEST_TIMEOUT)
+	@$(GO) run ./test/packages all | xargs $(GO) test $(LEAN) $(RACE) $(AFRESH) -timeout $(TEST_TIMEOUT)
 	@$(MAKE) e2e
 
 # The end-to-end suites count time in leases, so nothing else runs beside them. The
 # verbose output of the suite on real nodes is its table of what was lost.
 .PHONY: e2e
 e2e: test-env build ## The end-to-end suites, as root on real nodes too (ROUNDS=20 of taking things away), then the demo.
-	@$(GO) run ./test/packages e2e | xargs $(GO) test $(E2E_RACE) $(AFRESH) -v -p 1 -timeout $(TEST_TIMEOUT)
+	@$(GO) run ./test/packages e2e | xargs $(GO) test $(LEAN) $(E2E_RACE) $(AFRESH) -v -p 1 -timeout $(TEST_TIMEOUT)
 	@$(GO) run ./test/demo --exit
 
 .PHONY: bench

@@ -57,13 +57,13 @@ func startSmall(t *testing.T, limits Limits, property string) (f *fixture, addre
 }
 
 // dialFrom returns a client whose connections come from that address.
-func dialFrom(t *testing.T, from, address string) api.RegistryClient {
+func dialFrom(t *testing.T, from, address string, options ...grpc.DialOption) api.RegistryClient {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+	conn, err := grpc.NewClient("passthrough:///"+address, append(options, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 			return dialer.DialContext(ctx, "tcp", address)
-		}))
+		}))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,8 +269,10 @@ func TestNeverReads(t *testing.T) {
 	f, address := startSmall(t, limits, strings.Repeat("x", 1<<20))
 	f.waitLoaded(t)
 	client := dialFrom(t, "127.0.0.1", address)
-	// Four streams of two messages of a megabyte; the window is smaller.
-	lazy := dialFrom(t, "127.0.0.1", address)
+	// Four streams of two messages of a megabyte; the window is smaller, and stays so:
+	// a client widens it where answers seem to come from far away.
+	const window = 64 << 10
+	lazy := dialFrom(t, "127.0.0.1", address, grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window))
 	var streams []grpc.ServerStreamingClient[api.Bundle]
 	for range 4 {
 		stream, err := lazy.ListBundles(t.Context(), &api.ListBundlesRequest{})

@@ -93,8 +93,7 @@ func (o *observation) lostOwners(p *operatorsv1alpha1.InstallPlan) []*operatorsv
 	var lost []*operatorsv1alpha1.Subscription
 	for _, sub := range o.subscriptions {
 		_, noted := p.Annotations[plan.AnnotationServes+string(sub.UID)]
-		ref := sub.Status.InstallPlanRef
-		refers := ref != nil && ref.UID == p.UID && generatedBy(sub) != p.Name
+		refers := refersTo(sub, p)
 		if refers && isOwner(p, sub) && !recordsAudience(p) && !wiped(p) {
 			// It was made by another lifecycle manager.
 			continue
@@ -106,6 +105,13 @@ func (o *observation) lostOwners(p *operatorsv1alpha1.InstallPlan) []*operatorsv
 		}
 	}
 	return lost
+}
+
+// refersTo says whether the status of a Subscription refers to a plan that was not what
+// made the Subscription.
+func refersTo(sub *operatorsv1alpha1.Subscription, p *operatorsv1alpha1.InstallPlan) bool {
+	ref := sub.Status.InstallPlanRef
+	return ref != nil && ref.UID == p.UID && generatedBy(sub) != p.Name
 }
 
 // recordsAudience says whether it is written on a plan whom it serves.
@@ -137,7 +143,7 @@ func (o *observation) surplusOwners(p *operatorsv1alpha1.InstallPlan) []types.UI
 			continue
 		}
 		refers := slices.ContainsFunc(o.subscriptions, func(sub *operatorsv1alpha1.Subscription) bool {
-			return sub.UID == ref.UID && sub.Status.InstallPlanRef != nil && sub.Status.InstallPlanRef.UID == p.UID && generatedBy(sub) != p.Name
+			return sub.UID == ref.UID && refersTo(sub, p)
 		})
 		if !refers {
 			surplus = append(surplus, ref.UID)

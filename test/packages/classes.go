@@ -22,6 +22,13 @@ const (
 	endToEnd = "github.com/chandlery/chandlery/test/e2e"
 )
 
+// long names the packages whose tests take minutes, the longest first. They are begun
+// first: at the end there would be nothing left to run beside them.
+func long() []string {
+	const module = "github.com/chandlery/chandlery/"
+	return []string{module + "test/conformance", module + "deploy/images", module + "bundles/index"}
+}
+
 // classes returns the names of the classes, in the order of the documentation.
 func classes() []string {
 	return []string{"unit", "suites", "e2e", "all", "bench", "fuzz"}
@@ -37,7 +44,7 @@ func lines(class string, packages []golist.Package) ([]string, error) {
 	case "e2e":
 		return paths(packages, isEndToEnd), nil
 	case "all":
-		return paths(packages, func(p golist.Package) bool { return !isEndToEnd(p) }), nil
+		return longFirst(paths(packages, func(p golist.Package) bool { return !isEndToEnd(p) })), nil
 	case "bench":
 		return benchmarks(packages)
 	case "fuzz":
@@ -65,6 +72,18 @@ func paths(packages []golist.Package, keep func(golist.Package) bool) []string {
 		}
 	}
 	return kept
+}
+
+// longFirst puts the packages whose tests take long before the others.
+func longFirst(paths []string) []string {
+	place := func(path string) int {
+		if i := slices.Index(long(), path); i >= 0 {
+			return i
+		}
+		return len(long())
+	}
+	slices.SortStableFunc(paths, func(a, b string) int { return place(a) - place(b) })
+	return paths
 }
 
 // benchmarks returns the packages with at least one benchmark.

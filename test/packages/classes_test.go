@@ -50,6 +50,15 @@ func TestLines(t *testing.T) {
 	}
 }
 
+func TestLongTestsComeFirst(t *testing.T) {
+	t.Parallel()
+	long := long()
+	got := longFirst([]string{"m/a", long[1], "m/b", long[0]})
+	if diff := cmp.Diff([]string{long[0], long[1], "m/a", "m/b"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 func TestLinesNamesTheClasses(t *testing.T) {
 	t.Parallel()
 	_, err := lines("fast", nil)

@@ -28,6 +28,7 @@ import (
 	"github.com/chandlery/chandlery/test/apiproxy/supervisors"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/fakecatalog"
+	"github.com/chandlery/chandlery/test/pause"
 )
 
 const (
@@ -164,15 +165,15 @@ func (b *bed) install(ctx context.Context, s *script, want string) (string, erro
 	if err != nil {
 		return "", fmt.Errorf("ordering a kettle: %w", err)
 	}
-	if err := until(ctx, polling, func() string { return b.underWay(ctx, s.namespace, 1) }); err != nil {
+	if err := pause.Until(ctx, polling, func() string { return b.underWay(ctx, s.namespace, 1) }); err != nil {
 		return "", fmt.Errorf("installing: %w", err)
 	}
 	server.Serve(packages(s.namespace, 2)...)
-	if err := until(ctx, polling, func() string { return b.underWay(ctx, s.namespace, 2) }); err != nil {
+	if err := pause.Until(ctx, polling, func() string { return b.underWay(ctx, s.namespace, 2) }); err != nil {
 		return "", fmt.Errorf("upgrading: %w", err)
 	}
 	var got string
-	err = until(ctx, 8*polling, func() string {
+	err = pause.Until(ctx, 8*polling, func() string {
 		var err error
 		switch got, err = outcome(ctx, b, s.namespace); {
 		case err != nil:
@@ -228,26 +229,4 @@ func (b *bed) underWay(ctx context.Context, namespace string, n int) string {
 	slices.Sort(missing)
 	return fmt.Sprintf("%d Subscriptions, %d versions and %d plans, of which are not at the end:\n%s",
 		len(subscriptions.Items), len(versions.Items), len(plans.Items), strings.Join(missing, "\n"))
-}
-
-// until waits until there is nothing left to say.
-func until(ctx context.Context, every time.Duration, holds func() string) error {
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	last := ""
-	for {
-		left := holds()
-		if left == "" {
-			return nil
-		}
-		// What is said when the time is over says nothing.
-		if ctx.Err() == nil {
-			last = left
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %s", ctx.Err(), last)
-		}
-	}
 }

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/chandlery/chandlery/test/pause"
 )
 
 const (
@@ -133,7 +135,7 @@ func TestServerIsAway(t *testing.T) {
 		for i := range n {
 			s := b.script()
 			crew.Go(func() {
-				if !pause(t.Context(), time.Duration(i)*every) {
+				if !pause.For(t.Context(), time.Duration(i)*every) {
 					return
 				}
 				if _, err := b.install(t.Context(), s, want); err != nil {
@@ -145,7 +147,7 @@ func TestServerIsAway(t *testing.T) {
 	begin("the watches were cut", 6, 300*time.Millisecond)
 	cut := 0
 	for range 10 {
-		pause(t.Context(), 300*time.Millisecond)
+		pause.For(t.Context(), 300*time.Millisecond)
 		cut += b.proxy.DropWatches()
 	}
 	if cut == 0 {
@@ -154,24 +156,12 @@ func TestServerIsAway(t *testing.T) {
 	crew.Wait()
 
 	begin("the server was away", 12, 300*time.Millisecond)
-	pause(t.Context(), 2*time.Second)
+	pause.For(t.Context(), 2*time.Second)
 	b.proxy.Leave()
-	pause(t.Context(), away)
+	pause.For(t.Context(), away)
 	b.proxy.Return()
 	crew.Wait()
 }
 
 // away is how long the API server is away.
 const away = time.Minute
-
-// pause waits for a while, or until ctx ends, which it says.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/chandlery/chandlery/test/pause"
 )
 
 const (
@@ -32,7 +34,7 @@ func TestOwnersOfPlans(t *testing.T) {
 					return err
 				}
 				if a.random.IntN(2) == 0 {
-					pause(t.Context(), time.Duration(a.random.IntN(200))*time.Millisecond)
+					pause.For(t.Context(), time.Duration(a.random.IntN(200))*time.Millisecond)
 				}
 			}
 			a.notef("rest %d", burst+1)
@@ -90,7 +92,7 @@ func TestApprovalOfTheSet(t *testing.T) {
 			if err := step(); err != nil {
 				return err
 			}
-			pause(t.Context(), time.Duration(a.random.IntN(4))*time.Duration(a.random.IntN(400))*time.Millisecond)
+			pause.For(t.Context(), time.Duration(a.random.IntN(4))*time.Duration(a.random.IntN(400))*time.Millisecond)
 		}
 		if err := a.rest(t.Context()); err != nil {
 			return err

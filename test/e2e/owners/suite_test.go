@@ -28,6 +28,7 @@ import (
 	"github.com/chandlery/chandlery/test/apiproxy/supervisors"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/fakecatalog"
+	"github.com/chandlery/chandlery/test/pause"
 	"github.com/chandlery/chandlery/test/process"
 )
 
@@ -218,7 +219,7 @@ func (b *bed) fight() (stop func()) {
 	var referee sync.WaitGroup
 	random := b.random(-1)
 	referee.Go(func() {
-		for next := time.Now(); pause(ctx, 4*polling); {
+		for next := time.Now(); pause.For(ctx, 4*polling); {
 			if time.Now().After(next) {
 				next = time.Now().Add(time.Duration(10000+random.IntN(10000)) * time.Millisecond)
 				end(b.t, crew[random.IntN(2)], random.IntN(2) == 0)
@@ -255,34 +256,9 @@ func end(t *testing.T, p *process.Process, gently bool) {
 	}
 }
 
-// pause waits for a while, or until ctx ends, which it says.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // until waits until there is nothing left to say.
-func until(ctx context.Context, holds func() string) error {
+func until(ctx context.Context, left func() string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	last := ""
-	for {
-		left := holds()
-		if left == "" {
-			return nil
-		}
-		// What is said when the time is over says nothing.
-		if ctx.Err() == nil {
-			last = left
-		}
-		if !pause(ctx, polling) {
-			return fmt.Errorf("%w: %s", ctx.Err(), last)
-		}
-	}
+	return pause.Until(ctx, polling, left)
 }

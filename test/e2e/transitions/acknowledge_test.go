@@ -13,6 +13,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/history"
 	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/pause"
 )
 
 // closed makes the API server refuse every change of a part of the Subscriptions of the
@@ -57,7 +58,7 @@ func (w *world) closed(resource string) (open func()) {
 			if err = try(); (err != nil && strings.Contains(err.Error(), "closed for a while")) == refused {
 				return
 			}
-			if !pause(w.t.Context(), retryPeriod/5) {
+			if !pause.For(w.t.Context(), retryPeriod/5) {
 				w.t.Fatalf("%s is to be closed: %v, and a change meets %v", resource, refused, err)
 			}
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/pause"
 	"github.com/chandlery/chandlery/test/process"
 )
 
@@ -162,13 +163,13 @@ func (s *crew) unrest(ctx context.Context, dice *rand.Rand, o *observer, most in
 			if err := s.refill(ctx); err != nil {
 				return done, err
 			}
-			if !pause(ctx, retryPeriod) {
+			if !pause.For(ctx, retryPeriod) {
 				return done, nil
 			}
 		}
 		moment := o.count() + dice.IntN(most)
 		for begin := time.Now(); o.count() < moment && time.Since(begin) < tenure; {
-			if !pause(ctx, retryPeriod/10) {
+			if !pause.For(ctx, retryPeriod/10) {
 				return done, nil
 			}
 		}
@@ -212,23 +213,11 @@ func (s *crew) disturb(ctx context.Context, dice *rand.Rand) (string, error) {
 		return "standby killed", s.dismiss(following, kill)
 	case n < 9:
 		err := s.dismiss(everybody, kill)
-		pause(ctx, time.Second+time.Duration(dice.Int64N(int64(4*time.Second))))
+		pause.For(ctx, time.Second+time.Duration(dice.Int64N(int64(4*time.Second))))
 		return "both killed, and away for a while", err
 	default:
 		err := s.dismiss(everybody, stop)
-		pause(ctx, time.Second+time.Duration(dice.Int64N(int64(4*time.Second))))
+		pause.For(ctx, time.Second+time.Duration(dice.Int64N(int64(4*time.Second))))
 		return "both stopped, and away for a while", err
-	}
-}
-
-// pause lets time pass, and says whether the context still lives.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/test/pause"
 )
 
 // poller looks at a Subscription once a second, as many a client does.
@@ -182,7 +184,7 @@ func (s *scene) polled(p *poller, is stage) {
 		if seen := p.saw(); len(seen) > 0 && seen[len(seen)-1] == is {
 			return
 		}
-		if !pause(ctx, 50*time.Millisecond) {
+		if !pause.For(ctx, 50*time.Millisecond) {
 			s.t.Fatalf("a look every second saw %v and no %s; %v", p.saw(), is, s.sofar())
 		}
 	}

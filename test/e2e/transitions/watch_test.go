@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/test/pause"
 )
 
 const (
@@ -182,7 +184,7 @@ func (d *drive) youth(ctx context.Context, key types.NamespacedName, dice *rand.
 // bursts makes changes in quick succession, once or twice.
 func (d *drive) bursts(ctx context.Context, key types.NamespacedName, dice *rand.Rand, stages []stage) error {
 	for range 1 + dice.IntN(2) {
-		if !pause(ctx, time.Duration(dice.Int64N(int64(10*time.Second)))) {
+		if !pause.For(ctx, time.Duration(dice.Int64N(int64(10*time.Second)))) {
 			return context.Cause(ctx)
 		}
 		if err := d.burst(ctx, key, dice, stages); err != nil {
@@ -230,6 +232,6 @@ func (d *drive) settles(ctx context.Context) {
 	if behind > 0 {
 		d.t.Errorf("%d Subscriptions never came to rest", behind)
 	}
-	for d.o.quiet() < rest && pause(ctx, rest/10) {
+	for d.o.quiet() < rest && pause.For(ctx, rest/10) {
 	}
 }
