@@ -172,7 +172,10 @@ func (s *scene) turn(ctx context.Context, on bool) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	return time.Since(began), errors.Join(s.settled(ctx, on), s.counted(ctx, on))
+	if err := s.settled(ctx, on); err != nil {
+		return 0, err
+	}
+	return time.Since(began), s.counted(ctx, on)
 }
 
 // settled waits until the OLMConfig says that copies are as it asks.
