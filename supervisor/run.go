@@ -110,9 +110,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, standing func() fai
 		installplan.Setup(mgr, installplan.Options{
 			Bundles: store, Unpacker: unpacker, RetryTimeout: o.InstallPlanRetryTimeout, Concurrency: o.Concurrency, Lender: lender,
 		}),
-		operatorgroup.Setup(mgr, operatorgroup.Options{}),
+		operatorgroup.Setup(mgr, operatorgroup.Options{}), //nolint:contextcheck // its indexes are only noted down
 		clusterserviceversion.Setup(mgr, clusterserviceversion.Options{Workers: o.Concurrency, Lender: lender}),
-		copies.Setup(mgr, copies.Options{ProtectedNamespaces: o.ProtectedCopiedCSVNamespaces}),
+		copies.Setup(mgr, copies.Options{ProtectedNamespaces: o.ProtectedCopiedCSVNamespaces}), //nolint:contextcheck // its indexes are only noted down
 		operatorcondition.Setup(mgr, operatorcondition.Options{}),
 		operator.Setup(mgr, operator.Options{}),
 	)
@@ -128,11 +128,15 @@ func newManager(cfg *rest.Config, o Options, f *fence) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing leader election on Lease %s/%s: %w", o.LeaderElectionNamespace, LeaseName, err)
 	}
+	cached, err := cacheOptions()
+	if err != nil {
+		return nil, err
+	}
 	guarded := rest.CopyConfig(cfg)
 	guarded.Wrap(f.guard)
 	mgr, err := ctrl.NewManager(guarded, ctrl.Options{
 		Scheme: scheme,
-		Cache:  cacheOptions(),
+		Cache:  cached,
 		// What a process finds when it begins is to have its turn like anything else: with
 		// priorities, it would wait until nothing at all happens in the cluster.
 		Controller:                          config.Controller{UsePriorityQueue: new(false)},
@@ -163,11 +167,11 @@ func newManager(cfg *rest.Config, o Options, f *fence) (ctrl.Manager, error) {
 // those of catalogs only, and of pods and nodes it is kept how they are, by which
 // failover goes, and not how they were made. Copies of ClusterServiceVersions, which are
 // as many as versions times namespaces, are known by their metadata elsewhere.
-func cacheOptions() cache.Options {
+func cacheOptions() (cache.Options, error) {
 	strip := cache.TransformStripManagedFields()
 	original, err := labels.NewRequirement(operatorsv1alpha1.CopiedLabelKey, selection.DoesNotExist, nil)
 	if err != nil {
-		panic(err) // the key is a constant
+		return cache.Options{}, fmt.Errorf("telling copies of ClusterServiceVersions from others: %w", err)
 	}
 	ofCatalogs := labels.SelectorFromSet(labels.Set{catalogs.LabelManaged: catalogs.LabelManagedValue})
 	return cache.Options{
@@ -192,7 +196,7 @@ func cacheOptions() cache.Options {
 				return strip(o)
 			}},
 		},
-	}
+	}, nil
 }
 
 // errCachesCold says that the process has not yet read what it works on.

@@ -60,7 +60,10 @@ func measure(ctx context.Context, o options, dir string) (_ *figures, err error)
 		return nil, err
 	}
 	fmt.Fprintf(os.Stderr, "%d custom resources are there\n", o.objects)
-	return f, f.remove(ctx, s, keeper)
+	if err := f.remove(ctx, s, keeper); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // install makes a version, and says how long after its Deployment was available it had
@@ -82,16 +85,29 @@ func (s *scene) install(ctx context.Context, csv *operatorsv1alpha1.ClusterServi
 	if err := s.client.Create(ctx, csv); err != nil {
 		return 0, fmt.Errorf("creating ClusterServiceVersion %s: %w", csv.Name, err)
 	}
+	took, err := between(deployments.ResultChan(), versions.ResultChan())
+	if err != nil {
+		return 0, fmt.Errorf("watching ClusterServiceVersion %s and its Deployment: %w", csv.Name, errors.Join(err, context.Cause(ctx)))
+	}
+	return took, nil
+}
+
+// errEnded says that a watch has ended before what it was for.
+var errEnded = errors.New("the watch has ended")
+
+// between is the time from a Deployment's being available to a version's having
+// Succeeded.
+func between(deployments, versions <-chan watch.Event) (time.Duration, error) {
 	var available, succeeded time.Time
 	for available.IsZero() || succeeded.IsZero() {
 		var event watch.Event
 		var ok bool
 		select {
-		case event, ok = <-deployments.ResultChan():
-		case event, ok = <-versions.ResultChan():
+		case event, ok = <-deployments:
+		case event, ok = <-versions:
 		}
 		if !ok {
-			return 0, fmt.Errorf("watching ClusterServiceVersion %s and its Deployment: the watch has ended: %w", csv.Name, context.Cause(ctx))
+			return 0, errEnded
 		}
 		switch o := event.Object.(type) {
 		case *appsv1.Deployment:

@@ -36,7 +36,8 @@ func (f *figures) markdown() string {
 		name   string
 		values []time.Duration
 	}{{"before", f.before}, {"during the removal", f.during}} {
-		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s |\n", row.name, len(row.values), round(percentile(row.values, 50)), round(percentile(row.values, 99)), round(percentile(row.values, 100)))
+		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s |\n", row.name, len(row.values),
+			round(percentile(row.values, 50)), round(percentile(row.values, 99)), round(percentile(row.values, 100)))
 	}
 	ratio := float64(percentile(f.during, 99)) / float64(percentile(f.before, 99))
 	fmt.Fprintf(&b, "\np99 during the removal is %.2f times that before (promised: less than %.0f).\n", ratio, targetRatio)

@@ -86,7 +86,9 @@ func (s *scene) furnish(ctx context.Context) error {
 	}
 	for _, obj := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: home}},
-		&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "own"}, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{home}}},
+		&operatorsv1.OperatorGroup{
+			ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "own"}, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{home}},
+		},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "others"}, Data: map[string]string{"count": "0"}},
 		definition(),
 	} {

@@ -63,7 +63,8 @@ func (r *reconciler) tellBlocked(o *observation, h *history, why map[string]stri
 		if h.blocked[namespace] == why[namespace] {
 			continue
 		}
-		if news++; news > most {
+		news++
+		if news > most {
 			continue
 		}
 		related := &corev1.Namespace{

@@ -92,19 +92,29 @@ func (r *Reconciler) restore(ctx context.Context, o *observation, p *operatorsv1
 func (o *observation) lostOwners(p *operatorsv1alpha1.InstallPlan) []*operatorsv1alpha1.Subscription {
 	var lost []*operatorsv1alpha1.Subscription
 	for _, sub := range o.subscriptions {
-		_, noted := p.Annotations[plan.AnnotationServes+string(sub.UID)]
-		refers := refersTo(sub, p)
-		if refers && isOwner(p, sub) && !recordsAudience(p) && !wiped(p) {
-			// It was made by another lifecycle manager.
-			continue
-		}
-		// The label of a plan that another has followed is taken on purpose.
-		unlabelled := (refers || running(p)) && !bearsLabel(p, sub)
-		if (noted || refers || o.askedFor(p, sub)) && (!noted || !isOwner(p, sub) || unlabelled) {
+		if o.lacks(p, sub) {
 			lost = append(lost, sub)
 		}
 	}
 	return lost
+}
+
+// lacks says whether a plan serves a Subscription and does not have it as an owner, the
+// note of that, or its label. That of a plan which another has followed is taken on
+// purpose.
+func (o *observation) lacks(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) bool {
+	_, noted := p.Annotations[plan.AnnotationServes+string(sub.UID)]
+	refers := refersTo(sub, p)
+	switch {
+	case refers && isOwner(p, sub) && !recordsAudience(p) && !wiped(p):
+		// It was made by another lifecycle manager.
+		return false
+	case !noted && !refers && !o.askedFor(p, sub):
+		return false
+	case !noted || !isOwner(p, sub):
+		return true
+	}
+	return (refers || running(p)) && !bearsLabel(p, sub)
 }
 
 // refersTo says whether the status of a Subscription refers to a plan that was not what

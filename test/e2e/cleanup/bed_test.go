@@ -134,7 +134,7 @@ func (b *bed) supervise() {
 func (b *bed) release() {
 	b.t.Helper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: supervisor.LeaseName}}
-	if err := b.Delete(b.t.Context(), lease); client.IgnoreNotFound(err) != nil {
+	if err := client.IgnoreNotFound(b.Delete(b.t.Context(), lease)); err != nil {
 		b.t.Fatal(err)
 	}
 }
