@@ -92,17 +92,17 @@ func (r *Reconciler) restore(ctx context.Context, o *observation, p *operatorsv1
 func (o *observation) lostOwners(p *operatorsv1alpha1.InstallPlan) []*operatorsv1alpha1.Subscription {
 	var lost []*operatorsv1alpha1.Subscription
 	for _, sub := range o.subscriptions {
-		if o.lacks(p, sub) {
+		if o.hasLost(p, sub) {
 			lost = append(lost, sub)
 		}
 	}
 	return lost
 }
 
-// lacks says whether a plan serves a Subscription and does not have it as an owner, the
+// hasLost says whether a plan serves a Subscription and does not have it as an owner, the
 // note of that, or its label. That of a plan which another has followed is taken on
 // purpose.
-func (o *observation) lacks(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) bool {
+func (o *observation) hasLost(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) bool {
 	_, noted := p.Annotations[plan.AnnotationServes+string(sub.UID)]
 	refers := refersTo(sub, p)
 	switch {
