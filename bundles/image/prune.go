@@ -26,10 +26,12 @@ func (s Store) Prune(keep *Kept) error {
 			continue
 		}
 		entry := filepath.Join(s.Dir, one.Name())
-		if inUse(entry) || isYoung(one) {
+		if isYoung(one) {
 			continue
 		}
-		errs = append(errs, remove(entry))
+		if err := remove(entry); !errors.Is(err, errInUse) {
+			errs = append(errs, err)
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -46,16 +48,6 @@ func isYoung(one fs.DirEntry) bool {
 func isOlder(one fs.DirEntry, age time.Duration) bool {
 	info, err := one.Info()
 	return err == nil && time.Since(info.ModTime()) >= age
-}
-
-// inUse tells whether somebody has locked a directory.
-func inUse(entry string) bool {
-	lock, err := os.Open(entry)
-	if err != nil {
-		return false
-	}
-	defer lock.Close() //nolint:errcheck // nothing was written
-	return lockExclusive(lock) != nil
 }
 
 // Usage is how much a store holds.
@@ -84,8 +76,11 @@ func (s Store) Bound(size int64) (Usage, error) {
 		entry := filepath.Join(s.Dir, one.Name())
 		switch {
 		case one.IsDir() && strings.HasPrefix(one.Name(), newPrefix):
-			if !inUse(entry) && !isYoung(one) {
-				errs = append(errs, remove(entry))
+			if isYoung(one) {
+				continue
+			}
+			if err := remove(entry); !errors.Is(err, errInUse) {
+				errs = append(errs, err)
 			}
 		case one.IsDir() && isEntry(one.Name()):
 			// Another process may be removing it.
@@ -110,15 +105,14 @@ func (u *Usage) reduce(found []candidate, size int64) error {
 		if u.Bytes <= size {
 			break
 		}
-		if inUse(one.entry) {
-			continue
-		}
-		if err := remove(one.entry); err != nil {
+		switch err := remove(one.entry); {
+		case errors.Is(err, errInUse):
+		case err != nil:
 			errs = append(errs, err)
-			continue
+		default:
+			u.Images--
+			u.Bytes -= one.bytes
 		}
-		u.Images--
-		u.Bytes -= one.bytes
 	}
 	return errors.Join(errs...)
 }

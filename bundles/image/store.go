@@ -127,11 +127,7 @@ func (k *Kept) check() error {
 	if err := lockShared(k.lock); err != nil {
 		return fmt.Errorf("locking stored image: %w", err)
 	}
-	locked, err := k.lock.Stat()
-	if err != nil {
-		return fmt.Errorf("looking at stored image: %w", err)
-	}
-	if now, err := os.Stat(k.Entry); err != nil || !os.SameFile(locked, now) {
+	if same, err := isAt(k.lock, k.Entry); err != nil || !same {
 		return errRemovedEntry
 	}
 	known, err := readRecord(k.Entry)
@@ -256,7 +252,10 @@ func (k *Kept) settle(from, entry string) (*Kept, error) {
 	return k, fail(ReasonLocal, "storing the image: %w", err)
 }
 
-// remove removes an entry that nobody uses.
+// errInUse is why an entry cannot be removed now.
+var errInUse = errors.New("the stored image is in use")
+
+// remove removes an entry. It returns [errInUse] when somebody uses it.
 func remove(entry string) error {
 	lock, err := os.Open(entry)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -266,20 +265,42 @@ func remove(entry string) error {
 		return fmt.Errorf("removing stored image: %w", err)
 	}
 	defer lock.Close() //nolint:errcheck // nothing was written
-	if err := lockExclusive(lock); err != nil {
-		return fmt.Errorf("removing stored image: it is in use: %w", err)
+	if lockExclusive(lock) != nil {
+		return errInUse
+	}
+	switch same, err := isAt(lock, entry); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("removing stored image: %w", err)
+	case !same:
+		// Another process has removed it, and a third has just brought it again.
+		return errInUse
 	}
 	// Whoever waits for the lock must not find half of it under its name.
 	gone, err := os.MkdirTemp(filepath.Dir(entry), newPrefix)
 	if err != nil {
 		return fmt.Errorf("removing stored image: %w", err)
 	}
-	if err := os.Rename(entry, filepath.Join(gone, contentName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Rename(entry, filepath.Join(gone, contentName)); err != nil {
 		removeAll(gone)
 		return fmt.Errorf("removing stored image: %w", err)
 	}
 	removeAll(gone)
 	return nil
+}
+
+// isAt tells whether an open directory is still the one with a name.
+func isAt(open *os.File, entry string) (bool, error) {
+	opened, err := open.Stat()
+	if err != nil {
+		return false, err //nolint:wrapcheck // callers say what for
+	}
+	now, err := os.Stat(entry)
+	if err != nil {
+		return false, err //nolint:wrapcheck // callers say what for
+	}
+	return os.SameFile(opened, now), nil
 }
 
 // removeAll removes what nobody will look for. What cannot be removed now is

@@ -146,7 +146,7 @@ func (r *Reconciler) ensurePlan(ctx context.Context, o *observation, a *assignme
 		return p, err
 	}
 	if wiped(p) {
-		if err := r.rewrite(ctx, p, a.versions, p.Spec.Approval); err != nil {
+		if err := r.rewrite(ctx, p, a.versions); err != nil {
 			return p, err
 		}
 	}

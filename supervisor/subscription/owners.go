@@ -83,7 +83,7 @@ func (r *Reconciler) restore(ctx context.Context, o *observation, p *operatorsv1
 	if err := r.ensureOwners(ctx, p, lost...); err != nil || len(versions) == 0 {
 		return err
 	}
-	return r.rewrite(ctx, p, versions, p.Spec.Approval)
+	return r.rewrite(ctx, p, versions)
 }
 
 // lostOwners gives the Subscriptions that a plan serves but does not have as owners:

@@ -12,16 +12,13 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// recorded says whether a plan says what it is for. The approval is written with the
-// rest of the record or after it, so that where it is, nothing is missing.
-func recorded(p *operatorsv1alpha1.InstallPlan) bool {
-	_, is := p.Annotations[plan.AnnotationApproval]
-	return is
-}
-
 // wiped says whether somebody has taken the record from a plan of ours: whom it serves
-// and what it brings.
-func wiped(p *operatorsv1alpha1.InstallPlan) bool { return !recorded(p) && plan.IsName(p.Name) }
+// and what it brings. The approval is written with the rest of the record or after it,
+// so that where it is, nothing is missing.
+func wiped(p *operatorsv1alpha1.InstallPlan) bool {
+	_, recorded := p.Annotations[plan.AnnotationApproval]
+	return !recorded && plan.IsName(p.Name)
+}
 
 // record gives the labels and annotations of a plan that brings some versions.
 func record(namespace string, versions []plan.Identity, approval operatorsv1alpha1.Approval) metav1.ObjectMeta {
@@ -86,10 +83,10 @@ func (o *observation) askedFor(p *operatorsv1alpha1.InstallPlan, sub *operatorsv
 }
 
 // rewrite gives a wiped plan its record back. Its owners have to be there before.
-func (r *Reconciler) rewrite(ctx context.Context, p *operatorsv1alpha1.InstallPlan, versions []plan.Identity, approval operatorsv1alpha1.Approval) error {
+func (r *Reconciler) rewrite(ctx context.Context, p *operatorsv1alpha1.InstallPlan, versions []plan.Identity) error {
 	before := &operatorsv1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
 	after := before.DeepCopy()
-	meta := record(p.Namespace, versions, approval)
+	meta := record(p.Namespace, versions, p.Spec.Approval)
 	after.Labels, after.Annotations = meta.Labels, meta.Annotations
 	// One that was made anew meanwhile is not meant.
 	after.UID = p.UID
