@@ -238,7 +238,13 @@ func (r *Reconciler) publish(sub *operatorsv1alpha1.Subscription, fresh []histor
 		if t.Phase == string(operatorsv1alpha1.InstallPlanPhaseFailed) || t.Phase == history.PhaseMissing {
 			kind = corev1.EventTypeWarning
 		}
-		r.recorder.Eventf(sub, nil, kind, cmp.Or(t.Reason, t.Phase), "Install", "InstallPlan %s: %s", t.Plan, cmp.Or(t.Phase, "created"))
+		// Events of one object and reason are counted together unless they relate to
+		// different ones.
+		plan := &corev1.ObjectReference{
+			APIVersion: operatorsv1alpha1.SchemeGroupVersion.String(), Kind: operatorsv1alpha1.InstallPlanKind,
+			Namespace: sub.Namespace, Name: t.Plan,
+		}
+		r.recorder.Eventf(sub, plan, kind, cmp.Or(t.Reason, t.Phase), "Install", "InstallPlan %s: %s", t.Plan, cmp.Or(t.Phase, "created"))
 	}
 }
 
