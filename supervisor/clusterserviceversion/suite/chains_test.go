@@ -13,11 +13,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// homeless has a Deployment that no node takes, and that soon says so.
+// homeless has a Deployment that no node takes: it goes on installing.
 func homeless(csv *operatorsv1alpha1.ClusterServiceVersion) {
-	spec := &csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec
-	spec.ProgressDeadlineSeconds = ptr.To[int32](1)
-	spec.Template.Spec.NodeSelector = map[string]string{"chandlery.dev/no-such-node": "true"}
+	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.NodeSelector = map[string]string{
+		"chandlery.dev/no-such-node": "true",
+	}
+}
+
+// impatient has a Deployment that soon gives up.
+func impatient(csv *operatorsv1alpha1.ClusterServiceVersion) {
+	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.ProgressDeadlineSeconds = ptr.To[int32](1)
 }
 
 func TestWaitsUntilTheOperatorMayBeUpgraded(t *testing.T) {
@@ -56,7 +61,7 @@ func TestFailedVersionIsReplacedWhereThatIsAllowed(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
 	group := w.group("own", w.namespace)
-	w.create(group, w.kettle("kettle.v1", homeless))
+	w.create(group, w.kettle("kettle.v1", homeless, impatient))
 	w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonInstallCheckFailed)
 	w.create(w.kettle("kettle.v2", replaces("kettle.v1")))
 	waiting := w.reaches("kettle.v2", operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsMet)

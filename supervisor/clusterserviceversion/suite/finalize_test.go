@@ -219,8 +219,7 @@ func TestNamespaceGoesInTheMiddle(t *testing.T) {
 	w.create(w.group("own", w.namespace), w.kettle("kettle.v1", owns(crd.Name), cleans, homeless), cup(group, w.namespace, "mine"))
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "kettle-" + w.namespace, Labels: w.owner("kettle.v1")}}
 	w.create(role)
-	w.Eventually(func() operatorsv1alpha1.ClusterServiceVersionPhase { return w.csv("kettle.v1").Status.Phase }).
-		WithTimeout(patience).Should(gomega.Equal(operatorsv1alpha1.CSVPhaseInstalling))
+	w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseInstalling, operatorsv1alpha1.CSVReasonWaiting)
 	w.Expect(w.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})).To(gomega.Succeed())
 	w.gone(role)
 	w.gone(w.kettle("kettle.v1"))
