@@ -91,8 +91,9 @@ func withoutGarbage(objects []unstructured.Unstructured) []unstructured.Unstruct
 	})
 }
 
-// hash is what stands for something that contains the name of the namespace.
-var hash = regexp.MustCompile(`\b[0-9A-Za-z]{30,64}\b`)
+// hash is what stands for something that contains the name of the namespace: of an
+// object, and of an API in the labels of roles.
+var hash = regexp.MustCompile(`\b[0-9A-Za-z]{30,64}\b|\b[0-9a-f]{13,16}\b`)
 
 // neutralNames replaces what is another one in each namespace: UIDs by what has them,
 // names of plans by what they install.
