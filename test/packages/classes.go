@@ -20,6 +20,8 @@ const (
 	builder = "github.com/chandlery/chandlery/test/buildcache"
 	// endToEnd is the path below which the end-to-end suites live.
 	endToEnd = "github.com/chandlery/chandlery/test/e2e"
+	// realNodes is the one of them that loses real nodes.
+	realNodes = endToEnd + "/nodes"
 )
 
 const module = "github.com/chandlery/chandlery/"
@@ -40,7 +42,7 @@ func long() []string {
 
 // classes returns the names of the classes, in the order of the documentation.
 func classes() []string {
-	return []string{"unit", "suites", "e2e", "peers", "raced", "bench", "fuzz"}
+	return []string{"unit", "suites", "e2e", "nodes", "peers", "raced", "bench", "fuzz"}
 }
 
 // lines returns what to print for a class.
@@ -51,7 +53,9 @@ func lines(class string, packages []golist.Package) ([]string, error) {
 	case "suites":
 		return paths(packages, func(p golist.Package) bool { return !isEndToEnd(p) && isSuite(p) }), nil
 	case "e2e":
-		return paths(packages, isEndToEnd), nil
+		return paths(packages, func(p golist.Package) bool { return isEndToEnd(p) && !needsNodes(p) }), nil
+	case "nodes":
+		return paths(packages, needsNodes), nil
 	case "peers":
 		return paths(packages, isPeer), nil
 	case "raced":
@@ -71,6 +75,11 @@ func isEndToEnd(p golist.Package) bool {
 
 // isPeer says whether the package's tests only watch other programs.
 func isPeer(p golist.Package) bool { return slices.Contains(peers(), p.ImportPath) }
+
+// needsNodes says whether the package's tests need real nodes.
+func needsNodes(p golist.Package) bool {
+	return p.ImportPath == realNodes || strings.HasPrefix(p.ImportPath, realNodes+"/")
+}
 
 // isSuite says whether the package's tests need programs built beforehand.
 func isSuite(p golist.Package) bool {

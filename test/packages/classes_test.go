@@ -23,6 +23,7 @@ func TestLines(t *testing.T) {
 		{ImportPath: "m/untested", Deps: []string{builder}},
 		{ImportPath: "m/suite", TestDeps: []string{"fmt", builder}},
 		{ImportPath: endToEnd + "/install", TestDeps: []string{builder}},
+		{ImportPath: realNodes + "/web", TestDeps: []string{builder}},
 		{ImportPath: peers()[0], TestDeps: []string{builder}},
 	}
 	cases := map[string]struct {
@@ -33,6 +34,7 @@ func TestLines(t *testing.T) {
 		"Unit":   {"what a package is built of does not make its tests a suite", "unit", []string{"m/pure", "m/untested"}},
 		"Suites": {"needing a built program makes a suite", "suites", []string{"m/suite", peers()[0]}},
 		"E2E":    {"the folder makes an end-to-end suite", "e2e", []string{endToEnd + "/install"}},
+		"Nodes":  {"the suite on real nodes is apart", "nodes", []string{realNodes + "/web"}},
 		"Peers":  {"what watches other programs is named", "peers", []string{peers()[0]}},
 		"Raced":  {"the rest of units and suites is raced", "raced", []string{"m/pure", "m/untested", "m/suite"}},
 		"Bench":  {"one line for a package with benchmarks", "bench", []string{"m/pure"}},

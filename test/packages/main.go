@@ -6,6 +6,7 @@
 //	packages suites  tests that need programs built by test/buildcache (a control
 //	                 plane, a peer server)
 //	packages e2e     end-to-end suites: our programs as processes (below test/e2e)
+//	packages nodes   the end-to-end suite that loses real nodes
 //	packages peers   those of both that only watch programs which run apart from them
 //	packages raced   the rest of both, which the race detector has something to do in
 //	packages bench   packages with benchmarks
