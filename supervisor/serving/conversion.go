@@ -97,17 +97,17 @@ type Circumstances struct {
 // webhook answers; only what its callers believe follows the certificate at once.
 func (c Conversion) Next(live *apiextensionsv1.CustomResourceDefinition, in Circumstances) (change *Change, waits bool) {
 	var next Change
-	have := webhookOf(live)
+	have, said := webhookOf(live), withoutParted(live.Spec.Conversion)
 	switch {
-	case equality.Semantic.DeepEqual(live.Spec.Conversion, c.Want):
+	case equality.Semantic.DeepEqual(said, c.Want):
 	case have == nil || in.Orphaned || in.Answers:
 		next.Conversion = c.Want
 	case sameService(have, c.Want.Webhook):
 		// The pods behind the Service have the certificate of its Secret, and what
 		// goes with that is in the bundle.
-		next.Conversion = withBundle(live.Spec.Conversion, c.Want.Webhook.ClientConfig.CABundle)
+		next.Conversion = withBundle(said, c.Want.Webhook.ClientConfig.CABundle)
 		waits = !equality.Semantic.DeepEqual(next.Conversion, c.Want)
-		if equality.Semantic.DeepEqual(next.Conversion, live.Spec.Conversion) {
+		if equality.Semantic.DeepEqual(next.Conversion, said) {
 			next.Conversion = nil
 		}
 	default:
