@@ -30,6 +30,7 @@ type served struct {
 	foreign string          // what stands in the way and is no API service
 	answers map[string]bool // whose conversion webhooks answered, by Deployment
 	lookup  error           // of an owner
+	lingers bool            // pods can go on for a while when they are to end
 }
 
 // observeServing reads everything about what the version serves through the API
@@ -45,6 +46,9 @@ func (r *reconciler) observeServing(ctx context.Context, s *scope, others csvs) 
 	}
 	s.served = &served{servers: servers, answers: map[string]bool{}}
 	s.served.kin = r.kinOf(ctx, s, others)
+	if s.served.lingers, err = r.canLinger(servers); err != nil {
+		return err
+	}
 	if err := r.readCertificates(ctx, s); err != nil {
 		return err
 	}
@@ -343,14 +347,21 @@ func (r *reconciler) observeSwitch(ctx context.Context, s *scope) error {
 	return r.observeConversions(ctx, s)
 }
 
-// mount gives a Deployment the certificates that it serves with.
+// mount gives a Deployment the certificates that it serves with, and, where it converts
+// objects, the time to part with its callers.
 func (s *scope) mount(d *appsv1.Deployment) {
 	if s.served == nil {
 		return
 	}
 	for _, server := range s.served.servers {
-		if cert := s.served.certs[server.Deployment]; server.Deployment == d.Name && cert != nil {
+		if server.Deployment != d.Name {
+			continue
+		}
+		if cert := s.served.certs[server.Deployment]; cert != nil {
 			serving.Mount(&d.Spec.Template, server, cert)
+		}
+		if server.Converts() && s.served.lingers {
+			serving.AddLinger(d)
 		}
 	}
 }
