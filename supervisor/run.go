@@ -35,6 +35,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/clusterserviceversion"
 	"github.com/chandlery/chandlery/supervisor/copies"
 	"github.com/chandlery/chandlery/supervisor/failover"
+	"github.com/chandlery/chandlery/supervisor/farewell"
 	"github.com/chandlery/chandlery/supervisor/installplan"
 	"github.com/chandlery/chandlery/supervisor/loan"
 	"github.com/chandlery/chandlery/supervisor/operator"
@@ -112,6 +113,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, standing func() fai
 		}),
 		operatorgroup.Setup(mgr, operatorgroup.Options{}), //nolint:contextcheck // its indexes are only noted down
 		clusterserviceversion.Setup(mgr, clusterserviceversion.Options{Workers: o.Concurrency, Lender: lender}),
+		farewell.Setup(mgr, farewell.Options{}),
 		copies.Setup(mgr, copies.Options{ProtectedNamespaces: o.ProtectedCopiedCSVNamespaces}), //nolint:contextcheck // its indexes are only noted down
 		operatorcondition.Setup(mgr, operatorcondition.Options{}),
 		operator.Setup(mgr, operator.Options{}),

@@ -82,6 +82,7 @@ func controllers() []string {
 	return []string{
 		"supervisor/catalogsource", "supervisor/failover", "supervisor/subscription", "supervisor/installplan",
 		"supervisor/clusterserviceversion", "supervisor/operatorgroup", "supervisor/operator",
+		"supervisor/farewell",
 	}
 }
 
