@@ -3,6 +3,7 @@ package nodes_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,7 +30,7 @@ const (
 	millSecret    = "mill-service-cert"
 	// rotation is when, after the beginning, the certificate is due: clients grind by
 	// then. It may meet the upgrade, on a slow machine.
-	rotation = 2 * time.Minute
+	rotation = 75 * time.Second
 	// enough requests have been made then to know that a state of things works.
 	enough = 300
 )
@@ -63,17 +65,47 @@ func TestConversionThroughUpgrades(t *testing.T) {
 	g.enter("upgrade to another form of storage")
 	approve(t, s, versions[1])
 	stored(t, s, versions[1])
-	g.enter("afterwards")
+	g.enter("end of its former pods")
+	relieved(t, s)
 	grindOn(t, g)
-	g.enter("renewal of the certificate")
+	g.enter("until the certificate is due")
 	renewed(t, s, first)
+	g.enter("end of the pods with the former one")
+	relieved(t, s)
 	grindOn(t, g)
 	g.enter("upgrade to another Deployment")
 	approve(t, s, versions[2])
 	stored(t, s, versions[2])
+	g.enter("end of the former Deployment")
+	relieved(t, s)
 	g.enter("in the end")
 	grindOn(t, g)
 	g.judge(t)
+}
+
+// relieved waits until Deployments have the pods that they want, and the others have ended:
+// whoever is called by a pod that ends notices then.
+func relieved(t *testing.T, s *turmoil.Scene) {
+	t.Helper()
+	must(t, turmoil.Eventually(t.Context(), "pods to have ended that are not wanted any more", func(ctx context.Context) string {
+		var deployments appsv1.DeploymentList
+		var pods corev1.PodList
+		if err := errors.Join(s.Client.List(ctx, &deployments, client.InNamespace(millNamespace)), s.Client.List(ctx, &pods, client.InNamespace(millNamespace))); err != nil {
+			return err.Error()
+		}
+		wanted := 0
+		for i := range deployments.Items {
+			d := &deployments.Items[i]
+			if d.Status.ObservedGeneration != d.Generation || d.Status.UpdatedReplicas != *d.Spec.Replicas || d.Status.AvailableReplicas != *d.Spec.Replicas {
+				return fmt.Sprintf("Deployment %s has %d pods that are up to date", d.Name, d.Status.UpdatedReplicas)
+			}
+			wanted += int(*d.Spec.Replicas)
+		}
+		if len(pods.Items) != wanted {
+			return fmt.Sprintf("there are %d pods, %d are wanted", len(pods.Items), wanted)
+		}
+		return ""
+	}))
 }
 
 // grindOn waits until it is clear that things work as they are, or do not.

@@ -149,6 +149,8 @@ func (g *grinding) work(ctx context.Context, worker int) {
 		value := fmt.Sprintf("%d-%d", worker, n)
 		if g.write(ctx, write, name, value, values) {
 			values[name] = value
+		} else {
+			g.settle(ctx, read, name, value, values)
 		}
 		g.read(ctx, read, name, values)
 		switch n % 10 {
@@ -176,6 +178,17 @@ func (g *grinding) write(ctx context.Context, version, name, value string, value
 	answer, err := g.blends(version).Update(ctx, o, metav1.UpdateOptions{})
 	g.did("update "+name+" in "+version, begun, err, corruption(answer, err, version, value))
 	return err == nil
+}
+
+// settle finds out what an object says after a call that failed: that may have been before
+// the object was written or after.
+func (g *grinding) settle(ctx context.Context, version, name, value string, values map[string]string) {
+	ctx, cancel := context.WithTimeout(ctx, grindingAnswer)
+	defer cancel()
+	o, err := g.blends(version).Get(ctx, name, metav1.GetOptions{})
+	if err == nil && corruption(o, nil, version, value) == "" {
+		values[name] = value
+	}
 }
 
 func (g *grinding) create(ctx context.Context, version, name, value string) bool {

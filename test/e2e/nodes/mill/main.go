@@ -3,8 +3,8 @@
 //
 //	mill CERTIFICATES ADDRESS   serves /convert with tls.crt and tls.key of a folder
 //
-// It reads the certificate anew for each connection, and serves on for a while when it is
-// to stop, as whoever is behind a Service has to.
+// It reads the certificate anew for each connection. When it is to stop it answers whom it
+// is about to answer, and nobody else, as the servers of most operators do.
 package main
 
 import (
@@ -22,12 +22,8 @@ import (
 	"time"
 )
 
-const (
-	// farewell is how long callers may take to hear that a pod is about to go.
-	farewell = 5 * time.Second
-	// lastWord is how long a call may take that has begun by then.
-	lastWord = 5 * time.Second
-)
+// lastWord is how long a call may take that has begun when the program is to stop.
+const lastWord = 5 * time.Second
 
 // fields are the names of the one field in each version.
 var fields = map[string]string{"v1": "beans", "v2": "variety"}
@@ -65,11 +61,6 @@ func run(ctx context.Context, args []string) error {
 	case err := <-ended:
 		return err
 	case <-ctx.Done():
-	}
-	select {
-	case err := <-ended:
-		return err
-	case <-time.After(farewell):
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWord)
 	defer cancel()
