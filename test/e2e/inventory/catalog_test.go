@@ -85,6 +85,20 @@ func (v *version) add(property []byte) error {
 	return nil
 }
 
+// comes names what a version must have in its namespace to be installed, besides its
+// definitions: itself, its Deployments, and who these run as.
+func (v *version) comes(namespace string) []string {
+	names := []string{entry(operatorsv1alpha1.ClusterServiceVersionKind, operatorsv1alpha1.GroupName, namespace, v.csv.Name)}
+	strategy := &v.csv.Spec.InstallStrategy.StrategySpec
+	for i := range strategy.DeploymentSpecs {
+		names = append(names, entry("Deployment", "apps", namespace, strategy.DeploymentSpecs[i].Name))
+	}
+	for _, rights := range slices.Concat(strategy.Permissions, strategy.ClusterPermissions) {
+		names = append(names, entry("ServiceAccount", "", namespace, rights.ServiceAccountName))
+	}
+	return names
+}
+
 // stays names what is left of a version that was in a namespace when it has been
 // uninstalled: its definitions, and what goes with them. These are the API server's word
 // that it serves them, the roles for the APIs that the version says it provides, and the

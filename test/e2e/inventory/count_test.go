@@ -16,7 +16,8 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// inventory has every object of a cluster, with the marks that others have put on it.
+// inventory has every object of a cluster, and of each which it is, with the marks that
+// others have put on it.
 type inventory map[string]string
 
 // entry names an object in an inventory.
@@ -36,19 +37,25 @@ type listed struct {
 	kind string
 }
 
-// listable finds all kinds that the cluster has now.
-func (b *bed) listable() ([]listed, error) {
+// listable finds all kinds that the cluster has now. Groups that nobody answers for are
+// found too: what they have cannot be listed, and they are there.
+func (b *bed) listable() ([]listed, inventory, error) {
 	lists, err := b.discovery.ServerPreferredResources()
-	// A group whose definition has just gone may still be named.
-	var stale *discovery.ErrGroupDiscoveryFailed
-	if err != nil && !errors.As(err, &stale) {
-		return nil, fmt.Errorf("finding what can be listed: %w", err)
+	var silent *discovery.ErrGroupDiscoveryFailed
+	if err != nil && !errors.As(err, &silent) {
+		return nil, nil, fmt.Errorf("finding what can be listed: %w", err)
+	}
+	unanswered := inventory{}
+	if silent != nil {
+		for version, err := range silent.Groups {
+			unanswered[entry("APIGroup", "", "", version.String())] = err.Error()
+		}
 	}
 	var all []listed
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
-			return nil, fmt.Errorf("finding what can be listed: %w", err)
+			return nil, nil, fmt.Errorf("finding what can be listed: %w", err)
 		}
 		for i := range list.APIResources {
 			if r := &list.APIResources[i]; slices.Contains(r.Verbs, "list") && !passing(r.Name) {
@@ -56,12 +63,12 @@ func (b *bed) listable() ([]listed, error) {
 			}
 		}
 	}
-	return all, nil
+	return all, unanswered, nil
 }
 
 // count lists everything that can be listed.
 func (b *bed) count(ctx context.Context) (inventory, error) {
-	resources, err := b.listable()
+	resources, all, err := b.listable()
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +85,6 @@ func (b *bed) count(ctx context.Context) (inventory, error) {
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	all := inventory{}
 	for _, part := range parts {
 		maps.Copy(all, part)
 	}
@@ -101,8 +107,8 @@ func (b *bed) countKind(ctx context.Context, r listed) (inventory, error) {
 	return part, nil
 }
 
-// marks are what others may put on an object: labels, annotations, finalizers. A claim of
-// nothing is none.
+// marks are what others may put on an object: labels, annotations, finalizers, owners. A
+// claim of nothing is none.
 func marks(o *metav1.PartialObjectMetadata) string {
 	annotations := map[string]string{}
 	for key, value := range o.Annotations {
@@ -110,7 +116,13 @@ func marks(o *metav1.PartialObjectMetadata) string {
 			annotations[key] = value
 		}
 	}
-	text, err := json.Marshal(map[string]any{"labels": o.Labels, "annotations": annotations, "finalizers": o.Finalizers})
+	owners := make([]string, 0, len(o.OwnerReferences))
+	for _, owner := range o.OwnerReferences {
+		owners = append(owners, owner.Kind+" "+owner.Name)
+	}
+	text, err := json.Marshal(map[string]any{
+		"uid": o.UID, "labels": o.Labels, "annotations": annotations, "finalizers": o.Finalizers, "owners": owners,
+	})
 	if err != nil {
 		return err.Error()
 	}

@@ -56,6 +56,8 @@ func TestUninstallsWithoutTrace(t *testing.T) {
 		trials = append(trials, &trial{choice: c, namespace: fmt.Sprintf("shelf-%02d", i+1), asks: i%4 == 0 || i%4 == 3})
 	}
 	before := b.prepare(trials)
+	said, err := b.contents(t.Context())
+	must(t, err)
 	expected := map[string]bool{}
 	for _, tr := range trials {
 		t.Run(tr.name, func(t *testing.T) { b.on(t).try(tr, before, expected) })
@@ -67,7 +69,7 @@ func TestUninstallsWithoutTrace(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	b.forget(before)
+	b.forget(before, said)
 }
 
 // prepare makes what is there before any operator, and counts it when it has settled.
@@ -147,15 +149,15 @@ func (b *bed) try(tr *trial, before inventory, expected map[string]bool) {
 	b.create(sub)
 	b.until(tr.name+" to be installed", func(ctx context.Context) string { return b.unfinished(ctx, tr.namespace) })
 	tr.in = time.Since(begun)
-	alone := maps.Clone(expected)
-	converted := b.expect(tr, expected)
+	stayed := len(expected)
+	comes, converted := b.expect(tr, expected)
 	b.until("everything of "+tr.name+" to be there", func(ctx context.Context) string {
 		now, err := b.count(ctx)
 		if err != nil {
 			return err.Error()
 		}
-		tr.objects = now.since(before) - len(alone)
-		for name := range expected {
+		tr.objects = now.since(before) - stayed
+		for _, name := range slices.AppendSeq(comes, maps.Keys(expected)) {
 			if _, there := now[name]; !there {
 				return "there is no " + name
 			}
@@ -209,8 +211,9 @@ func (b *bed) unfinished(ctx context.Context, namespace string) string {
 }
 
 // expect adds what the catalog lets expect to stay of all that is installed for a
-// trial. It gives the definitions whose objects are converted by a webhook now.
-func (b *bed) expect(tr *trial, expected map[string]bool) (converted []string) {
+// trial. It gives what the catalog lets expect to be there now, and the definitions whose
+// objects are converted by a webhook now.
+func (b *bed) expect(tr *trial, expected map[string]bool) (comes, converted []string) {
 	b.t.Helper()
 	var subscriptions operatorsv1alpha1.SubscriptionList
 	must(b.t, b.List(b.t.Context(), &subscriptions, client.InNamespace(tr.namespace)))
@@ -219,6 +222,7 @@ func (b *bed) expect(tr *trial, expected map[string]bool) (converted []string) {
 		v, err := b.catalog.version(s.Spec.Package, s.Status.InstalledCSV)
 		must(b.t, err)
 		tr.versions = append(tr.versions, v.csv.Name)
+		comes = append(comes, v.comes(tr.namespace)...)
 		tr.stays = append(tr.stays, v.stays(s.Spec.Package, tr.namespace)...)
 		converted = append(converted, v.converted()...)
 	}
@@ -227,7 +231,7 @@ func (b *bed) expect(tr *trial, expected map[string]bool) (converted []string) {
 	for _, name := range tr.stays {
 		expected[name] = true
 	}
-	return converted
+	return slices.Clip(comes), converted
 }
 
 // uninstall deletes what has to be deleted.
@@ -261,8 +265,8 @@ func (b *bed) unconverted(name string) {
 }
 
 // forget deletes the definitions that were left, with which the rest of what was left
-// goes.
-func (b *bed) forget(before inventory) {
+// goes. What was there before then says what it said.
+func (b *bed) forget(before, said inventory) {
 	b.t.Helper()
 	var definitions apiextensionsv1.CustomResourceDefinitionList
 	must(b.t, b.List(b.t.Context(), &definitions))
@@ -281,6 +285,13 @@ func (b *bed) forget(before inventory) {
 			return err.Error()
 		}
 		return difference(before, now, nil)
+	})
+	b.until("everything to say what it said", func(ctx context.Context) string {
+		now, err := b.contents(ctx)
+		if err != nil {
+			return err.Error()
+		}
+		return difference(said, now, nil)
 	})
 }
 

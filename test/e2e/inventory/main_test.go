@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,34 +45,46 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// bed is a cluster with a supervisor and a catalog.
+// bed is a cluster, with a catalog where there is a supervisor.
 type bed struct {
 	client.Client
 
 	t         *testing.T
 	discovery discovery.DiscoveryInterface
 	metadata  metadata.Interface
+	dynamic   dynamic.Interface
 	catalog   catalog
 }
 
+// newBed is a bed with a supervisor.
 func newBed(t *testing.T, dir string) *bed {
+	t.Helper()
+	b := connect(t)
+	b.catalog = catalog{dir: dir}
+	supervisors.Start(t, supervisors.Spec{
+		Identity: "supervisor", Config: controlplane.Get(t).Config(), Kubeconfig: controlplane.Get(t).Kubeconfig(),
+		// Nothing is lost here, and a busy machine is no reason to give up the lead.
+		Args: []string{"--lease-duration", "60s", "--renew-deadline", "50s"},
+	})
+	return b
+}
+
+// connect gives access to the cluster.
+func connect(t *testing.T) *bed {
 	t.Helper()
 	cfg := controlplane.Get(t).Config()
 	cfg.QPS, cfg.WarningHandler = -1, rest.NoWarnings{}
 	scheme, err := supervisor.NewScheme()
 	must(t, err)
-	b := &bed{t: t, catalog: catalog{dir: dir}}
+	b := &bed{t: t}
 	b.Client, err = client.New(cfg, client.Options{Scheme: scheme})
 	must(t, err)
 	b.discovery, err = discovery.NewDiscoveryClientForConfig(cfg)
 	must(t, err)
 	b.metadata, err = metadata.NewForConfig(cfg)
 	must(t, err)
-	supervisors.Start(t, supervisors.Spec{
-		Identity: "supervisor", Config: cfg, Kubeconfig: controlplane.Get(t).Kubeconfig(),
-		// Nothing is lost here, and a busy machine is no reason to give up the lead.
-		Args: []string{"--lease-duration", "60s", "--renew-deadline", "50s"},
-	})
+	b.dynamic, err = dynamic.NewForConfig(cfg)
+	must(t, err)
 	return b
 }
 
