@@ -119,7 +119,7 @@ func (l *Lender) borrow(ctx context.Context, crd *apiextensionsv1.CustomResource
 	defer l.mu.Unlock()
 	// Made again for each, as somebody may have deleted it.
 	for _, o := range []client.Object{role, binding} {
-		if err := l.client.Create(ctx, o, client.FieldOwner(apply.FieldManager)); err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := l.make(ctx, o); err != nil {
 			l.revoke(ctx, role, binding)
 			return nil, fmt.Errorf("granting the right by %T %s: %w; or grant it to %s by a role of your own", o, o.GetName(), err, review.Status.UserInfo.Username)
 		}
@@ -133,6 +133,25 @@ func (l *Lender) borrow(ctx context.Context, crd *apiextensionsv1.CustomResource
 	}, nil
 }
 
+// errForeign is why a right cannot be lent: what would give it is not the lender's.
+var errForeign = errors.New("there is one of that name which is not marked " + Label + ", and is left as it is: rename it")
+
+// make makes a role or binding, unless it is there from another loan.
+func (l *Lender) make(ctx context.Context, o client.Object) error {
+	wanted, _ := o.DeepCopyObject().(client.Object)
+	err := l.client.Create(ctx, wanted, client.FieldOwner(apply.FieldManager))
+	if !apierrors.IsAlreadyExists(err) {
+		return err //nolint:wrapcheck // borrow says what for
+	}
+	if err := l.client.Get(ctx, client.ObjectKeyFromObject(o), wanted); err != nil {
+		return err //nolint:wrapcheck // borrow says what for
+	}
+	if wanted.GetLabels()[Label] == "" {
+		return errForeign
+	}
+	return nil
+}
+
 // revoke takes a right away that nobody uses. The caller holds mu.
 func (l *Lender) revoke(ctx context.Context, role *rbacv1.ClusterRole, binding *rbacv1.ClusterRoleBinding) {
 	if l.loans[role.Name] > 0 {
@@ -143,10 +162,24 @@ func (l *Lender) revoke(ctx context.Context, role *rbacv1.ClusterRole, binding *
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patienceForRight)
 	defer cancel()
 	for _, o := range []client.Object{binding, role} {
-		if err := client.IgnoreNotFound(l.client.Delete(ctx, o)); err != nil {
+		if err := l.unmake(ctx, o); err != nil {
 			logr.FromContextOrDiscard(ctx).Error(err, "Giving back a right", "name", o.GetName())
 		}
 	}
+}
+
+// unmake deletes a role or binding unless it is somebody else's.
+func (l *Lender) unmake(ctx context.Context, o client.Object) error {
+	live, _ := o.DeepCopyObject().(client.Object)
+	if err := l.client.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
+		return client.IgnoreNotFound(err) //nolint:wrapcheck // revoke says what for
+	}
+	if live.GetLabels()[Label] == "" {
+		return nil
+	}
+	uid := live.GetUID()
+	err := l.client.Delete(ctx, o, client.Preconditions{UID: &uid})
+	return client.IgnoreNotFound(err) //nolint:wrapcheck // revoke says what for
 }
 
 // borrowed is the role by which a user has a right to the objects of a definition, and

@@ -104,6 +104,25 @@ func TestRightIsThereUntilTheLastGivesItBack(t *testing.T) {
 	want("borrowed again and given back")
 }
 
+// TestForeignRoleIsLeft neither uses nor deletes what somebody else has made under the
+// name of a right.
+func TestForeignRoleIsLeft(t *testing.T) {
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "lamps.example"}}
+	for _, foreign := range leftovers("lamps.example") {
+		l := bank(t)
+		foreign.SetLabels(nil)
+		if err := l.client.Create(t.Context(), foreign); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.borrow(t.Context(), crd, Check); !errors.Is(err, errForeign) {
+			t.Errorf("borrowing over %T: %v, want %v", foreign, err, errForeign)
+		}
+		if err := l.client.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign); err != nil {
+			t.Errorf("%T of somebody else: %v", foreign, err)
+		}
+	}
+}
+
 func leftovers(definition string) []client.Object {
 	role, binding := borrowed(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: definition}}, Check, "user")
 	return []client.Object{role, binding}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
@@ -32,7 +33,8 @@ type surface struct {
 	ServerKind, Server string
 }
 
-// surfaces returns the APIs that a ClusterServiceVersion provides.
+// surfaces returns the APIs that a ClusterServiceVersion provides. Of two that give their
+// roles the same names, as two groups with a resource of one name do, the first has them.
 func surfaces(csv *operatorsv1alpha1.ClusterServiceVersion) []surface {
 	var out []surface
 	for i := range csv.Spec.CustomResourceDefinitions.Owned {
@@ -48,12 +50,21 @@ func surfaces(csv *operatorsv1alpha1.ClusterServiceVersion) []surface {
 	}
 	for i := range csv.Spec.APIServiceDefinitions.Owned {
 		d := &csv.Spec.APIServiceDefinitions.Owned[i]
+		// With dots it would be the name of somebody's definition.
+		if len(validation.IsDNS1035Label(d.Name)) > 0 {
+			continue
+		}
 		out = append(out, surface{
 			API:      schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind},
 			Resource: d.Name, Prefix: d.Name + "-" + d.Version + "-", ServerKind: kindAPIService, Server: d.Version + "." + d.Group,
 		})
 	}
-	return out
+	taken := map[string]bool{}
+	return slices.DeleteFunc(out, func(s surface) bool {
+		before := taken[s.Prefix]
+		taken[s.Prefix] = true
+		return before
+	})
 }
 
 // roles returns the cluster roles for an API: one for each level, which also
@@ -101,18 +112,26 @@ func (s surface) sameAPIRole(want, have *rbacv1.ClusterRole) bool {
 }
 
 // foreign reports whether a live role of a name that is needed is somebody
-// else's. Those made for an API, by this or another lifecycle manager, say so; some
-// versions of OLM wrote the kind of the owner in small letters, by which the garbage
-// collector does not find it.
+// else's, for one that goes with what serves another API too. Those made for an API, by
+// this or another lifecycle manager, say so; some versions of OLM wrote the kind of the
+// owner in small letters, by which the garbage collector does not find it.
 func (s surface) foreign(have *rbacv1.ClusterRole) bool {
+	another := false
+	for _, ref := range have.OwnerReferences {
+		if strings.EqualFold(ref.Kind, s.ServerKind) && ref.Name == s.Server {
+			return false
+		}
+		another = another || strings.EqualFold(ref.Kind, kindCRD) || strings.EqualFold(ref.Kind, kindAPIService)
+	}
+	if another {
+		return true
+	}
 	for key := range have.Labels {
 		if strings.HasPrefix(key, aggregationPrefix) {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(have.OwnerReferences, func(ref metav1.OwnerReference) bool {
-		return strings.EqualFold(ref.Kind, s.ServerKind) && ref.Name == s.Server
-	})
+	return true
 }
 
 // misfit says how a definition differs from what a ClusterServiceVersion says of

@@ -194,6 +194,19 @@ func TestAPIRoles(t *testing.T) {
 	}
 }
 
+func TestSurfacesOfOneName(t *testing.T) {
+	csv := &operatorsv1alpha1.ClusterServiceVersion{}
+	csv.Spec.APIServiceDefinitions.Owned = []operatorsv1alpha1.APIServiceDescription{
+		{Group: "a.example", Version: "v1", Kind: "Backup", Name: "backups"},
+		{Group: "b.example", Version: "v1", Kind: "Backup", Name: "backups"},
+		{Group: "evil.example", Version: "v1", Kind: "Lamp", Name: "lamps.shop.example"},
+	}
+	found := surfaces(csv)
+	if len(found) != 1 || found[0].API.Group != "a.example" {
+		t.Errorf("surfaces(...) = %v, want the first of two with one name and none with that of a definition", found)
+	}
+}
+
 func aggregationHash(s surface) string {
 	return strings.TrimSuffix(strings.TrimPrefix(aggregationLabel(s.API, admin), aggregationPrefix), "-admin")
 }
@@ -208,6 +221,8 @@ func TestWhoseAPIRole(t *testing.T) {
 		role.OwnerReferences = refs
 		return role
 	}
+	another := owner
+	another.Kind, another.Name = "APIService", "v1.other.example"
 	bare := ours(small)
 	bare.Labels = nil
 	cases := map[string]struct {
@@ -219,6 +234,7 @@ func TestWhoseAPIRole(t *testing.T) {
 		"Ownerless": {"nobody would collect it", ours(), false, false},
 		"OLM":       {"a kind in small letters is not collected either", ours(small), false, false},
 		"OldOLM":    {"before OLM labelled its objects", bare, false, false},
+		"Another":   {"that of an API of the same name in another group", ours(another), false, true},
 		"Theirs":    {"somebody's own role of that name", &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "lamps.shop.example-v1-admin"}}, false, true},
 		"Managed": {"a role that a bundle has brought", &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{
 			Name: "lamps.shop.example-v1-admin", Labels: map[string]string{"olm.managed": "true"},
