@@ -66,42 +66,39 @@ func TestConversionThroughUpgrades(t *testing.T) {
 	approve(t, s, versions[1])
 	stored(t, s, versions[1])
 	g.enter("end of its former pods")
-	relieved(t, s)
+	relieved(t, s, versions[1])
 	grindOn(t, g)
 	g.enter("until the certificate is due")
 	renewed(t, s, first)
 	g.enter("end of the pods with the former one")
-	relieved(t, s)
+	relieved(t, s, versions[1])
 	grindOn(t, g)
 	g.enter("upgrade to another Deployment")
 	approve(t, s, versions[2])
 	stored(t, s, versions[2])
 	g.enter("end of the former Deployment")
-	relieved(t, s)
+	relieved(t, s, versions[2])
 	g.enter("in the end")
 	grindOn(t, g)
 	g.judge(t)
 }
 
-// relieved waits until Deployments have the pods that they want, and the others have ended:
-// whoever is called by a pod that ends notices then.
-func relieved(t *testing.T, s *turmoil.Scene) {
+// relieved waits until there are the pods that a version wants and no others any more: who
+// calls a pod that ends notices then.
+func relieved(t *testing.T, s *turmoil.Scene, m mill) {
 	t.Helper()
 	must(t, turmoil.Eventually(t.Context(), "pods to have ended that are not wanted any more", func(ctx context.Context) string {
-		var deployments appsv1.DeploymentList
+		d := &appsv1.Deployment{}
 		var pods corev1.PodList
-		if err := errors.Join(s.Client.List(ctx, &deployments, client.InNamespace(millNamespace)), s.Client.List(ctx, &pods, client.InNamespace(millNamespace))); err != nil {
+		if err := errors.Join(s.Client.Get(ctx, client.ObjectKey{Namespace: millNamespace, Name: m.deployment}, d),
+			s.Client.List(ctx, &pods, client.InNamespace(millNamespace))); err != nil {
 			return err.Error()
 		}
-		wanted := 0
-		for i := range deployments.Items {
-			d := &deployments.Items[i]
-			if d.Status.ObservedGeneration != d.Generation || d.Status.UpdatedReplicas != *d.Spec.Replicas || d.Status.AvailableReplicas != *d.Spec.Replicas {
-				return fmt.Sprintf("Deployment %s has %d pods that are up to date", d.Name, d.Status.UpdatedReplicas)
-			}
-			wanted += int(*d.Spec.Replicas)
+		wanted := *d.Spec.Replicas
+		if d.Status.ObservedGeneration != d.Generation || d.Status.UpdatedReplicas != wanted || d.Status.AvailableReplicas != wanted {
+			return fmt.Sprintf("Deployment %s has %d pods that are up to date", d.Name, d.Status.UpdatedReplicas)
 		}
-		if len(pods.Items) != wanted {
+		if len(pods.Items) != int(wanted) {
 			return fmt.Sprintf("there are %d pods, %d are wanted", len(pods.Items), wanted)
 		}
 		return ""
