@@ -78,6 +78,10 @@ func theCSV(b Bundle, objects []*unstructured.Unstructured) (*unstructured.Unstr
 	if found == nil {
 		return nil, fmt.Errorf("bundle %s of package %s holds no ClusterServiceVersion", b.Name, b.Package)
 	}
+	if found.GetAPIVersion() != operatorsv1alpha1.ClusterServiceVersionAPIVersion {
+		return nil, fmt.Errorf("bundle %s of package %s holds a ClusterServiceVersion whose apiVersion is %q; it has to be %q in the manifest in the catalog",
+			b.Name, b.Package, found.GetAPIVersion(), operatorsv1alpha1.ClusterServiceVersionAPIVersion)
+	}
 	if found.GetName() != b.Name {
 		return nil, fmt.Errorf("bundle %s of package %s holds a ClusterServiceVersion named %s; the two names have to be the same", b.Name, b.Package, found.GetName())
 	}

@@ -240,6 +240,9 @@ func TestStepsErrors(t *testing.T) {
 		{reason: "no name", bundle: lamp(csvManifest, `{"apiVersion":"v1","kind":"ConfigMap"}`), want: []string{"the ConfigMap that is manifest 2 of 2 lacks metadata.name"}},
 		{reason: "two versions", bundle: lamp(csvManifest, second), want: []string{"two ClusterServiceVersions, lamp.v1.0.0 and other", "a bundle has one"}},
 		{reason: "no version", bundle: lamp(configMapManifest), want: []string{"holds no ClusterServiceVersion"}},
+		{reason: "an apiVersion without group", bundle: lamp(strings.Replace(csvManifest, "operators.coreos.com/v1alpha1", "v1alpha1", 1)), want: []string{
+			`a ClusterServiceVersion whose apiVersion is "v1alpha1"`, `has to be "operators.coreos.com/v1alpha1" in the manifest in the catalog`,
+		}},
 		{reason: "another version", bundle: lamp(second), want: []string{"a ClusterServiceVersion named other", "have to be the same"}},
 		{reason: "a name that fits no label", bundle: lamp(strings.ReplaceAll(csvManifest, "lamp.v1.0.0", longName)), changed: func(b *Bundle) { b.Name = longName }, want: []string{"the name has 70 characters", "at most 63"}},
 		{reason: "spec that is no object", bundle: lamp(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"lamp.v1.0.0"},"spec":7}`), want: []string{"setting spec.replaces"}},
