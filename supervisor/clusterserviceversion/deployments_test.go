@@ -222,7 +222,7 @@ func TestLift(t *testing.T) {
 	}
 	r.ClusterRoles[0].Labels[LabelOwnerNamespace] = "pantry"
 	got := liftState(csv, want, r, lives)
-	if diff := cmp.Diff(`ClusterRole "r" exists and belongs to csv pantry/kettle.v1; for all namespaces an operator can be installed once`, got.Foreign); diff != "" {
+	if diff := cmp.Diff(`ClusterRole "r" exists and belongs to csv pantry/kettle.v1; for all namespaces an operator can be installed once: uninstall one of the two`, got.Foreign); diff != "" {
 		t.Errorf("liftState(taken): -want, +got:\n%s", diff)
 	}
 	if got := liftState(csv, want, r, func(map[string]string) bool { return false }); got != (Lift{Stale: true}) {

@@ -173,13 +173,13 @@ func invalidStrategy(o Observation) string {
 	install := o.CSV.Spec.InstallStrategy
 	switch {
 	case install.StrategyName != operatorsv1alpha1.InstallStrategyNameDeployment:
-		return fmt.Sprintf("install strategy invalid: spec.install.strategy is %q, only %q is known",
+		return fmt.Sprintf("install strategy invalid: spec.install.strategy is %q; set it to %q, the only one there is",
 			install.StrategyName, operatorsv1alpha1.InstallStrategyNameDeployment)
 	case len(install.StrategySpec.DeploymentSpecs) == 0:
-		return "install strategy invalid: spec.install.spec.deployments is empty, an operator needs at least one"
+		return "install strategy invalid: spec.install.spec.deployments is empty; list what the operator runs as, one Deployment at least"
 	case len(o.CSV.Name) > validation.LabelValueMaxLength:
 		return fmt.Sprintf("install strategy invalid: metadata.name has %d characters; "+
-			"it labels the operator's objects and may have %d", len(o.CSV.Name), validation.LabelValueMaxLength)
+			"it labels the operator's objects; choose one of at most %d", len(o.CSV.Name), validation.LabelValueMaxLength)
 	}
 	return duplicateDeployment(install.StrategySpec.DeploymentSpecs)
 }
@@ -189,7 +189,8 @@ func duplicateDeployment(specs []operatorsv1alpha1.StrategyDeploymentSpec) strin
 	for i := range specs {
 		name := specs[i].Name
 		if name == "" || seen[name] {
-			return fmt.Sprintf("install strategy invalid: spec.install.spec.deployments[%d].name %q is empty or used twice", i, name)
+			return fmt.Sprintf("install strategy invalid: spec.install.spec.deployments[%d].name %q is empty or used twice; "+
+				"give each Deployment a name of its own", i, name)
 		}
 		seen[name] = true
 	}

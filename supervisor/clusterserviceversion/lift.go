@@ -150,11 +150,11 @@ func metadataOf(kind string, meta metav1.ObjectMeta) metav1.PartialObjectMetadat
 
 func foreignLift(kind string, meta *metav1.ObjectMeta) string {
 	owner, ok := labelledOwner(meta.Labels)
-	belongs := "belongs to csv " + owner.String()
 	if !ok {
-		belongs = "belongs to no ClusterServiceVersion"
+		return serving.Obstacle(kind, meta.Name, "no ClusterServiceVersion")
 	}
-	return fmt.Sprintf("%s %q exists and %s; for all namespaces an operator can be installed once", kind, meta.Name, belongs)
+	return fmt.Sprintf("%s %q exists and belongs to csv %s; for all namespaces an operator can be installed once: uninstall one of the two",
+		kind, meta.Name, owner)
 }
 
 func roleNamed(roles []rbacv1.ClusterRole, name string) (*metav1.ObjectMeta, []rbacv1.PolicyRule) {

@@ -41,8 +41,10 @@ type Requirements struct {
 	Met bool
 	// Statuses has one entry a requirement, in a fixed order.
 	Statuses []operatorsv1alpha1.RequirementStatus
+	// Lacking names the first that is not met and says why; empty when each is.
+	Lacking string
 	// CRDConflict names another ClusterServiceVersion of the namespace that
-	// owns one of the same CRDs, and the CRD; empty when there is none.
+	// owns one of the same CRDs, the CRD, and what to do; empty when there is none.
 	CRDConflict string
 }
 
@@ -105,6 +107,9 @@ type Serving struct {
 	// SwitchDue is true when the Deployments serve and the API server has yet to
 	// be told.
 	SwitchDue bool
+	// Converts are the CustomResourceDefinitions whose objects are converted by the
+	// version's webhooks.
+	Converts []string
 	// CertsDue is true when a certificate has to be replaced.
 	CertsDue bool
 	// IssuedAt and RotateAt are when the certificates were made and when they

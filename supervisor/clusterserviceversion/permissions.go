@@ -128,13 +128,11 @@ func accountStatus(csv *operatorsv1alpha1.ClusterServiceVersion, name string, as
 		return s
 	}
 	local, global := c.RBAC.granted(csv.Namespace, name)
-	var missing int
-	s.Dependents, missing = ruleStatuses("namespaced rule:", asked.local, local)
-	dependents, more := ruleStatuses("cluster rule:", asked.global, global)
-	s.Dependents = append(s.Dependents, dependents...)
-	if missing+more > 0 {
+	s.Dependents = append(ruleStatuses("namespaced rule:", asked.local, local), ruleStatuses("cluster rule:", asked.global, global)...)
+	if missing := unsatisfied(s.Dependents); len(missing) > 0 {
 		s.Status = operatorsv1alpha1.RequirementStatusReasonPresentNotSatisfied
-		s.Message = fmt.Sprintf("the service account lacks %d of %d policy rules", missing+more, len(s.Dependents))
+		s.Message = fmt.Sprintf("the service account lacks %d of %d policy rules, first %s; "+
+			"give it a role with them, or see in the InstallPlan why it has none", len(missing), len(s.Dependents), missing[0])
 		return s
 	}
 	s.Status = operatorsv1alpha1.RequirementStatusReasonPresent
@@ -161,9 +159,19 @@ func otherOwner(csv *operatorsv1alpha1.ClusterServiceVersion, account metav1.Obj
 	return owner
 }
 
-func ruleStatuses(prefix string, asked, granted []rbacv1.PolicyRule) ([]operatorsv1alpha1.DependentStatus, int) {
+// unsatisfied returns what is told of the rules that are not granted.
+func unsatisfied(rules []operatorsv1alpha1.DependentStatus) []string {
+	var out []string
+	for _, s := range rules {
+		if s.Status != operatorsv1alpha1.DependentStatusReasonSatisfied {
+			out = append(out, s.Message)
+		}
+	}
+	return out
+}
+
+func ruleStatuses(prefix string, asked, granted []rbacv1.PolicyRule) []operatorsv1alpha1.DependentStatus {
 	var out []operatorsv1alpha1.DependentStatus
-	missing := 0
 	for _, rule := range asked {
 		s := operatorsv1alpha1.DependentStatus{
 			Group: rbacv1.GroupName, Version: "v1", Kind: "PolicyRule",
@@ -172,11 +180,10 @@ func ruleStatuses(prefix string, asked, granted []rbacv1.PolicyRule) ([]operator
 		}
 		if !covered(rule, granted) {
 			s.Status = operatorsv1alpha1.DependentStatusReasonNotSatisfied
-			missing++
 		}
 		out = append(out, s)
 	}
-	return out, missing
+	return out
 }
 
 // covered looks for the very rule first, which is the usual case by far and

@@ -253,7 +253,7 @@ func TestNextForUpgrades(t *testing.T) {
 			"there is nothing to replace", good(pending, "RequirementsUnknown", vanished),
 			Transition{
 				Phase: ready, Reason: "AllRequirementsMet",
-				Message: met + "; csv kettle.v0, which this one replaces, is not in this namespace",
+				Message: met + "; spec.replaces names csv kettle.v0, which is not in this namespace: nothing is replaced",
 			},
 		},
 		"BadConfig": {

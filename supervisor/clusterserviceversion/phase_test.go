@@ -2,11 +2,16 @@ package clusterserviceversion
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 const (
@@ -99,14 +104,14 @@ func TestNext(t *testing.T) {
 			"a strategy other than deployment", good(pending, "RequirementsUnknown", helm),
 			Transition{
 				Phase: broken, Reason: "InvalidInstallStrategy",
-				Message: `install strategy invalid: spec.install.strategy is "helm", only "deployment" is known`,
+				Message: `install strategy invalid: spec.install.strategy is "helm"; set it to "deployment", the only one there is`,
 			},
 		},
 		"NoDeployments": {
 			"nothing to run", good(pending, "RequirementsUnknown", noDeployments),
 			Transition{
 				Phase: broken, Reason: "InvalidInstallStrategy",
-				Message: "install strategy invalid: spec.install.spec.deployments is empty, an operator needs at least one",
+				Message: "install strategy invalid: spec.install.spec.deployments is empty; list what the operator runs as, one Deployment at least",
 			},
 		},
 		"PendingRequirementsNotMet": {
@@ -303,6 +308,32 @@ func TestAfterRefusal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, afterRefusal(good(tc.phase, ""), errors.New("boom"))); diff != "" {
 				t.Errorf("%s\nafterRefusal(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestAdvice(t *testing.T) {
+	roles := schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "clusterroles"}
+	forbidden := func(why string) error {
+		return fmt.Errorf("applying ClusterRole r: %w", apierrors.NewForbidden(roles, "r", errors.New(why)))
+	}
+	terminating := apierrors.NewForbidden(roles, "r", errors.New("it is being terminated"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	cases := map[string]struct {
+		err  error
+		want string
+	}{
+		"NoRight":   {forbidden("no"), "; the supervisor lacks that right: grant it"},
+		"Quota":     {forbidden("exceeded quota: few"), "; raise the quota or make room in it"},
+		"Policy":    {forbidden(`admission webhook "strict.example" denied the request: no`), "; change the policy that refuses it, or ask for an exception"},
+		"Namespace": {terminating, ""},
+		"Invalid":   {apierrors.NewBadRequest("spec.replicas"), ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := advice(tc.err); got != tc.want {
+				t.Errorf("advice(%v) = %q, want %q", tc.err, got, tc.want)
 			}
 		})
 	}

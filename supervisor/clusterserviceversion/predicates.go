@@ -2,7 +2,9 @@ package clusterserviceversion
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -212,9 +214,29 @@ func problem(prefix string) func(Observation) string {
 
 func brokenMessage(o Observation) string { return o.Serving.Broken }
 
-// claimsMessage is what a gate says of APIs that the OperatorGroup cannot have.
+// claimsMessage is what a gate says of APIs that the OperatorGroup cannot have, and of
+// what stays as it is though the version that has to do with it must not run.
 func claimsMessage(says string) func(Observation) string {
-	return func(o Observation) string { return says + ": " + o.Claims.Explain() }
+	return func(o Observation) string { return says + ": " + o.Claims.Explain() + keptConversions(o) }
+}
+
+// keptConversions says that a webhook which does not answer is left in place, and why.
+func keptConversions(o Observation) string {
+	if len(o.Serving.Converts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; until it runs again or is deleted, objects of %s can be used in the version in which they are stored alone: "+
+		"without the conversion webhook that is gone with it they would be mixed up", strings.Join(o.Serving.Converts, ", "))
+}
+
+// lackingMessage is a sentence that clients know, and what is behind it.
+func lackingMessage(says string) func(Observation) string {
+	return func(o Observation) string {
+		if o.Requirements.Lacking == "" {
+			return says
+		}
+		return says + ": " + o.Requirements.Lacking
+	}
 }
 
 func foreignMessage(o Observation) string {

@@ -102,7 +102,7 @@ func settling(s *scope, t Transition) time.Duration {
 func (r *reconciler) perform(ctx context.Context, s *scope, t Transition) (Transition, error) {
 	for _, action := range t.Actions {
 		err := r.act(ctx, action, s)
-		if err != nil && slices.Contains([]Action{Serve, Install, Switch}, action) && refused(err) {
+		if err != nil && slices.Contains([]Action{Serve, Install, Switch, LiftRoles}, action) && refused(err) {
 			return afterRefusal(s.Observation, err), nil
 		}
 		if err != nil {

@@ -2,6 +2,7 @@ package clusterserviceversion
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -166,7 +167,8 @@ func crdConflict(csv *operatorsv1alpha1.ClusterServiceVersion, others csvs) stri
 		}
 		for _, owned := range csv.Spec.CustomResourceDefinitions.Owned {
 			if other.OwnsCRD(owned.Name) {
-				return owned.Name + " is owned by csv " + other.Name
+				return fmt.Sprintf("spec.customresourcedefinitions.owned names %s, which csv %s owns already; uninstall one of the two operators",
+					owned.Name, other.Name)
 			}
 		}
 	}

@@ -35,10 +35,25 @@ func requirements(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) Requi
 		nativeAPIs(csv, c),
 		serviceAccounts(csv, c),
 	)
-	met := !slices.ContainsFunc(statuses, func(s operatorsv1alpha1.RequirementStatus) bool {
-		return s.Status != operatorsv1alpha1.RequirementStatusReasonPresent && s.Status != deploymentFound
-	})
-	return Requirements{Met: met, Statuses: statuses, CRDConflict: crdConflict(csv, c.Others)}
+	first, more := unmet(statuses)
+	return Requirements{Met: first == "", Statuses: statuses, Lacking: first + more, CRDConflict: crdConflict(csv, c.Others)}
+}
+
+// unmet names the first requirement that is not met and says how many more there are.
+func unmet(statuses []operatorsv1alpha1.RequirementStatus) (first, more string) {
+	n := 0
+	for _, s := range statuses {
+		if s.Status == operatorsv1alpha1.RequirementStatusReasonPresent || s.Status == deploymentFound {
+			continue
+		}
+		if n++; n == 1 {
+			first = fmt.Sprintf("%s %s: %s", s.Kind, s.Name, s.Message)
+		}
+	}
+	if n > 1 {
+		more = fmt.Sprintf(" (and %d more in status.requirementStatus)", n-1)
+	}
+	return first, more
 }
 
 func kubeVersion(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []operatorsv1alpha1.RequirementStatus {
@@ -126,12 +141,16 @@ func crdStatus(d operatorsv1alpha1.CRDDescription, crd *apiextensionsv1.CustomRe
 	}
 	if crd == nil {
 		s.Status, s.Message = operatorsv1alpha1.RequirementStatusReasonNotPresent, "CRD is not present"
+		if !strings.Contains(d.Name, ".") {
+			s.Message += ", and cannot be: write its name in spec.customresourcedefinitions as plural.group"
+		}
 		return s
 	}
 	s.UUID = string(crd.UID)
 	switch {
 	case !serves(crd, d.Version):
-		s.Status, s.Message = operatorsv1alpha1.RequirementStatusReasonNotPresent, "CRD version not served"
+		s.Status = operatorsv1alpha1.RequirementStatusReasonNotPresent
+		s.Message = fmt.Sprintf("CRD version not served: %q, while it serves %s", d.Version, strings.Join(servedVersions(crd), ", "))
 	case !established(crd):
 		s.Status = operatorsv1alpha1.RequirementStatusReasonNotAvailable
 		s.Message = "CRD is present but the Established condition is False (not available)"
@@ -146,6 +165,16 @@ func serves(crd *apiextensionsv1.CustomResourceDefinition, version string) bool 
 	return slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
 		return v.Served && (version == "" || v.Name == version)
 	})
+}
+
+func servedVersions(crd *apiextensionsv1.CustomResourceDefinition) []string {
+	var out []string
+	for i := range crd.Spec.Versions {
+		if crd.Spec.Versions[i].Served {
+			out = append(out, crd.Spec.Versions[i].Name)
+		}
+	}
+	return out
 }
 
 func established(crd *apiextensionsv1.CustomResourceDefinition) bool {

@@ -39,7 +39,7 @@ func TestCRDStatus(t *testing.T) {
 		"Missing": {"no such definition", "v1", nil, "NotPresent", "CRD is not present"},
 		"Present": {"served and established", "v1", cup(), "Present", "CRD is present and Established condition is true"},
 		"NotServed": {
-			"the version is there but switched off", "v1alpha1", cup(), "NotPresent", "CRD version not served",
+			"the version is there but switched off", "v1alpha1", cup(), "NotPresent", `CRD version not served: "v1alpha1", while it serves v1`,
 		},
 		"NotEstablished": {"not available yet", "v1", cup(func(c *apiextensionsv1.CustomResourceDefinition) {
 			c.Status.Conditions[0].Status = apiextensionsv1.ConditionFalse

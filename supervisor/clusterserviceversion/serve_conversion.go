@@ -52,6 +52,9 @@ func (r *reconciler) observeConversions(ctx context.Context, s *scope) error {
 		if crd == nil {
 			continue // a requirement
 		}
+		if named := namedService(crd); named != nil && *named == serviceOf(c) {
+			s.Serving.Converts = append(s.Serving.Converts, c.CRD)
+		}
 		change, waits := c.Next(crd, in)
 		s.Serving.SwitchDue = s.Serving.SwitchDue || change != nil
 		if !waits || !asks {

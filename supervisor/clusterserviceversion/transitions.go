@@ -6,6 +6,8 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 func toOwnerConflict(o Observation) Transition {
@@ -66,7 +68,9 @@ func attemptMessage(o Observation) string {
 		return fmt.Sprintf("%s; spec.replaces goes round in a circle (%s), where the youngest version takes over",
 			messageMet, strings.Join(o.Replacement.Circle, ", "))
 	case o.Replacement.Vanished != "":
-		return fmt.Sprintf("%s; csv %s, which this one replaces, is not in this namespace", messageMet, o.Replacement.Vanished)
+		return fmt.Sprintf("%s; spec.replaces names csv %s, which is not in this namespace: nothing is replaced", messageMet, o.Replacement.Vanished)
+	case o.CSV.Spec.Replaces == o.CSV.Name:
+		return fmt.Sprintf("%s; spec.replaces names this version itself: nothing is replaced", messageMet)
 	}
 	return messageMet
 }
@@ -108,12 +112,25 @@ func afterRefusal(o Observation, err error) Transition {
 	t := Transition{
 		Phase:   operatorsv1alpha1.CSVPhaseFailed,
 		Reason:  operatorsv1alpha1.CSVReasonComponentFailed,
-		Message: "install strategy failed: " + err.Error(),
+		Message: "install strategy failed: " + err.Error() + advice(err),
 		After:   reinstallDelay,
 	}
 	if o.CSV.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded {
 		t.Phase, t.Reason = operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVReasonInstallSuccessful
-		t.Message = messageSucceeded + "; what changed since is refused: " + err.Error()
+		t.Message = messageSucceeded + "; what changed since is refused: " + err.Error() + advice(err)
 	}
 	return t
+}
+
+// advice says what to do about a refusal whose own words do not.
+func advice(err error) string {
+	switch text := err.Error(); {
+	case !apierrors.IsForbidden(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return ""
+	case strings.Contains(text, "exceeded quota"):
+		return "; raise the quota or make room in it"
+	case strings.Contains(text, " denied the request") || strings.Contains(text, " denied request"):
+		return "; change the policy that refuses it, or ask for an exception"
+	}
+	return "; the supervisor lacks that right: grant it"
 }

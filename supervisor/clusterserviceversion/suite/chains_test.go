@@ -115,5 +115,5 @@ func TestSaysThatTheReplacedVersionIsNotThere(t *testing.T) {
 		said = append(said, c.Message)
 	}
 	w.Expect(said).To(gomega.ContainElement(
-		"all requirements found, attempting install; csv kettle.v1, which this one replaces, is not in this namespace"))
+		"all requirements found, attempting install; spec.replaces names csv kettle.v1, which is not in this namespace: nothing is replaced"))
 }

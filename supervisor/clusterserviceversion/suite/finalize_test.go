@@ -216,12 +216,25 @@ func TestNamespaceGoesInTheMiddle(t *testing.T) {
 	w.supervise()
 	const group = "middle.example.com"
 	crd := w.tableware(group)
-	w.create(w.group("own", w.namespace), w.kettle("kettle.v1", owns(crd.Name), cleans, homeless), cup(group, w.namespace, "mine"))
+	mine := cup(group, w.namespace, "mine", "example.com/drain")
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "kettle-" + w.namespace, Labels: w.owner("kettle.v1")}}
-	w.create(role)
+	w.create(w.group("own", w.namespace), w.kettle("kettle.v1", owns(crd.Name), cleans, homeless), mine, role)
+	w.finallyLetGo(mine)
+	others := []client.Object{
+		cup(group, "default", w.namespace),
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "other-" + w.namespace, Labels: w.owner("other.v1")}},
+	}
+	w.create(others...)
+	w.finally(others...)
+	before := w.asTheyAre(others...)
 	w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseInstalling, operatorsv1alpha1.CSVReasonWaiting)
+
 	w.Expect(w.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})).To(gomega.Succeed())
+
+	w.waits("stage 1 of 7 (custom resources): 1 left, first Cup " + w.namespace + "/mine")
+	w.change(mine, func() { mine.SetFinalizers(nil) })
 	w.gone(role)
 	w.gone(w.kettle("kettle.v1"))
 	w.gone(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
+	w.Expect(w.asTheyAre(others...)).To(gomega.Equal(before), "something else was touched")
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -188,8 +189,9 @@ func (w *world) superviseAt(c clock.PassiveClock) (stop func()) {
 	return stop
 }
 
-// employ lets the controllers run with the rights that deploy/ gives the supervisor.
-func (w *world) employ() {
+// employ lets the controllers run with the rights that deploy/ gives the supervisor, but
+// for some verbs.
+func (w *world) employ(without ...string) {
 	w.t.Helper()
 	text, err := os.ReadFile("../../../deploy/rbac/supervisor.yaml")
 	if err != nil {
@@ -201,6 +203,9 @@ func (w *world) employ() {
 		w.t.Fatal(err)
 	}
 	role.Name = "employed-" + w.namespace
+	for i := range role.Rules {
+		role.Rules[i].Verbs = slices.DeleteFunc(role.Rules[i].Verbs, func(verb string) bool { return slices.Contains(without, verb) })
+	}
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},

@@ -1,0 +1,227 @@
+package suite_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/onsi/gomega"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// tea is another operator than the kettle.
+func (w *world) tea(change ...func(*operatorsv1alpha1.ClusterServiceVersion)) *operatorsv1alpha1.ClusterServiceVersion {
+	csv := w.kettle("tea.v1", change...)
+	labels := map[string]string{"app": "tea"}
+	for i := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		d := &csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[i]
+		d.Name, d.Spec.Selector.MatchLabels, d.Spec.Template.Labels = "tea", labels, labels
+	}
+	for i := range csv.Spec.WebhookDefinitions {
+		csv.Spec.WebhookDefinitions[i].DeploymentName = "tea"
+	}
+	return csv
+}
+
+// asTheyAre gives the versions of objects.
+func (w *world) asTheyAre(objects ...client.Object) []string {
+	w.t.Helper()
+	var versions []string
+	for _, o := range objects {
+		w.Expect(w.Get(w.t.Context(), client.ObjectKeyFromObject(o), o)).To(gomega.Succeed(), "%T %s", o, o.GetName())
+		versions = append(versions, o.GetName()+" "+o.GetResourceVersion())
+	}
+	return versions
+}
+
+// absent says that there is no such object.
+func (w *world) absent(o client.Object) {
+	w.t.Helper()
+	w.Expect(apierrors.IsNotFound(w.Get(w.t.Context(), client.ObjectKeyFromObject(o), o))).To(gomega.BeTrue(), "%T %s is there", o, o.GetName())
+}
+
+// says checks what a version tells.
+func (w *world) says(csv *operatorsv1alpha1.ClusterServiceVersion, texts ...string) {
+	w.t.Helper()
+	for _, text := range texts {
+		w.Expect(csv.Status.Message).To(gomega.ContainSubstring(text))
+	}
+}
+
+func TestBadVersionsLeaveOthersAlone(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	const group = "bad.example.com"
+	crd := w.tableware(group)
+	pot := w.kettle("kettle.v1", owns(crd.Name), checks)
+	w.create(w.group("own", w.namespace), pot)
+	w.succeeds("kettle.v1")
+	w.believed()
+	here := metav1.ObjectMeta{Namespace: w.namespace, Name: "tea"}
+	w.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: account}})
+	hook := w.hooks(w)[0]
+	others := []client.Object{pot, crd, &hook, w.secret(w)}
+	cases := map[string]struct {
+		change func(*operatorsv1alpha1.ClusterServiceVersion)
+		phase  operatorsv1alpha1.ClusterServiceVersionPhase
+		reason operatorsv1alpha1.ConditionReason
+		says   []string
+		runs   bool
+	}{
+		"NoDeployments": {func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+			csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []operatorsv1alpha1.StrategyDeploymentSpec{}
+		}, "Failed", "InvalidInstallStrategy", []string{"spec.install.spec.deployments is empty", "list what the operator runs as"}, false},
+		"UnknownStrategy": {func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+			csv.Spec.InstallStrategy.StrategyName = "helm"
+		}, "Failed", "InvalidInstallStrategy", []string{`spec.install.strategy is "helm"`, `set it to "deployment"`}, false},
+		"NotGranted": {asks, "Pending", "RequirementsNotMet", []string{
+			"ServiceAccount kettle: the service account lacks 1 of 1 policy rules", `"configmaps"`, "give it a role with them",
+		}, false},
+		"SameCRD": {owns(crd.Name), "Failed", "OwnerConflict", []string{
+			"spec.customresourcedefinitions.owned names " + crd.Name, "csv kettle.v1", "uninstall one of the two operators",
+		}, false},
+		"SameWebhook": {checks, "Failed", "InstallComponentFailed", []string{
+			`WebhookConfiguration "check.example.com-`, "belongs to csv " + w.namespace + "/kettle.v1", "delete or rename one of the two",
+		}, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			before := w.asTheyAre(others...)
+			bad := w.tea(tc.change)
+			w.create(bad)
+			w.says(w.reaches("tea.v1", tc.phase, tc.reason), tc.says...)
+			if !tc.runs {
+				w.absent(&appsv1.Deployment{ObjectMeta: here})
+			}
+			w.Expect(w.Delete(t.Context(), bad)).To(gomega.Succeed())
+			w.gone(bad)
+			w.Expect(w.asTheyAre(others...)).To(gomega.Equal(before), "others were touched")
+		})
+	}
+}
+
+// TestForeignObjectsStay puts an object of somebody else under each name that a version
+// needs.
+func TestForeignObjectsStay(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	w.create(w.group("own", w.namespace))
+	for _, theirs := range w.served() {
+		switch o := theirs.(type) {
+		case *corev1.Service:
+			o.Spec.Ports = []corev1.ServicePort{{Port: 80}}
+		case *rbacv1.RoleBinding:
+			o.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "nobody"}
+		case *rbacv1.ClusterRoleBinding:
+			o.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "nobody"}
+		}
+		w.create(theirs)
+		w.finally(theirs)
+		before := w.asTheyAre(theirs)
+		csv := w.kettle("kettle.v1", checks)
+		w.create(csv)
+		w.says(w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed),
+			`"`+theirs.GetName()+`" exists and belongs to no ClusterServiceVersion; delete or rename one of the two`)
+		w.absent(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "kettle"}})
+		w.Expect(w.hooks(w)).To(gomega.BeEmpty())
+		w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
+		w.gone(csv)
+		w.Expect(w.asTheyAre(theirs)).To(gomega.Equal(before), "what belongs to nobody was touched")
+		w.Expect(w.Delete(t.Context(), theirs)).To(gomega.Succeed())
+	}
+}
+
+func TestForeignClusterRoleStays(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	name := "kettle.v1-kettle-" + w.namespace
+	theirs := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	w.create(theirs)
+	w.finally(theirs)
+	before := w.asTheyAre(theirs)
+	sa, role, binding := w.permissions("kettle.v1", name)
+	csv := w.kettle("kettle.v1", asks)
+	w.create(w.group("all"), csv, sa, role, binding)
+	w.says(w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed),
+		`ClusterRole "`+name+`" exists and belongs to no ClusterServiceVersion; delete or rename one of the two`)
+	w.absent(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
+	w.gone(csv)
+	w.Expect(w.asTheyAre(theirs)).To(gomega.Equal(before), "what belongs to nobody was touched")
+}
+
+// TestSaysWhichRightItLacks runs with the rights of the supervisor, but for those by which
+// it hands on rights that it does not have itself.
+func TestSaysWhichRightItLacks(t *testing.T) {
+	w := newWorld(t)
+	w.employ("bind", "escalate")
+	w.supervise()
+	name := "kettle.v1-kettle-" + w.namespace
+	sa, role, binding := w.permissions("kettle.v1", name)
+	role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{"tea.example.com"}, Resources: []string{"cups"}, Verbs: []string{"get"}}}
+	w.create(w.group("all"), sa, role, binding, w.kettle("kettle.v1", asks, func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+		csv.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules = role.Rules
+	}))
+	w.says(w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed),
+		"ClusterRole "+name, `APIGroups:["tea.example.com"]`, "the supervisor lacks that right: grant it")
+	w.absent(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	w.absent(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "kettle"}})
+}
+
+func TestACircleComesToRest(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	one, two := w.kettle("kettle.v1", replaces("kettle.v2")), w.kettle("kettle.v2", replaces("kettle.v1"))
+	bystander := w.tea()
+	w.create(w.group("own", w.namespace), bystander)
+	w.succeeds("tea.v1")
+	before := w.asTheyAre(bystander)
+	w.create(one, two)
+	csv := w.succeeds("kettle.v2")
+	w.gone(one)
+	w.Expect(slices.ContainsFunc(csv.Status.Conditions, func(c operatorsv1alpha1.ClusterServiceVersionCondition) bool {
+		return c.Message == "all requirements found, attempting install; spec.replaces goes round in a circle (kettle.v2, kettle.v1), "+
+			"where the youngest version takes over"
+	})).To(gomega.BeTrue(), "%v", csv.Status.Conditions)
+	w.Expect(w.asTheyAre(bystander)).To(gomega.Equal(before), "another operator was touched")
+}
+
+// TestWithdrawnVersionKeepsItsConversion takes the operator away behind a conversion
+// webhook. Without conversion objects would be stored in the wrong form.
+func TestWithdrawnVersionKeepsItsConversion(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	crd := w.tableware("withdrawn.example.com")
+	w.change(crd, func() {
+		second := *crd.Spec.Versions[0].DeepCopy()
+		second.Name, second.Storage = "v2", false
+		crd.Spec.Versions = append(crd.Spec.Versions[:1], second)
+	})
+	group := w.group("all")
+	w.create(group, w.kettle("kettle.v1", converts(crd.Name, "/convert")))
+	w.succeeds("kettle.v1")
+
+	w.change(group, func() {
+		group.Spec.StaticProvidedAPIs = true
+		group.Annotations["olm.providedAPIs"] = "Spoon.v1.withdrawn.example.com"
+	})
+	csv := w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs)
+	w.says(csv, "objects of "+crd.Name+" can be used in the version in which they are stored alone")
+	w.gone(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "kettle"}})
+	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(crd), crd)).To(gomega.Succeed())
+	w.Expect(crd.Spec.Conversion.Strategy).To(gomega.Equal(apiextensionsv1.WebhookConverter))
+	w.Expect(w.csv("kettle.v1").ResourceVersion).To(gomega.Equal(csv.ResourceVersion), "it writes though nothing changes")
+
+	w.change(group, func() { group.Spec.StaticProvidedAPIs = false })
+	w.succeeds("kettle.v1")
+	w.Expect(w.Delete(t.Context(), w.csv("kettle.v1"))).To(gomega.Succeed())
+	w.gone(w.kettle("kettle.v1"))
+	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(crd), crd)).To(gomega.Succeed())
+	w.Expect(crd.Spec.Conversion.Strategy).To(gomega.Equal(apiextensionsv1.NoneConverter))
+}
