@@ -18,7 +18,7 @@ import (
 // asOwner owns cups, and is so old.
 func asOwner(name string, age time.Duration) *operatorsv1alpha1.ClusterServiceVersion {
 	csv := version(name, "", succeeded)
-	csv.UID = csv.UID + "-of-another"
+	csv.UID += "-of-another"
 	csv.CreationTimestamp = metav1.NewTime(noon().Add(-age))
 	csv.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: "cups.example.com", Version: "v1", Kind: "Cup"}}
 	return csv
@@ -99,7 +99,8 @@ func TestBadInput(t *testing.T) {
 		}},
 		"CRDOwnedByTwo": {
 			needing(cluster{CRDs: crdsByName{"cups.example.com": cup()}, Others: csvs{asOwner("pot.v1", time.Hour)}}, owningCups),
-			broken, "OwnerConflict", []string{"spec.customresourcedefinitions.owned names cups.example.com", "csv pot.v1", "uninstall one of the two"},
+			broken, "OwnerConflict",
+			[]string{"spec.customresourcedefinitions.owned names cups.example.com", "csv pot.v1", "uninstall one of the two"},
 		},
 		"CRDWithoutGroup": {needing(cluster{}, func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 			csv.Spec.CustomResourceDefinitions.Required = []operatorsv1alpha1.CRDDescription{{Name: "cups", Version: "v1", Kind: "Cup"}}

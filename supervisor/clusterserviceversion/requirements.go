@@ -46,7 +46,8 @@ func unmet(statuses []operatorsv1alpha1.RequirementStatus) (first, more string) 
 		if s.Status == operatorsv1alpha1.RequirementStatusReasonPresent || s.Status == deploymentFound {
 			continue
 		}
-		if n++; n == 1 {
+		n++
+		if n == 1 {
 			first = fmt.Sprintf("%s %s: %s", s.Kind, s.Name, s.Message)
 		}
 	}

@@ -145,7 +145,7 @@ func TestForeignClusterRoleStays(t *testing.T) {
 	w.create(theirs)
 	w.finally(theirs)
 	before := w.asTheyAre(theirs)
-	sa, role, binding := w.permissions("kettle.v1", name)
+	sa, role, binding := w.permissions(name)
 	csv := w.kettle("kettle.v1", asks)
 	w.create(w.group("all"), csv, sa, role, binding)
 	w.says(w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed),
@@ -163,7 +163,7 @@ func TestSaysWhichRightItLacks(t *testing.T) {
 	w.employ("bind", "escalate")
 	w.supervise()
 	name := "kettle.v1-kettle-" + w.namespace
-	sa, role, binding := w.permissions("kettle.v1", name)
+	sa, role, binding := w.permissions(name)
 	role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{"tea.example.com"}, Resources: []string{"cups"}, Verbs: []string{"get"}}}
 	w.create(w.group("all"), sa, role, binding, w.kettle("kettle.v1", asks, func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 		csv.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules = role.Rules

@@ -16,7 +16,7 @@ func TestLiftsRolesAndCleansThemUpAfterAnAbsence(t *testing.T) {
 	stop := w.supervise()
 	csv := w.kettle("kettle.v1", asks)
 	name := "kettle.v1-kettle-" + w.namespace
-	sa, role, binding := w.permissions("kettle.v1", name)
+	sa, role, binding := w.permissions(name)
 	other := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "other-" + w.namespace, Labels: w.owner("other.v1")}}
 	w.create(w.group("all"), csv, sa, role, binding, other)
 	w.finally(other)
@@ -50,7 +50,7 @@ func TestUnliftsWhenTheGroupStopsTargetingAll(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
 	name := "kettle.v1-kettle-" + w.namespace
-	sa, role, binding := w.permissions("kettle.v1", name)
+	sa, role, binding := w.permissions(name)
 	group := w.group("all")
 	w.create(group, w.kettle("kettle.v1", asks), sa, role, binding)
 	w.succeeds("kettle.v1")

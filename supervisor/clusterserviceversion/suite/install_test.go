@@ -97,7 +97,7 @@ func TestWaitsForPermissions(t *testing.T) {
 	w.create(w.group("own", w.namespace), w.kettle("kettle.v1", asks))
 	w.reaches("kettle.v1", operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsNotMet)
 
-	sa, role, binding := w.permissions("kettle.v1", "kettle.v1-kettle-abc")
+	sa, role, binding := w.permissions("kettle.v1-kettle-abc")
 	w.create(sa, role, binding)
 	w.succeeds("kettle.v1")
 }

@@ -93,11 +93,11 @@ func asks(csv *operatorsv1alpha1.ClusterServiceVersion) {
 	strategy.Permissions = []operatorsv1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: account, Rules: rules()}}
 }
 
-// permissions are what an InstallPlan makes for a ClusterServiceVersion that
-// asks: a service account, a role and a binding, and the same for the cluster.
-func (w *world) permissions(csv, name string) (*corev1.ServiceAccount, *rbacv1.Role, *rbacv1.RoleBinding) {
+// permissions are what an InstallPlan makes for a kettle.v1 that asks: a service
+// account, a role and a binding.
+func (w *world) permissions(name string) (*corev1.ServiceAccount, *rbacv1.Role, *rbacv1.RoleBinding) {
 	meta := func(name string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: w.namespace, Name: name, Labels: w.owner(csv)}
+		return metav1.ObjectMeta{Namespace: w.namespace, Name: name, Labels: w.owner("kettle.v1")}
 	}
 	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: account}},
 		&rbacv1.Role{ObjectMeta: meta(name), Rules: rules()},
