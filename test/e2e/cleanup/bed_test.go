@@ -14,20 +14,23 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/test/apiproxy"
 	"github.com/chandlery/chandlery/test/apiproxy/supervisors"
+	"github.com/chandlery/chandlery/test/census"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/process"
 )
@@ -37,7 +40,7 @@ const (
 	// included. Garbage collection begins half a minute later on what is owned by a kind
 	// that is new.
 	patience = 2 * time.Minute
-	polling  = 100 * time.Millisecond
+	polling  = 200 * time.Millisecond
 
 	// home is the namespace of the supervisor, and account what it runs as.
 	home    = "chandlery-system"
@@ -93,6 +96,7 @@ type bed struct {
 	client.Client
 
 	t       *testing.T
+	taker   *census.Taker
 	proxy   *apiproxy.Proxy
 	running *process.Process
 	starts  int
@@ -105,12 +109,16 @@ func newBed(t *testing.T) *bed {
 		t.Fatal(err)
 	}
 	cfg := controlplane.Get(t).Config()
-	cfg.QPS = -1
+	cfg.QPS, cfg.WarningHandler = -1, rest.NoWarnings{}
 	c, err := client.New(cfg, client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bed{Client: c, t: t, proxy: apiproxy.Start(t, employed(t))}
+	taker, err := census.New(cfg, overlooked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bed{Client: c, t: t, taker: taker, proxy: apiproxy.Start(t, employed(t))}
 	b.release()
 	return b
 }
@@ -122,10 +130,41 @@ func (b *bed) supervise() {
 		return
 	}
 	b.starts++
+	b.proxy.Forget()
 	b.running = supervisors.Start(b.t, supervisors.Spec{
-		Identity: fmt.Sprintf("supervisor-%d", b.starts), Config: b.proxy.Config(),
+		Identity: b.identity(), Config: b.proxy.Config(),
 		// It is not about leadership here, and the lead must not be lost to a slow machine.
 		Args: []string{"--leader-election-namespace", home, "--lease-duration", "60s", "--renew-deadline", "50s"},
+	})
+}
+
+func (b *bed) identity() string { return fmt.Sprintf("supervisor-%d", b.starts) }
+
+// atRest is how long a supervisor makes no call about an operator when it has nothing to do.
+const atRest = time.Second
+
+// rests waits until the supervisor leads and has nothing to do with an operator, so that
+// what it does next is the clean-up.
+func (b *bed) rests(tr *trial) {
+	b.t.Helper()
+	b.until("the supervisor to have nothing to do", func(ctx context.Context) string {
+		var lease coordinationv1.Lease
+		if err := b.Get(ctx, client.ObjectKey{Namespace: home, Name: supervisor.LeaseName}, &lease); err != nil {
+			return err.Error()
+		}
+		if supervisor.IdentityOf(ptr.Deref(lease.Spec.HolderIdentity, "")) != b.identity() {
+			return "it does not lead"
+		}
+		for _, r := range slices.Backward(b.proxy.Records()) {
+			switch {
+			case !tr.concerns(r.Call):
+			case time.Since(r.Time) < atRest:
+				return "its last call was " + r.Call.String()
+			default:
+				return ""
+			}
+		}
+		return "it has made no call"
 	})
 }
 
@@ -150,12 +189,12 @@ func (b *bed) kill() {
 }
 
 // dies waits until a supervisor dies at a call of a clean-up, or until that is over without.
-func (b *bed) dies(c *crash, csv *operatorsv1alpha1.ClusterServiceVersion) {
+func (b *bed) dies(tr *trial, csv *operatorsv1alpha1.ClusterServiceVersion) {
 	b.t.Helper()
 	gone := time.Time{}
-	b.until(c.namespace+" to be cleaned up, or the supervisor to die", func(ctx context.Context) string {
+	b.until(tr.namespace+" to be cleaned up, or the supervisor to die", func(ctx context.Context) string {
 		select {
-		case <-c.dead:
+		case <-tr.dead:
 			return ""
 		default:
 		}
@@ -168,7 +207,7 @@ func (b *bed) dies(c *crash, csv *operatorsv1alpha1.ClusterServiceVersion) {
 		}
 		return left
 	})
-	if c.died() {
+	if tr.died() {
 		b.kill()
 	}
 }
@@ -188,83 +227,83 @@ func (b *bed) there(ctx context.Context, o client.Object) string {
 	return fmt.Sprintf("it is there (%v)", err)
 }
 
-func (b *bed) goes(o client.Object) {
-	b.t.Helper()
-	b.until(fmt.Sprintf("%T %s to go", o, o.GetName()), func(ctx context.Context) string { return b.there(ctx, o) })
-}
-
 // settle installs the operator that stays.
 func (b *bed) settle() {
 	b.t.Helper()
-	b.create(ground(bystander, bystander)...)
-	b.installed(b.order(bystander, false))
+	b.create(ground(bystander, forOwn)...)
+	b.installed(b.order(bystander, forOwn))
 }
 
 // prepare makes what is there before the operators, and gives the inventory of that.
-func (b *bed) prepare(namespaces ...string) []string {
+func (b *bed) prepare(list ...*trial) census.Census {
 	b.t.Helper()
-	for _, namespace := range namespaces {
-		b.create(ground(namespace)...)
+	for _, tr := range list {
+		b.create(ground(tr.namespace, tr.shape)...)
 	}
-	var before []string
+	var before census.Census
 	b.until("the ground to be settled", func(ctx context.Context) string {
-		for _, namespace := range namespaces {
-			for _, o := range []client.Object{
-				&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}},
-				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kube-root-ca.crt"}},
-			} {
-				if err := b.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
-					return err.Error()
-				}
+		for _, tr := range list {
+			if missing := b.unprepared(ctx, tr); missing != "" {
+				return missing
 			}
 		}
-		now, err := inventory(ctx, b, namespaces)
+		now, err := b.inventory(ctx)
 		if err != nil {
 			return err.Error()
 		}
-		settled := slices.Equal(before, now)
+		changes := census.Difference(before, now, nil)
 		before = now
-		if !settled {
-			return "something is still being made"
-		}
-		return ""
+		return changes
 	})
 	return before
 }
 
-// install makes an operator in each of some namespaces and waits until they have succeeded.
-func (b *bed) install(namespaces ...string) []*operatorsv1alpha1.ClusterServiceVersion {
+// unprepared says what others are still to make of the ground of an operator.
+func (b *bed) unprepared(ctx context.Context, tr *trial) string {
+	served := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "v1." + apiGroup(tr.namespace)}}
+	served.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"})
+	needed := []client.Object{served}
+	for _, namespace := range []string{tr.namespace, tr.shape.elsewhere(tr.namespace)} {
+		needed = append(needed,
+			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}},
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kube-root-ca.crt"}})
+	}
+	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: tr.namespace, Name: groupName(tr.namespace)}}
+	for _, o := range append(needed, group) {
+		if err := b.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+			return err.Error()
+		}
+	}
+	if len(group.Status.Namespaces) == 0 {
+		return "the OperatorGroup of " + tr.namespace + " has no status"
+	}
+	return ""
+}
+
+// install makes operators and waits until they have succeeded.
+func (b *bed) install(trials ...*trial) []*operatorsv1alpha1.ClusterServiceVersion {
 	b.t.Helper()
 	var list []*operatorsv1alpha1.ClusterServiceVersion
-	for _, namespace := range namespaces {
-		list = append(list, b.order(namespace, true))
+	for _, tr := range trials {
+		list = append(list, b.order(tr.namespace, tr.shape))
 	}
 	for _, csv := range list {
 		b.installed(csv)
-		b.until("its copies to be made", func(ctx context.Context) string {
-			var copies operatorsv1alpha1.ClusterServiceVersionList
-			if err := b.List(ctx, &copies, client.MatchingLabels{"olm.copiedFrom": csv.Namespace}); err != nil {
-				return err.Error()
-			}
-			if n := len(copies.Items); n < len(namespaces) {
-				return fmt.Sprintf("there are %d copies", n)
-			}
-			return ""
-		})
 	}
+	b.complete(trials...)
 	return list
 }
 
 // order makes an operator and what its plan would make.
-func (b *bed) order(namespace string, everywhere bool) *operatorsv1alpha1.ClusterServiceVersion {
+func (b *bed) order(namespace string, s shape) *operatorsv1alpha1.ClusterServiceVersion {
 	b.t.Helper()
-	csv := operator(namespace, everywhere)
+	csv := operator(namespace, s)
 	b.create(csv)
 	// The one that stays may be there already.
 	if err := b.Get(b.t.Context(), client.ObjectKeyFromObject(csv), csv); err != nil {
 		b.t.Fatal(err)
 	}
-	b.create(belongings(csv, everywhere)...)
+	b.create(belongings(csv, s)...)
 	return csv
 }
 
@@ -281,24 +320,16 @@ func (b *bed) installed(csv *operatorsv1alpha1.ClusterServiceVersion) {
 	})
 }
 
-// leaves waits until the cluster is as it was.
-func (b *bed) leaves(before []string, namespaces ...string) {
+// raze removes the ground, and with it everything that rounds have left.
+func (b *bed) raze(list ...*trial) {
 	b.t.Helper()
-	b.until("the cluster to be as it was", func(ctx context.Context) string {
-		after, err := inventory(ctx, b, namespaces)
-		if err != nil {
-			return err.Error()
-		}
-		return cmp.Diff(before, after)
-	})
-}
-
-// raze removes the ground, so that rounds do not see what others have.
-func (b *bed) raze(namespaces ...string) {
-	b.t.Helper()
-	var all []client.Object
-	for _, namespace := range namespaces {
-		objects := ground(namespace)
+	var (
+		namespaces []string
+		all        []client.Object
+	)
+	for _, tr := range list {
+		namespaces = append(namespaces, tr.namespace)
+		objects := ground(tr.namespace, tr.shape)
 		slices.Reverse(objects)
 		all = append(all, objects...)
 	}
@@ -307,9 +338,7 @@ func (b *bed) raze(namespaces ...string) {
 			b.t.Fatal(err)
 		}
 	}
-	for _, o := range all {
-		b.goes(o)
-	}
+	b.vacated(namespaces...)
 }
 
 func (b *bed) create(objects ...client.Object) {
@@ -329,8 +358,6 @@ func (b *bed) until(what string, says func(context.Context) string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
 	defer cancel()
-	ticker := time.NewTicker(polling)
-	defer ticker.Stop()
 	last := ""
 	for {
 		left := says(ctx)
@@ -340,8 +367,9 @@ func (b *bed) until(what string, says func(context.Context) string) {
 		if ctx.Err() == nil {
 			last = left
 		}
+		// From the end of one look to the next: a look at everything takes long.
 		select {
-		case <-ticker.C:
+		case <-time.After(polling):
 		case <-ctx.Done():
 			b.t.Fatalf("waiting for %s: %s", what, last)
 		}

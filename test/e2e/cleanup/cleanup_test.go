@@ -1,34 +1,42 @@
 package cleanup_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestDeletedWhileTheSupervisorIsAway deletes one operator, and the namespace of another,
+// TestDeletedWhileTheSupervisorIsAway deletes operators, and the namespace of another one,
 // while nobody is there to clean up. Who comes back cleans up everything, and nothing else.
 func TestDeletedWhileTheSupervisorIsAway(t *testing.T) {
-	const version, whole = "away-version", "away-whole"
 	b := newBed(t)
 	b.supervise()
 	b.settle()
-	before := b.prepare(version, whole)
-	csv := b.install(version, whole)[0]
+	list := []*trial{
+		newTrial(forAll, "away-all", nil, false), newTrial(forSome, "away-some", nil, false), newTrial(forAll, "away-whole", nil, false),
+	}
+	whole := list[2].namespace
+	before := b.prepare(list...)
+	versions := b.install(list...)
 	b.kill()
-	if err := b.Delete(t.Context(), csv); err != nil {
-		t.Fatal(err)
+	for _, csv := range versions[:2] {
+		if err := b.Delete(t.Context(), csv); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := b.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: whole}}); err != nil {
 		t.Fatal(err)
 	}
 	b.supervise()
-	b.leaves(slices.DeleteFunc(before, func(line string) bool {
-		return strings.Contains(line, " "+whole+"/") || strings.HasPrefix(line, "Namespace /"+whole+" ")
-	}), version, whole)
+	maps.DeleteFunc(before, func(name, _ string) bool {
+		return strings.Contains(name, " "+whole+"/") || name == "Namespace "+whole
+	})
+	b.leaves(before)
 }
 
 // batch is how many operators are there at a time, to be deleted one after the other.
@@ -37,27 +45,33 @@ const batch = 12
 // TestDiesAtEachCallOfACleanUp deletes an operator so often that the supervisor dies once
 // at each call that the clean-up takes, before the API server has heard it and, where it
 // changes something, after it has been carried out. The next supervisor always ends what
-// was begun: the cluster is as it was before the operators came.
+// was begun: the cluster is as it was before the operators came. An operator for some
+// namespaces is deleted for the calls that one for all does not need.
 func TestDiesAtEachCallOfACleanUp(t *testing.T) {
 	b := newBed(t)
 	b.supervise()
 	b.settle()
-	undisturbed := newCrash("undisturbed", nil, false)
-	b.round([]*crash{undisturbed})
-	calls := undisturbed.seen()
-	if len(calls) == 0 {
-		t.Fatal("a clean-up makes no calls")
+	all, some := newTrial(forAll, "undisturbed-all", nil, false), newTrial(forSome, "undisturbed-some", nil, false)
+	b.round([]*trial{all, some})
+	calls := all.seen()
+	more := without(some.seen(), calls)
+	if len(calls) == 0 || len(more) == 0 {
+		t.Fatalf("a clean-up makes %d calls, and %d where there are copies of roles", len(calls), len(more))
 	}
-	all := crashes(calls)
-	list := share(t, all)
-	t.Logf("a clean-up takes %d calls; the supervisor dies at %d of %d points", len(calls), len(list), len(all))
-	for some := range slices.Chunk(list, batch) {
-		b.round(some)
+	b.borrows(calls)
+	deaths := slices.Concat(trials(forAll, calls), trials(forSome, more))
+	list := share(t, deaths)
+	t.Logf("a clean-up takes %d calls, and %d others for some namespaces; the supervisor dies at %d of %d points",
+		len(calls), len(more), len(list), len(deaths))
+	for part := range slices.Chunk(list, batch) {
+		began := time.Now()
+		b.round(part)
+		t.Logf("%d more in %s", len(part), time.Since(began).Round(time.Second))
 	}
 	var missed []string
-	for _, c := range list {
-		if !c.died() {
-			missed = append(missed, c.String())
+	for _, tr := range list {
+		if !tr.died() {
+			missed = append(missed, tr.String())
 		}
 	}
 	t.Logf("%d deaths have not come about: %s", len(missed), strings.Join(missed, "; "))
@@ -67,31 +81,42 @@ func TestDiesAtEachCallOfACleanUp(t *testing.T) {
 	}
 }
 
+// borrows makes sure that the clean-up borrows the right to custom resources and gives it
+// back: that is no object that would be there before.
+func (b *bed) borrows(calls []place) {
+	b.t.Helper()
+	for _, verb := range []string{"create", "delete"} {
+		for _, kind := range []string{"clusterroles", "clusterrolebindings"} {
+			prefix := verb + " " + kind + ".rbac.authorization.k8s.io chandlery-cleanup-cups."
+			if !slices.ContainsFunc(calls, func(p place) bool { return strings.HasPrefix(p.name, prefix) }) {
+				b.t.Errorf("no call of the clean-up is %s", prefix)
+			}
+		}
+	}
+}
+
 // round installs operators, deletes one after the other while the supervisor dies at the
 // call that is meant, and compares the cluster before and after.
-func (b *bed) round(list []*crash) {
+func (b *bed) round(list []*trial) {
 	b.t.Helper()
 	b.supervise()
-	var namespaces []string
-	for _, c := range list {
-		namespaces = append(namespaces, c.namespace)
-	}
-	before := b.prepare(namespaces...)
-	for i, csv := range b.install(namespaces...) {
-		c := list[i]
-		b.proxy.Decide(c.judge)
+	before := b.prepare(list...)
+	for i, csv := range b.install(list...) {
+		tr := list[i]
+		b.rests(tr)
+		b.proxy.Decide(tr.judge)
 		if err := b.Delete(b.t.Context(), csv); err != nil {
 			b.t.Fatal(err)
 		}
-		b.dies(c, csv)
-		if c.at == nil {
+		b.dies(tr, csv)
+		if tr.at == nil {
 			// What is done by others belongs to it.
-			b.leaves(before, namespaces...)
+			b.left(before, tr, list[i+1:])
 		}
 		b.proxy.Decide(nil)
 		b.supervise()
-		b.goes(csv)
+		b.left(before, tr, list[i+1:])
 	}
-	b.leaves(before, namespaces...)
-	b.raze(namespaces...)
+	b.leaves(before)
+	b.raze(list...)
 }

@@ -25,16 +25,69 @@ const resources = 5
 
 func csvName(namespace string) string { return "kettle." + namespace + ".v1" }
 
+func groupName(namespace string) string { return "group-" + namespace }
+
 func apiGroup(namespace string) string { return namespace + ".cleanup.example" }
 
-// ground is what is there before the operator and stays when it goes. The operator looks
-// after some namespaces; all, if none are given.
-func ground(namespace string, targets ...string) []client.Object {
+// shape says which namespaces an operator looks after.
+type shape string
+
+const (
+	// forAll looks after all namespaces, and converts its custom resources.
+	forAll shape = "all"
+	// forSome looks after its own namespace and another one.
+	forSome shape = "some"
+	// forOwn looks after its own.
+	forOwn shape = "own"
+)
+
+// targets are the namespaces that the group of an operator names; none for all.
+func (s shape) targets(namespace string) []string {
+	switch s {
+	case forAll:
+		return nil
+	case forSome:
+		return []string{namespace, s.elsewhere(namespace)}
+	case forOwn:
+	}
+	return []string{namespace}
+}
+
+// elsewhere is a namespace that the operator looks after besides its own, if it has one.
+func (s shape) elsewhere(namespace string) string {
+	switch s {
+	case forAll:
+		return "default"
+	case forSome:
+		return namespace + "-target"
+	case forOwn:
+	}
+	return namespace
+}
+
+// modes are how the operator can be installed.
+func (s shape) modes() []operatorsv1alpha1.InstallMode {
+	own := operatorsv1alpha1.InstallMode{Type: operatorsv1alpha1.InstallModeTypeOwnNamespace, Supported: true}
+	switch s {
+	case forAll:
+		return []operatorsv1alpha1.InstallMode{{Type: operatorsv1alpha1.InstallModeTypeAllNamespaces, Supported: true}}
+	case forSome:
+		return []operatorsv1alpha1.InstallMode{own, {Type: operatorsv1alpha1.InstallModeTypeMultiNamespace, Supported: true}}
+	case forOwn:
+	}
+	return []operatorsv1alpha1.InstallMode{own}
+}
+
+// ground is what is there before an operator and stays when it goes.
+func ground(namespace string, s shape) []client.Object {
 	group := apiGroup(namespace)
-	return []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+	list := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}}
+	if s == forSome {
+		list = append(list, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.elsewhere(namespace)}})
+	}
+	return append(list,
 		&operatorsv1.OperatorGroup{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "group-" + namespace}, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: targets},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: groupName(namespace)}, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: s.targets(namespace)},
 		},
 		&apiextensionsv1.CustomResourceDefinition{
 			ObjectMeta: metav1.ObjectMeta{Name: "cups." + group},
@@ -49,19 +102,18 @@ func ground(namespace string, targets ...string) []client.Object {
 				}},
 			},
 		},
-	}
+	)
 }
 
 // operator is a version that asks for its custom resources to go with it, and whose
-// Deployment needs no node to be available. It is for all namespaces, and then converts its
-// custom resources, or for its own.
-func operator(namespace string, everywhere bool) *operatorsv1alpha1.ClusterServiceVersion {
+// Deployment needs no node to be available.
+func operator(namespace string, s shape) *operatorsv1alpha1.ClusterServiceVersion {
 	crd := "cups." + apiGroup(namespace)
 	csv := &operatorsv1alpha1.ClusterServiceVersion{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: csvName(namespace)},
 		Spec: operatorsv1alpha1.ClusterServiceVersionSpec{
 			DisplayName: "Kettle", Version: version.OperatorVersion{Version: semver.MustParse("1.0.0")},
-			InstallModes:              []operatorsv1alpha1.InstallMode{{Type: operatorsv1alpha1.InstallModeTypeOwnNamespace, Supported: true}},
+			InstallModes:              s.modes(),
 			Cleanup:                   operatorsv1alpha1.CleanupSpec{Enabled: true},
 			CustomResourceDefinitions: operatorsv1alpha1.CustomResourceDefinitions{Owned: []operatorsv1alpha1.CRDDescription{{Name: crd, Version: "v1", Kind: "Cup"}}},
 			InstallStrategy: operatorsv1alpha1.NamedInstallStrategy{
@@ -72,11 +124,10 @@ func operator(namespace string, everywhere bool) *operatorsv1alpha1.ClusterServi
 			},
 		},
 	}
-	if everywhere {
+	if s == forAll {
 		converts := webhook(operatorsv1alpha1.ConversionWebhook)
 		converts.Rules, converts.ConversionCRDs = nil, []string{crd}
 		csv.Spec.WebhookDefinitions = append(csv.Spec.WebhookDefinitions, converts)
-		csv.Spec.InstallModes[0].Type = operatorsv1alpha1.InstallModeTypeAllNamespaces
 	}
 	return csv
 }
@@ -118,11 +169,8 @@ func rules() []rbacv1.PolicyRule {
 
 // belongings are what an InstallPlan makes for a version, and what users make. With what the
 // supervisor makes there is one object at least of every kind that is cleaned up.
-func belongings(csv *operatorsv1alpha1.ClusterServiceVersion, everywhere bool) []client.Object {
-	home, elsewhere := csv.Namespace, csv.Namespace
-	if everywhere {
-		elsewhere = "default"
-	}
+func belongings(csv *operatorsv1alpha1.ClusterServiceVersion, s shape) []client.Object {
+	home, elsewhere := csv.Namespace, s.elsewhere(csv.Namespace)
 	labels := map[string]string{
 		"olm.managed": "true", "olm.owner": csv.Name, "olm.owner.namespace": home, "olm.owner.kind": "ClusterServiceVersion",
 	}
@@ -150,7 +198,7 @@ func belongings(csv *operatorsv1alpha1.ClusterServiceVersion, everywhere bool) [
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "cluster-" + name, Labels: labels}, Rules: rules()},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "cluster-" + name, Labels: labels}, RoleRef: ref("ClusterRole"), Subjects: subjects},
 	}
-	if everywhere {
+	if s == forAll {
 		list = append(list, brokenService(home, labels))
 	}
 	for i := range resources {

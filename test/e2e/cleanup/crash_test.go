@@ -23,10 +23,11 @@ type place struct {
 
 func (p place) String() string { return fmt.Sprintf("%s #%d", p.name, p.nth) }
 
-// crash is the death of a supervisor at one of the calls that it makes to clean up after
-// the operator of a namespace: the call is the last that the API server hears of it, or the
-// first that it does not hear.
-type crash struct {
+// trial is the clean-up of the operator of a namespace, in which the supervisor dies at one
+// of its calls: it is the last that the API server hears of it, or the first that it does
+// not hear.
+type trial struct {
+	shape     shape
 	namespace string
 	// at is the call; nil for none.
 	at *place
@@ -40,79 +41,86 @@ type crash struct {
 	ended  bool
 }
 
-func newCrash(namespace string, at *place, carriedOut bool) *crash {
-	return &crash{namespace: namespace, at: at, carriedOut: carriedOut, counts: map[string]int{}, dead: make(chan struct{})}
+func newTrial(s shape, namespace string, at *place, carriedOut bool) *trial {
+	return &trial{shape: s, namespace: namespace, at: at, carriedOut: carriedOut, counts: map[string]int{}, dead: make(chan struct{})}
 }
 
 // String says when the supervisor dies.
-func (c *crash) String() string {
-	if c.carriedOut {
-		return fmt.Sprintf("after %s", c.at)
+func (tr *trial) String() string {
+	if tr.carriedOut {
+		return fmt.Sprintf("after %s", tr.at)
 	}
-	return fmt.Sprintf("before %s", c.at)
+	return fmt.Sprintf("before %s", tr.at)
 }
 
 // concerns says whether a call is about the clean-up of the namespace's operator: it names
 // the namespace, or lists what may be left anywhere, or is about a right to be borrowed.
-func (c *crash) concerns(call apiproxy.Call) bool {
+func (tr *trial) concerns(call apiproxy.Call) bool {
 	switch {
 	case call.Verb == "watch" || call.Resource == "" || slices.Contains([]string{"leases", "events"}, call.Resource):
 		return false
-	case strings.Contains(call.Namespace+" "+call.Name+" "+call.Group, c.namespace):
+	case strings.Contains(call.Namespace+" "+call.Name+" "+call.Group, tr.namespace):
 		return true
 	}
 	return call.Namespace == "" && (call.Verb == "list" || call.Resource == "selfsubjectreviews")
 }
 
-func (c *crash) judge(call apiproxy.Call) apiproxy.Fault {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ended {
+func (tr *trial) judge(call apiproxy.Call) apiproxy.Fault {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	if tr.ended {
 		return apiproxy.Fault{Cut: apiproxy.CutBefore}
 	}
-	if !c.concerns(call) {
+	if !tr.concerns(call) {
 		return apiproxy.Fault{}
 	}
-	name := strings.ReplaceAll(call.String(), c.namespace, "NS")
-	c.counts[name]++
-	p := place{name, c.counts[name], call.Mutates()}
-	c.calls = append(c.calls, p)
-	if c.at == nil || p != *c.at {
+	name := strings.ReplaceAll(call.String(), tr.namespace, "NS")
+	tr.counts[name]++
+	p := place{name, tr.counts[name], call.Mutates()}
+	tr.calls = append(tr.calls, p)
+	if tr.at == nil || p != *tr.at {
 		return apiproxy.Fault{}
 	}
-	c.ended = true
-	close(c.dead)
-	if c.carriedOut {
+	tr.ended = true
+	close(tr.dead)
+	if tr.carriedOut {
 		return apiproxy.Fault{Cut: apiproxy.CutAfter}
 	}
 	return apiproxy.Fault{Cut: apiproxy.CutBefore}
 }
 
 // seen are the calls that have been made.
-func (c *crash) seen() []place {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.calls)
+func (tr *trial) seen() []place {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	return slices.Clone(tr.calls)
 }
 
 // died says whether the call has been made at which the supervisor dies.
-func (c *crash) died() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.ended
+func (tr *trial) died() bool {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	return tr.ended
 }
 
-// crashes are the deaths at each of some calls: before the server has heard it and, where
-// it changes something, after it has been carried out.
-func crashes(calls []place) []*crash {
-	var list []*crash
+// trials have a death at each of some calls: before the server has heard it and, where it
+// changes something, after it has been carried out.
+func trials(s shape, calls []place) []*trial {
+	var list []*trial
 	for i := range calls {
-		list = append(list, newCrash(fmt.Sprintf("c%03d-before", i+1), &calls[i], false))
+		list = append(list, newTrial(s, fmt.Sprintf("%s-%03d-before", s, i+1), &calls[i], false))
 		if calls[i].mutates {
-			list = append(list, newCrash(fmt.Sprintf("c%03d-after", i+1), &calls[i], true))
+			list = append(list, newTrial(s, fmt.Sprintf("%s-%03d-after", s, i+1), &calls[i], true))
 		}
 	}
 	return list
+}
+
+// without are the calls of a clean-up that another one does not have.
+func without(calls, others []place) []place {
+	return slices.DeleteFunc(slices.Clone(calls), func(p place) bool {
+		return slices.ContainsFunc(others, func(other place) bool { return other.name == p.name })
+	})
 }
 
 // share gives one in $FAULTS of a list, other ones each time; all of it by default.

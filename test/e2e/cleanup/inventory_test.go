@@ -2,72 +2,159 @@ package cleanup_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/test/census"
 )
 
-// compared are the kinds of the inventory: all that an operator and its clean-up touch.
-// Definitions are looked at by themselves.
-func compared(namespaces []string) []schema.GroupVersionKind {
-	rbac := schema.GroupVersion{Group: "rbac.authorization.k8s.io", Version: "v1"}
-	admission := schema.GroupVersion{Group: "admissionregistration.k8s.io", Version: "v1"}
-	operators := schema.GroupVersion{Group: "operators.coreos.com", Version: "v1alpha1"}
-	core, apps := schema.GroupVersion{Version: "v1"}, schema.GroupVersion{Group: "apps", Version: "v1"}
-	kinds := []schema.GroupVersionKind{
-		rbac.WithKind("ClusterRole"), rbac.WithKind("ClusterRoleBinding"), rbac.WithKind("Role"), rbac.WithKind("RoleBinding"),
-		admission.WithKind("ValidatingWebhookConfiguration"), admission.WithKind("MutatingWebhookConfiguration"),
-		{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"},
-		operators.WithKind("ClusterServiceVersion"), operators.WithKind("InstallPlan"), operators.WithKind("Subscription"),
-		{Group: "operators.coreos.com", Version: "v2", Kind: "OperatorCondition"},
-		{Group: "operators.coreos.com", Version: "v1", Kind: "OperatorGroup"},
-		{Group: "operators.coreos.com", Version: "v1", Kind: "Operator"},
-		core.WithKind("Namespace"), core.WithKind("ServiceAccount"), core.WithKind("Secret"), core.WithKind("Service"),
-		core.WithKind("ConfigMap"), core.WithKind("Pod"), apps.WithKind("Deployment"), apps.WithKind("ReplicaSet"),
-		{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"},
-		{Group: apiGroup(bystander), Version: "v1", Kind: "Cup"},
-	}
-	for _, namespace := range namespaces {
-		kinds = append(kinds, schema.GroupVersionKind{Group: apiGroup(namespace), Version: "v1", Kind: "Cup"})
-	}
-	return kinds
-}
-
-// inventory names every object of the compared kinds, by its UID too, and how definitions
-// convert; sorted. What belongs to a group or to a definition is theirs, and follows them and
-// not the operator.
-func inventory(ctx context.Context, c client.Reader, namespaces []string) ([]string, error) {
-	var lines []string
-	for _, gvk := range compared(namespaces) {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-		if err := c.List(ctx, list); err != nil {
-			return nil, fmt.Errorf("listing every %s: %w", gvk.Kind, err)
-		}
-		for i := range list.Items {
-			if o := &list.Items[i]; !isTheirs(o) {
-				lines = append(lines, fmt.Sprintf("%s %s/%s %s", gvk.Kind, o.Namespace, o.Name, o.UID))
-			}
-		}
+// inventory counts everything that there is, whatever its kind, and takes definitions
+// down word by word: what they say of conversion is cleaned up too.
+func (b *bed) inventory(ctx context.Context) (census.Census, error) {
+	all, err := b.taker.Take(ctx)
+	if err != nil {
+		return nil, err
 	}
 	var definitions apiextensionsv1.CustomResourceDefinitionList
-	if err := c.List(ctx, &definitions); err != nil {
+	if err := b.List(ctx, &definitions); err != nil {
 		return nil, fmt.Errorf("listing every CustomResourceDefinition: %w", err)
 	}
 	for i := range definitions.Items {
-		o := &definitions.Items[i]
-		lines = append(lines, fmt.Sprintf("CustomResourceDefinition /%s %s converts by %s", o.Name, o.UID, o.Spec.Conversion.Strategy))
+		text, err := json.Marshal(definitions.Items[i].Spec)
+		if err != nil {
+			return nil, fmt.Errorf("encoding a CustomResourceDefinition: %w", err)
+		}
+		all["specification of "+definitions.Items[i].Name] = string(text)
 	}
-	slices.Sort(lines)
-	return lines, nil
+	return all, nil
 }
 
-func isTheirs(o *metav1.PartialObjectMetadata) bool {
-	return o.Labels["olm.owner.kind"] == "OperatorGroup" || slices.ContainsFunc(o.OwnerReferences, func(ref metav1.OwnerReference) bool {
-		return ref.Kind == "CustomResourceDefinition"
+// overlooked are leases, which come and go with supervisors.
+func overlooked(o *metav1.PartialObjectMetadata) bool { return o.Kind == "Lease" }
+
+// withoutTheirs is an inventory without the roles by which users get at the APIs of
+// operators. They belong to a group or to a definition, and follow these and not the
+// operator.
+func withoutTheirs(all census.Census) census.Census {
+	left := maps.Clone(all)
+	maps.DeleteFunc(left, func(name, marks string) bool {
+		return strings.HasPrefix(name, "ClusterRole.") &&
+			(strings.Contains(marks, `"olm.owner.kind":"OperatorGroup"`) || strings.Contains(marks, `"CustomResourceDefinition `))
+	})
+	return left
+}
+
+// cleaned is what a clean-up of an operator has to do with, as an inventory names it: NS
+// is the operator's namespace.
+func (tr *trial) cleaned() []string {
+	const rbac = "rbac.authorization.k8s.io"
+	elsewhere := tr.shape.elsewhere("NS")
+	list := []string{
+		"Cup.NS.cleanup.example NS/kettle-NS-0", "Cup.NS.cleanup.example " + elsewhere + "/kettle-NS-1",
+		"ValidatingWebhookConfiguration.admissionregistration.k8s.io validatingadmissionwebhook.cleanup.example-",
+		"MutatingWebhookConfiguration.admissionregistration.k8s.io mutatingadmissionwebhook.cleanup.example-",
+		"ClusterRoleBinding." + rbac + " kettle-service.NS-system:auth-delegator", "RoleBinding." + rbac + " kube-system/kettle-service.NS-auth-reader",
+		"ClusterRole." + rbac + " cluster-kettle-NS", "ClusterRoleBinding." + rbac + " cluster-kettle-NS",
+		"Role." + rbac + " kube-system/kettle-NS", "RoleBinding." + rbac + " kube-system/kettle-NS",
+		"Role." + rbac + " NS/kettle-NS", "RoleBinding." + rbac + " NS/kettle-NS",
+		"Role." + rbac + " NS/kettle-service-cert", "RoleBinding." + rbac + " NS/kettle-service-cert",
+		"Secret NS/kettle-service-cert", "Service NS/kettle-service", "Deployment.apps NS/kettle", "ServiceAccount NS/kettle",
+		"ClusterServiceVersion.operators.coreos.com NS/kettle.NS.v1", "ClusterServiceVersion.operators.coreos.com " + elsewhere + "/kettle.NS.v1",
+		"OperatorCondition.operators.coreos.com NS/kettle.NS.v1", "Role." + rbac + " NS/kettle.NS.v1", "RoleBinding." + rbac + " NS/kettle.NS.v1",
+	}
+	if tr.shape == forAll {
+		return append(list, "APIService.apiregistration.k8s.io v1.aggregated.NS.cleanup.example",
+			"ClusterRole."+rbac+" kettle-NS", "ClusterRoleBinding."+rbac+" kettle-NS")
+	}
+	return append(list, "Role."+rbac+" NS-target/kettle-NS", "RoleBinding."+rbac+" NS-target/kettle-NS")
+}
+
+// complete waits until of each operator there is all that its clean-up has to do with.
+func (b *bed) complete(list ...*trial) {
+	b.t.Helper()
+	b.until("everything of the operators to be there", func(ctx context.Context) string {
+		now, err := b.inventory(ctx)
+		if err != nil {
+			return err.Error()
+		}
+		for _, tr := range list {
+			if lacking := tr.lacking(now); lacking != "" {
+				return lacking
+			}
+		}
+		return ""
+	})
+}
+
+// lacking says what is not there of an operator; empty for nothing.
+func (tr *trial) lacking(now census.Census) string {
+	names := slices.Sorted(maps.Keys(now.About(tr.namespace)))
+	for _, name := range tr.cleaned() {
+		name = strings.ReplaceAll(name, "NS", tr.namespace)
+		if !slices.ContainsFunc(names, func(have string) bool { return strings.HasPrefix(have, name) }) {
+			return "there is no " + name
+		}
+	}
+	definition := now["specification of cups."+apiGroup(tr.namespace)]
+	if tr.shape == forAll && !strings.Contains(definition, `"strategy":"Webhook"`) {
+		return "custom resources are not converted: " + definition
+	}
+	return ""
+}
+
+// leaves waits until the cluster is as it was.
+func (b *bed) leaves(before census.Census) {
+	b.t.Helper()
+	b.until("the cluster to be as it was", func(ctx context.Context) string {
+		after, err := b.inventory(ctx)
+		if err != nil {
+			return err.Error()
+		}
+		return census.Difference(withoutTheirs(before), withoutTheirs(after), nil)
+	})
+}
+
+// left waits until the cluster is as it was as far as it is about one operator. Others,
+// which have copies in its namespace, are still there.
+func (b *bed) left(before census.Census, tr *trial, others []*trial) {
+	b.t.Helper()
+	part := func(all census.Census) census.Census {
+		about := withoutTheirs(all).About(tr.namespace)
+		for _, other := range others {
+			for name := range about.About(csvName(other.namespace)) {
+				delete(about, name)
+			}
+		}
+		return about
+	}
+	b.until("the cluster to be as it was before the operator of "+tr.namespace, func(ctx context.Context) string {
+		after, err := b.inventory(ctx)
+		if err != nil {
+			return err.Error()
+		}
+		return census.Difference(part(before), part(after), nil)
+	})
+}
+
+// vacated waits until nothing is left that mentions some namespaces.
+func (b *bed) vacated(namespaces ...string) {
+	b.t.Helper()
+	b.until("nothing to be left", func(ctx context.Context) string {
+		now, err := b.inventory(ctx)
+		if err != nil {
+			return err.Error()
+		}
+		for _, namespace := range namespaces {
+			if left := census.Difference(nil, now.About(namespace), nil); left != "" {
+				return left
+			}
+		}
+		return ""
 	})
 }

@@ -1,0 +1,185 @@
+package census
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+)
+
+// Census has every object that was counted, by its kind and name, with its UID and the
+// marks that others have put on it.
+type Census map[string]string
+
+// Taker takes censuses of one cluster.
+type Taker struct {
+	discovery discovery.DiscoveryInterface
+	metadata  metadata.Interface
+	// overlooks says which objects are not counted.
+	overlooks func(*metav1.PartialObjectMetadata) bool
+}
+
+// New makes a Taker that does not count what overlooks says.
+func New(cfg *rest.Config, overlooks func(*metav1.PartialObjectMetadata) bool) (*Taker, error) {
+	d, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("making a client that finds kinds: %w", err)
+	}
+	m, err := metadata.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("making a client that lists: %w", err)
+	}
+	return &Taker{discovery: d, metadata: m, overlooks: overlooks}, nil
+}
+
+// Entry names an object in a census.
+func Entry(kind, group, namespace, name string) string {
+	return strings.TrimSuffix(kind+"."+group, ".") + " " + strings.TrimPrefix(namespace+"/"+name, "/")
+}
+
+// passing are kinds that tell of what has happened, and no state.
+func passing(resource string) bool {
+	return slices.Contains([]string{"events", "componentstatuses"}, resource)
+}
+
+// listed is a kind of which lists can be had.
+type listed struct {
+	schema.GroupVersionResource
+
+	kind string
+}
+
+// kinds finds all that can be listed now.
+func (t *Taker) kinds() ([]listed, error) {
+	lists, err := t.discovery.ServerPreferredResources()
+	// Nothing can be there of a group that nobody answers for, or whose definition has
+	// just gone.
+	var stale *discovery.ErrGroupDiscoveryFailed
+	if err != nil && !errors.As(err, &stale) {
+		return nil, fmt.Errorf("finding what can be listed: %w", err)
+	}
+	var all []listed
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return nil, fmt.Errorf("finding what can be listed: %w", err)
+		}
+		for i := range list.APIResources {
+			if r := &list.APIResources[i]; slices.Contains(r.Verbs, "list") && !passing(r.Name) {
+				all = append(all, listed{version.WithResource(r.Name), r.Kind})
+			}
+		}
+	}
+	return all, nil
+}
+
+// Take counts everything that can be listed.
+func (t *Taker) Take(ctx context.Context) (Census, error) {
+	kinds, err := t.kinds()
+	if err != nil {
+		return nil, err
+	}
+	parts := make([]Census, len(kinds))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(4)
+	for i, k := range kinds {
+		group.Go(func() error {
+			var err error
+			parts[i], err = t.take(ctx, k)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, fmt.Errorf("counting: %w", err)
+	}
+	all := Census{}
+	for _, part := range parts {
+		maps.Copy(all, part)
+	}
+	return all, nil
+}
+
+func (t *Taker) take(ctx context.Context, k listed) (Census, error) {
+	list, err := t.metadata.Resource(k.GroupVersionResource).List(ctx, metav1.ListOptions{})
+	if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+		return Census{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing every %s: %w", k.kind, err)
+	}
+	part := Census{}
+	for i := range list.Items {
+		o := &list.Items[i]
+		o.SetGroupVersionKind(k.GroupVersion().WithKind(k.kind))
+		if t.overlooks == nil || !t.overlooks(o) {
+			part[Entry(k.kind, k.Group, o.Namespace, o.Name)] = marks(o)
+		}
+	}
+	return part, nil
+}
+
+// marks are what others may put on an object: labels, annotations, finalizers, owners. A
+// claim of nothing is none.
+func marks(o *metav1.PartialObjectMetadata) string {
+	annotations := map[string]string{}
+	for key, value := range o.Annotations {
+		if value != "" {
+			annotations[key] = value
+		}
+	}
+	var owners []string
+	for _, ref := range o.OwnerReferences {
+		owners = append(owners, ref.Kind+" "+ref.Name)
+	}
+	text, err := json.Marshal(map[string]any{
+		"uid": o.UID, "labels": o.Labels, "annotations": annotations, "finalizers": o.Finalizers, "owners": owners,
+	})
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// About is the part of a census that mentions a word: in a name, or in a mark.
+func (c Census) About(word string) Census {
+	part := maps.Clone(c)
+	maps.DeleteFunc(part, func(name, mark string) bool { return !strings.Contains(name+mark, word) })
+	return part
+}
+
+// Difference says what is in the cluster now and was not, or the other way round, but for
+// what was expected to come; empty when that is nothing.
+func Difference(before, now Census, expected map[string]bool) string {
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		was, there := before[name]
+		switch {
+		case !there && !expected[name]:
+			lines = append(lines, "left over: "+name+" "+now[name])
+		case there && was != now[name]:
+			lines = append(lines, "changed: "+name+" from "+was+" to "+now[name])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if _, there := now[name]; !there {
+			lines = append(lines, "gone: "+name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(expected)) {
+		if _, there := now[name]; !there {
+			lines = append(lines, "gone, though it ought to stay: "+name)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
