@@ -16,28 +16,30 @@ type choice struct {
 // choices are packages of the real catalog that need no kinds of OpenShift, none like
 // the one before: with definitions by the dozen and with none, with webhooks, with
 // conversions, with rights of all sorts, with operators that they need. Those that others
-// need too come first, so that what stays of one is there when the other comes.
+// need too come first, so that what stays of one is there when the other comes. The first
+// eight have some of everything, in small definitions: an API server takes its time over
+// large ones.
 func choices() []choice {
 	return []choice{
 		{name: "etcd"},
 		{name: "cert-manager", everywhere: true},
+		{name: "edp-keycloak-operator"},
+		{name: "azure-service-operator", everywhere: true},
+		{name: "skupper-operator"},
+		{name: "annotationlab", everywhere: true},
+		{name: "aqua"},
+		{name: "kubedb-installer", everywhere: true},
 		{name: "mercury-operator"},
 		{name: "argocd-operator", everywhere: true},
-		{name: "edp-keycloak-operator"},
-		{name: "kubedb-installer", everywhere: true},
-		{name: "skupper-operator"},
-		{name: "bpfman-operator", everywhere: true},
 		{name: "stackgres-community"},
-		{name: "strimzi-kafka-operator", everywhere: true},
+		{name: "bpfman-operator", everywhere: true},
 		{name: "pelorus-operator"},
-		{name: "flux", everywhere: true},
+		{name: "strimzi-kafka-operator", everywhere: true},
 		{name: "prometheus"},
-		{name: "azure-service-operator", everywhere: true},
+		{name: "flux", everywhere: true},
 		{name: "mongodb-atlas-kubernetes"},
-		{name: "annotationlab", everywhere: true},
-		{name: "aerospike-kubernetes-operator"},
 		{name: "community-kubevirt-hyperconverged", everywhere: true},
-		{name: "aqua"},
+		{name: "aerospike-kubernetes-operator"},
 		{name: "verticadb-operator", everywhere: true},
 		{name: "cass-operator-community"},
 		{name: "tempo-operator", everywhere: true},
