@@ -8,6 +8,7 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -66,6 +67,9 @@ func (r *reconciler) finalize(ctx context.Context, csv *operatorsv1alpha1.Cluste
 	if !controllerutil.ContainsFinalizer(csv, Finalizer) {
 		return ctrl.Result{}, nil
 	}
+	if there, err := r.isThere(ctx, csv); err != nil || !there {
+		return ctrl.Result{}, err
+	}
 	r.gauges.record(csv, Transition{Phase: csv.Status.Phase, Reason: csv.Status.Reason})
 	c, err := r.observeCleanup(ctx, csv)
 	if err != nil {
@@ -87,6 +91,22 @@ func (r *reconciler) finalize(ctx context.Context, csv *operatorsv1alpha1.Cluste
 	}
 	logf.FromContext(ctx).Info("Cleaned up")
 	return ctrl.Result{}, client.IgnoreNotFound(r.setFinalizer(ctx, csv, controllerutil.RemoveFinalizer))
+}
+
+// isThere asks the API whether a ClusterServiceVersion that is being deleted still holds
+// its name, which it does while it has the finalizer. The cache may show one that has
+// been let go, and by then another of that name may own what its labels find.
+func (r *reconciler) isThere(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (bool, error) {
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind))
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(csv), live)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("getting ClusterServiceVersion %s/%s before its clean-up: %w", csv.Namespace, csv.Name, err)
+	}
+	return live.UID == csv.UID && controllerutil.ContainsFinalizer(live, Finalizer), nil
 }
 
 func (r *reconciler) observeCleanup(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (*cleanup, error) {

@@ -1,0 +1,42 @@
+package clusterserviceversion
+
+import (
+	"testing"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+// TestLeavesWhatAnotherOfTheNameOwns cleans up after a version that only the cache still
+// has: it has been let go, and one of its name has been installed since, or is being
+// deleted in its turn, or nobody has the name.
+func TestLeavesWhatAnotherOfTheNameOwns(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{operatorsv1alpha1.AddToScheme, rbacv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone := kettle()
+	gone.UID, gone.Finalizers, gone.DeletionTimestamp = "gone", []string{Finalizer}, &metav1.Time{Time: noon()}
+	installed, leaving := gone.DeepCopy(), gone.DeepCopy()
+	installed.UID, installed.DeletionTimestamp = "installed", nil
+	leaving.UID = "leaving"
+	for name, there := range map[string][]client.Object{"Installed": {installed}, "Leaving": {leaving}, "None": nil} {
+		t.Run(name, func(t *testing.T) {
+			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "kettle", Labels: ownerLabels(gone)}}
+			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(there, role)...).Build()
+			r := &reconciler{client: c, live: c, pace: newPace()}
+			if _, err := r.finalize(t.Context(), gone.DeepCopy()); err != nil {
+				t.Error(err)
+			}
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(role), role); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
