@@ -74,7 +74,7 @@ func (r *reconciler) observeConversions(ctx context.Context, s *scope) error {
 // conversion depends on.
 func (r *reconciler) readConversion(ctx context.Context, s *scope, c serving.Conversion,
 ) (*apiextensionsv1.CustomResourceDefinition, serving.Circumstances, error) {
-	in := serving.Circumstances{Answers: s.served.answers[c.Deployment], Replaced: s.Replacement.Successor != nil}
+	in := serving.Circumstances{Answers: s.served.answers[c.Deployment]}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	err := r.crds.Get(ctx, client.ObjectKey{Name: c.CRD}, crd)
 	if apierrors.IsNotFound(err) {
@@ -125,27 +125,9 @@ func (r *reconciler) convertConversions(ctx context.Context, s *scope) error {
 		if change == nil {
 			continue
 		}
-		if change.Storage != "" {
-			if err := r.confirmLast(ctx, s.CSV); err != nil {
-				return err
-			}
-		}
 		if err := r.change(ctx, crd, change); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// confirmLast makes sure at the API that no other version is to take over. The version of
-// storage that is held for that one may be seen here sooner than itself.
-func (r *reconciler) confirmLast(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) error {
-	var list operatorsv1alpha1.ClusterServiceVersionList
-	if err := r.live.List(ctx, &list, client.InNamespace(csv.Namespace)); err != nil {
-		return fmt.Errorf("listing ClusterServiceVersions in namespace %s: %w", csv.Namespace, err)
-	}
-	if originals(list.Items).successor(csv) != nil {
-		return errStale
 	}
 	return nil
 }
@@ -243,6 +225,9 @@ func (r *reconciler) unserve(ctx context.Context, c *cleanup) (string, error) {
 	for _, server := range servers {
 		for i := range server.Webhooks {
 			for _, name := range server.Webhooks[i].ConversionCRDs {
+				if err := r.forgetPromises(ctx, c, name); err != nil {
+					return "", err
+				}
 				if heir(c, name) {
 					continue
 				}
@@ -267,6 +252,24 @@ func heir(c *cleanup, crd string) bool {
 				return d.Type == operatorsv1alpha1.ConversionWebhook && slices.Contains(d.ConversionCRDs, crd)
 			})
 	})
+}
+
+// forgetPromises takes back what a definition is to become when the version's webhook
+// answers: it never will.
+func (r *reconciler) forgetPromises(ctx context.Context, c *cleanup, name string) error {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	err := r.live.Get(ctx, client.ObjectKey{Name: name}, crd)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("getting CustomResourceDefinition %s: %w", name, err)
+	}
+	change := serving.Forget(crd, client.ObjectKeyFromObject(c.csv))
+	if change == nil {
+		return nil
+	}
+	return r.change(ctx, crd, change)
 }
 
 func (r *reconciler) release(ctx context.Context, c *cleanup, servers []serving.Server, name string) (string, error) {

@@ -65,7 +65,7 @@ func (e *execution) prepare(ctx context.Context, s *operatorsv1alpha1.Step) erro
 	setAlongside(d.wanted, append(e.stillAlongside(ctx, d.live), alongside))
 	keepConversion(d.wanted, d.live, converted)
 	if converted {
-		holdStorage(d.wanted, d.live)
+		holdStorage(d.wanted, d.live, alongside)
 	}
 	e.definitions[s] = d
 	return nil

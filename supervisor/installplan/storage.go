@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/supervisor/serving"
 )
@@ -11,9 +12,9 @@ import (
 // holdStorage leaves objects of a CustomResourceDefinition stored in the version that
 // they are stored in now, where the version that is being installed brings the webhook
 // that converts to another: until that runs, nobody could read what is stored in the new
-// form. In which version they are to be stored is noted for the controller that waits
-// for the webhook.
-func holdStorage(wanted, live *unstructured.Unstructured) {
+// form. In which version they are to be stored, and for whose webhook, is noted for the
+// controller that waits for it.
+func holdStorage(wanted, live *unstructured.Unstructured, csv types.NamespacedName) {
 	from, to := storageOf(live), storageOf(wanted)
 	versions, _, err := unstructured.NestedSlice(wanted.Object, "spec", "versions")
 	known := slices.ContainsFunc(versions, func(o any) bool { return versionNamed(o, from) != nil })
@@ -30,7 +31,7 @@ func holdStorage(wanted, live *unstructured.Unstructured) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[serving.AnnotationStorage] = to
+	annotations[serving.AnnotationStorage] = serving.HoldStorage(csv, to)
 	wanted.SetAnnotations(annotations)
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/supervisor/serving"
 )
@@ -23,12 +24,12 @@ func TestHoldStorage(t *testing.T) {
 		noted        string
 	}{
 		"the same":              {live: define("v1", "v1"), wanted: define("v1", "v1", "v2"), storage: "v1"},
-		"another":               {live: define("v1", "v1"), wanted: define("v2", "v1", "v2"), storage: "v1", noted: "v2"},
-		"back to an older one":  {live: define("v2", "v1", "v2"), wanted: define("v1", "v1", "v2"), storage: "v2", noted: "v1"},
+		"another":               {live: define("v1", "v1"), wanted: define("v2", "v1", "v2"), storage: "v1", noted: "kitchen/kettle.v2:v2"},
+		"back to an older one":  {live: define("v2", "v1", "v2"), wanted: define("v1", "v1", "v2"), storage: "v2", noted: "kitchen/kettle.v2:v1"},
 		"the old one goes":      {live: define("v1", "v1"), wanted: define("v2", "v2"), storage: "v2"},
 		"nothing is stored yet": {live: define("", "v1"), wanted: define("v2", "v1", "v2"), storage: "v2"},
 	} {
-		holdStorage(tt.wanted, tt.live)
+		holdStorage(tt.wanted, tt.live, types.NamespacedName{Namespace: "kitchen", Name: "kettle.v2"})
 		if got := storageOf(tt.wanted); got != tt.storage {
 			t.Errorf("%s: objects are stored in %q, want %q", name, got, tt.storage)
 		}

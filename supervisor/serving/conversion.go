@@ -8,14 +8,8 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 )
-
-// AnnotationStorage names, on a CustomResourceDefinition, the version in which its
-// objects are to be stored once the webhook answers that converts to it. Whoever
-// writes a definition before that webhook runs leaves the version of storage as it
-// is, and this in its place: an object that is written meanwhile needs no conversion
-// that nobody can do yet.
-const AnnotationStorage = "chandlery.dev/storage-version"
 
 // Conversion is how the objects of a CustomResourceDefinition are to be converted
 // between its versions.
@@ -24,6 +18,8 @@ type Conversion struct {
 	CRD string
 	// Deployment is that of the webhook.
 	Deployment string
+	// CSV is the ClusterServiceVersion that declares it.
+	CSV types.NamespacedName
 	// Want is what the definition is to say.
 	Want *apiextensionsv1.CustomResourceConversion
 }
@@ -43,7 +39,10 @@ func Conversions(csv *operatorsv1alpha1.ClusterServiceVersion, servers []Server,
 				continue
 			}
 			for _, crd := range d.ConversionCRDs {
-				out = append(out, Conversion{CRD: crd, Deployment: s.Deployment, Want: conversion(csv.Namespace, s, d, c.Bundle())})
+				out = append(out, Conversion{
+					CRD: crd, Deployment: s.Deployment, CSV: types.NamespacedName{Namespace: csv.Namespace, Name: csv.Name},
+					Want: conversion(csv.Namespace, s, d, c.Bundle()),
+				})
 			}
 		}
 	}
@@ -75,6 +74,8 @@ type Change struct {
 	Conversion *apiextensionsv1.CustomResourceConversion
 	// Storage is the version to store objects in.
 	Storage string
+	// Forgets are the annotations that have been seen to.
+	Forgets []string
 }
 
 // Circumstances are what a change of conversion depends on besides the definition.
@@ -83,9 +84,6 @@ type Circumstances struct {
 	Answers bool
 	// Orphaned says that there is no such Service any more as the definition names.
 	Orphaned bool
-	// Replaced says that another version is to take over: a version of storage that is yet
-	// to come is for the webhook of that one, and not for the one that answers now.
-	Replaced bool
 }
 
 // Next says what to change of a definition now; nil when there is nothing. waits says
@@ -113,13 +111,13 @@ func (c Conversion) Next(live *apiextensionsv1.CustomResourceDefinition, in Circ
 	default:
 		waits = true
 	}
-	if storage := heldStorage(live); storage != "" && !in.Replaced {
+	if storage := heldStorage(live, c.CSV); storage != "" {
 		waits = waits || !in.Answers
 		if in.Answers {
-			next.Storage = storage
+			next.Storage, next.Forgets = storage, []string{AnnotationStorage}
 		}
 	}
-	if next == (Change{}) {
+	if next.Conversion == nil && next.Storage == "" {
 		return nil, waits
 	}
 	return &next, waits
@@ -149,17 +147,6 @@ func withBundle(c *apiextensionsv1.CustomResourceConversion, bundle []byte) *api
 	return out
 }
 
-// heldStorage is the version that a definition is to store its objects in and does
-// not yet; empty if there is none.
-func heldStorage(crd *apiextensionsv1.CustomResourceDefinition) string {
-	wanted := crd.Annotations[AnnotationStorage]
-	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == wanted })
-	if i < 0 || crd.Spec.Versions[i].Storage {
-		return ""
-	}
-	return wanted
-}
-
 // operation is one of a JSON patch, see RFC 6902.
 type operation struct {
 	Op    string `json:"op"`
@@ -179,7 +166,9 @@ func (c Change) Patch(live *apiextensionsv1.CustomResourceDefinition) ([]byte, e
 		for i, v := range live.Spec.Versions {
 			ops = append(ops, operation{Op: "replace", Path: fmt.Sprintf("/spec/versions/%d/storage", i), Value: v.Name == c.Storage})
 		}
-		ops = append(ops, operation{Op: "remove", Path: "/metadata/annotations/" + escaped(AnnotationStorage)})
+	}
+	for _, key := range c.Forgets {
+		ops = append(ops, operation{Op: "remove", Path: "/metadata/annotations/" + escaped(key)})
 	}
 	body, err := json.Marshal(ops)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func converter(t *testing.T) Conversion {
@@ -28,7 +29,7 @@ func converter(t *testing.T) Conversion {
 func definition(conversion *apiextensionsv1.CustomResourceConversion, held string) *apiextensionsv1.CustomResourceDefinition {
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "etcds.example.com", ResourceVersion: "7"}}
 	if held != "" {
-		crd.Annotations = map[string]string{AnnotationStorage: held}
+		crd.Annotations = map[string]string{AnnotationStorage: HoldStorage(types.NamespacedName{Namespace: "ns", Name: "etcd.v1"}, held)}
 	}
 	crd.Spec.Conversion = conversion
 	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true}, {Name: "v2", Served: true}}
@@ -74,9 +75,9 @@ func TestNextConversion(t *testing.T) {
 		"another authority":       {live: oldBundle, before: all, after: all},
 		"another path":            {live: oldPath, waits: true, after: all},
 		"authority and path":      {live: oldBoth, before: &Change{Conversion: oldPath}, waits: true, after: all},
-		"storage to come":         {live: c.Want.DeepCopy(), held: "v2", waits: true, after: &Change{Storage: "v2"}},
-		"both":                    {live: elsewhere, held: "v2", waits: true, after: &Change{Conversion: c.Want, Storage: "v2"}},
-		"none, storage to come":   {live: none(), held: "v2", before: all, waits: true, after: &Change{Conversion: c.Want, Storage: "v2"}},
+		"storage to come":         {live: c.Want.DeepCopy(), held: "v2", waits: true, after: &Change{Storage: "v2", Forgets: []string{AnnotationStorage}}},
+		"both":                    {live: elsewhere, held: "v2", waits: true, after: &Change{Conversion: c.Want, Storage: "v2", Forgets: []string{AnnotationStorage}}},
+		"none, storage to come":   {live: none(), held: "v2", before: all, waits: true, after: &Change{Conversion: c.Want, Storage: "v2", Forgets: []string{AnnotationStorage}}},
 		"storage that is":         {live: c.Want.DeepCopy(), held: "v1"},
 		"storage unknown":         {live: c.Want.DeepCopy(), held: "v9"},
 	} {
@@ -101,15 +102,35 @@ func TestNextConversion(t *testing.T) {
 	}
 }
 
-// TestStorageIsForTheOneToCome leaves a version of storage alone that a version which takes
-// over is to convert to: the webhook that answers now does not know it.
-func TestStorageIsForTheOneToCome(t *testing.T) {
+// TestStorageIsForOneWebhook leaves a version of storage alone that another version is to
+// convert to, whether that is still there or not: the webhook that answers does not know it.
+func TestStorageIsForOneWebhook(t *testing.T) {
 	c := converter(t)
-	for _, answers := range []bool{false, true} {
-		change, waits := c.Next(definition(c.Want.DeepCopy(), "v2"), Circumstances{Answers: answers, Replaced: true})
-		if change != nil || waits {
-			t.Errorf("a webhook that is to be replaced, answers %t: change is %v, waits is %t", answers, change, waits)
+	for _, noted := range []string{"ns/etcd.v2:v2", "other/etcd.v1:v2", "ns/etcd.v1:v9", "ns/etcd.v1:v1", "v2"} {
+		live := definition(c.Want.DeepCopy(), "")
+		live.Annotations = map[string]string{AnnotationStorage: noted}
+		for _, answers := range []bool{false, true} {
+			if change, waits := c.Next(live, Circumstances{Answers: answers}); change != nil || waits {
+				t.Errorf("noted is %q, answers %t: change is %v, waits is %t", noted, answers, change, waits)
+			}
 		}
+	}
+}
+
+// TestForget takes back what is noted for a version that goes, and nothing else.
+func TestForget(t *testing.T) {
+	c := converter(t)
+	live := definition(none(), "v2")
+	live.Annotations["other"] = "kept"
+	if change := Forget(live, types.NamespacedName{Namespace: "ns", Name: "etcd"}); change != nil {
+		t.Errorf("what is noted for another version is taken back: %v", change)
+	}
+	done := patched(t, live, Forget(live, c.CSV))
+	if diff := cmp.Diff(map[string]string{"other": "kept"}, done.Annotations); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+	if Forget(done, c.CSV) != nil {
+		t.Error("nothing is noted any more, and taken back again")
 	}
 }
 
