@@ -170,7 +170,7 @@ func withoutSchemas(obj any) (any, error) {
 	}
 	crd.ManagedFields = nil
 	maps.DeleteFunc(crd.Annotations, func(key, _ string) bool {
-		return !strings.HasPrefix(key, alongsidePrefix) && key != serving.AnnotationStorage
+		return !strings.HasPrefix(key, alongsidePrefix) && key != serving.AnnotationStorage && key != serving.AnnotationConversion
 	})
 	for i := range crd.Spec.Versions {
 		v := crd.Spec.Versions[i]

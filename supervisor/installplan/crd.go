@@ -66,6 +66,7 @@ func (e *execution) prepare(ctx context.Context, s *operatorsv1alpha1.Step) erro
 	keepConversion(d.wanted, d.live, converted)
 	if converted {
 		holdStorage(d.wanted, d.live, alongside)
+		holdConversion(d.wanted, d.live, alongside)
 	}
 	e.definitions[s] = d
 	return nil

@@ -3,6 +3,7 @@ package installplan
 import (
 	"slices"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -27,12 +28,45 @@ func holdStorage(wanted, live *unstructured.Unstructured, csv types.NamespacedNa
 		}
 	}
 	wanted.Object["spec"].(map[string]any)["versions"] = versions //nolint:errcheck,forcetypeassert // its versions were found there
-	annotations := wanted.GetAnnotations()
+	note(wanted, serving.AnnotationStorage, serving.HoldStorage(csv, to))
+}
+
+// holdConversion lets objects of a CustomResourceDefinition go on without conversion,
+// where the version that is being installed brings a webhook for them and all versions
+// that are to be served are served without now. It is noted for the controller that waits
+// for the webhook. A version that is new is not to be used without.
+func holdConversion(wanted, live *unstructured.Unstructured, csv types.NamespacedName) {
+	strategy, _, _ := unstructured.NestedString(live.Object, "spec", "conversion", "strategy")
+	if strategy == string(apiextensionsv1.WebhookConverter) {
+		return
+	}
+	before := servedIn(live)
+	if slices.ContainsFunc(servedIn(wanted), func(v string) bool { return !slices.Contains(before, v) }) {
+		return
+	}
+	note(wanted, serving.AnnotationConversion, csv.String())
+}
+
+// servedIn are the names of the versions that a CustomResourceDefinition serves.
+func servedIn(crd *unstructured.Unstructured) []string {
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	var names []string
+	for _, o := range versions {
+		if v, ok := o.(map[string]any); ok && v["served"] == true {
+			name, _ := v["name"].(string)
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func note(crd *unstructured.Unstructured, key, value string) {
+	annotations := crd.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[serving.AnnotationStorage] = serving.HoldStorage(csv, to)
-	wanted.SetAnnotations(annotations)
+	annotations[key] = value
+	crd.SetAnnotations(annotations)
 }
 
 // storageOf is the version in which objects of a CustomResourceDefinition are stored.

@@ -38,3 +38,30 @@ func TestHoldStorage(t *testing.T) {
 		}
 	}
 }
+
+// TestHoldConversion upgrades a definition to one that the operator's webhook converts.
+func TestHoldConversion(t *testing.T) {
+	const first, second, off = `{"name":"v1","served":true}`, `{"name":"v2","served":true}`, `{"name":"v2","served":false}`
+	define := func(strategy, versions string) *unstructured.Unstructured {
+		return parsed(t, `{"kind":"CustomResourceDefinition","spec":{"conversion":{`+strategy+`},"versions":[`+versions+`]}}`)
+	}
+	for name, tt := range map[string]struct {
+		strategy     string
+		live, wanted string
+		noted        string
+	}{
+		"one version":                 {live: first, wanted: first, noted: "kitchen/kettle.v2"},
+		"both were served":            {strategy: `"strategy":"None"`, live: first + "," + second, wanted: second + "," + first, noted: "kitchen/kettle.v2"},
+		"one is served no more":       {live: first + "," + second, wanted: first, noted: "kitchen/kettle.v2"},
+		"one is new":                  {live: first, wanted: first + "," + second},
+		"one was not served":          {live: first + "," + off, wanted: first + "," + second},
+		"one is there and not served": {live: first, wanted: first + "," + off, noted: "kitchen/kettle.v2"},
+		"converted before":            {strategy: `"strategy":"Webhook"`, live: first, wanted: first},
+	} {
+		wanted := define(`"strategy":"Webhook"`, tt.wanted)
+		holdConversion(wanted, define(tt.strategy, tt.live), types.NamespacedName{Namespace: "kitchen", Name: "kettle.v2"})
+		if got := wanted.GetAnnotations()[serving.AnnotationConversion]; got != tt.noted {
+			t.Errorf("%s: noted is %q, want %q", name, got, tt.noted)
+		}
+	}
+}

@@ -89,17 +89,22 @@ type Circumstances struct {
 // Next says what to change of a definition now; nil when there is nothing. waits says
 // that there is more to change when the webhook has answered.
 //
-// A definition without conversion gets one at once: requests for another version than
-// the stored one then fail until the webhook answers, where without it they would be
-// stored in the wrong form. A conversion that works is left to work until the new
+// A definition without conversion gets one at once, unless AnnotationConversion says
+// otherwise: requests for another version than the stored one then fail until the webhook
+// answers, where without it they would be stored in the wrong form. A conversion that works is left to work until the new
 // webhook answers; only what its callers believe follows the certificate at once.
 func (c Conversion) Next(live *apiextensionsv1.CustomResourceDefinition, in Circumstances) (change *Change, waits bool) {
 	var next Change
 	have, said := webhookOf(live), withoutParted(live.Spec.Conversion)
 	switch {
 	case equality.Semantic.DeepEqual(said, c.Want):
+	case have == nil && unconverted(live, c.CSV) && !in.Answers:
+		waits = true
 	case have == nil || in.Orphaned || in.Answers:
 		next.Conversion = c.Want
+		if unconverted(live, c.CSV) {
+			next.Forgets = append(next.Forgets, AnnotationConversion)
+		}
 	case sameService(have, c.Want.Webhook):
 		// The pods behind the Service have the certificate of its Secret, and what
 		// goes with that is in the bundle.
@@ -114,7 +119,7 @@ func (c Conversion) Next(live *apiextensionsv1.CustomResourceDefinition, in Circ
 	if storage := heldStorage(live, c.CSV); storage != "" {
 		waits = waits || !in.Answers
 		if in.Answers {
-			next.Storage, next.Forgets = storage, []string{AnnotationStorage}
+			next.Storage, next.Forgets = storage, append(next.Forgets, AnnotationStorage)
 		}
 	}
 	if next.Conversion == nil && next.Storage == "" {

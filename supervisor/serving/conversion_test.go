@@ -117,11 +117,49 @@ func TestStorageIsForOneWebhook(t *testing.T) {
 	}
 }
 
+// TestGoesOnWithoutConversion leaves a definition without conversion until the webhook
+// answers, where that is noted for it.
+func TestGoesOnWithoutConversion(t *testing.T) {
+	c := converter(t)
+	for name, tt := range map[string]struct {
+		live   *apiextensionsv1.CustomResourceConversion
+		noted  string
+		before *Change
+		waits  bool
+		after  *Change
+	}{
+		"for it": {live: none(), noted: "ns/etcd.v1", waits: true, after: &Change{Conversion: c.Want, Forgets: []string{AnnotationConversion}}},
+		"for another": {
+			live: none(), noted: "ns/etcd.v2", before: &Change{Conversion: c.Want}, after: &Change{Conversion: c.Want},
+		},
+		"converted already": {live: c.Want.DeepCopy(), noted: "ns/etcd.v1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live := definition(tt.live, "")
+			live.Annotations = map[string]string{AnnotationConversion: tt.noted}
+			change, waits := c.Next(live, Circumstances{})
+			if diff := cmp.Diff(tt.before, change); diff != "" || waits != tt.waits {
+				t.Errorf("before it answers, waits is %t; change (-want +got):\n%s", waits, diff)
+			}
+			change, waits = c.Next(live, Circumstances{Answers: true})
+			if diff := cmp.Diff(tt.after, change); diff != "" || waits {
+				t.Errorf("when it answers, waits is %t; change (-want +got):\n%s", waits, diff)
+			}
+			if change == nil {
+				return
+			}
+			if again, waits := c.Next(patched(t, live, change), Circumstances{Answers: true}); again != nil || waits {
+				t.Errorf("after the change there is another: %v", again)
+			}
+		})
+	}
+}
+
 // TestForget takes back what is noted for a version that goes, and nothing else.
 func TestForget(t *testing.T) {
 	c := converter(t)
 	live := definition(none(), "v2")
-	live.Annotations["other"] = "kept"
+	live.Annotations["other"], live.Annotations[AnnotationConversion] = "kept", "ns/etcd.v1"
 	if change := Forget(live, types.NamespacedName{Namespace: "ns", Name: "etcd"}); change != nil {
 		t.Errorf("what is noted for another version is taken back: %v", change)
 	}

@@ -17,6 +17,18 @@ import (
 // version before least of all.
 const AnnotationStorage = "chandlery.dev/storage-version"
 
+// AnnotationConversion names, on a CustomResourceDefinition without conversion, the
+// ClusterServiceVersion whose webhook is to convert its objects: NAMESPACE/NAME. They go on
+// without until that answers, since all versions that are served have been served without
+// before: calling nobody would fail requests that work, and guard nothing.
+const AnnotationConversion = "chandlery.dev/conversion"
+
+// unconverted says whether the objects of a definition are to go on without conversion
+// until the webhook of csv answers.
+func unconverted(crd *apiextensionsv1.CustomResourceDefinition, csv types.NamespacedName) bool {
+	return crd.Annotations[AnnotationConversion] == csv.String()
+}
+
 // HoldStorage is the value of AnnotationStorage for a version of a definition that the
 // webhook of csv is to convert to.
 func HoldStorage(csv types.NamespacedName, version string) string {
@@ -37,8 +49,15 @@ func heldStorage(crd *apiextensionsv1.CustomResourceDefinition, csv types.Namesp
 // Forget says how to take back what a definition is to become for the webhook of csv,
 // which is not going to answer any more; nil when there is nothing.
 func Forget(crd *apiextensionsv1.CustomResourceDefinition, csv types.NamespacedName) *Change {
-	if !strings.HasPrefix(crd.Annotations[AnnotationStorage], HoldStorage(csv, "")) {
+	var keys []string
+	if unconverted(crd, csv) {
+		keys = append(keys, AnnotationConversion)
+	}
+	if strings.HasPrefix(crd.Annotations[AnnotationStorage], HoldStorage(csv, "")) {
+		keys = append(keys, AnnotationStorage)
+	}
+	if len(keys) == 0 {
 		return nil
 	}
-	return &Change{Forgets: []string{AnnotationStorage}}
+	return &Change{Forgets: keys}
 }

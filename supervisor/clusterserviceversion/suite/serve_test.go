@@ -254,7 +254,9 @@ func TestSwitchesConversionWhenTheWebhookAnswers(t *testing.T) {
 		g.Expect(csv.Status.Phase).To(gomega.Equal(operatorsv1alpha1.CSVPhaseInstalling))
 		g.Expect(csv.Status.Message).To(gomega.ContainSubstring("conversion webhook"))
 	}).WithTimeout(patience).Should(gomega.Succeed())
-	w.change(crd, func() { crd.Annotations = map[string]string{"chandlery.dev/storage-version": w.namespace + "/kettle.v2:v2"} })
+	w.change(crd, func() {
+		crd.Annotations = map[string]string{"chandlery.dev/storage-version": w.namespace + "/kettle.v2:v2"}
+	})
 	w.Consistently(func(g gomega.Gomega) {
 		g.Expect(*conversion(g).Webhook.ClientConfig.Service.Path).To(gomega.Equal("/old"))
 		g.Expect(crd.Spec.Versions[0].Storage).To(gomega.BeTrue())
