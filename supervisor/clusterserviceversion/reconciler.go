@@ -34,7 +34,8 @@ type reconciler struct {
 	mapper        apimeta.RESTMapper     // which APIs are served
 	serverVersion func() (string, error) // of the API server
 	clock         clock.PassiveClock
-	pace          pace // of deletions
+	pace          pace     // of deletions
+	silences      silences // of pods that convert
 	lender        *loan.Lender
 	events        events.EventRecorder
 	gauges        gauges

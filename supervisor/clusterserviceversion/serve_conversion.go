@@ -30,10 +30,6 @@ import (
 const (
 	// handshakeTimeout bounds one call of a conversion webhook.
 	handshakeTimeout = 3 * time.Second
-	// unreachableTime is how long no way to a webhook is taken for the webhook's
-	// absence. After it, it is taken for a network policy that lets the API server
-	// through and not us.
-	unreachableTime = time.Minute
 	// answerSize is the most that is read of an answer to a review of nothing.
 	answerSize = 64 << 10
 )
@@ -162,6 +158,7 @@ func (r *reconciler) ask(ctx context.Context, s *scope, deployment string) error
 	if err != nil {
 		return fmt.Errorf("listing the endpoints of Service %s/%s: %w", s.CSV.Namespace, server.ServiceName(), err)
 	}
+	var silent error
 	for _, c := range calls {
 		addresses := serving.Addresses(endpoints.Items, c.Port)
 		if len(addresses) == 0 {
@@ -169,17 +166,23 @@ func (r *reconciler) ask(ctx context.Context, s *scope, deployment string) error
 		}
 		for _, address := range addresses {
 			err := call(ctx, c, address)
-			if err != nil && serving.Unreachable(err) && inPhaseFor(unreachableTime)(s.Observation) {
-				logf.FromContext(ctx).Info("Taking a conversion webhook that cannot be reached from here as ready", "deployment", deployment, "address", address, "error", err.Error())
+			pod := listener{s.CSV.UID, deployment, address}
+			if !serving.Unreachable(err) {
+				r.silences.ends(pod)
+				if err != nil {
+					return err
+				}
 				continue
 			}
-			if err != nil {
-				return err
+			if r.silences.lasts(pod, s.Now) < unreachableTime {
+				silent = err
+				continue
 			}
+			logf.FromContext(ctx).Info("Taking a conversion webhook that cannot be reached from here as ready", "deployment", deployment, "address", address, "error", err.Error())
 		}
 	}
-	s.served.answers[deployment] = true
-	return nil
+	s.served.answers[deployment] = silent == nil
+	return silent
 }
 
 // call sends a review of no objects to one pod, by the name of its Service.

@@ -1,0 +1,64 @@
+package clusterserviceversion
+
+import (
+	"testing"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestSilencesLast counts from the first attempt of an unbroken row.
+func TestSilencesLast(t *testing.T) {
+	here, there := listener{"uid-1", "kettle", "10.0.0.1:9443"}, listener{"uid-1", "kettle", "10.0.0.2:9443"}
+	for name, tc := range map[string]struct {
+		at    []int // seconds
+		heard bool  // before the last attempt
+		want  time.Duration
+	}{
+		"First":       {at: []int{0}},
+		"Row":         {at: []int{0, 20, 40, 61}, want: 61 * time.Second},
+		"AnswerAmong": {at: []int{0, 20, 40}, heard: true},
+		"LongAgo":     {at: []int{0, 31}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s silences
+			var got time.Duration
+			for i, second := range tc.at {
+				if tc.heard && i == len(tc.at)-1 {
+					s.ends(here)
+				}
+				s.lasts(there, noon())
+				got = s.lasts(here, noon().Add(time.Duration(second)*time.Second))
+			}
+			if got != tc.want {
+				t.Errorf("silence lasts %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestAskTakesSilenceForAnAnswerAfterAMinuteOfIt does not go by how long the version has
+// been in its phase.
+func TestAskTakesSilenceForAnAnswerAfterAMinuteOfIt(t *testing.T) {
+	name, port := "443", int32(9443)
+	cluster := memory(t, &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kitchen", Name: "kettle", Labels: map[string]string{discoveryv1.LabelServiceName: "kettle-service"}},
+		Ports:      []discoveryv1.EndpointPort{{Name: &name, Port: &port}},
+		// It is of one link, and which is not said: there is no way to it.
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"fe80::1"}}},
+	})
+	r := &reconciler{live: cluster}
+	for _, tc := range []struct {
+		second  int
+		answers bool
+	}{{0, false}, {25, false}, {50, false}, {75, true}, {200, false}} {
+		s := hookedScope(t)
+		s.CSV.Status.LastTransitionTime = new(metav1.NewTime(noon().Add(-time.Hour)))
+		s.Now = noon().Add(time.Duration(tc.second) * time.Second)
+		err := r.ask(t.Context(), s, "kettle")
+		if s.served.answers["kettle"] != tc.answers || (err == nil) != tc.answers {
+			t.Errorf("after %d s, answers is %t, error %v", tc.second, s.served.answers["kettle"], err)
+		}
+	}
+}
