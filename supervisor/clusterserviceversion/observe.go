@@ -1,6 +1,7 @@
 package clusterserviceversion
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -239,7 +240,7 @@ func (r *reconciler) observeComponents(ctx context.Context, s *scope, others csv
 			live[want.Name] = have
 		}
 	}
-	s.Components = components(s.CSV, s.deployments, live, others, invalid)
+	s.Components = components(s.CSV, s.deployments, live, others, cmp.Or(invalid, s.withheld()))
 	return nil
 }
 

@@ -31,6 +31,14 @@ type served struct {
 	answers map[string]bool // whose conversion webhooks answered, by Deployment
 	lookup  error           // of an owner
 	lingers bool            // pods can go on for a while when they are to end
+
+	// withheld says, by Deployment, what is wrong with a certificate that somebody else
+	// provides and that cannot be read. Nothing is made in its place.
+	withheld map[string]string
+}
+
+func newServed(servers []serving.Server) *served {
+	return &served{servers: servers, answers: map[string]bool{}, withheld: map[string]string{}}
 }
 
 // observeServing reads everything about what the version serves through the API
@@ -44,7 +52,7 @@ func (r *reconciler) observeServing(ctx context.Context, s *scope, others csvs) 
 	if len(servers) == 0 || len(s.Groups) != 1 {
 		return nil
 	}
-	s.served = &served{servers: servers, answers: map[string]bool{}}
+	s.served = newServed(servers)
 	s.served.kin = r.kinOf(ctx, s, others)
 	if s.served.lingers, err = r.canLinger(servers); err != nil {
 		return err
@@ -107,7 +115,13 @@ func (r *reconciler) readCertificates(ctx context.Context, s *scope) error {
 		owner := s.served.kin.Foreign(secret)
 		cert, err := serving.FromSecret(secret)
 		// A certificate that others provide is in a Secret of theirs.
-		if owner != "" && (err != nil || !cert.Provided) {
+		if serving.IsProvided(secret) {
+			s.Serving.Provided = true
+			if err != nil {
+				s.withhold(server, err)
+				continue
+			}
+		} else if owner != "" {
 			first(&s.served.foreign, serving.Obstacle("Secret", secret.Name, owner))
 			continue
 		}
@@ -119,6 +133,27 @@ func (r *reconciler) readCertificates(ctx context.Context, s *scope) error {
 		judgeCertificate(&s.Serving, s.Observation, server, cert)
 	}
 	return nil
+}
+
+// withhold notes that a certificate which somebody else provides cannot be read. They may
+// not be done yet; it is theirs all the same.
+func (s *scope) withhold(server serving.Server, err error) {
+	why := fmt.Sprintf("%v; it is provided by others (annotation %s), who have to complete it", err, serving.AnnotationProvided)
+	s.served.withheld[server.Deployment] = why
+	first(&s.Serving.Waiting, why)
+}
+
+// withheld says why it is not known what to mount; empty when it is.
+func (s *scope) withheld() string {
+	if s.served == nil {
+		return ""
+	}
+	for _, server := range s.served.servers {
+		if why := s.served.withheld[server.Deployment]; why != "" {
+			return why
+		}
+	}
+	return ""
 }
 
 func judgeCertificate(v *Serving, o Observation, server serving.Server, cert *serving.Certificate) {
@@ -173,7 +208,7 @@ func (r *reconciler) readServing(ctx context.Context, s *scope) ([]front, error)
 			return nil, err
 		}
 		found = append(found, taken...)
-		if s.served.foreign == "" {
+		if s.served.foreign == "" && s.served.withheld[server.Deployment] == "" {
 			found = append(found, front{kind: "Secret", name: server.SecretName(), missing: true})
 		}
 	}

@@ -15,6 +15,9 @@ const (
 	disruptionDelay = 10 * time.Second
 	// askingDelay is the pause before a webhook is asked again that has not answered.
 	askingDelay = 2 * time.Second
+	// providedDelay is the time between looks at certificates that others provide: they
+	// are in Secrets, which are not watched, since that would be all Secrets there are.
+	providedDelay = time.Minute
 	// reinstallDelay is the pause before an installation that the API refused
 	// is tried again: what refused it may have been changed meanwhile.
 	reinstallDelay = time.Minute
@@ -107,8 +110,19 @@ func Next(o Observation) Transition {
 			break
 		}
 	}
-	if o.Serving.Asking && (t.After == 0 || t.After > askingDelay) {
-		t.After = askingDelay
+	if o.Serving.Asking {
+		t = noLater(t, askingDelay)
+	}
+	if o.Serving.Provided {
+		t = noLater(t, providedDelay)
+	}
+	return t
+}
+
+// noLater makes sure of another look after d.
+func noLater(t Transition, d time.Duration) Transition {
+	if t.After == 0 || t.After > d {
+		t.After = d
 	}
 	return t
 }

@@ -55,6 +55,9 @@ func (r *reconciler) serve(ctx context.Context, s *scope) error {
 func (r *reconciler) renew(ctx context.Context, s *scope) error {
 	staged := false
 	for _, server := range s.served.servers {
+		if s.served.withheld[server.Deployment] != "" {
+			continue
+		}
 		cert, err := serving.Renew(s.served.certs[server.Deployment], server, s.CSV.Namespace, s.Now)
 		if err != nil {
 			return err
@@ -221,6 +224,9 @@ func (r *reconciler) put(ctx context.Context, s *scope, objects ...client.Object
 				return errStale
 			}
 		case !serving.Stale(want, live):
+		case want.GetKind() == "Secret" && serving.IsProvided(live):
+			// Somebody has taken it on since it was read.
+			return errStale
 		default:
 			if owner := s.served.kin.Foreign(live); owner != "" {
 				return fmt.Errorf("applying what ClusterServiceVersion %s/%s serves: %s", s.CSV.Namespace, s.CSV.Name,

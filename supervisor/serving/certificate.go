@@ -16,6 +16,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
 )
@@ -224,13 +225,18 @@ func Renew(have *Certificate, s Server, namespace string, now time.Time) (*Certi
 	return &out, nil
 }
 
+// IsProvided says whether somebody else looks after the certificate in a Secret.
+func IsProvided(secret metav1.Object) bool {
+	return secret.GetAnnotations()[AnnotationProvided] == Provided
+}
+
 // FromSecret reads what Secret or another lifecycle manager wrote, or somebody
 // provides.
 func FromSecret(secret *corev1.Secret) (*Certificate, error) {
 	c := &Certificate{
 		CA: secret.Data[keyCA], Cert: secret.Data[corev1.TLSCertKey], Key: secret.Data[corev1.TLSPrivateKeyKey],
 		PreviousCA: secret.Data[keyPreviousCA],
-		Provided:   secret.Annotations[AnnotationProvided] == Provided,
+		Provided:   IsProvided(secret),
 	}
 	if c.Provided {
 		c.CA, c.PreviousCA = secret.Data[keyProvidedCA], nil
@@ -250,10 +256,14 @@ func FromSecret(secret *corev1.Secret) (*Certificate, error) {
 }
 
 func (c *Certificate) readTimes() error {
-	for _, text := range [][]byte{c.CA, c.Cert} {
+	keys := []string{keyCA, corev1.TLSCertKey}
+	if c.Provided {
+		keys[0] = keyProvidedCA
+	}
+	for i, text := range [][]byte{c.CA, c.Cert} {
 		parsed, err := cert.ParseCertsPEM(text)
 		if err != nil {
-			return fmt.Errorf("decoding: %w", err)
+			return fmt.Errorf("decoding data[%s]: %w", keys[i], err)
 		}
 		if end := parsed[0].NotAfter; c.NotAfter.IsZero() || end.Before(c.NotAfter) {
 			c.NotAfter = end

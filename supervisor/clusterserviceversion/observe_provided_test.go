@@ -1,0 +1,114 @@
+package clusterserviceversion
+
+import (
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/serving"
+)
+
+// TestLeavesWhatOthersProvide reads Secrets that somebody else looks after, finished or not
+// and with our labels or without, and renews.
+func TestLeavesWhatOthersProvide(t *testing.T) {
+	good := hookedScope(t)
+	server, cert := good.served.servers[0], good.served.certs["kettle"]
+	full := map[string][]byte{"ca.crt": cert.CA, corev1.TLSCertKey: cert.Cert, corev1.TLSPrivateKeyKey: cert.Key}
+	without := func(key string) map[string][]byte {
+		data := maps.Clone(full)
+		delete(data, key)
+		return data
+	}
+	for name, tc := range map[string]struct {
+		data   map[string][]byte
+		theirs bool // the labels
+		says   string
+	}{
+		"Complete":         {data: full},
+		"CompleteTheirs":   {data: full, theirs: true},
+		"NoAuthority":      {data: without("ca.crt"), says: "data[ca.crt]"},
+		"NoCertificateYet": {data: without(corev1.TLSCertKey), theirs: true, says: "data[tls.crt]"},
+		"Empty":            {says: "who have to complete it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			secret := serving.Secret(good.CSV, server, cert)
+			secret.Annotations[serving.AnnotationProvided], secret.Data = serving.Provided, tc.data
+			if tc.theirs {
+				secret.Labels, secret.OwnerReferences = nil, nil
+			}
+			cluster := memory(t, secret)
+			r := &reconciler{client: cluster, live: cluster}
+			s := hookedScope(t)
+			s.served.withheld = map[string]string{}
+			if err := r.readCertificates(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(s.Serving.Waiting, tc.says) || (tc.says == "") != (s.Serving.Waiting == "") {
+				t.Errorf("waiting is %q, want %q", s.Serving.Waiting, tc.says)
+			}
+			if s.Serving.Broken != "" || s.served.foreign != "" {
+				t.Errorf("broken is %q, foreign %q", s.Serving.Broken, s.served.foreign)
+			}
+			if (s.withheld() == "") != (tc.says == "") {
+				t.Errorf("what keeps the Deployments as they are is %q", s.withheld())
+			}
+			if err := r.renew(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			before := secret.ResourceVersion
+			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil {
+				t.Fatal(err)
+			}
+			if before != "" && secret.ResourceVersion != before {
+				t.Error("the Secret was written")
+			}
+			if string(secret.Data[corev1.TLSPrivateKeyKey]) != string(tc.data[corev1.TLSPrivateKeyKey]) {
+				t.Error("the key was replaced")
+			}
+		})
+	}
+}
+
+// TestLeavesASecretThatOthersTakeOn does not write over a Secret that somebody has taken on
+// since it was read.
+func TestLeavesASecretThatOthersTakeOn(t *testing.T) {
+	s := hookedScope(t)
+	theirs := serving.Secret(s.CSV, s.served.servers[0], s.served.certs["kettle"])
+	theirs.Annotations[serving.AnnotationProvided] = serving.Provided
+	theirs.Data = nil
+	cluster := memory(t, theirs)
+	r := &reconciler{client: cluster, live: cluster}
+	if err := r.putSecrets(t.Context(), s); !errors.Is(err, errStale) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// TestLooksAgainAtWhatOthersProvide comes back to certificates that no event tells of, in
+// whatever phase.
+func TestLooksAgainAtWhatOthersProvide(t *testing.T) {
+	s := hookedScope(t)
+	secret := serving.Secret(s.CSV, s.served.servers[0], s.served.certs["kettle"])
+	secret.Annotations[serving.AnnotationProvided] = serving.Provided
+	secret.Data["ca.crt"] = s.served.certs["kettle"].CA
+	cluster := memory(t, secret)
+	s.Serving = Serving{}
+	if err := (&reconciler{live: cluster}).readCertificates(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	provided := func(o *Observation) { o.Serving.Provided = s.Serving.Provided }
+	for name, o := range map[string]Observation{
+		"Succeeded":  good(succeeded, "InstallSucceeded", provided),
+		"Installing": good(installs, "InstallWaiting", provided, waiting),
+		"Failed":     good(broken, "ComponentUnhealthy", provided, waiting),
+		"Pending":    good(pending, "NeedsReinstall", provided, badConfig),
+	} {
+		if next := Next(o); next.After == 0 || next.After > time.Minute {
+			t.Errorf("%s: looked at again after %s", name, next.After)
+		}
+	}
+}
