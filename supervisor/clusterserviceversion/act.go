@@ -34,6 +34,8 @@ func (r *reconciler) act(ctx context.Context, action Action, s *scope) error {
 		return r.switchOver(ctx, s)
 	case Withdraw:
 		return r.withdraw(ctx, s.CSV)
+	case Renew:
+		return r.renewOwn(ctx, s)
 	case LiftRoles:
 		return r.liftRolesConfirmed(ctx, s)
 	case DeleteSelf:

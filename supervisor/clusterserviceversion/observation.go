@@ -115,6 +115,9 @@ type Serving struct {
 	Converts []string
 	// CertsDue is true when a certificate has to be replaced.
 	CertsDue bool
+	// RenewDue is true when a certificate has to be replaced, or the pods that have it,
+	// that no other version has taken over from this one, which waits.
+	RenewDue bool
 	// IssuedAt and RotateAt are when the certificates were made and when they
 	// are to be replaced; zero when there are none.
 	IssuedAt, RotateAt time.Time

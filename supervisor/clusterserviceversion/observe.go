@@ -46,7 +46,7 @@ func (r *reconciler) observe(ctx context.Context, csv *operatorsv1alpha1.Cluster
 	s.Replacement = replacementOf(csv, others)
 	if csv.Status.Phase == operatorsv1alpha1.CSVPhaseReplacing || csv.Status.Phase == operatorsv1alpha1.CSVPhaseDeleting {
 		s.Requirements.Statuses = csv.Status.RequirementStatus
-		return s, nil
+		return s, r.observeRotation(ctx, s, others)
 	}
 	if err := r.observePin(ctx, s); err != nil {
 		return nil, err

@@ -35,10 +35,12 @@ type served struct {
 	// withheld says, by Deployment, what is wrong with a certificate that somebody else
 	// provides and that cannot be read. Nothing is made in its place.
 	withheld map[string]string
+	// own says, by Deployment, whose certificates no other version has taken over.
+	own map[string]bool
 }
 
 func newServed(servers []serving.Server) *served {
-	return &served{servers: servers, answers: map[string]bool{}, withheld: map[string]string{}}
+	return &served{servers: servers, answers: map[string]bool{}, withheld: map[string]string{}, own: map[string]bool{}}
 }
 
 // observeServing reads everything about what the version serves through the API
@@ -131,6 +133,9 @@ func (r *reconciler) readCertificates(ctx context.Context, s *scope) error {
 		}
 		s.served.certs[server.Deployment] = cert
 		judgeCertificate(&s.Serving, s.Observation, server, cert)
+		if err := r.observeOwn(ctx, s, server, secret, cert); err != nil {
+			return err
+		}
 	}
 	return nil
 }

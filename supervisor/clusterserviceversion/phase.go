@@ -72,6 +72,8 @@ const (
 	Switch Action = "Switch"
 	// Withdraw removes the Deployments of a version that must not run.
 	Withdraw Action = "Withdraw"
+	// Renew replaces the certificates of a version that waits, and its pods.
+	Renew Action = "Renew"
 	// LiftRoles brings the roles for all namespaces up to date.
 	LiftRoles Action = "LiftRoles"
 	// DeleteSelf deletes the ClusterServiceVersion.
@@ -110,6 +112,7 @@ func Next(o Observation) Transition {
 			break
 		}
 	}
+	t = keepServing(t, o)
 	if o.Serving.Asking {
 		t = noLater(t, askingDelay)
 	}

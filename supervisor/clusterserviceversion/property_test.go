@@ -49,6 +49,8 @@ func follow(o *Observation, t Transition) {
 			o.CSV.Annotations, o.CSV.Labels = groupAnnotations(&o.Groups[0]), apiLabels(o.CSV)
 		case Serve:
 			o.Serving.CertsDue, o.Serving.Broken, o.Serving.Missing = false, "", ""
+		case Renew:
+			o.Serving.RenewDue = false
 		case Switch:
 			o.Serving.SwitchDue = false
 		case Withdraw:
@@ -118,7 +120,7 @@ func TestReplacedGoes(t *testing.T) {
 // and is stable: what does not change is not written again and again.
 func TestTransitionsAreSound(t *testing.T) {
 	workplace := map[Action][]operatorsv1alpha1.ClusterServiceVersionPhase{
-		Serve: {ready}, Install: {ready}, Switch: {installs, succeeded}, LiftRoles: {succeeded}, DeleteSelf: {deleting},
+		Serve: {ready}, Install: {ready}, Switch: {installs, succeeded}, LiftRoles: {succeeded}, DeleteSelf: {deleting}, Renew: {pending, replacing},
 		Annotate: {pending, ready, installs, succeeded, broken}, Withdraw: {pending, ready, installs, succeeded, broken},
 	}
 	for _, phase := range allPhases() {

@@ -99,7 +99,7 @@ func (r *reconciler) announceSuccessors(ctx context.Context, s *scope) error {
 		if err != nil {
 			return err
 		}
-		if live == nil {
+		if live == nil || (waits(s.CSV) && !ownsNow(s.CSV, live)) {
 			continue
 		}
 		if err := r.put(ctx, s, obj); err != nil {
