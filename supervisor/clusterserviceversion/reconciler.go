@@ -81,20 +81,24 @@ func (r *reconciler) step(ctx context.Context, csv *operatorsv1alpha1.ClusterSer
 	return ctrl.Result{RequeueAfter: t.After}, r.record(ctx, s, t)
 }
 
-// settlingTime is how long a version that waits for its requirements is left alone
-// after its status was written.
+// settlingTime is how long a version whose phase stays as it is is left alone after its
+// status was written.
 const settlingTime = time.Second
 
 // settling says for how long the status of a version is left as it is though there is
-// something to add: while its plan brings one requirement after the other, not each is
-// worth a write. What changes the phase or its reason is written at once.
+// something to add: while its plan brings one requirement after the other, or its pods
+// come up one by one, not each is worth a write. What changes the phase or its reason is
+// written at once.
 func settling(s *scope, t Transition) time.Duration {
-	status := s.CSV.Status
-	same := status.Phase == t.Phase && status.Reason == t.Reason
-	if !same || t.Phase != operatorsv1alpha1.CSVPhasePending || status.LastUpdateTime == nil || len(t.Actions) > 0 {
+	before := s.CSV.Status
+	same := before.Phase == t.Phase && before.Reason == t.Reason
+	if !same || before.LastUpdateTime == nil || len(t.Actions) > 0 {
 		return 0
 	}
-	return max(0, settlingTime-s.Now.Sub(status.LastUpdateTime.Time))
+	if equality.Semantic.DeepEqual(status(before, t, s.Observation), before) {
+		return 0
+	}
+	return max(0, settlingTime-s.Now.Sub(before.LastUpdateTime.Time))
 }
 
 // perform does a transition's actions and returns the transition to write: the

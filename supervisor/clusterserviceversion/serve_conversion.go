@@ -202,12 +202,12 @@ func call(ctx context.Context, c serving.Call, address string) error {
 	request.Header.Set("Content-Type", "application/json")
 	reply, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
-		return fmt.Errorf("calling %s: %w", address, err)
+		return fmt.Errorf("calling %s: %w", address, serving.Steady(err))
 	}
 	defer func() { _ = reply.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(reply.Body, answerSize))
 	if err != nil {
-		return fmt.Errorf("reading the answer of %s: %w", address, err)
+		return fmt.Errorf("reading the answer of %s: %w", address, serving.Steady(err))
 	}
 	if err := c.Answered(reply.StatusCode, body); err != nil {
 		return fmt.Errorf("at %s: %w", address, err)

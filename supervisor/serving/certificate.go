@@ -301,7 +301,7 @@ func (c *Certificate) Trouble(s Server, namespace string, now time.Time) string 
 			return "the certificate is not for " + host
 		}
 		if err != nil {
-			return fmt.Sprintf("the certificate is not valid: %v", err)
+			return fmt.Sprintf("the certificate is not valid: %v", Steady(err))
 		}
 	}
 	return ""

@@ -1,0 +1,33 @@
+package clusterserviceversion
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestSettling spares writes of what only adds to what was just written.
+func TestSettling(t *testing.T) {
+	for name, tc := range map[string]struct {
+		o       Observation
+		next    Transition
+		written time.Duration // ago
+		want    time.Duration
+	}{
+		"MoreToSay":      {o: good(installs, "InstallWaiting"), next: Transition{Phase: installs, Reason: "InstallWaiting", Message: "more"}, want: time.Second},
+		"MoreToSayLater": {o: good(installs, "InstallWaiting"), next: Transition{Phase: installs, Reason: "InstallWaiting", Message: "more"}, written: 2 * time.Second},
+		"HalfWay":        {o: good(pending, "RequirementsNotMet"), next: Transition{Phase: pending, Reason: "RequirementsNotMet", Message: "more"}, written: 400 * time.Millisecond, want: 600 * time.Millisecond},
+		"NothingToSay":   {o: good(succeeded, "InstallSucceeded"), next: Transition{Phase: succeeded, Reason: "InstallSucceeded", Message: "as before"}},
+		"AnotherReason":  {o: good(installs, "InstallSucceeded"), next: Transition{Phase: installs, Reason: "InstallWaiting", Message: "as before"}},
+		"AnotherPhase":   {o: good(installs, "InstallSucceeded"), next: Transition{Phase: succeeded, Reason: "InstallSucceeded", Message: "as before"}},
+		"AfterWork":      {o: good(installs, "InstallWaiting"), next: Transition{Phase: installs, Reason: "InstallWaiting", Message: "more", Actions: []Action{Switch}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.o.CSV.Status.LastUpdateTime = new(metav1.NewTime(noon().Add(-tc.written)))
+			if got := settling(&scope{Observation: tc.o}, tc.next); got != tc.want {
+				t.Errorf("it is left alone for %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
