@@ -31,7 +31,11 @@ func (r *reconciler) act(ctx context.Context, action Action, s *scope) error {
 	case Install:
 		return r.install(ctx, s)
 	case Switch:
-		return r.switchOver(ctx, s)
+		if err := r.switchOver(ctx, s); err != nil {
+			return err
+		}
+		r.insistence.told(wordingOf(s.CSV), s.Now)
+		return nil
 	case Withdraw:
 		return r.withdraw(ctx, s.CSV)
 	case Renew:

@@ -113,6 +113,11 @@ type Serving struct {
 	// Converts are the CustomResourceDefinitions whose objects are converted by the
 	// version's webhooks.
 	Converts []string
+	// Rest is how long the API server is left alone before it is told again, since it has
+	// been told many times in a row; zero when it need not be. Contested then names what
+	// somebody else changes back.
+	Rest      time.Duration
+	Contested string
 	// CertsDue is true when a certificate has to be replaced.
 	CertsDue bool
 	// RenewDue is true when a certificate has to be replaced, or the pods that have it,

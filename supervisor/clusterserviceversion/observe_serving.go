@@ -30,6 +30,7 @@ type served struct {
 	foreign string          // what stands in the way and is no API service
 	answers map[string]bool // whose conversion webhooks answered, by Deployment
 	lookup  error           // of an owner
+	differs string          // from what it ought to be
 	lingers bool            // pods can go on for a while when they are to end
 
 	// withheld says, by Deployment, what is wrong with a certificate that somebody else
@@ -67,6 +68,9 @@ func (r *reconciler) observeServing(ctx context.Context, s *scope, others csvs) 
 		return err
 	}
 	for _, f := range found {
+		if f.stale && f.foreign == "" {
+			first(&s.served.differs, f.kind+" "+f.name)
+		}
 		if f.foreign != "" && f.kind != "APIService" {
 			first(&s.served.foreign, serving.Obstacle(f.kind, f.name, f.foreign))
 		}
@@ -384,7 +388,13 @@ func (r *reconciler) observeSwitch(ctx context.Context, s *scope) error {
 	for _, cert := range s.served.certs {
 		s.Serving.SwitchDue = s.Serving.SwitchDue || (len(cert.PreviousCA) > 0 && s.Components.Healthy())
 	}
-	return r.observeConversions(ctx, s)
+	if err := r.observeConversions(ctx, s); err != nil || !s.Serving.SwitchDue {
+		return err
+	}
+	if s.Serving.Rest = r.insistence.rest(wordingOf(s.CSV), s.Now); s.Serving.Rest > 0 {
+		s.Serving.Contested = s.served.differs
+	}
+	return nil
 }
 
 // mount gives a Deployment the certificates that it serves with, and, where it converts

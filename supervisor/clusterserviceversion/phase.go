@@ -113,6 +113,9 @@ func Next(o Observation) Transition {
 		}
 	}
 	t = keepServing(t, o)
+	if o.Serving.SwitchDue && o.Serving.Rest > 0 {
+		t = noLater(t, o.Serving.Rest)
+	}
 	if o.Serving.Asking {
 		t = noLater(t, askingDelay)
 	}

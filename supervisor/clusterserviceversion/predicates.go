@@ -44,7 +44,9 @@ func certsDue(o Observation) bool { return o.Serving.CertsDue }
 
 // switchDue reports whether the API server is to be told of what serves: only
 // when the Deployments do, so that calls never go where nobody answers.
-func switchDue(o Observation) bool { return o.Serving.SwitchDue && o.Components.Healthy() }
+func switchDue(o Observation) bool {
+	return o.Serving.SwitchDue && o.Serving.Rest == 0 && o.Components.Healthy()
+}
 
 func exhausted(o Observation) bool { return o.Components.Exhausted != "" }
 

@@ -36,6 +36,7 @@ type reconciler struct {
 	clock         clock.PassiveClock
 	pace          pace     // of deletions
 	silences      silences // of pods that convert
+	insistence    insistence
 	lender        *loan.Lender
 	events        events.EventRecorder
 	gauges        gauges

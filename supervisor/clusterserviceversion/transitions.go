@@ -98,8 +98,12 @@ func refusedUpgrade(o Observation) string {
 }
 
 // succeededMessage says too what keeps the Deployments from being brought up to
-// date, which is no reason to touch those that run.
+// date, which is no reason to touch those that run, and who undoes what is set right.
 func succeededMessage(o Observation) string {
+	if o.Serving.Contested != "" {
+		return fmt.Sprintf("%s; %s is changed by somebody else each time that it is set right, which is tried less and less often: "+
+			"see its managedFields for who, and make an exception there", messageSucceeded, o.Serving.Contested)
+	}
 	if o.Components.Invalid != "" {
 		return messageSucceeded + "; the Deployments stay as they are: " + o.Components.Invalid
 	}
