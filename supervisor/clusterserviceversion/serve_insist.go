@@ -12,7 +12,7 @@ import (
 const (
 	// freeTellings is how often in a row the API server is told without a rest. An upgrade
 	// takes a few.
-	freeTellings = 5
+	freeTellings = 10
 	// longestRest is the longest rest between two times.
 	longestRest = 5 * time.Minute
 )

@@ -1,0 +1,59 @@
+package suite_test
+
+import (
+	"testing"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// TestKeepsPromisesForOneVersionAlone leaves a definition without conversion until the
+// webhook answers that it is noted for, and takes back what was to become of it for a
+// version that never gets going.
+func TestKeepsPromisesForOneVersionAlone(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	crd := w.tableware("promise.example.com")
+	read := func(g gomega.Gomega) *apiextensionsv1.CustomResourceDefinition {
+		g.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(crd), crd)).To(gomega.Succeed())
+		return crd
+	}
+	w.change(crd, func() {
+		second := *crd.Spec.Versions[0].DeepCopy()
+		second.Name, second.Storage = "v2", false
+		crd.Spec.Versions = append(crd.Spec.Versions[:1], second)
+		crd.Annotations = map[string]string{"chandlery.dev/conversion": w.namespace + "/kettle.v1"}
+	})
+
+	w.create(w.group("all"), w.kettle("kettle.v1", idle, converts(crd.Name, "/old")))
+	waits := func(name string) {
+		t.Helper()
+		w.Eventually(func(g gomega.Gomega) {
+			csv := w.csv(name)
+			g.Expect(csv.Status.Phase).To(gomega.Equal(operatorsv1alpha1.CSVPhaseInstalling))
+			g.Expect(csv.Status.Message).To(gomega.ContainSubstring("conversion webhook"))
+		}).WithTimeout(patience).Should(gomega.Succeed())
+	}
+	waits("kettle.v1")
+	w.Expect(read(w).Spec.Conversion.Strategy).To(gomega.Equal(apiextensionsv1.NoneConverter))
+	w.pod(convertsAt("/old"))
+	w.succeeds("kettle.v1")
+	w.Expect(read(w).Spec.Conversion.Strategy).To(gomega.Equal(apiextensionsv1.WebhookConverter))
+	w.Expect(crd.Annotations).NotTo(gomega.HaveKey("chandlery.dev/conversion"))
+
+	const storage = "chandlery.dev/storage-version"
+	w.change(crd, func() { crd.Annotations = map[string]string{storage: w.namespace + "/kettle.v2:v2"} })
+	next := w.kettle("kettle.v2", replaces("kettle.v1"), image("example.com/kettle:2"), idle, converts(crd.Name, "/new"))
+	w.create(next)
+	waits("kettle.v2")
+	w.Expect(w.Delete(t.Context(), w.csv("kettle.v2"))).To(gomega.Succeed())
+	w.gone(next)
+	w.Expect(read(w).Annotations).NotTo(gomega.HaveKey(storage))
+	w.Consistently(func(g gomega.Gomega) {
+		g.Expect(read(g).Spec.Versions[0].Storage).To(gomega.BeTrue())
+		g.Expect(crd.Spec.Conversion.Strategy).To(gomega.Equal(apiextensionsv1.WebhookConverter))
+	}).WithTimeout(2 * time.Second).Should(gomega.Succeed())
+}
