@@ -11,6 +11,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -140,11 +141,27 @@ func (r *reconciler) sweepKind(ctx context.Context, c *cleanup, k kind) (remains
 	return left, nil
 }
 
+// selectable says whether labels can have the values that they are looked for by. The
+// name of a ClusterServiceVersion may be too long for that; nothing was made for such a one,
+// and to look for it would be refused.
+func selectable(labels client.MatchingLabels) bool {
+	for _, value := range labels {
+		if len(validation.IsValidLabelValue(value)) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // find returns the objects of a kind that csv leaves behind. A kind that the
 // cluster does not have has none.
 func (r *reconciler) find(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, k kind) ([]metav1.PartialObjectMetadata, error) {
+	labels := k.labels(csv)
+	if !selectable(labels) {
+		return nil, nil
+	}
 	list := metadataList(k.gvk)
-	err := r.live.List(ctx, list, k.labels(csv))
+	err := r.live.List(ctx, list, labels)
 	if apimeta.IsNoMatchError(err) {
 		return nil, nil
 	}
