@@ -44,8 +44,8 @@ type stage struct {
 
 // stages are in the order in which they come. Custom resources go first, while
 // their operator and its rights are there to let them go; then nothing asks the
-// operator any more; then rights are taken away before their definitions; copies
-// go last, since what was made in the namespaces of their targets may belong to
+// operator any more; then rights are taken away before their definitions, and what else a
+// bundle brought that is in no namespace; copies go last, since what was made in the namespaces of their targets may belong to
 // them. Everything in the version's own namespace, certificates and Services
 // among it, belongs to it by owner references and follows it.
 func (r *reconciler) stages() []stage {
@@ -56,6 +56,7 @@ func (r *reconciler) stages() []stage {
 		{"conversions", r.cleanConversions},
 		{"bindings", r.sweep(bindings()...)},
 		{"roles", r.sweep(roles()...)},
+		{"other objects of the bundle", r.cleanContent},
 		{"copies", r.sweep(copies())},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/time/rate"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -162,7 +163,7 @@ func (r *reconciler) find(ctx context.Context, csv *operatorsv1alpha1.ClusterSer
 	}
 	list := metadataList(k.gvk)
 	err := r.live.List(ctx, list, labels)
-	if apimeta.IsNoMatchError(err) {
+	if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
