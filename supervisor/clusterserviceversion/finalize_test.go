@@ -158,8 +158,8 @@ func TestWaitingNamesWhatIsWaitedFor(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(telling{})); diff != "" {
 		t.Errorf("waitingFor(...): -want, +got:\n%s", diff)
 	}
-	if left.none() || left.delay() != stuckDelay {
-		t.Errorf("none() = %t, delay() = %s; want false, %s", left.none(), left.delay(), stuckDelay)
+	if left.none() || left.delay(0) != stuckDelay {
+		t.Errorf("none() = %t, delay(0) = %s; want false, %s", left.none(), left.delay(0), stuckDelay)
 	}
 }
 
