@@ -114,7 +114,7 @@ func (r *reconciler) sweepKind(ctx context.Context, c *cleanup, k kind) (remains
 	if err != nil || len(found) == 0 {
 		return remains{}, err
 	}
-	deleted, paced := 0, false
+	moving, paced := false, false
 	for i := range found {
 		if !found[i].DeletionTimestamp.IsZero() {
 			continue
@@ -122,17 +122,18 @@ func (r *reconciler) sweepKind(ctx context.Context, c *cleanup, k kind) (remains
 		if paced = !r.pace.objects.Allow(); paced {
 			break
 		}
-		if err := r.remove(ctx, &found[i]); err != nil {
+		// A conflict says that somebody has written to it, who may have taken it over.
+		if err := r.remove(ctx, &found[i]); err != nil && !apierrors.IsConflict(err) {
 			return remains{}, err
 		}
-		deleted++
+		moving = true
 	}
-	if deleted > 0 {
+	if moving {
 		if found, err = r.find(ctx, c.csv, k); err != nil {
 			return remains{}, err
 		}
 	}
-	left := remains{moving: deleted > 0 || paced}
+	left := remains{moving: moving || paced}
 	for i := range found {
 		left.add(&found[i])
 		if held(&found[i], c.now) {

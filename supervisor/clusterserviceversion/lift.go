@@ -189,7 +189,7 @@ func sameLift(labels map[string]string, csv *operatorsv1alpha1.ClusterServiceVer
 func metadataOf(kind string, meta metav1.ObjectMeta) metav1.PartialObjectMetadata {
 	return metav1.PartialObjectMetadata{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind},
-		ObjectMeta: metav1.ObjectMeta{Name: meta.Name, UID: meta.UID},
+		ObjectMeta: metav1.ObjectMeta{Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion},
 	}
 }
 
