@@ -207,10 +207,29 @@ func (r *reconciler) removeDeployments(ctx context.Context, csv *operatorsv1alph
 	return nil
 }
 
-// remove deletes the very object that was seen, not a later one of its name.
+// remove deletes the very object that was seen, as it was seen: not a later one of its name,
+// and not one that another version has taken over meanwhile. That one gives a conflict.
 func (r *reconciler) remove(ctx context.Context, obj client.Object) error {
-	uid := obj.GetUID()
-	err := r.client.Delete(ctx, obj, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	return r.delete(ctx, obj, asSeen(obj))
+}
+
+// removeChanging deletes the very object that was seen, whatever has become of it.
+func (r *reconciler) removeChanging(ctx context.Context, obj client.Object) error {
+	return r.delete(ctx, obj, client.Preconditions{UID: new(obj.GetUID())})
+}
+
+// asSeen are the conditions under which an object is deleted only if nobody has written to it
+// since it was read.
+func asSeen(obj client.Object) client.Preconditions {
+	p := client.Preconditions{UID: new(obj.GetUID())}
+	if version := obj.GetResourceVersion(); version != "" {
+		p.ResourceVersion = &version
+	}
+	return p
+}
+
+func (r *reconciler) delete(ctx context.Context, obj client.Object, only client.Preconditions) error {
+	err := r.client.Delete(ctx, obj, only, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting %s %s: %w", obj.GetObjectKind().GroupVersionKind().Kind, obj.GetName(), err)
 	}

@@ -23,8 +23,8 @@ type extras struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Args are arguments appended to those of a container, by its name.
 	Args map[string][]string `json:"args,omitempty"`
-	// ImagePullSecrets are names of Secrets in the operator's namespace.
-	ImagePullSecrets []string `json:"imagePullSecrets,omitempty"`
+	// ImagePullSecrets are Secrets in the operator's namespace.
+	ImagePullSecrets []pullSecret `json:"imagePullSecrets,omitempty"`
 	// PriorityClassName is that of the pods.
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 	// TopologySpreadConstraints replace those of the pods.
@@ -107,8 +107,8 @@ func (s settings) apply(spec *appsv1.DeploymentSpec) {
 		configureContainer(&pod.Containers[i], &s.config)
 		pod.Containers[i].Args = append(pod.Containers[i].Args, s.extras.Args[pod.Containers[i].Name]...)
 	}
-	for _, name := range s.extras.ImagePullSecrets {
-		addMissing(&pod.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
+	for _, secret := range s.extras.ImagePullSecrets {
+		addMissing(&pod.ImagePullSecrets, corev1.LocalObjectReference(secret))
 	}
 	if s.extras.PriorityClassName != "" {
 		pod.PriorityClassName = s.extras.PriorityClassName

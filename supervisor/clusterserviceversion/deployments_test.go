@@ -187,18 +187,21 @@ func TestComponents(t *testing.T) {
 
 func TestLift(t *testing.T) {
 	csv := kettle()
-	meta := metav1.ObjectMeta{Name: "r", Labels: owned(csv)}
+	meta := metav1.ObjectMeta{Namespace: csv.Namespace, Name: "r", Labels: owned(csv)}
 	r := rbac{
 		Roles: []rbacv1.Role{
 			{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{policy("get")}},
 			{ObjectMeta: metav1.ObjectMeta{Name: "someone-else"}},
 		},
-		RoleBindings: []rbacv1.RoleBinding{{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "r"}, Subjects: boiler()}},
+		RoleBindings: []rbacv1.RoleBinding{{ObjectMeta: meta, RoleRef: roleRef("Role", "r"), Subjects: boiler()}},
 	}
 	// What it reads its certificates by stays at home.
 	csv.Spec.WebhookDefinitions = hooked().Spec.WebhookDefinitions[:2]
 	csv.Spec.InstallStrategy = hooked().Spec.InstallStrategy
-	home := metav1.ObjectMeta{Name: "kettle-service-cert", Labels: owned(csv)}
+	csv.Spec.InstallStrategy.StrategySpec.Permissions = []operatorsv1alpha1.StrategyDeploymentPermissions{
+		{ServiceAccountName: "boiler", Rules: []rbacv1.PolicyRule{policy("get")}},
+	}
+	home := metav1.ObjectMeta{Namespace: csv.Namespace, Name: "kettle-service-cert", Labels: owned(csv)}
 	r.Roles = append(r.Roles, rbacv1.Role{ObjectMeta: home})
 	r.RoleBindings = append(r.RoleBindings, rbacv1.RoleBinding{ObjectMeta: home, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: home.Name}})
 	lives := func(map[string]string) bool { return true }

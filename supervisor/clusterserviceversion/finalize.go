@@ -19,12 +19,17 @@ import (
 const (
 	// cleanupDelay is the pause between looks while objects are going.
 	cleanupDelay = time.Second
-	// stalledDelay is the pause between looks while nothing moves, which only
-	// somebody else can change.
+	// stalledDelay is the pause between looks when nothing moves any more, which
+	// only somebody else can change.
 	stalledDelay = 5 * time.Second
 	// stuckDelay is that pause when nothing has moved for so long that somebody has to
 	// be asked.
 	stuckDelay = 20 * time.Second
+	// restDelay is the longest pause. A look may cost a right that is lent and given back,
+	// so that pauses grow with the time in which nothing moved.
+	restDelay = 5 * time.Minute
+	// restShare is what part of that time a pause is.
+	restShare = 4
 )
 
 // cleanup carries one pass over what a ClusterServiceVersion leaves behind.
@@ -44,8 +49,8 @@ type stage struct {
 
 // stages are in the order in which they come. Custom resources go first, while
 // their operator and its rights are there to let them go; then nothing asks the
-// operator any more; then rights are taken away before their definitions; copies
-// go last, since what was made in the namespaces of their targets may belong to
+// operator any more; then rights are taken away before their definitions, and what else a
+// bundle brought that is in no namespace; copies go last, since what was made in the namespaces of their targets may belong to
 // them. Everything in the version's own namespace, certificates and Services
 // among it, belongs to it by owner references and follows it.
 func (r *reconciler) stages() []stage {
@@ -56,6 +61,7 @@ func (r *reconciler) stages() []stage {
 		{"conversions", r.cleanConversions},
 		{"bindings", r.sweep(bindings()...)},
 		{"roles", r.sweep(roles()...)},
+		{"other objects of the bundle", r.cleanContent},
 		{"copies", r.sweep(copies())},
 	}
 }
@@ -87,7 +93,7 @@ func (r *reconciler) finalize(ctx context.Context, csv *operatorsv1alpha1.Cluste
 			return ctrl.Result{}, errors.Join(err, r.tell(ctx, c, failing(where, err)))
 		}
 		logf.FromContext(ctx).V(1).Info("Waiting for objects to go", "stage", s.name, "left", left.count)
-		return ctrl.Result{RequeueAfter: left.delay()}, r.tell(ctx, c, waitingFor(where, left))
+		return ctrl.Result{RequeueAfter: left.delay(c.quiet())}, r.tell(ctx, c, waitingFor(where, left))
 	}
 	logf.FromContext(ctx).Info("Cleaned up")
 	return ctrl.Result{}, client.IgnoreNotFound(r.setFinalizer(ctx, csv, controllerutil.RemoveFinalizer))
@@ -124,6 +130,15 @@ func (c *cleanup) replaced() bool {
 		return true
 	}
 	return c.others.in(c.csv.Namespace).successor(c.csv) != nil
+}
+
+// quiet is how long nothing has changed about what the status says of the clean-up.
+func (c *cleanup) quiet() time.Duration {
+	status := c.csv.Status
+	if status.Reason != operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete || status.LastUpdateTime == nil {
+		return 0
+	}
+	return c.now.Sub(status.LastUpdateTime.Time)
 }
 
 // in returns those of one namespace.

@@ -8,9 +8,11 @@ import (
 	"golang.org/x/time/rate"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -112,7 +114,7 @@ func (r *reconciler) sweepKind(ctx context.Context, c *cleanup, k kind) (remains
 	if err != nil || len(found) == 0 {
 		return remains{}, err
 	}
-	deleted, paced := 0, false
+	moving, paced := false, false
 	for i := range found {
 		if !found[i].DeletionTimestamp.IsZero() {
 			continue
@@ -120,17 +122,18 @@ func (r *reconciler) sweepKind(ctx context.Context, c *cleanup, k kind) (remains
 		if paced = !r.pace.objects.Allow(); paced {
 			break
 		}
-		if err := r.remove(ctx, &found[i]); err != nil {
+		// A conflict says that somebody has written to it, who may have taken it over.
+		if err := r.remove(ctx, &found[i]); err != nil && !apierrors.IsConflict(err) {
 			return remains{}, err
 		}
-		deleted++
+		moving = true
 	}
-	if deleted > 0 {
+	if moving {
 		if found, err = r.find(ctx, c.csv, k); err != nil {
 			return remains{}, err
 		}
 	}
-	left := remains{moving: deleted > 0 || paced}
+	left := remains{moving: moving || paced}
 	for i := range found {
 		left.add(&found[i])
 		if held(&found[i], c.now) {
@@ -140,12 +143,28 @@ func (r *reconciler) sweepKind(ctx context.Context, c *cleanup, k kind) (remains
 	return left, nil
 }
 
+// selectable says whether labels can have the values that they are looked for by. The
+// name of a ClusterServiceVersion may be too long for that; nothing was made for such a one,
+// and to look for it would be refused.
+func selectable(labels client.MatchingLabels) bool {
+	for _, value := range labels {
+		if len(validation.IsValidLabelValue(value)) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // find returns the objects of a kind that csv leaves behind. A kind that the
 // cluster does not have has none.
 func (r *reconciler) find(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, k kind) ([]metav1.PartialObjectMetadata, error) {
+	labels := k.labels(csv)
+	if !selectable(labels) {
+		return nil, nil
+	}
 	list := metadataList(k.gvk)
-	err := r.live.List(ctx, list, k.labels(csv))
-	if apimeta.IsNoMatchError(err) {
+	err := r.live.List(ctx, list, labels)
+	if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {

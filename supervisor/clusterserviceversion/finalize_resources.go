@@ -236,7 +236,8 @@ func (p *resourcePass) cleanPage(ctx context.Context, resource string, items []m
 			p.exhausted, p.left.moving = true, true
 			continue
 		}
-		err := p.remove(ctx, o)
+		// Its operator writes to it, and nobody takes it over.
+		err := p.removeChanging(ctx, o)
 		switch {
 		case err == nil:
 			p.terminating++

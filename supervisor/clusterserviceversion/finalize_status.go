@@ -42,14 +42,17 @@ type remains struct {
 
 func (r *remains) none() bool { return r.count == 0 && r.note == "" }
 
-func (r *remains) delay() time.Duration {
+// delay is the pause until the next look, when nothing has changed for as long as quiet.
+// What somebody decides by an annotation is seen at once.
+func (r *remains) delay(quiet time.Duration) time.Duration {
+	shortest := stalledDelay
 	switch {
 	case r.moving:
 		return cleanupDelay
 	case r.stuck != "":
-		return stuckDelay
+		shortest = stuckDelay
 	}
-	return stalledDelay
+	return min(max(quiet/restShare, shortest), restDelay)
 }
 
 // add counts an object that is left.

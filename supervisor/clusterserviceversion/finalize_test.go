@@ -146,9 +146,9 @@ func TestWaitingNamesWhatIsWaitedFor(t *testing.T) {
 			left.blame(o, "cups.example.com")
 		}
 	}
-	got := waitingFor("clean-up, stage 1 of 7 (custom resources)", left)
+	got := waitingFor("clean-up, stage 1 of 8 (custom resources)", left)
 	want := telling{
-		message: "waiting for clean-up, stage 1 of 7 (custom resources): 4 left, first Cup kitchen/a, Cup kitchen/b, Cup kitchen/c; " +
+		message: "waiting for clean-up, stage 1 of 8 (custom resources): 4 left, first Cup kitchen/a, Cup kitchen/b, Cup kitchen/c; " +
 			"Cup kitchen/c has been held for more than a minute by the finalizers example.com/drain; " +
 			`see "kubectl get cups.example.com c -n kitchen -o yaml"`,
 		pending: []operatorsv1alpha1.ResourceList{{Group: "example.com", Kind: "Cup", Instances: []operatorsv1alpha1.ResourceInstance{
@@ -158,8 +158,8 @@ func TestWaitingNamesWhatIsWaitedFor(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(telling{})); diff != "" {
 		t.Errorf("waitingFor(...): -want, +got:\n%s", diff)
 	}
-	if left.none() || left.delay() != stuckDelay {
-		t.Errorf("none() = %t, delay() = %s; want false, %s", left.none(), left.delay(), stuckDelay)
+	if left.none() || left.delay(0) != stuckDelay {
+		t.Errorf("none() = %t, delay(0) = %s; want false, %s", left.none(), left.delay(0), stuckDelay)
 	}
 }
 

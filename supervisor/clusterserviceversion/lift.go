@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
@@ -23,25 +24,32 @@ type lifted struct {
 
 // desiredLift returns what csv needs beyond its own namespace; nothing when its
 // OperatorGroup does not target all namespaces. Names are those of the objects
-// repeated. Each role may also read namespaces, without which an operator that
-// is to serve them all cannot know them. What lets an operator read its certificates
-// is for its own namespace, and of a name that others have in theirs.
+// repeated. Only what csv declares is repeated, whatever bears its labels: whoever may make
+// roles in its namespace could otherwise have his own in all. Each role may also read
+// namespaces, without which an operator that is to serve them all cannot know them. What lets
+// an operator read its certificates is for its own namespace, and of a name that others have
+// in theirs.
 func desiredLift(csv *operatorsv1alpha1.ClusterServiceVersion, global bool, r rbac) lifted {
 	var out lifted
 	if !global {
 		return out
 	}
 	certificates := certificateRights(csv)
+	accounts := map[string][]string{} // by role, those that it is declared for
 	for i := range r.Roles {
-		if !isOwnedBy(r.Roles[i].Labels, csv) || certificates[r.Roles[i].Name] {
+		role := &r.Roles[i]
+		if !isOwnedBy(role.Labels, csv) || certificates[role.Name] {
 			continue
 		}
+		rules, named := declaredRules(csv, role, r)
+		if len(named) == 0 {
+			continue
+		}
+		accounts[role.Name] = named
 		out.Roles = append(out.Roles, &rbacv1.ClusterRole{
 			TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
-			ObjectMeta: metav1.ObjectMeta{Name: r.Roles[i].Name, Labels: liftLabels(csv)},
-			Rules: append(slices.Clone(r.Roles[i].Rules), rbacv1.PolicyRule{
-				APIGroups: []string{corev1.GroupName}, Resources: []string{"namespaces"}, Verbs: []string{"get", "list", "watch"},
-			}),
+			ObjectMeta: metav1.ObjectMeta{Name: role.Name, Labels: liftLabels(csv)},
+			Rules:      append(slices.Clone(rules), readsNamespaces()),
 		})
 	}
 	for i := range r.RoleBindings {
@@ -49,14 +57,51 @@ func desiredLift(csv *operatorsv1alpha1.ClusterServiceVersion, global bool, r rb
 		if !isOwnedBy(b.Labels, csv) || certificates[b.Name] {
 			continue
 		}
+		subjects := declaredSubjects(csv, b, accounts[b.RoleRef.Name], r)
+		if len(subjects) == 0 {
+			continue
+		}
 		out.Bindings = append(out.Bindings, &rbacv1.ClusterRoleBinding{
 			TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding"},
 			ObjectMeta: metav1.ObjectMeta{Name: b.Name, Labels: liftLabels(csv)},
-			Subjects:   slices.Clone(b.Subjects),
+			Subjects:   slices.Clone(subjects),
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: b.RoleRef.Name},
 		})
 	}
 	return out
+}
+
+// readsNamespaces is what every lifted role may do besides.
+func readsNamespaces() rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{corev1.GroupName}, Resources: []string{"namespaces"}, Verbs: []string{"get", "list", "watch"}}
+}
+
+// declaredRules returns the rules by which a role of csv is lifted and the accounts that they
+// are declared for; none for a role that csv does not declare. One that somebody has changed
+// since it was lifted stays lifted as it was.
+func declaredRules(csv *operatorsv1alpha1.ClusterServiceVersion, role *rbacv1.Role, r rbac) ([]rbacv1.PolicyRule, []string) {
+	if accounts := plan.DeclaredFor(csv, role.Rules); len(accounts) > 0 {
+		return role.Rules, accounts
+	}
+	meta, rules := roleNamed(r.ClusterRoles, role.Name)
+	if meta == nil || !sameLift(meta.Labels, csv) || len(rules) == 0 {
+		return nil, nil
+	}
+	before := rules[:len(rules)-1]
+	return before, plan.DeclaredFor(csv, before)
+}
+
+// declaredSubjects returns to whom a binding is lifted, with the accounts that its role is
+// declared for; nobody if it binds others, unless it was lifted before it did.
+func declaredSubjects(csv *operatorsv1alpha1.ClusterServiceVersion, b *rbacv1.RoleBinding, accounts []string, r rbac) []rbacv1.Subject {
+	if plan.BindsRole(b, accounts) {
+		return b.Subjects
+	}
+	meta, before := bindingNamed(r.ClusterRoleBindings, b.Name)
+	if b.RoleRef.Kind == "Role" && meta != nil && sameLift(meta.Labels, csv) && plan.AreAccounts(before, csv.Namespace, accounts) {
+		return before
+	}
+	return nil
 }
 
 // certificateRights are the names of the roles and bindings by which csv reads its
@@ -144,7 +189,7 @@ func sameLift(labels map[string]string, csv *operatorsv1alpha1.ClusterServiceVer
 func metadataOf(kind string, meta metav1.ObjectMeta) metav1.PartialObjectMetadata {
 	return metav1.PartialObjectMetadata{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind},
-		ObjectMeta: metav1.ObjectMeta{Name: meta.Name, UID: meta.UID},
+		ObjectMeta: metav1.ObjectMeta{Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion},
 	}
 }
 

@@ -219,11 +219,7 @@ func call(ctx context.Context, c serving.Call, address string) error {
 // their objects, and says what cannot be taken back and why; empty when nothing
 // is left.
 func (r *reconciler) unserve(ctx context.Context, c *cleanup) (string, error) {
-	servers, err := serving.Servers(c.csv)
-	if err != nil {
-		// Nothing was ever served of what is described like this.
-		return "", nil //nolint:nilerr // see above
-	}
+	servers := serving.Converters(c.csv)
 	var left []string
 	for _, server := range servers {
 		for i := range server.Webhooks {

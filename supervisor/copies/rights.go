@@ -13,9 +13,6 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// defaultAccount is whose permissions are meant where a version names no account.
-const defaultAccount = "default"
-
 // wantedRights returns the roles and bindings that a version has in the namespace of one
 // of its copies: those of its own namespace, as far as they are what it declares. Whoever
 // may make roles in its namespace could otherwise label one, and have it copied to where
@@ -25,11 +22,10 @@ func wantedRights(o *observation, copied *metav1.PartialObjectMetadata) rights {
 	if o.origin == nil {
 		return want
 	}
-	declared := o.origin.Spec.InstallStrategy.StrategySpec.Permissions
 	accounts := map[string][]string{} // by role, those that it is declared for
 	for i := range o.rights.roles {
 		r := &o.rights.roles[i]
-		named := declaredFor(declared, r.Rules)
+		named := plan.DeclaredFor(o.origin, r.Rules)
 		if gone(r) || len(named) == 0 {
 			continue
 		}
@@ -42,7 +38,7 @@ func wantedRights(o *observation, copied *metav1.PartialObjectMetadata) rights {
 	}
 	for i := range o.rights.bindings {
 		b := &o.rights.bindings[i]
-		if gone(b) || !binds(o, b, accounts[b.RoleRef.Name]) {
+		if gone(b) || !plan.BindsRole(b, accounts[b.RoleRef.Name]) {
 			continue
 		}
 		want.bindings = append(want.bindings, rbacv1.RoleBinding{
@@ -53,33 +49,6 @@ func wantedRights(o *observation, copied *metav1.PartialObjectMetadata) rights {
 		})
 	}
 	return want
-}
-
-// declaredFor returns the service accounts for which a version declares just these rules.
-func declaredFor(declared []operatorsv1alpha1.StrategyDeploymentPermissions, rules []rbacv1.PolicyRule) []string {
-	var accounts []string
-	for _, p := range declared {
-		if !equality.Semantic.DeepEqual(p.Rules, rules) {
-			continue
-		}
-		account := p.ServiceAccountName
-		if account == "" {
-			account = defaultAccount
-		}
-		accounts = append(accounts, account)
-	}
-	return accounts
-}
-
-// binds says whether a binding gives a declared role to the accounts that it is declared
-// for, and to nobody else.
-func binds(o *observation, b *rbacv1.RoleBinding, accounts []string) bool {
-	if b.RoleRef.Kind != "Role" || b.RoleRef.APIGroup != rbacv1.GroupName || len(b.Subjects) == 0 {
-		return false
-	}
-	return !slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool {
-		return s.Kind != rbacv1.ServiceAccountKind || s.Namespace != o.key.Namespace || !slices.Contains(accounts, s.Name)
-	})
 }
 
 // rightMeta is the metadata of the copy of a role or binding. It goes with the copy of

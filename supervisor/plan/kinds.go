@@ -1,6 +1,11 @@
 package plan
 
-import "k8s.io/apimachinery/pkg/runtime/schema"
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 // Kinds with rules of their own in a plan.
 const (
@@ -60,6 +65,22 @@ var supported = map[schema.GroupKind]Scope{
 func ScopeOf(gk schema.GroupKind) (scope Scope, ok bool) {
 	scope, ok = supported[objectKind(gk)]
 	return scope, ok
+}
+
+// LabelledKinds returns the kinds of which a plan makes objects that name their
+// ClusterServiceVersion by labels alone, sorted: nothing but these labels tells whose they
+// are when that goes.
+func LabelledKinds() []schema.GroupKind {
+	var kinds []schema.GroupKind
+	for gk, scope := range supported {
+		if scope == ClusterScoped && gk.Kind != kindCRD {
+			kinds = append(kinds, gk)
+		}
+	}
+	slices.SortFunc(kinds, func(a, b schema.GroupKind) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
+	})
+	return kinds
 }
 
 // objectKind maps a step's kind to the kind of the object it applies.

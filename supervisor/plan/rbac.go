@@ -47,7 +47,7 @@ func permissions(csv *operatorsv1alpha1.ClusterServiceVersion) []client.Object {
 // "default" is every namespace's own and is left alone.
 func serviceAccounts(csv *operatorsv1alpha1.ClusterServiceVersion) []client.Object {
 	strategy := csv.Spec.InstallStrategy.StrategySpec
-	seen := map[string]bool{"": true, "default": true}
+	seen := map[string]bool{"": true, defaultAccount: true}
 	var objects []client.Object
 	for _, list := range [][]operatorsv1alpha1.StrategyDeploymentPermissions{strategy.Permissions, strategy.ClusterPermissions} {
 		for _, p := range list {
@@ -84,7 +84,7 @@ func rbacType(kind string) metav1.TypeMeta {
 
 func subject(serviceAccount, namespace string) []rbacv1.Subject {
 	if serviceAccount == "" {
-		serviceAccount = "default"
+		serviceAccount = defaultAccount
 	}
 	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: serviceAccount, Namespace: namespace}}
 }

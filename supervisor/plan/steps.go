@@ -232,7 +232,7 @@ func owned(u *unstructured.Unstructured, namespace, csv string) {
 		u.SetNamespace(namespace)
 	case u.GetKind() != kindCRD:
 		// A CustomResourceDefinition outlives the version that brought it:
-		// deleting it would delete the users' objects.
+		// deleting it would delete the users' objects. The rest are LabelledKinds.
 		labels = OwnerLabels(csv, namespace)
 	}
 	u.SetLabels(merged(u.GetLabels(), labels))

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -28,12 +29,21 @@ func TestLiftsRolesAndCleansThemUpAfterAnAbsence(t *testing.T) {
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(bound), bound)).To(gomega.Succeed())
 	w.Expect(lifted.Rules).To(gomega.HaveLen(2))
 
+	// Whoever edits what is lifted, or labels his own, gets no more by it.
 	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
 	w.Expect(w.Update(t.Context(), role)).To(gomega.Succeed())
+	mine := binding.DeepCopy()
+	mine.ObjectMeta = metav1.ObjectMeta{Namespace: w.namespace, Name: "mallory-" + w.namespace, Labels: w.owner("kettle.v1")}
+	mine.RoleRef.Name = "cluster-admin"
+	w.create(mine)
+	w.Expect(w.Patch(t.Context(), bound.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"subjects":[]}`)))).To(gomega.Succeed())
 	w.Eventually(func(g gomega.Gomega) {
-		g.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(lifted), lifted)).To(gomega.Succeed())
-		g.Expect(lifted.Rules).To(gomega.HaveLen(3))
+		g.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(bound), bound)).To(gomega.Succeed())
+		g.Expect(bound.Subjects).To(gomega.Equal(binding.Subjects), "what is lifted is not set right")
 	}).WithTimeout(patience).Should(gomega.Succeed())
+	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(lifted), lifted)).To(gomega.Succeed())
+	w.Expect(lifted.Rules).To(gomega.HaveLen(2))
+	w.gone(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: mine.Name}})
 
 	stop()
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())

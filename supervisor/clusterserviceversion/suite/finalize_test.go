@@ -11,6 +11,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -86,7 +87,7 @@ func TestCustomResourcesGoFirstWhereTheVersionAsksForIt(t *testing.T) {
 
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
 
-	w.waits("stage 1 of 7 (custom resources): 1 left, first Cup " + w.namespace + "/stuck")
+	w.waits("stage 1 of 8 (custom resources): 1 left, first Cup " + w.namespace + "/stuck")
 	waiting := w.csv("kettle.v1")
 	w.Expect(waiting.Status.Phase).To(gomega.Equal(operatorsv1alpha1.CSVPhaseSucceeded))
 	w.Expect(waiting.Status.Cleanup.PendingDeletion).To(gomega.Equal([]operatorsv1alpha1.ResourceList{{
@@ -182,6 +183,7 @@ func (w *world) leftovers(csv, home string) []client.Object {
 		&rbacv1.RoleBinding{ObjectMeta: meta("kube-system"), RoleRef: ref("Role")},
 		&rbacv1.ClusterRole{ObjectMeta: meta("")},
 		&rbacv1.Role{ObjectMeta: meta("kube-system")},
+		&schedulingv1.PriorityClass{ObjectMeta: meta(""), Value: 1},
 		copied,
 	}
 }

@@ -1,0 +1,34 @@
+package clusterserviceversion
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// pullSecret names a Secret, by its name alone or as pods do: {"name": "mirror"}.
+type pullSecret corev1.LocalObjectReference
+
+// UnmarshalJSON takes either form and no other.
+func (p *pullSecret) UnmarshalJSON(text []byte) error {
+	var ref struct {
+		Name string `json:"name"`
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	into := any(&ref)
+	if bytes.HasPrefix(text, []byte(`"`)) {
+		into = &ref.Name
+	}
+	if err := decoder.Decode(into); err != nil {
+		return fmt.Errorf(`imagePullSecrets: %w; each is a name or {"name": NAME}`, err)
+	}
+	if ref.Name == "" {
+		return errors.New(`imagePullSecrets: a name is empty; each is a name or {"name": NAME}`)
+	}
+	p.Name = ref.Name
+	return nil
+}

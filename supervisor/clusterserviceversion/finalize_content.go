@@ -1,0 +1,48 @@
+package clusterserviceversion
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// cleanContent deletes what else of a bundle is in no namespace. Most clusters do not have
+// most of these kinds.
+func (r *reconciler) cleanContent(ctx context.Context, c *cleanup) (remains, error) {
+	kinds, err := servedKinds(r.mapper, contentKinds())
+	if err != nil {
+		return remains{}, err
+	}
+	return r.sweep(kinds...)(ctx, c)
+}
+
+// contentKinds are the kinds that bundles may bring, without a namespace, and that have no
+// stage of their own.
+func contentKinds() []schema.GroupKind {
+	swept := slices.Concat(bindings(), roles())
+	return slices.DeleteFunc(plan.LabelledKinds(), func(gk schema.GroupKind) bool {
+		return slices.ContainsFunc(swept, func(k kind) bool { return k.gvk.GroupKind() == gk })
+	})
+}
+
+// servedKinds returns those of some kinds that the cluster has, in the versions that it
+// prefers.
+func servedKinds(mapper apimeta.RESTMapper, kinds []schema.GroupKind) ([]kind, error) {
+	var served []kind
+	for _, gk := range kinds {
+		mapping, err := mapper.RESTMapping(gk)
+		if apimeta.IsNoMatchError(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("looking for the kind %s: %w", gk, err)
+		}
+		served = append(served, labelledKind(mapping.GroupVersionKind, mapping.Resource.GroupResource().String()))
+	}
+	return served, nil
+}
