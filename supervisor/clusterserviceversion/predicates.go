@@ -182,10 +182,11 @@ func with(t Transition, o Observation, opts ...option) Transition {
 	return t
 }
 
-// stay keeps the phase as it is.
+// stay keeps the phase as it is. An error that the message told of is over: what
+// follows was found without one.
 func stay(o Observation) Transition {
 	s := o.CSV.Status
-	return Transition{Phase: s.Phase, Reason: s.Reason, Message: s.Message}
+	return Transition{Phase: s.Phase, Reason: s.Reason, Message: withoutTrouble(s.Message)}
 }
 
 func to(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason,

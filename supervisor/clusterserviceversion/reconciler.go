@@ -38,6 +38,7 @@ type reconciler struct {
 	lender        *loan.Lender
 	events        events.EventRecorder
 	gauges        gauges
+	failures      failures
 }
 
 // Reconcile makes at most one transition of one ClusterServiceVersion.
@@ -46,6 +47,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	err := r.client.Get(ctx, req.NamespacedName, csv)
 	if apierrors.IsNotFound(err) {
 		r.gauges.forget(req.NamespacedName)
+		r.failures.over(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if err != nil || isCopied(csv) {
@@ -66,14 +68,17 @@ func (r *reconciler) step(ctx context.Context, csv *operatorsv1alpha1.ClusterSer
 	if !controllerutil.ContainsFinalizer(csv, Finalizer) {
 		return ctrl.Result{}, r.setFinalizer(ctx, csv, controllerutil.AddFinalizer)
 	}
+	begun := r.clock.Now()
 	s, err := r.observe(ctx, csv)
 	if err != nil {
-		return ctrl.Result{}, err
+		s = unseen(csv, begun)
+		return r.troubled(ctx, s, inTrouble(s.Observation, err), err)
 	}
 	t, err := r.perform(ctx, s, Next(s.Observation))
 	if err != nil {
-		return ctrl.Result{}, err
+		return r.troubled(ctx, s, afterTrouble(s.Observation, err), err)
 	}
+	r.failures.over(client.ObjectKeyFromObject(csv))
 	if wait := settling(s, t); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
