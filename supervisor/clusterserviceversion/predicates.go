@@ -162,10 +162,14 @@ func after(d time.Duration) option {
 	return func(t *Transition, _ Observation) { t.After = d }
 }
 
-// untilRotation asks for another look when a certificate is to be replaced.
-func untilRotation(t *Transition, o Observation) {
+// untilNextLook asks for another look when a certificate is to be replaced, and for one
+// now and then where an API is required that is not watched.
+func untilNextLook(t *Transition, o Observation) {
 	if !o.Serving.RotateAt.IsZero() {
 		t.After = max(o.Serving.RotateAt.Sub(o.Now), time.Second)
+	}
+	if namesAPIs(o.CSV) && (t.After == 0 || t.After > apisDelay) {
+		t.After = apisDelay
 	}
 }
 

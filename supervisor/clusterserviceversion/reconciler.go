@@ -9,7 +9,6 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -31,7 +30,7 @@ type reconciler struct {
 	live          client.Reader          // reads past the cache
 	crds          client.Reader          // CustomResourceDefinitions without schemas
 	fronts        client.Reader          // Services, webhook configurations and API services
-	mapper        apimeta.RESTMapper     // which APIs are served
+	discovered    *discovered            // which APIs are served
 	serverVersion func() (string, error) // of the API server
 	clock         clock.PassiveClock
 	pace          pace // of deletions
