@@ -152,6 +152,7 @@ func pendingRules() []rule {
 		{"Deployments cannot be derived", badInstall, toBadInstall},
 		{"CRD owned by another", crdTaken, toOwnerConflict},
 		{"API service owned by another", apiServiceTaken, toAdoptionConflict},
+		{"predecessor on its way out", predecessorLeaving, waitForDeparture},
 		{"predecessor will turn Replacing by itself", predecessorIs(operatorsv1alpha1.CSVPhaseSucceeded), stay},
 		{"predecessor not Replacing", predecessorInTheWay, waitForPredecessor},
 		{"requirements met", always, then(operatorsv1alpha1.CSVPhaseInstallReady,

@@ -93,6 +93,12 @@ func predecessorInTheWay(o Observation) bool {
 		!predecessorIs(operatorsv1alpha1.CSVPhaseDeleting)(o)
 }
 
+// predecessorLeaving reports whether the predecessor is being deleted by somebody, and
+// not because it has handed over.
+func predecessorLeaving(o Observation) bool {
+	return predecessorInTheWay(o) && o.Replacement.Predecessor.Leaving
+}
+
 func failedFor(reasons ...operatorsv1alpha1.ConditionReason) func(Observation) bool {
 	return func(o Observation) bool { return slices.Contains(reasons, o.CSV.Status.Reason) }
 }

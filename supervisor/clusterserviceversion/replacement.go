@@ -172,7 +172,9 @@ func replacementOf(csv *operatorsv1alpha1.ClusterServiceVersion, others csvs) Re
 }
 
 func neighbour(csv *operatorsv1alpha1.ClusterServiceVersion) *Neighbour {
-	return &Neighbour{Name: csv.Name, Phase: csv.Status.Phase, Reason: csv.Status.Reason}
+	return &Neighbour{
+		Name: csv.Name, Phase: csv.Status.Phase, Reason: csv.Status.Reason, Leaving: !csv.DeletionTimestamp.IsZero(),
+	}
 }
 
 // crdConflict says which other ClusterServiceVersion, not on the same chain,
