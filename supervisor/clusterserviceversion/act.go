@@ -94,7 +94,7 @@ func (r *reconciler) install(ctx context.Context, s *scope) error {
 		if err := r.clearRollingUpdate(ctx, d); err != nil {
 			return err
 		}
-		if err := r.apply(ctx, d); err != nil {
+		if err := r.putDeployment(ctx, d); err != nil {
 			return err
 		}
 	}

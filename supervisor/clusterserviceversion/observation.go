@@ -151,6 +151,8 @@ type Neighbour struct {
 	// Phase is its phase, and Reason that of the phase.
 	Phase  operatorsv1alpha1.ClusterServiceVersionPhase
 	Reason operatorsv1alpha1.ConditionReason
+	// Leaving is true when it is being deleted.
+	Leaving bool
 }
 
 // Replacement is the place of a ClusterServiceVersion on its chain.

@@ -14,9 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/plan"
@@ -91,7 +89,7 @@ func (r *reconciler) observeNeeds(ctx context.Context, s *scope, others csvs) er
 	if found.CRDs, err = r.readCRDs(ctx, s.CSV); err != nil {
 		return err
 	}
-	if found.APIs, err = r.readAPIs(s.CSV); err != nil {
+	if found.APIs, err = r.observeAPIs(ctx, s); err != nil {
 		return err
 	}
 	if found.Accounts, err = r.readAccounts(ctx, s.CSV); err != nil {
@@ -156,18 +154,6 @@ func (r *reconciler) readCRDs(ctx context.Context, csv *operatorsv1alpha1.Cluste
 			return nil, fmt.Errorf("getting CustomResourceDefinition %s: %w", d.Name, err)
 		}
 		out[d.Name] = crd
-	}
-	return out, nil
-}
-
-func (r *reconciler) readAPIs(csv *operatorsv1alpha1.ClusterServiceVersion) (map[schema.GroupVersionKind]bool, error) {
-	out := map[schema.GroupVersionKind]bool{}
-	for _, gvk := range namedAPIs(csv) {
-		_, err := r.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-		if err != nil && !apimeta.IsNoMatchError(err) {
-			return nil, fmt.Errorf("looking for the API %s: %w", gvk, err)
-		}
-		out[gvk] = err == nil
 	}
 	return out, nil
 }

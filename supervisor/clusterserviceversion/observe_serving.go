@@ -90,7 +90,7 @@ func invalidServing(err error) Serving {
 
 func (r *reconciler) kinOf(ctx context.Context, s *scope, others csvs) serving.Kin {
 	k := serving.Kin{CSV: s.CSV}
-	for _, relative := range others.chain(s.CSV) {
+	for _, relative := range others.kin(s.CSV) {
 		k.Chain = append(k.Chain, relative.Name)
 	}
 	k.Lives = func(name types.NamespacedName) bool {

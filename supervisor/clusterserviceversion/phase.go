@@ -29,6 +29,8 @@ const (
 	// are not met. Nearly all are watched; this is for those that cannot be,
 	// such as roles granted by hand and APIs known by discovery alone.
 	requirementsDelay = 30 * time.Second
+	// apisDelay is the pause between two looks at such APIs by a version that runs.
+	apisDelay = time.Minute
 )
 
 // Messages that clients and test suites have learnt to look for.
@@ -170,6 +172,7 @@ func pendingRules() []rule {
 		{"Deployments cannot be derived", badInstall, toBadInstall},
 		{"CRD owned by another", crdTaken, toOwnerConflict},
 		{"API service owned by another", apiServiceTaken, toAdoptionConflict},
+		{"predecessor on its way out", predecessorLeaving, waitForDeparture},
 		{"predecessor will turn Replacing by itself", predecessorIs(operatorsv1alpha1.CSVPhaseSucceeded), stay},
 		{"predecessor not Replacing", predecessorInTheWay, waitForPredecessor},
 		{"requirements met", always, then(operatorsv1alpha1.CSVPhaseInstallReady,
@@ -238,7 +241,7 @@ func succeededRules() []rule {
 			return with(stay(o), o, after(disruptionDelay))
 		}},
 		{"nothing to do", always, then(operatorsv1alpha1.CSVPhaseSucceeded,
-			operatorsv1alpha1.CSVReasonInstallSuccessful, succeededMessage, untilRotation)},
+			operatorsv1alpha1.CSVReasonInstallSuccessful, succeededMessage, untilNextLook)},
 	}
 }
 

@@ -95,6 +95,12 @@ func predecessorInTheWay(o Observation) bool {
 		!predecessorIs(operatorsv1alpha1.CSVPhaseDeleting)(o)
 }
 
+// predecessorLeaving reports whether the predecessor is being deleted by somebody, and
+// not because it has handed over.
+func predecessorLeaving(o Observation) bool {
+	return predecessorInTheWay(o) && o.Replacement.Predecessor.Leaving
+}
+
 func failedFor(reasons ...operatorsv1alpha1.ConditionReason) func(Observation) bool {
 	return func(o Observation) bool { return slices.Contains(reasons, o.CSV.Status.Reason) }
 }
@@ -164,10 +170,14 @@ func after(d time.Duration) option {
 	return func(t *Transition, _ Observation) { t.After = d }
 }
 
-// untilRotation asks for another look when a certificate is to be replaced.
-func untilRotation(t *Transition, o Observation) {
+// untilNextLook asks for another look when a certificate is to be replaced, and for one
+// now and then where an API is required that is not watched.
+func untilNextLook(t *Transition, o Observation) {
 	if !o.Serving.RotateAt.IsZero() {
 		t.After = max(o.Serving.RotateAt.Sub(o.Now), time.Second)
+	}
+	if namesAPIs(o.CSV) && (t.After == 0 || t.After > apisDelay) {
+		t.After = apisDelay
 	}
 }
 
@@ -184,10 +194,11 @@ func with(t Transition, o Observation, opts ...option) Transition {
 	return t
 }
 
-// stay keeps the phase as it is.
+// stay keeps the phase as it is. An error that the message told of is over: what
+// follows was found without one.
 func stay(o Observation) Transition {
 	s := o.CSV.Status
-	return Transition{Phase: s.Phase, Reason: s.Reason, Message: s.Message}
+	return Transition{Phase: s.Phase, Reason: s.Reason, Message: withoutTrouble(s.Message)}
 }
 
 func to(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason,

@@ -37,6 +37,7 @@ func troubles() []func(*Observation) {
 		serviceTaken, serviceBroken, webhookGone, notServing, moving, toSwitch, oldCerts, certificates, badConfig, running,
 		webhook, claim(providedapis.Add), claim(providedapis.Remove), claim(providedapis.Conflict), claim(providedapis.Static),
 		claim(providedapis.Settled), mislabelled, failingForward, refusing, holding, circular, vanished,
+		leavingPredecessor(succeeded, "WaitingOnCleanup"), leavingPredecessor(broken, ""),
 	}
 }
 

@@ -52,8 +52,8 @@ func judge(c *Components, d *appsv1.Deployment) {
 }
 
 // foreignOwner names the owner of a Deployment that csv must not take over;
-// empty when it may: its own, one of the versions on its chain, or one whose
-// owner is gone.
+// empty when it may: its own, that of a version of its kin, or one whose owner is
+// gone.
 func foreignOwner(csv *operatorsv1alpha1.ClusterServiceVersion, d *appsv1.Deployment, others csvs) string {
 	if slices.ContainsFunc(d.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == csv.UID }) {
 		return ""
@@ -65,7 +65,7 @@ func foreignOwner(csv *operatorsv1alpha1.ClusterServiceVersion, d *appsv1.Deploy
 	if owner.Name == csv.Name || others.named(owner.Name) == nil {
 		return ""
 	}
-	for _, relative := range others.chain(csv) {
+	for _, relative := range others.kin(csv) {
 		if relative.Name == owner.Name {
 			return ""
 		}

@@ -9,7 +9,6 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -31,7 +30,7 @@ type reconciler struct {
 	live          client.Reader          // reads past the cache
 	crds          client.Reader          // CustomResourceDefinitions without schemas
 	fronts        client.Reader          // Services, webhook configurations and API services
-	mapper        apimeta.RESTMapper     // which APIs are served
+	discovered    *discovered            // which APIs are served
 	serverVersion func() (string, error) // of the API server
 	clock         clock.PassiveClock
 	pace          pace     // of deletions
@@ -40,6 +39,7 @@ type reconciler struct {
 	lender        *loan.Lender
 	events        events.EventRecorder
 	gauges        gauges
+	failures      failures
 }
 
 // Reconcile makes at most one transition of one ClusterServiceVersion.
@@ -48,6 +48,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	err := r.client.Get(ctx, req.NamespacedName, csv)
 	if apierrors.IsNotFound(err) {
 		r.gauges.forget(req.NamespacedName)
+		r.failures.over(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if err != nil || isCopied(csv) {
@@ -68,14 +69,17 @@ func (r *reconciler) step(ctx context.Context, csv *operatorsv1alpha1.ClusterSer
 	if !controllerutil.ContainsFinalizer(csv, Finalizer) {
 		return ctrl.Result{}, r.setFinalizer(ctx, csv, controllerutil.AddFinalizer)
 	}
+	begun := r.clock.Now()
 	s, err := r.observe(ctx, csv)
 	if err != nil {
-		return ctrl.Result{}, err
+		s = unseen(csv, begun)
+		return r.troubled(ctx, s, inTrouble(s.Observation, err), err)
 	}
 	t, err := r.perform(ctx, s, Next(s.Observation))
 	if err != nil {
-		return ctrl.Result{}, err
+		return r.troubled(ctx, s, afterTrouble(s.Observation, err), err)
 	}
+	r.failures.over(client.ObjectKeyFromObject(csv))
 	if wait := settling(s, t); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}

@@ -109,6 +109,25 @@ func (c csvs) chain(csv *operatorsv1alpha1.ClusterServiceVersion) csvs {
 	return append(walk(csv, c.predecessor), walk(csv, c.successor)...)
 }
 
+// kin returns those whose objects csv may take over: its chain, and those on their way
+// out that were to replace one of it. What such a one took over is wanted back before it
+// takes it along.
+func (c csvs) kin(csv *operatorsv1alpha1.ClusterServiceVersion) csvs {
+	chain := c.chain(csv)
+	kin := slices.Clone(chain)
+	for _, other := range c {
+		if other.DeletionTimestamp.IsZero() || other.Name == csv.Name || slices.Contains(chain, other) {
+			continue
+		}
+		if slices.ContainsFunc(walk(other, c.declared), func(older *operatorsv1alpha1.ClusterServiceVersion) bool {
+			return older.Name == csv.Name || slices.Contains(chain, older)
+		}) {
+			kin = append(kin, other)
+		}
+	}
+	return kin
+}
+
 // neighbours returns those that a change of csv concerns: those on its chain, and those
 // that own one of the same CRDs. One that is gone still has the place that it had: who
 // waits for it to go is to hear of it.
@@ -153,7 +172,9 @@ func replacementOf(csv *operatorsv1alpha1.ClusterServiceVersion, others csvs) Re
 }
 
 func neighbour(csv *operatorsv1alpha1.ClusterServiceVersion) *Neighbour {
-	return &Neighbour{Name: csv.Name, Phase: csv.Status.Phase, Reason: csv.Status.Reason}
+	return &Neighbour{
+		Name: csv.Name, Phase: csv.Status.Phase, Reason: csv.Status.Reason, Leaving: !csv.DeletionTimestamp.IsZero(),
+	}
 }
 
 // crdConflict says which other ClusterServiceVersion, not on the same chain,

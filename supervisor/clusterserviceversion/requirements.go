@@ -8,7 +8,6 @@ import (
 	"github.com/blang/semver/v4"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
@@ -18,7 +17,7 @@ import (
 type cluster struct {
 	Version  string // of the API server
 	CRDs     crdsByName
-	APIs     map[schema.GroupVersionKind]bool // served
+	APIs     apis
 	Accounts accountsByName
 	RBAC     rbac
 	Others   csvs
@@ -187,21 +186,6 @@ func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return isTrue(apiextensionsv1.Established) && isTrue(apiextensionsv1.NamesAccepted)
 }
 
-func apiServices(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []operatorsv1alpha1.RequirementStatus {
-	var out []operatorsv1alpha1.RequirementStatus
-	for _, d := range csv.GetRequiredAPIServiceDescriptions() {
-		s := operatorsv1alpha1.RequirementStatus{
-			Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: d.GetName(),
-			Status: operatorsv1alpha1.RequirementStatusReasonNotPresent, Message: "the API is not served",
-		}
-		if c.APIs[schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind}] {
-			s.Status, s.Message = operatorsv1alpha1.RequirementStatusReasonPresent, "the API is served"
-		}
-		out = append(out, s)
-	}
-	return out
-}
-
 // deploymentFound says of an owned API service that a Deployment is declared which
 // is to serve it.
 const deploymentFound operatorsv1alpha1.StatusReason = "DeploymentFound"
@@ -219,33 +203,6 @@ func ownedAPIServices(csv *operatorsv1alpha1.ClusterServiceVersion) []operatorsv
 			s.Status, s.Message = deploymentFound, ""
 		}
 		out = append(out, s)
-	}
-	return out
-}
-
-func nativeAPIs(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []operatorsv1alpha1.RequirementStatus {
-	var out []operatorsv1alpha1.RequirementStatus
-	for _, api := range csv.Spec.NativeAPIs {
-		s := operatorsv1alpha1.RequirementStatus{
-			Group: api.Group, Version: api.Version, Kind: api.Kind, Name: api.Kind,
-			Status: operatorsv1alpha1.RequirementStatusReasonNotPresent, Message: "the native API is not served",
-		}
-		if c.APIs[schema.GroupVersionKind(api)] {
-			s.Status, s.Message = operatorsv1alpha1.RequirementStatusReasonPresent, "the native API is served"
-		}
-		out = append(out, s)
-	}
-	return out
-}
-
-// namedAPIs returns the kinds whose presence csv requires by discovery.
-func namedAPIs(csv *operatorsv1alpha1.ClusterServiceVersion) []schema.GroupVersionKind {
-	var out []schema.GroupVersionKind
-	for _, api := range csv.Spec.NativeAPIs {
-		out = append(out, schema.GroupVersionKind(api))
-	}
-	for _, d := range csv.GetRequiredAPIServiceDescriptions() {
-		out = append(out, schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind})
 	}
 	return out
 }

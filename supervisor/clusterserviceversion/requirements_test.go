@@ -8,7 +8,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func cup(change ...func(*apiextensionsv1.CustomResourceDefinition)) *apiextensionsv1.CustomResourceDefinition {
@@ -87,22 +86,6 @@ func TestKubeVersion(t *testing.T) {
 				t.Errorf("kubeVersion(%s on %s) = %+v, want status %s", tc.minimum, tc.server, got, tc.want)
 			}
 		})
-	}
-}
-
-func TestNamedAPIs(t *testing.T) {
-	csv := kettle()
-	csv.Spec.NativeAPIs = []metav1.GroupVersionKind{{Group: "apps", Version: "v1", Kind: "Deployment"}}
-	csv.Spec.APIServiceDefinitions.Required = []operatorsv1alpha1.APIServiceDescription{{Group: "metrics.k8s.io", Version: "v1beta1", Kind: "PodMetrics"}}
-	served := map[schema.GroupVersionKind]bool{}
-	if requirements(csv, cluster{APIs: served}).Met {
-		t.Error("requirements met although no API is served")
-	}
-	for _, gvk := range namedAPIs(csv) {
-		served[gvk] = true
-	}
-	if got := requirements(csv, cluster{APIs: served}); !got.Met || len(got.Statuses) != 2 {
-		t.Errorf("requirements with all APIs served = %+v, want two, met", got)
 	}
 }
 

@@ -115,11 +115,11 @@ func newReconciler(mgr ctrl.Manager, o Options, crds, fronts cache.Cache) (*reco
 		return nil, fmt.Errorf("registering the metrics of ClusterServiceVersions: %w", err)
 	}
 	return &reconciler{
-		client: mgr.GetClient(),
-		live:   mgr.GetAPIReader(),
-		crds:   crds,
-		fronts: fronts,
-		mapper: mgr.GetRESTMapper(),
+		client:     mgr.GetClient(),
+		live:       mgr.GetAPIReader(),
+		crds:       crds,
+		fronts:     fronts,
+		discovered: &discovered{ask: discover.ServerResourcesForGroupVersionWithContext, clock: o.Clock},
 		serverVersion: func() (string, error) {
 			info, err := discover.ServerVersion()
 			if err != nil {

@@ -60,6 +60,22 @@ func waitForPredecessor(o Observation) Transition {
 	}
 }
 
+// waitForDeparture says that an upgrade goes on when the clean-up after the predecessor
+// is over, and where it is told what that waits for. It is not told here: it changes from
+// second to second.
+func waitForDeparture(o Observation) Transition {
+	p := o.Replacement.Predecessor
+	message := fmt.Sprintf("all requirements found, waiting for csv %s, which this one replaces and which is being deleted, to go", p.Name)
+	if p.Reason == operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete {
+		message += fmt.Sprintf("; its status.message says what its clean-up waits for (%s)", p.Reason)
+	}
+	return Transition{
+		Phase:   operatorsv1alpha1.CSVPhasePending,
+		Reason:  operatorsv1alpha1.CSVReasonRequirementsMet,
+		Message: message,
+	}
+}
+
 // attemptMessage says too what is odd about the version to be replaced, which is
 // no reason not to go on.
 func attemptMessage(o Observation) string {

@@ -1,0 +1,49 @@
+package clusterserviceversion
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+)
+
+func leavingPredecessor(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason) func(*Observation) {
+	return func(o *Observation) {
+		o.Replacement.Predecessor = &Neighbour{Name: "kettle.v0", Phase: phase, Reason: reason, Leaving: true}
+	}
+}
+
+// TestWaitsForWhatIsBeingDeleted gives, for a predecessor that somebody deletes, what its
+// successor says meanwhile.
+func TestWaitsForWhatIsBeingDeleted(t *testing.T) {
+	const waits = "all requirements found, waiting for csv kettle.v0, which this one replaces and which is being deleted, to go"
+	waiting := func(message string) Transition {
+		return Transition{Phase: pending, Reason: "AllRequirementsMet", Message: message}
+	}
+	goesOn := Transition{Phase: ready, Reason: "AllRequirementsMet", Message: "all requirements found, attempting install"}
+	cases := map[string]struct {
+		reason string
+		change func(*Observation)
+		want   Transition
+	}{
+		"JustNow": {"nothing is known of its clean-up yet", leavingPredecessor(succeeded, "InstallSucceeded"), waiting(waits)},
+		"Held": {
+			"its own status says what holds it", leavingPredecessor(succeeded, "WaitingOnCleanup"),
+			waiting(waits + "; its status.message says what its clean-up waits for (WaitingOnCleanup)"),
+		},
+		"Failed":     {"it need not succeed any more", leavingPredecessor(broken, "InstallCheckFailed"), waiting(waits)},
+		"HandedOver": {"it goes because of this version", leavingPredecessor(deleting, "Replaced"), goesOn},
+		"Staying":    {"one that stays hands over by itself", predecessor(succeeded), kept(pending, "RequirementsUnknown")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Next(good(pending, "RequirementsUnknown", tc.change))); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+	gone := going(version("kettle.v0", "", succeeded))
+	if got := replacementOf(version("kettle.v1", "kettle.v0", pending), csvs{gone}); !got.Predecessor.Leaving {
+		t.Errorf("the predecessor is on its way out, and %+v does not say so", got.Predecessor)
+	}
+}

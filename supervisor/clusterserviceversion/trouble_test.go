@@ -1,0 +1,149 @@
+package clusterserviceversion
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+// TestAfterTrouble gives, for each phase, what comes of work that fails for long.
+func TestAfterTrouble(t *testing.T) {
+	down := errors.New("admission does not answer")
+	told := func(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason, message string) Transition {
+		return Transition{Phase: phase, Reason: reason, Message: message + "; going on fails and is tried again: admission does not answer", After: 30 * time.Second}
+	}
+	failed := Transition{Phase: broken, Reason: "InstallComponentFailed", Message: "install strategy failed: admission does not answer", After: time.Minute}
+	again := good(succeeded, "InstallSucceeded")
+	again.CSV.Status.Message = "as before; going on fails and is tried again: something else"
+	cases := map[string]struct {
+		reason string
+		o      Observation
+		want   Transition
+	}{
+		"Installing":   {"an installation fails by it", good(ready, "AllRequirementsMet"), failed},
+		"SwitchingOn":  {"telling the API server is part of it", good(installs, "InstallWaiting"), failed},
+		"Running":      {"what runs goes on", good(succeeded, "InstallSucceeded"), told(succeeded, "InstallSucceeded", "as before")},
+		"AnotherError": {"the error of now is told and none before", again, told(succeeded, "InstallSucceeded", "as before")},
+		"Waiting":      {"nothing was tried", good(pending, "RequirementsNotMet"), told(pending, "RequirementsNotMet", "as before")},
+		"Going":        {"nobody is brought back by it", good(deleting, "Replaced"), told(deleting, "Replaced", "as before")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, afterTrouble(tc.o, down)); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+	fresh := good(none, "")
+	fresh.CSV.Status = operatorsv1alpha1.ClusterServiceVersionStatus{}
+	if diff := cmp.Diff(told(pending, "RequirementsUnknown", "requirements not yet checked"), inTrouble(fresh, down)); diff != "" {
+		t.Errorf("of what has no phase: -want, +got:\n%s", diff)
+	}
+	if got := stay(again).Message; got != "as before" {
+		t.Errorf("when the error is over the message is %q", got)
+	}
+}
+
+// troubledWorld is a reconciler whose cluster has one version.
+func troubledWorld(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion) (*reconciler, *clocktesting.FakePassiveClock) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	g, err := newGauges(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := clocktesting.NewFakePassiveClock(noon())
+	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(csv).WithObjects(csv).Build()
+	return &reconciler{client: c, clock: clock, gauges: g, events: events.NewFakeRecorder(10)}, clock
+}
+
+func TestErrorsThatLastAreTold(t *testing.T) {
+	csv := good(ready, "AllRequirementsMet").CSV
+	r, clock := troubledWorld(t, csv)
+	try := func(err error) (time.Duration, error, operatorsv1alpha1.ClusterServiceVersionStatus) {
+		live := &operatorsv1alpha1.ClusterServiceVersion{}
+		if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(csv), live); err != nil {
+			t.Fatal(err)
+		}
+		o := Observation{CSV: live, Now: clock.Now()}
+		result, err := r.troubled(t.Context(), &scope{Observation: o}, inTrouble(o, err), err)
+		if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(csv), live); err != nil {
+			t.Fatal(err)
+		}
+		return result.RequeueAfter, err, live.Status
+	}
+	down := apierrors.NewInternalError(errors.New("failed calling webhook: port 1"))
+	if _, err, status := try(down); err == nil || status.Message != "as before" {
+		t.Errorf("at first: error %v, message %q", err, status.Message)
+	}
+	clock.SetTime(noon().Add(29 * time.Second))
+	if _, err, status := try(down); err == nil || status.Message != "as before" {
+		t.Errorf("before its time: error %v, message %q", err, status.Message)
+	}
+	clock.SetTime(noon().Add(30 * time.Second))
+	stale := apierrors.NewConflict(schema.GroupResource{}, "kettle", nil)
+	if _, err, status := try(stale); !apierrors.IsConflict(err) || status.Message != "as before" {
+		t.Errorf("a conflict: error %v, message %q", err, status.Message)
+	}
+	after, err, status := try(down)
+	if err != nil || after != 30*time.Second || !strings.Contains(status.Message, "tried again: Internal error occurred: failed calling webhook: port 1") {
+		t.Errorf("in its time: after %s, error %v, message %q", after, err, status.Message)
+	}
+	if _, err, later := try(errors.New("failed calling webhook: port 2")); err != nil || later.Message != status.Message {
+		t.Errorf("other words at once: error %v, message %q", err, later.Message)
+	}
+	clock.SetTime(noon().Add(time.Minute))
+	if _, err, later := try(errors.New("failed calling webhook: port 2")); err != nil || !strings.HasSuffix(later.Message, "port 2") {
+		t.Errorf("other words later: error %v, message %q", err, later.Message)
+	}
+	r.failures.over(client.ObjectKeyFromObject(csv))
+	if _, err, _ := try(down); err == nil {
+		t.Error("an error after a success is told at once")
+	}
+}
+
+// What has run out of time is told all the same; the end of the supervisor is no news.
+func TestTroubleAtTheEndOfAPass(t *testing.T) {
+	csv := good(succeeded, "InstallSucceeded").CSV
+	csv.ResourceVersion = ""
+	r, clock := troubledWorld(t, csv)
+	live := &operatorsv1alpha1.ClusterServiceVersion{}
+	if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(csv), live); err != nil {
+		t.Fatal(err)
+	}
+	s := unseen(live, noon())
+	clock.SetTime(noon().Add(2 * time.Minute))
+	hangs := context.DeadlineExceeded
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.troubled(ended, s, inTrouble(s.Observation, hangs), hangs); !errors.Is(err, hangs) {
+		t.Errorf("at the end of the supervisor: %v", err)
+	}
+	out, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	if _, err := r.troubled(out, s, inTrouble(s.Observation, hangs), hangs); err != nil {
+		t.Errorf("out of time: %v", err)
+	}
+	if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(csv), live); err != nil {
+		t.Fatal(err)
+	}
+	if want := "as before" + messageTrouble + hangs.Error(); live.Status.Message != want {
+		t.Errorf("message %q, want %q", live.Status.Message, want)
+	}
+}
