@@ -14,7 +14,7 @@ import (
 // cleanContent deletes what else of a bundle is in no namespace. Most clusters do not have
 // most of these kinds.
 func (r *reconciler) cleanContent(ctx context.Context, c *cleanup) (remains, error) {
-	kinds, err := servedKinds(r.mapper, contentKinds())
+	kinds, err := servedKinds(r.client.RESTMapper(), contentKinds())
 	if err != nil {
 		return remains{}, err
 	}
