@@ -23,7 +23,8 @@ func TestDeletesWhatWasSeen(t *testing.T) {
 		},
 		"Named": {
 			"of what was not read only the object is known",
-			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{UID: "1"}}, client.Preconditions{UID: new(types.UID("1"))},
+			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{UID: "1"}},
+			client.Preconditions{UID: new(types.UID("1"))},
 		},
 	}
 	for name, tc := range cases {

@@ -114,26 +114,16 @@ func (r *reconciler) sweepKind(ctx context.Context, c *cleanup, k kind) (remains
 	if err != nil || len(found) == 0 {
 		return remains{}, err
 	}
-	moving, paced := false, false
-	for i := range found {
-		if !found[i].DeletionTimestamp.IsZero() {
-			continue
-		}
-		if paced = !r.pace.objects.Allow(); paced {
-			break
-		}
-		// A conflict says that somebody has written to it, who may have taken it over.
-		if err := r.remove(ctx, &found[i]); err != nil && !apierrors.IsConflict(err) {
-			return remains{}, err
-		}
-		moving = true
+	moving, err := r.removeAll(ctx, found)
+	if err != nil {
+		return remains{}, err
 	}
 	if moving {
 		if found, err = r.find(ctx, c.csv, k); err != nil {
 			return remains{}, err
 		}
 	}
-	left := remains{moving: moving || paced}
+	left := remains{moving: moving}
 	for i := range found {
 		left.add(&found[i])
 		if held(&found[i], c.now) {
@@ -141,6 +131,25 @@ func (r *reconciler) sweepKind(ctx context.Context, c *cleanup, k kind) (remains
 		}
 	}
 	return left, nil
+}
+
+// removeAll deletes objects as far as the pace allows, and says whether there were any to
+// delete.
+func (r *reconciler) removeAll(ctx context.Context, found []metav1.PartialObjectMetadata) (moving bool, err error) {
+	for i := range found {
+		if !found[i].DeletionTimestamp.IsZero() {
+			continue
+		}
+		moving = true
+		if !r.pace.objects.Allow() {
+			break
+		}
+		// A conflict says that somebody has written to it, who may have taken it over.
+		if err := r.remove(ctx, &found[i]); err != nil && !apierrors.IsConflict(err) {
+			return moving, err
+		}
+	}
+	return moving, nil
 }
 
 // selectable says whether labels can have the values that they are looked for by. The

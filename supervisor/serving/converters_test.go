@@ -19,7 +19,8 @@ func TestConverters(t *testing.T) {
 		"None":  {"what converts nothing is named all the same", []operatorsv1alpha1.WebhookDescription{{Type: operatorsv1alpha1.ValidatingAdmissionWebhook, DeploymentName: "kettle"}}, map[string][]string{"kettle-service": nil}},
 		"Wrong": {"a Deployment that is not declared had been", []operatorsv1alpha1.WebhookDescription{conversion("kettle", "cups.example.com")}, map[string][]string{"kettle-service": {"cups.example.com"}}},
 		"Several": {
-			"of each Deployment all", []operatorsv1alpha1.WebhookDescription{conversion("pot", "a"), conversion("kettle", "b"), conversion("pot", "c", "d")},
+			"of each Deployment all",
+			[]operatorsv1alpha1.WebhookDescription{conversion("pot", "a"), conversion("kettle", "b"), conversion("pot", "c", "d")},
 			map[string][]string{"pot-service": {"a", "c", "d"}, "kettle-service": {"b"}},
 		},
 	}
