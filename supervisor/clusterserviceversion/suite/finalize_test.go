@@ -233,7 +233,7 @@ func TestNamespaceGoesInTheMiddle(t *testing.T) {
 
 	w.Expect(w.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})).To(gomega.Succeed())
 
-	w.waits("stage 1 of 7 (custom resources): 1 left, first Cup " + w.namespace + "/mine")
+	w.waits("stage 1 of 8 (custom resources): 1 left, first Cup " + w.namespace + "/mine")
 	w.change(mine, func() { mine.SetFinalizers(nil) })
 	w.gone(role)
 	w.gone(w.kettle("kettle.v1"))
