@@ -2,6 +2,7 @@ package subscription
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/loan"
+	"github.com/chandlery/chandlery/supervisor/resolver"
 	"github.com/chandlery/chandlery/supervisor/subscription/rollback"
 )
 
@@ -54,25 +56,52 @@ func (r *Reconciler) goBack(ctx context.Context, o *observation, decisions []*de
 	}
 }
 
-// obstacles says why a Subscription that is to go back must not; none for those that
-// go on.
+// obstacles says why a Subscription must not get the version that it is pinned to; none
+// for those that may.
 func (r *Reconciler) obstacles(ctx context.Context, o *observation, d *decision) ([]string, error) {
-	switch {
-	case d.withdraw != nil:
-		return r.obstaclesToReturn(ctx, o.version(d, d.withdraw.Spec.Replaces))
-	case d.install != nil && d.install.Back && !o.checked(d):
-		bundles, err := r.contents(ctx, o, &assignment{versions: d.identities, choices: d.choices()})
-		if err != nil {
+	var list []string
+	if d.withdraw != nil {
+		if leaving(d.withdraw) {
+			return nil, nil
+		}
+		var err error
+		if list, err = r.obstaclesToReturn(ctx, o.version(d, d.withdraw.Spec.Replaces)); err != nil {
 			return nil, err
 		}
-		older, err := rollback.Read(bundles[0].Objects)
-		if err != nil {
-			return nil, fmt.Errorf("bundle %s of package %s: %w", bundles[0].Name, bundles[0].Package, err)
-		}
-		return r.obstaclesTo(ctx, o, d, older)
-	default:
-		return nil, nil
 	}
+	older := d.reverts()
+	if older == nil || o.checked(d) {
+		return list, nil
+	}
+	bundle, err := r.bundleOf(ctx, o, d, older)
+	if _, waits := errors.AsType[lookups](err); waits && !older.Back {
+		// Its plan says how far its image is, and is not made before that is here.
+		return list, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	more, err := r.obstaclesTo(ctx, o, d, bundle, older.Bundle)
+	return append(list, more...), err
+}
+
+// bundleOf reads what matters of a version that may be installed.
+func (r *Reconciler) bundleOf(ctx context.Context, o *observation, d *decision, choice *resolver.Choice) (rollback.Bundle, error) {
+	alone := &decision{subscription: d.subscription, present: d.present, install: choice}
+	r.learn(ctx, o, []*decision{alone})
+	o.identify(alone)
+	if alone.err != nil {
+		return rollback.Bundle{}, alone.err
+	}
+	bundles, err := r.contents(ctx, o, &assignment{versions: alone.identities, choices: alone.choices()})
+	if err != nil {
+		return rollback.Bundle{}, err
+	}
+	bundle, err := rollback.Read(bundles[0].Objects)
+	if err != nil {
+		return rollback.Bundle{}, fmt.Errorf("bundle %s of package %s: %w", bundles[0].Name, bundles[0].Package, err)
+	}
+	return bundle, nil
 }
 
 // obstaclesToReturn is for a version that comes into its own again beside the
@@ -93,7 +122,7 @@ func (r *Reconciler) obstaclesToReturn(ctx context.Context, back *operatorsv1alp
 }
 
 // obstaclesTo is for a version that brings its own definitions.
-func (r *Reconciler) obstaclesTo(ctx context.Context, o *observation, d *decision, older rollback.Bundle) ([]string, error) {
+func (r *Reconciler) obstaclesTo(ctx context.Context, o *observation, d *decision, older rollback.Bundle, name string) ([]string, error) {
 	var list []string
 	for _, crd := range older.Definitions {
 		live, err := r.definition(ctx, crd.Name)
@@ -108,7 +137,7 @@ func (r *Reconciler) obstaclesTo(ctx context.Context, o *observation, d *decisio
 		if err != nil {
 			return nil, err
 		}
-		used, err := r.inUse(ctx, live, rollback.Lost(live, crd), d.install.Bundle)
+		used, err := r.inUse(ctx, live, rollback.Lost(live, crd), name)
 		if err != nil {
 			return nil, err
 		}
