@@ -88,8 +88,7 @@ func (o *observation) departure(sub *operatorsv1alpha1.Subscription, now time.Ti
 	}
 	mine := o.versionsOf(sub)
 	rest := without(o.csvs, mine)
-	begun := slices.ContainsFunc(mine, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool { return !csv.DeletionTimestamp.IsZero() })
-	if by, what := o.required(mine, rest); by != nil && !begun {
+	if by, what := o.required(mine, rest); by != nil && !begun(sub, mine) {
 		return d.wait(reasonStillRequired, "clusterserviceversion %s requires %s, which only %s gives it; delete that operator too, "+
 			"or remove annotation %s, and this one stays installed", by.Name, what, listed(mine), annotationOnDelete)
 	}
@@ -106,6 +105,14 @@ func (o *observation) departure(sub *operatorsv1alpha1.Subscription, now time.Ti
 		return d.wait(reasonWaitingOnCleanup, "waiting for clusterserviceversion %s", progressOf(mine))
 	}
 	return o.endDependents(d, sub)
+}
+
+// begun says whether the versions of a Subscription that departs are being deleted, so
+// that waiting for those that need them would help nobody any more. That an older one is
+// going says nothing: it does so after each update.
+func begun(sub *operatorsv1alpha1.Subscription, mine []*operatorsv1alpha1.ClusterServiceVersion) bool {
+	_, recorded := sub.Annotations[annotationUninstalls]
+	return recorded && slices.ContainsFunc(tips(mine), func(csv *operatorsv1alpha1.ClusterServiceVersion) bool { return !csv.DeletionTimestamp.IsZero() })
 }
 
 // heir names another Subscription of the same package, whose operator it is from now on;

@@ -67,6 +67,7 @@ func TestDeparture(t *testing.T) {
 	noted := subscription("my-lamp", "lamp", deleted(""))
 	v1, v2 := version("lamp.v1", "lamp", replacing), version("lamp.v2", "lamp", pending, replaces("lamp.v1"))
 	bulb := subscription("bulb", "bulb", generated)
+	const deleting = operatorsv1alpha1.CSVPhaseDeleting
 	const installing, asking, broken = operatorsv1alpha1.InstallPlanPhaseInstalling, operatorsv1alpha1.InstallPlanPhaseRequiresApproval, operatorsv1alpha1.InstallPlanPhaseFailed
 	lampPlan := func(phase operatorsv1alpha1.InstallPlanPhase, owners ...*operatorsv1alpha1.Subscription) *operatorsv1alpha1.InstallPlan {
 		return bearing(installPlan("p", "lamp.v1", phase, 1, owners...), "lamp")
@@ -106,6 +107,18 @@ func TestDeparture(t *testing.T) {
 		{step: "one that is done is left", subs: subs{noted}, csvs: versions{v1}, plans: []*operatorsv1alpha1.InstallPlan{lampPlan(operatorsv1alpha1.InstallPlanPhaseComplete, noted)}, want: "delete lamp.v1, WaitingOnCleanup"},
 		{step: "another operator needs it", subs: subs{gone}, csvs: versions{v1, version("fan.v1", "fan", succeeded, needing("lamp"))}, want: "StillRequired clusterserviceversion fan.v1 requires an operator with package: lamp"},
 		{step: "another operator needs it and its own clean-up has begun", subs: subs{noted}, csvs: versions{version("lamp.v1", "lamp", succeeded, going), version("fan.v1", "fan", succeeded, needing("lamp"))}, want: "WaitingOnCleanup"},
+		{
+			step: "an older version that goes after an update begins nothing", subs: subs{gone}, want: "StillRequired clusterserviceversion fan.v1",
+			csvs: versions{version("lamp.v1", "lamp", deleting, going), version("lamp.v2", "lamp", succeeded, replaces("lamp.v1")), version("fan.v1", "fan", succeeded, needing("lamp"))},
+		},
+		{
+			step: "not even when all is noted", subs: subs{noted}, want: "StillRequired clusterserviceversion fan.v1",
+			csvs: versions{version("lamp.v1", "lamp", deleting, going), version("lamp.v2", "lamp", succeeded, replaces("lamp.v1")), version("fan.v1", "fan", succeeded, needing("lamp"))},
+		},
+		{
+			step: "a version that somebody else deletes begins nothing", subs: subs{gone}, want: "StillRequired clusterserviceversion fan.v1",
+			csvs: versions{version("lamp.v1", "lamp", succeeded, going), version("fan.v1", "fan", succeeded, needing("lamp"))},
+		},
 		{
 			step: "another operator that departs needs it", subs: subs{gone, subscription("my-fan", "fan", deleted(""))},
 			csvs: versions{v1, version("fan.v1", "fan", succeeded, needing("lamp"))}, want: "StillRequired clusterserviceversion fan.v1",
