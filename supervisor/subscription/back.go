@@ -20,7 +20,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/loan"
 	"github.com/chandlery/chandlery/supervisor/resolver"
-	"github.com/chandlery/chandlery/supervisor/subscription/rollback"
+	"github.com/chandlery/chandlery/supervisor/rollback"
 )
 
 // annotationSkipCleanup, on a ClusterServiceVersion, keeps its custom resources when it
@@ -137,7 +137,7 @@ func (r *Reconciler) obstaclesTo(ctx context.Context, o *observation, d *decisio
 		if err != nil {
 			return nil, err
 		}
-		used, err := r.inUse(ctx, live, rollback.Lost(live, crd), name)
+		used, err := r.inUse(ctx, live, older.Lost(live, crd), name)
 		if err != nil {
 			return nil, err
 		}

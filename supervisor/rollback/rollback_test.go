@@ -11,7 +11,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/chandlery/chandlery/supervisor/subscription/rollback"
+	"github.com/chandlery/chandlery/supervisor/rollback"
 )
 
 // definition is a CustomResourceDefinition with versions, each "v1" or, not served,
@@ -30,6 +30,13 @@ func definition(versions []string, stored ...string) *apiextensionsv1.CustomReso
 func converted(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter}
 	return crd
+}
+
+// lampV1 is the bundle of an older version.
+func lampV1() rollback.Bundle {
+	b := rollback.Bundle{Version: &operatorsv1alpha1.ClusterServiceVersion{}}
+	b.Version.Name = "lamp.v1"
+	return b
 }
 
 func TestObstacles(t *testing.T) {
@@ -54,8 +61,7 @@ func TestObstacles(t *testing.T) {
 		},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
-			b := rollback.Bundle{Version: &operatorsv1alpha1.ClusterServiceVersion{}}
-			b.Version.Name = "lamp.v1"
+			b := lampV1()
 			if tt.converts {
 				b.Version.Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{{Type: operatorsv1alpha1.ConversionWebhook, ConversionCRDs: []string{tt.live.Name}}}
 			}
@@ -78,7 +84,13 @@ func TestVersionsThatOthersNeed(t *testing.T) {
 	csv.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{
 		{Name: "lamps.shop.example", Version: "v2"}, {Name: "fans.shop.example", Version: "v1"},
 	}
+	csv.Spec.CustomResourceDefinitions.Required = []operatorsv1alpha1.CRDDescription{{Name: "wires.shop.example", Version: "v3"}}
 	older := definition([]string{"v1", "v2-"})
+	wires := definition([]string{"v2"})
+	wires.Name = "wires.shop.example"
+	if got := rollback.Unserved(wires, csv); len(got) != 1 || !strings.Contains(got[0], "away/lamp.v2 needs version v3 of CustomResourceDefinition wires.shop.example") {
+		t.Errorf("required and unserved: %q", got)
+	}
 	if got := rollback.Unserved(older, csv); len(got) != 1 || !strings.Contains(got[0], "clusterserviceversion away/lamp.v2 needs version v2") {
 		t.Errorf("unserved: %q", got)
 	}
@@ -152,7 +164,7 @@ func TestLost(t *testing.T) {
 		},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
-			lost := rollback.Lost(schema(t, tt.newer), schema(t, tt.older))
+			lost := lampV1().Lost(schema(t, tt.newer), schema(t, tt.older))
 			var got []string
 			for _, f := range lost {
 				got = append(got, f.String())
@@ -171,6 +183,52 @@ func TestLost(t *testing.T) {
 				if used := slices.ContainsFunc(lost, func(f rollback.Field) bool { return f.UsedBy(object) }); used != want {
 					t.Errorf("%s: used is %t", text, used)
 				}
+			}
+		})
+	}
+}
+
+// stores is a definition with versions of the schemas, and the one that objects are stored
+// in.
+func stores(t *testing.T, version string, schemas ...string) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	crd := definition(nil)
+	for i, text := range schemas {
+		v := schema(t, text).Spec.Versions[0]
+		v.Name = fmt.Sprintf("v%d", i+1)
+		v.Storage = v.Name == version
+		crd.Spec.Versions = append(crd.Spec.Versions, v)
+	}
+	return crd
+}
+
+func TestLostInStorage(t *testing.T) {
+	const bright, dim = `"bright":{"type":"boolean"}`, `"dim":{"type":"integer"}`
+	declared := lampV1()
+	declared.Version.Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{{Type: operatorsv1alpha1.ConversionWebhook, ConversionCRDs: []string{"lamps.shop.example"}}}
+	for _, tt := range []struct {
+		reason      string
+		bundle      rollback.Bundle
+		live, older *apiextensionsv1.CustomResourceDefinition
+		want        []string
+	}{
+		{reason: "the same storage", bundle: lampV1(), live: stores(t, "v2", spec(""), spec(bright)), older: stores(t, "v2", spec(""), spec(bright))},
+		{reason: "storage that knows less", bundle: lampV1(), live: stores(t, "v2", spec(""), spec(bright)), older: stores(t, "v1", spec(""), spec(bright)), want: []string{"v2 spec.bright"}},
+		{reason: "storage that knows as much", bundle: lampV1(), live: stores(t, "v2", spec(bright), spec(bright)), older: stores(t, "v1", spec(bright), spec(bright))},
+		{
+			reason: "a field of each version, and one that both lack, once", bundle: lampV1(),
+			live: stores(t, "v2", spec(bright), spec(bright+","+dim)), older: stores(t, "v1", spec(""), spec(dim)), want: []string{"v1 spec.bright", "v2 spec.bright", "v2 spec.dim"},
+		},
+		{reason: "a webhook of the definition converts", bundle: lampV1(), live: stores(t, "v2", spec(""), spec(bright)), older: converted(stores(t, "v1", spec(""), spec(bright)))},
+		{reason: "a webhook of the version converts", bundle: declared, live: stores(t, "v2", spec(""), spec(bright)), older: stores(t, "v1", spec(""), spec(bright))},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			var got []string
+			for _, f := range tt.bundle.Lost(tt.live, tt.older) {
+				got = append(got, f.String())
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("lost (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -72,10 +72,11 @@ func (b Bundle) Obstacles(live, older *apiextensionsv1.CustomResourceDefinition)
 // stays, counts on and the older definition does not serve.
 func Unserved(older *apiextensionsv1.CustomResourceDefinition, stays *operatorsv1alpha1.ClusterServiceVersion) []string {
 	var list []string
-	for _, owned := range stays.Spec.CustomResourceDefinitions.Owned {
-		if owned.Name == older.Name && !serves(older, owned.Version) {
+	needed := stays.Spec.CustomResourceDefinitions
+	for _, d := range slices.Concat(needed.Owned, needed.Required) {
+		if d.Name == older.Name && !serves(older, d.Version) {
 			list = append(list, fmt.Sprintf("clusterserviceversion %s/%s needs version %s of CustomResourceDefinition %s, which the older one does not serve",
-				stays.Namespace, stays.Name, owned.Version, older.Name))
+				stays.Namespace, stays.Name, d.Version, older.Name))
 		}
 	}
 	return list
