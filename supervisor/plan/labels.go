@@ -36,6 +36,10 @@ const (
 	// AnnotationPin, on a Subscription, names the version which it is to have: it
 	// stays there, goes there, or goes back there.
 	AnnotationPin = "chandlery.dev/pin"
+	// AnnotationReverts, on an InstallPlan, names the version whose definitions are
+	// to take the place of newer ones, as a Subscription is pinned to it: they do only
+	// if no object loses anything by it.
+	AnnotationReverts = "chandlery.dev/reverts"
 	// AnnotationGeneratedBy, on a Subscription, names the InstallPlan that made it
 	// because another operator needs the package.
 	AnnotationGeneratedBy = "olm.generated-by"

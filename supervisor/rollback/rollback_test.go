@@ -103,8 +103,8 @@ func TestVersionsThatOthersNeed(t *testing.T) {
 	}
 }
 
-// schema is a definition with one version of a schema.
-func schema(t *testing.T, text string) *apiextensionsv1.CustomResourceDefinition {
+// schemaOf is a definition with one version of a schema.
+func schemaOf(t *testing.T, text string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	crd := definition([]string{"v1"}, "v1")
 	if text == "" {
@@ -164,7 +164,7 @@ func TestLost(t *testing.T) {
 		},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
-			lost := lampV1().Lost(schema(t, tt.newer), schema(t, tt.older))
+			lost := lampV1().Lost(schemaOf(t, tt.newer), schemaOf(t, tt.older))
 			var got []string
 			for _, f := range lost {
 				got = append(got, f.String())
@@ -194,7 +194,7 @@ func stores(t *testing.T, version string, schemas ...string) *apiextensionsv1.Cu
 	t.Helper()
 	crd := definition(nil)
 	for i, text := range schemas {
-		v := schema(t, text).Spec.Versions[0]
+		v := schemaOf(t, text).Spec.Versions[0]
 		v.Name = fmt.Sprintf("v%d", i+1)
 		v.Storage = v.Name == version
 		crd.Spec.Versions = append(crd.Spec.Versions, v)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -12,13 +11,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
-	"github.com/chandlery/chandlery/supervisor/loan"
 	"github.com/chandlery/chandlery/supervisor/resolver"
 	"github.com/chandlery/chandlery/supervisor/rollback"
 )
@@ -137,7 +133,7 @@ func (r *Reconciler) obstaclesTo(ctx context.Context, o *observation, d *decisio
 		if err != nil {
 			return nil, err
 		}
-		used, err := r.inUse(ctx, live, older.Lost(live, crd), name)
+		used, err := rollback.Objects{Reader: r.live, Lender: r.lender}.Using(ctx, live, older.Lost(live, crd), name)
 		if err != nil {
 			return nil, err
 		}
@@ -175,67 +171,6 @@ func (r *Reconciler) relying(ctx context.Context, o *observation, d *decision, o
 		}
 	}
 	return list, nil
-}
-
-// inUse says which fields that an older definition lacks are used by objects, and by
-// which one each.
-func (r *Reconciler) inUse(ctx context.Context, live *apiextensionsv1.CustomResourceDefinition, lost []rollback.Field, version string) ([]string, error) {
-	var list []string
-	for len(lost) > 0 {
-		inVersion := lost[0].Version
-		end := slices.IndexFunc(lost, func(f rollback.Field) bool { return f.Version != inVersion })
-		if end < 0 {
-			end = len(lost)
-		}
-		kind := schema.GroupVersionKind{Group: live.Spec.Group, Version: inVersion, Kind: live.Spec.Names.Kind}
-		var used []use
-		err := r.lender.With(ctx, live, loan.Check, func() error {
-			var err error
-			used, err = r.usedIn(ctx, kind, lost[:end])
-			return err
-		})
-		switch {
-		case apierrors.IsForbidden(err):
-			list = append(list, fmt.Sprintf("%s does not know field %s, and the supervisor may not see whether objects of %s use it; let its service account list %s.%s (a ClusterRole and a ClusterRoleBinding)",
-				version, lost[0], live.Name, live.Spec.Names.Plural, live.Spec.Group))
-		case err != nil:
-			return nil, err
-		}
-		for _, u := range used {
-			list = append(list, fmt.Sprintf("%s %s uses field %s, which %s does not know and would drop", live.Spec.Names.Kind, u.object, u.field, version))
-		}
-		lost = lost[end:]
-	}
-	return list, nil
-}
-
-// use is a field and an object that has it.
-type use struct {
-	field  rollback.Field
-	object client.ObjectKey
-}
-
-// usedIn looks through all objects of a kind, page by page, for fields of one version.
-func (r *Reconciler) usedIn(ctx context.Context, kind schema.GroupVersionKind, fields []rollback.Field) ([]use, error) {
-	const pageSize = 200
-	left, found := slices.Clone(fields), []use(nil)
-	page := &unstructured.UnstructuredList{}
-	page.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	for first := true; (first || page.GetContinue() != "") && len(left) > 0; first = false {
-		if err := r.live.List(ctx, page, client.Limit(pageSize), client.Continue(page.GetContinue())); err != nil {
-			return nil, fmt.Errorf("listing the objects of kind %s, to see which fields they use: %w", kind, err)
-		}
-		for i := range page.Items {
-			left = slices.DeleteFunc(left, func(f rollback.Field) bool {
-				used := f.UsedBy(page.Items[i].Object)
-				if used {
-					found = append(found, use{field: f, object: client.ObjectKeyFromObject(&page.Items[i])})
-				}
-				return used
-			})
-		}
-	}
-	return found, nil
 }
 
 // withdraw deletes a version that never worked, and leaves its custom resources. One

@@ -44,19 +44,6 @@ func (o *observation) withdraws(d *decision, outcome resolver.Outcome) (then *re
 	return choice, true
 }
 
-// reverts gives the version whose definitions are to take the place of newer ones, as a
-// Subscription is pinned to it; nil for none. The newer ones may be those of a version
-// that is there, or that is about to go, or that went and left them.
-func (d *decision) reverts() *resolver.Choice {
-	if d.withdraw != nil {
-		return d.then
-	}
-	if d.install != nil && (d.install.Back || (d.present.current == nil && d.install.Bundle == pinOf(d.subscription))) {
-		return d.install
-	}
-	return nil
-}
-
 // version gives a version that is there of the package of a Subscription; nil for none.
 func (o *observation) version(d *decision, name string) *operatorsv1alpha1.ClusterServiceVersion {
 	mine := o.of(o.claims, d.subscription.Spec.Package)
@@ -91,7 +78,7 @@ func (o *observation) crossed(d *decision) []*operatorsv1alpha1.ClusterServiceVe
 }
 
 // checked says whether what an older version would do was looked at before: its plan is
-// made. From then on the plan itself sees to it.
+// made. It looks again itself, right before it changes anything.
 func (o *observation) checked(d *decision) bool {
 	for _, p := range o.plans {
 		if d.install != nil && installs(p, d.install.Bundle) && isOwner(p, d.subscription) && open(p) && !unmade(p) {
