@@ -45,9 +45,7 @@ func Read(manifests []string) (Bundle, error) {
 // converts says whether the version brings the webhook that converts the objects of a
 // definition.
 func (b Bundle) converts(name string) bool {
-	return slices.ContainsFunc(b.Version.Spec.WebhookDefinitions, func(w operatorsv1alpha1.WebhookDescription) bool {
-		return w.Type == operatorsv1alpha1.ConversionWebhook && slices.Contains(w.ConversionCRDs, name)
-	})
+	return slices.Contains(Converted(b.Version), name)
 }
 
 // Obstacles says why a definition of the bundle must not take the place of the one that

@@ -78,6 +78,48 @@ func TestObstacles(t *testing.T) {
 	}
 }
 
+// TestConversionThatGoes shows when a version may not be withdrawn because nobody would
+// convert objects any more.
+func TestConversionThatGoes(t *testing.T) {
+	converting := func(name string, crds ...string) *operatorsv1alpha1.ClusterServiceVersion {
+		csv := &operatorsv1alpha1.ClusterServiceVersion{}
+		csv.Name = name
+		if len(crds) > 0 {
+			csv.Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{
+				{Type: operatorsv1alpha1.ValidatingAdmissionWebhook}, {Type: operatorsv1alpha1.ConversionWebhook, ConversionCRDs: crds},
+			}
+		}
+		return csv
+	}
+	inV2 := func(stored ...string) *apiextensionsv1.CustomResourceDefinition {
+		crd := definition([]string{"v1", "v2"}, stored...)
+		crd.Spec.Versions[1].Storage = true
+		return crd
+	}
+	const lamps = "lamps.shop.example"
+	want := []string{"objects of CustomResourceDefinition lamps.shop.example are stored in the versions [v1 v2] and are converted between them by the webhook of lamp.v2, which lamp.v1 does not have"}
+	for _, tt := range []struct {
+		reason          string
+		withdrawn, back *operatorsv1alpha1.ClusterServiceVersion
+		live            *apiextensionsv1.CustomResourceDefinition
+		want            []string
+	}{
+		{reason: "a webhook converts what is stored in two versions", withdrawn: converting("lamp.v2", lamps), back: converting("lamp.v1"), live: converted(inV2("v1", "v2")), want: want},
+		{reason: "it was never switched on", withdrawn: converting("lamp.v2", lamps), back: converting("lamp.v1"), live: inV2("v1", "v2")},
+		{reason: "all is stored in one version", withdrawn: converting("lamp.v2", lamps), back: converting("lamp.v1"), live: converted(inV2("v2"))},
+		{reason: "the older one converts too", withdrawn: converting("lamp.v2", lamps), back: converting("lamp.v1", lamps), live: converted(inV2("v1", "v2"))},
+		{reason: "it is the webhook of something else", withdrawn: converting("lamp.v2"), back: converting("lamp.v1"), live: converted(inV2("v1", "v2"))},
+		{reason: "there is no definition", withdrawn: converting("lamp.v2", lamps), back: converting("lamp.v1")},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			live := map[string]*apiextensionsv1.CustomResourceDefinition{lamps: tt.live}
+			if diff := cmp.Diff(tt.want, rollback.Unconverted(tt.withdrawn, tt.back, live)); diff != "" {
+				t.Errorf("-want, +got:\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestVersionsThatOthersNeed(t *testing.T) {
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
 	csv.Namespace, csv.Name = "away", "lamp.v2"

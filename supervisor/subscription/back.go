@@ -7,10 +7,8 @@ import (
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -18,10 +16,6 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver"
 	"github.com/chandlery/chandlery/supervisor/rollback"
 )
-
-// annotationSkipCleanup, on a ClusterServiceVersion, keeps its custom resources when it
-// is deleted: the version that comes back works on them.
-const annotationSkipCleanup = "chandlery.dev/skip-cleanup"
 
 // lookAgain is how soon it is looked again at what kept a Subscription from going back:
 // of the objects that are in the way, no event comes here.
@@ -50,6 +44,7 @@ func (r *Reconciler) goBack(ctx context.Context, o *observation, decisions []*de
 			}
 		}
 	}
+	r.keepVersions(ctx, o, decisions)
 }
 
 // obstacles says why a Subscription must not get the version that it is pinned to; none
@@ -61,7 +56,7 @@ func (r *Reconciler) obstacles(ctx context.Context, o *observation, d *decision)
 			return nil, nil
 		}
 		var err error
-		if list, err = r.obstaclesToReturn(ctx, o.version(d, d.withdraw.Spec.Replaces)); err != nil {
+		if list, err = r.obstaclesToReturn(ctx, d.withdraw, o.version(d, d.withdraw.Spec.Replaces)); err != nil {
 			return nil, err
 		}
 	}
@@ -102,19 +97,19 @@ func (r *Reconciler) bundleOf(ctx context.Context, o *observation, d *decision, 
 
 // obstaclesToReturn is for a version that comes into its own again beside the
 // definitions that its successor brought.
-func (r *Reconciler) obstaclesToReturn(ctx context.Context, back *operatorsv1alpha1.ClusterServiceVersion) ([]string, error) {
+func (r *Reconciler) obstaclesToReturn(ctx context.Context, withdrawn, back *operatorsv1alpha1.ClusterServiceVersion) ([]string, error) {
 	if back == nil {
 		return nil, nil
 	}
 	live := map[string]*apiextensionsv1.CustomResourceDefinition{}
-	for _, owned := range back.Spec.CustomResourceDefinitions.Owned {
-		crd, err := r.definition(ctx, owned.Name)
+	for _, name := range append(rollback.Converted(withdrawn), rollback.Owned(back)...) {
+		crd, err := r.definition(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		live[owned.Name] = crd
+		live[name] = crd
 	}
-	return rollback.Missing(back, live), nil
+	return append(rollback.Missing(back, live), rollback.Unconverted(withdrawn, back, live)...), nil
 }
 
 // obstaclesTo is for a version that brings its own definitions.
@@ -171,30 +166,6 @@ func (r *Reconciler) relying(ctx context.Context, o *observation, d *decision, o
 		}
 	}
 	return list, nil
-}
-
-// withdraw deletes a version that never worked, and leaves its custom resources. One
-// that has come to work at this very moment has another version by now and stays.
-func (r *Reconciler) withdraw(ctx context.Context, d *decision) error {
-	csv := d.withdraw
-	if csv == nil || !csv.DeletionTimestamp.IsZero() {
-		return nil
-	}
-	if csv.Annotations[annotationSkipCleanup] != "true" {
-		before := csv.DeepCopy()
-		metav1.SetMetaDataAnnotation(&csv.ObjectMeta, annotationSkipCleanup, "true")
-		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-		if err := r.client.Patch(ctx, csv, patch, client.FieldOwner(apply.FieldManager)); err != nil {
-			return fmt.Errorf("keeping the custom resources of ClusterServiceVersion %s/%s: %w", csv.Namespace, csv.Name, err)
-		}
-	}
-	if err := r.client.Delete(ctx, csv, client.Preconditions{UID: &csv.UID, ResourceVersion: &csv.ResourceVersion}); err != nil {
-		return fmt.Errorf("deleting ClusterServiceVersion %s/%s, which never worked, to go back to %s: %w", csv.Namespace, csv.Name, pinOf(d.subscription), err)
-	}
-	log.FromContext(ctx).Info("Withdrew version", "subscription", d.subscription.Name, "version", csv.Name, "pinnedTo", pinOf(d.subscription))
-	r.recorder.Eventf(d.subscription, nil, corev1.EventTypeNormal, "Withdrawn", "RollBack",
-		"%s never worked and is deleted to go back to %s", csv.Name, pinOf(d.subscription))
-	return nil
 }
 
 // cut takes from a version the record that it took over from another one.
