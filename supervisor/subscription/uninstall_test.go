@@ -128,6 +128,24 @@ func TestDeparture(t *testing.T) {
 			csvs: versions{version("lamp.v1", "lamp", succeeded, needing("fan")), version("fan.v1", "fan", succeeded, needing("lamp"))}, want: "delete lamp.v1, WaitingOnCleanup",
 		},
 		{
+			step: "three that need each other in a ring depart", subs: subs{noted, subscription("my-fan", "fan", deleted("")), subscription("my-oil", "oil", deleted(""))},
+			csvs: versions{version("lamp.v1", "lamp", succeeded, needing("fan")), version("fan.v1", "fan", succeeded, needing("oil")), version("oil.v1", "oil", succeeded, needing("lamp"))},
+			want: "delete lamp.v1, WaitingOnCleanup",
+		},
+		{
+			step: "one stays that needs another one of the ring", subs: subs{noted, subscription("my-fan", "fan", deleted("")), subscription("my-oil", "oil", deleted("")), subscription("my-stove", "stove")},
+			csvs: versions{
+				version("lamp.v1", "lamp", succeeded, needing("fan")), version("fan.v1", "fan", succeeded, needing("oil")), version("oil.v1", "oil", succeeded, needing("lamp")),
+				version("stove.v1", "stove", succeeded, needing("oil")),
+			},
+			want: "StillRequired clusterserviceversion stove.v1 requires an operator",
+		},
+		{
+			step: "one that departs needs it, and is not needed", subs: subs{noted, subscription("my-fan", "fan", deleted("")), subscription("my-oil", "oil", deleted(""))},
+			csvs: versions{version("lamp.v1", "lamp", succeeded), version("fan.v1", "fan", succeeded, needing("oil")), version("oil.v1", "oil", succeeded, needing("lamp"))},
+			want: "StillRequired clusterserviceversion oil.v1",
+		},
+		{
 			step: "an operator requires its CustomResourceDefinition", subs: subs{gone},
 			csvs: versions{version("lamp.v1", "lamp", succeeded, ownsCRD("lamps.x")), version("fan.v1", "fan", succeeded, requiresCRD("lamps.x"))}, want: "StillRequired clusterserviceversion fan.v1 requires CustomResourceDefinition lamps.x",
 		},
@@ -141,6 +159,34 @@ func TestDeparture(t *testing.T) {
 			step: "and what that needs", subs: subs{gone, subscription("wire", "wire", generated), bulb},
 			csvs: versions{version("lamp.v1", "lamp", succeeded, needing("bulb")), version("bulb.v1", "bulb", succeeded, needing("wire")), version("wire.v1", "wire", succeeded)}, want: "note 'bulb,wire'",
 		},
+		{
+			step: "and what that needs in turn", subs: subs{gone, bulb, subscription("wire", "wire", generated)}, want: "note 'bulb,wire'",
+			csvs: versions{version("lamp.v1", "lamp", succeeded, needing("bulb")), version("bulb.v1", "bulb", succeeded, needing("wire")), version("wire.v1", "wire", succeeded, needing("bulb"))},
+		},
+		{
+			step: "but none of it when something else needs a part", subs: subs{gone, bulb, subscription("wire", "wire", generated)}, want: "note ''",
+			csvs: versions{
+				version("lamp.v1", "lamp", succeeded, needing("bulb")), version("bulb.v1", "bulb", succeeded, needing("wire")), version("wire.v1", "wire", succeeded, needing("bulb")),
+				version("fan.v1", "fan", succeeded, needing("wire")),
+			},
+		},
+		{
+			step: "also what another that departs needs", subs: subs{gone, subscription("my-fan", "fan", deleted("")), bulb}, want: "note 'bulb'",
+			csvs: versions{version("lamp.v1", "lamp", succeeded, needing("bulb")), version("bulb.v1", "bulb", succeeded), version("fan.v1", "fan", succeeded, needing("bulb"))},
+		},
+		{
+			step: "it is noted when no plan brings more", subs: subs{gone, bulb}, csvs: versions{version("bulb.v1", "bulb", succeeded)},
+			plans: []*operatorsv1alpha1.InstallPlan{lampPlan(installing, gone)}, want: "WaitingOnInstallPlan InstallPlan p",
+		},
+		{
+			step: "what a plan has brought that failed is noted", subs: subs{gone, bulb}, csvs: versions{version("bulb.v1", "bulb", succeeded)},
+			plans: []*operatorsv1alpha1.InstallPlan{lampPlan(broken, gone)}, want: "note 'bulb'",
+		},
+		{
+			step: "not so if it was for somebody else too", subs: subs{gone, bulb, subscription("my-fan", "fan")}, csvs: versions{version("bulb.v1", "bulb", succeeded)},
+			plans: []*operatorsv1alpha1.InstallPlan{lampPlan(broken, gone, subscription("my-fan", "fan"))}, want: "note ''",
+		},
+		{step: "then the plan goes", subs: subs{subscription("my-lamp", "lamp", deleted("bulb")), bulb}, plans: []*operatorsv1alpha1.InstallPlan{lampPlan(broken, gone)}, want: "delete plan p"},
 		{
 			step: "not what another operator needs", subs: subs{gone, bulb},
 			csvs: versions{version("lamp.v1", "lamp", succeeded, needing("bulb")), version("bulb.v1", "bulb", succeeded), version("fan.v1", "fan", succeeded, needing("bulb"))}, want: "note ''",
