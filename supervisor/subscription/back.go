@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -17,23 +16,18 @@ import (
 	"github.com/chandlery/chandlery/supervisor/rollback"
 )
 
-// lookAgain is how soon it is looked again at what kept a Subscription from going back:
-// of the objects that are in the way, no event comes here.
-const lookAgain = time.Minute
-
 // goBack prepares what brings Subscriptions back to older versions: it looks whether
 // they may go, withdraws what never worked, and lets nothing stand in the way of a
 // version that comes a second time.
 func (r *Reconciler) goBack(ctx context.Context, o *observation, decisions []*decision) {
 	for _, d := range decisions {
-		obstacles, err := r.obstacles(ctx, o, d)
+		obstacles, again, err := r.look(ctx, o, d)
 		switch {
 		case err != nil:
 			d.failBack(&planError{err: err})
 		case len(obstacles) > 0:
 			d.refuseBack(obstacles)
-			o.soonest(r.clock.Now().Add(lookAgain))
-			log.FromContext(ctx).Info("Not going back", "subscription", d.subscription.Name, "to", pinOf(d.subscription), "because", obstacles)
+			o.soonest(again)
 		}
 		if err := r.withdraw(ctx, d); err != nil {
 			d.failBack(&planError{err: err})
