@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 const (
@@ -156,7 +158,7 @@ func (c csvs) in(namespace string) csvs {
 // Where that would damage them it waits for somebody to decide.
 func (r *reconciler) cleanConversions(ctx context.Context, c *cleanup) (remains, error) {
 	note, err := r.unserve(ctx, c)
-	if err != nil || note == "" || c.skips() {
+	if err != nil || note == "" || c.skips() || c.csv.Annotations[plan.AnnotationWithdrawn] == plan.WithdrawnToInstall {
 		return remains{}, err
 	}
 	return remains{note: note + "; " + c.wayOut()}, nil
@@ -165,6 +167,10 @@ func (r *reconciler) cleanConversions(ctx context.Context, c *cleanup) (remains,
 // skips reports whether somebody has decided to leave custom resources as they
 // are.
 func (c *cleanup) skips() bool { return c.csv.Annotations[AnnotationSkipCleanup] == "true" }
+
+// withdrawn reports whether the version is deleted because an older one, which goes on
+// with its custom resources, is to take its place.
+func (c *cleanup) withdrawn() bool { return c.csv.Annotations[plan.AnnotationWithdrawn] != "" }
 
 // wayOut is the command by which that is decided.
 func (c *cleanup) wayOut() string {

@@ -159,7 +159,7 @@ type resourcePass struct {
 // left to the version that takes over, if there is one. A kind that cannot be
 // listed does not keep the others, nor does an object that cannot be deleted.
 func (r *reconciler) cleanResources(ctx context.Context, c *cleanup) (remains, error) {
-	if !c.csv.Spec.Cleanup.Enabled || c.skips() || c.replaced() {
+	if !c.csv.Spec.Cleanup.Enabled || c.skips() || c.withdrawn() || c.replaced() {
 		return remains{}, nil
 	}
 	p := &resourcePass{cleanup: c, reconciler: r}

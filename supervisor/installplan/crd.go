@@ -62,6 +62,11 @@ func (e *execution) prepare(ctx context.Context, s *operatorsv1alpha1.Step) erro
 	if err := e.checker.check(ctx, d.live, u); err != nil {
 		return err
 	}
+	if s.Resolving == e.reverts {
+		if err := e.revert(ctx, d.live, u); err != nil {
+			return err
+		}
+	}
 	setAlongside(d.wanted, append(e.stillAlongside(ctx, d.live), alongside))
 	keepConversion(d.wanted, d.live, converted)
 	if converted {

@@ -36,6 +36,9 @@ type execution struct {
 	namespace string
 	// plan is the name of the InstallPlan.
 	plan string
+	// reverts names the version whose definitions take the place of newer ones; empty
+	// for none.
+	reverts string
 	// owners holds the ClusterServiceVersions that own what is applied, by name.
 	owners map[string]*owner
 	// definitions holds what is known of the CustomResourceDefinitions of steps.

@@ -175,7 +175,7 @@ func (r *Reconciler) execution(ctx context.Context, p *operatorsv1alpha1.Install
 		}
 	}
 	e := &execution{
-		cached: r.client, client: own, steps: steps, account: a, namespace: p.Namespace, plan: p.Name,
+		cached: r.client, client: own, steps: steps, account: a, namespace: p.Namespace, plan: p.Name, reverts: p.Annotations[plan.AnnotationReverts],
 		owners: map[string]*owner{}, definitions: map[*operatorsv1alpha1.Step]*definition{},
 		onWarnings: r.tellWarnings(p),
 		content: &content{

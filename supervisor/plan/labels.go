@@ -36,6 +36,20 @@ const (
 	// AnnotationPin, on a Subscription, names the version which it is to have: it
 	// stays there, goes there, or goes back there.
 	AnnotationPin = "chandlery.dev/pin"
+	// AnnotationReverts, on an InstallPlan, names the version whose definitions are
+	// to take the place of newer ones, as a Subscription is pinned to it: they do only
+	// if no object loses anything by it.
+	AnnotationReverts = "chandlery.dev/reverts"
+	// AnnotationWithdrawn, on a ClusterServiceVersion that never worked, says that it is
+	// deleted to go back to an older one, which goes on with the custom resources: its
+	// clean-up leaves them. The values say where that one comes from.
+	AnnotationWithdrawn = "chandlery.dev/withdrawn"
+	// WithdrawnToReturn is for one that is there and comes into its own again with the
+	// definitions as they are then.
+	WithdrawnToReturn = "to-return"
+	// WithdrawnToInstall is for one that is installed afterwards, and that brings
+	// definitions which may take the place of those that are there, conversions included.
+	WithdrawnToInstall = "to-install"
 	// AnnotationGeneratedBy, on a Subscription, names the InstallPlan that made it
 	// because another operator needs the package.
 	AnnotationGeneratedBy = "olm.generated-by"

@@ -150,6 +150,9 @@ func (r *Reconciler) ensurePlan(ctx context.Context, o *observation, a *assignme
 			return p, err
 		}
 	}
+	if err := r.ensureReverts(ctx, p, a); err != nil {
+		return p, err
+	}
 	if err := r.ensureApproval(ctx, p, approvalOf(a.served)); err != nil {
 		return p, err
 	}
@@ -318,6 +321,9 @@ func blank(o *observation, name string, a *assignment) *operatorsv1alpha1.Instal
 	for _, d := range a.served {
 		p.OwnerReferences = append(p.OwnerReferences, ownerReference(d.subscription))
 		p.Annotations[plan.AnnotationServes+string(d.subscription.UID)] = d.subscription.Name
+	}
+	if older := a.reverts(); older != "" {
+		p.Annotations[plan.AnnotationReverts] = older
 	}
 	return p
 }

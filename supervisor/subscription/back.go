@@ -2,46 +2,32 @@ package subscription
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
-	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
-	"github.com/chandlery/chandlery/supervisor/loan"
-	"github.com/chandlery/chandlery/supervisor/subscription/rollback"
+	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/rollback"
 )
-
-// annotationSkipCleanup, on a ClusterServiceVersion, keeps its custom resources when it
-// is deleted: the version that comes back works on them.
-const annotationSkipCleanup = "chandlery.dev/skip-cleanup"
-
-// lookAgain is how soon it is looked again at what kept a Subscription from going back:
-// of the objects that are in the way, no event comes here.
-const lookAgain = time.Minute
 
 // goBack prepares what brings Subscriptions back to older versions: it looks whether
 // they may go, withdraws what never worked, and lets nothing stand in the way of a
 // version that comes a second time.
 func (r *Reconciler) goBack(ctx context.Context, o *observation, decisions []*decision) {
 	for _, d := range decisions {
-		obstacles, err := r.obstacles(ctx, o, d)
+		obstacles, again, err := r.look(ctx, o, d)
 		switch {
 		case err != nil:
 			d.failBack(&planError{err: err})
 		case len(obstacles) > 0:
 			d.refuseBack(obstacles)
-			o.soonest(r.clock.Now().Add(lookAgain))
-			log.FromContext(ctx).Info("Not going back", "subscription", d.subscription.Name, "to", pinOf(d.subscription), "because", obstacles)
+			o.soonest(again)
 		}
 		if err := r.withdraw(ctx, d); err != nil {
 			d.failBack(&planError{err: err})
@@ -52,48 +38,76 @@ func (r *Reconciler) goBack(ctx context.Context, o *observation, decisions []*de
 			}
 		}
 	}
+	r.keepVersions(ctx, o, decisions)
 }
 
-// obstacles says why a Subscription that is to go back must not; none for those that
-// go on.
+// obstacles says why a Subscription must not get the version that it is pinned to; none
+// for those that may.
 func (r *Reconciler) obstacles(ctx context.Context, o *observation, d *decision) ([]string, error) {
-	switch {
-	case d.withdraw != nil:
-		return r.obstaclesToReturn(ctx, o.version(d, d.withdraw.Spec.Replaces))
-	case d.install != nil && d.install.Back && !o.checked(d):
-		bundles, err := r.contents(ctx, o, &assignment{versions: d.identities, choices: d.choices()})
-		if err != nil {
+	var list []string
+	if d.withdraw != nil {
+		if leaving(d.withdraw) {
+			return nil, nil
+		}
+		var err error
+		if list, err = r.obstaclesToReturn(ctx, d.withdraw, o.version(d, d.withdraw.Spec.Replaces)); err != nil {
 			return nil, err
 		}
-		older, err := rollback.Read(bundles[0].Objects)
-		if err != nil {
-			return nil, fmt.Errorf("bundle %s of package %s: %w", bundles[0].Name, bundles[0].Package, err)
-		}
-		return r.obstaclesTo(ctx, o, d, older)
-	default:
-		return nil, nil
 	}
+	older := d.reverts()
+	if older == nil || o.checked(d) {
+		return list, nil
+	}
+	bundle, err := r.bundleOf(ctx, o, d, older)
+	if _, waits := errors.AsType[lookups](err); waits && !older.Back {
+		// Its plan says how far its image is, and is not made before that is here.
+		return list, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	more, err := r.obstaclesTo(ctx, o, d, bundle, older.Bundle)
+	return append(list, more...), err
+}
+
+// bundleOf reads what matters of a version that may be installed.
+func (r *Reconciler) bundleOf(ctx context.Context, o *observation, d *decision, choice *resolver.Choice) (rollback.Bundle, error) {
+	alone := &decision{subscription: d.subscription, present: d.present, install: choice}
+	r.learn(ctx, o, []*decision{alone})
+	o.identify(alone)
+	if alone.err != nil {
+		return rollback.Bundle{}, alone.err
+	}
+	bundles, err := r.contents(ctx, o, &assignment{versions: alone.identities, choices: alone.choices()})
+	if err != nil {
+		return rollback.Bundle{}, err
+	}
+	bundle, err := rollback.Read(bundles[0].Objects)
+	if err != nil {
+		return rollback.Bundle{}, fmt.Errorf("bundle %s of package %s: %w", bundles[0].Name, bundles[0].Package, err)
+	}
+	return bundle, nil
 }
 
 // obstaclesToReturn is for a version that comes into its own again beside the
 // definitions that its successor brought.
-func (r *Reconciler) obstaclesToReturn(ctx context.Context, back *operatorsv1alpha1.ClusterServiceVersion) ([]string, error) {
+func (r *Reconciler) obstaclesToReturn(ctx context.Context, withdrawn, back *operatorsv1alpha1.ClusterServiceVersion) ([]string, error) {
 	if back == nil {
 		return nil, nil
 	}
 	live := map[string]*apiextensionsv1.CustomResourceDefinition{}
-	for _, owned := range back.Spec.CustomResourceDefinitions.Owned {
-		crd, err := r.definition(ctx, owned.Name)
+	for _, name := range append(rollback.Converted(withdrawn), rollback.Owned(back)...) {
+		crd, err := r.definition(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		live[owned.Name] = crd
+		live[name] = crd
 	}
-	return rollback.Missing(back, live), nil
+	return append(rollback.Missing(back, live), rollback.Unconverted(withdrawn, back, live)...), nil
 }
 
 // obstaclesTo is for a version that brings its own definitions.
-func (r *Reconciler) obstaclesTo(ctx context.Context, o *observation, d *decision, older rollback.Bundle) ([]string, error) {
+func (r *Reconciler) obstaclesTo(ctx context.Context, o *observation, d *decision, older rollback.Bundle, name string) ([]string, error) {
 	var list []string
 	for _, crd := range older.Definitions {
 		live, err := r.definition(ctx, crd.Name)
@@ -108,7 +122,7 @@ func (r *Reconciler) obstaclesTo(ctx context.Context, o *observation, d *decisio
 		if err != nil {
 			return nil, err
 		}
-		used, err := r.inUse(ctx, live, rollback.Lost(live, crd), d.install.Bundle)
+		used, err := rollback.Objects{Reader: r.live, Lender: r.lender}.Using(ctx, live, older.Lost(live, crd), name)
 		if err != nil {
 			return nil, err
 		}
@@ -146,91 +160,6 @@ func (r *Reconciler) relying(ctx context.Context, o *observation, d *decision, o
 		}
 	}
 	return list, nil
-}
-
-// inUse says which fields that an older definition lacks are used by objects, and by
-// which one each.
-func (r *Reconciler) inUse(ctx context.Context, live *apiextensionsv1.CustomResourceDefinition, lost []rollback.Field, version string) ([]string, error) {
-	var list []string
-	for len(lost) > 0 {
-		inVersion := lost[0].Version
-		end := slices.IndexFunc(lost, func(f rollback.Field) bool { return f.Version != inVersion })
-		if end < 0 {
-			end = len(lost)
-		}
-		kind := schema.GroupVersionKind{Group: live.Spec.Group, Version: inVersion, Kind: live.Spec.Names.Kind}
-		var used []use
-		err := r.lender.With(ctx, live, loan.Check, func() error {
-			var err error
-			used, err = r.usedIn(ctx, kind, lost[:end])
-			return err
-		})
-		switch {
-		case apierrors.IsForbidden(err):
-			list = append(list, fmt.Sprintf("%s does not know field %s, and the supervisor may not see whether objects of %s use it; let its service account list %s.%s (a ClusterRole and a ClusterRoleBinding)",
-				version, lost[0], live.Name, live.Spec.Names.Plural, live.Spec.Group))
-		case err != nil:
-			return nil, err
-		}
-		for _, u := range used {
-			list = append(list, fmt.Sprintf("%s %s uses field %s, which %s does not know and would drop", live.Spec.Names.Kind, u.object, u.field, version))
-		}
-		lost = lost[end:]
-	}
-	return list, nil
-}
-
-// use is a field and an object that has it.
-type use struct {
-	field  rollback.Field
-	object client.ObjectKey
-}
-
-// usedIn looks through all objects of a kind, page by page, for fields of one version.
-func (r *Reconciler) usedIn(ctx context.Context, kind schema.GroupVersionKind, fields []rollback.Field) ([]use, error) {
-	const pageSize = 200
-	left, found := slices.Clone(fields), []use(nil)
-	page := &unstructured.UnstructuredList{}
-	page.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	for first := true; (first || page.GetContinue() != "") && len(left) > 0; first = false {
-		if err := r.live.List(ctx, page, client.Limit(pageSize), client.Continue(page.GetContinue())); err != nil {
-			return nil, fmt.Errorf("listing the objects of kind %s, to see which fields they use: %w", kind, err)
-		}
-		for i := range page.Items {
-			left = slices.DeleteFunc(left, func(f rollback.Field) bool {
-				used := f.UsedBy(page.Items[i].Object)
-				if used {
-					found = append(found, use{field: f, object: client.ObjectKeyFromObject(&page.Items[i])})
-				}
-				return used
-			})
-		}
-	}
-	return found, nil
-}
-
-// withdraw deletes a version that never worked, and leaves its custom resources. One
-// that has come to work at this very moment has another version by now and stays.
-func (r *Reconciler) withdraw(ctx context.Context, d *decision) error {
-	csv := d.withdraw
-	if csv == nil || !csv.DeletionTimestamp.IsZero() {
-		return nil
-	}
-	if csv.Annotations[annotationSkipCleanup] != "true" {
-		before := csv.DeepCopy()
-		metav1.SetMetaDataAnnotation(&csv.ObjectMeta, annotationSkipCleanup, "true")
-		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-		if err := r.client.Patch(ctx, csv, patch, client.FieldOwner(apply.FieldManager)); err != nil {
-			return fmt.Errorf("keeping the custom resources of ClusterServiceVersion %s/%s: %w", csv.Namespace, csv.Name, err)
-		}
-	}
-	if err := r.client.Delete(ctx, csv, client.Preconditions{UID: &csv.UID, ResourceVersion: &csv.ResourceVersion}); err != nil {
-		return fmt.Errorf("deleting ClusterServiceVersion %s/%s, which never worked, to go back to %s: %w", csv.Namespace, csv.Name, pinOf(d.subscription), err)
-	}
-	log.FromContext(ctx).Info("Withdrew version", "subscription", d.subscription.Name, "version", csv.Name, "pinnedTo", pinOf(d.subscription))
-	r.recorder.Eventf(d.subscription, nil, corev1.EventTypeNormal, "Withdrawn", "RollBack",
-		"%s never worked and is deleted to go back to %s", csv.Name, pinOf(d.subscription))
-	return nil
 }
 
 // cut takes from a version the record that it took over from another one.

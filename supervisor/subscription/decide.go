@@ -26,6 +26,9 @@ type decision struct {
 	with []string
 	// withdraw is the newest version, when it is to go without a successor.
 	withdraw *operatorsv1alpha1.ClusterServiceVersion
+	// then is the older version that is installed when withdraw has gone; nil when one
+	// that is there comes into its own again.
+	then *resolver.Choice
 	// next is the version that could be installed, were nothing under way.
 	next *resolver.Choice
 	// identities are those of install and of along, in that order.
@@ -136,12 +139,13 @@ func (o *observation) refuse(decisions []*decision, err error) {
 
 // settle makes an outcome a decision.
 func (o *observation) settle(ctx context.Context, d *decision, outcome resolver.Outcome) {
+	then, withdraws := o.withdraws(d, outcome)
 	switch {
 	case refusedForRival(outcome.Err):
 		// What is there is another Subscription's.
 		d.present = installation{}
-	case o.withdraws(d, outcome):
-		d.withdraw = d.present.current
+	case withdraws:
+		d.withdraw, d.then = d.present.current, then
 		return
 	case o.free(d):
 		d.install, d.along, d.next = outcome.Install, outcome.Along, outcome.Install

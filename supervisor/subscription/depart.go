@@ -107,6 +107,9 @@ func (r *Reconciler) dismiss(ctx context.Context, d departure) error {
 		}
 	}
 	for _, csv := range d.versions {
+		if err := r.keep(ctx, csv); err != nil {
+			return err
+		}
 		if err := r.remove(ctx, csv, operatorsv1alpha1.ClusterServiceVersionKind); err != nil {
 			return err
 		}

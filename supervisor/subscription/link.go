@@ -52,7 +52,7 @@ func installationOf(sub *operatorsv1alpha1.Subscription, csvs []*operatorsv1alph
 			a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
 			cmp.Compare(a.Name, b.Name))
 	})
-	return installation{current: current, installed: lastInstalled(current, mine)}
+	return installation{current: current, installed: lastInstalled(sub, current, mine)}
 }
 
 // tips gives the versions that none of the others takes over from.
@@ -108,30 +108,33 @@ func (o *observation) before(sub *operatorsv1alpha1.Subscription, present instal
 // lastInstalled walks from a version back along what it takes over from, to the
 // first one that is or was installed with success.
 func lastInstalled(
-	csv *operatorsv1alpha1.ClusterServiceVersion, mine map[string]*operatorsv1alpha1.ClusterServiceVersion,
+	sub *operatorsv1alpha1.Subscription, csv *operatorsv1alpha1.ClusterServiceVersion, mine map[string]*operatorsv1alpha1.ClusterServiceVersion,
 ) *operatorsv1alpha1.ClusterServiceVersion {
 	for seen := map[string]bool{}; csv != nil && !seen[csv.Name]; csv = mine[csv.Spec.Replaces] {
 		seen[csv.Name] = true
-		if wasInstalled(csv) {
+		if wasInstalled(sub, csv) {
 			return csv
 		}
 	}
 	return nil
 }
 
-// wasInstalled says whether a version has ever been installed with success: it
-// has now, it is being replaced, which only such versions are, or its history
-// says so.
-func wasInstalled(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+// wasInstalled says whether a version of a Subscription's package has ever been
+// installed with success: it has now, it is being replaced, which only such versions
+// are, or its history says so. A history is cut after so many phases, and success may be
+// among what was dropped: then what the Subscription noted at the time counts.
+func wasInstalled(sub *operatorsv1alpha1.Subscription, csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	reached := []operatorsv1alpha1.ClusterServiceVersionPhase{
 		operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVPhaseReplacing, operatorsv1alpha1.CSVPhaseDeleting,
 	}
 	if slices.Contains(reached, csv.Status.Phase) {
 		return true
 	}
-	return slices.ContainsFunc(csv.Status.Conditions, func(c operatorsv1alpha1.ClusterServiceVersionCondition) bool {
+	succeeded := slices.ContainsFunc(csv.Status.Conditions, func(c operatorsv1alpha1.ClusterServiceVersionCondition) bool {
 		return c.Phase == operatorsv1alpha1.CSVPhaseSucceeded
 	})
+	cut := len(csv.Status.Conditions) >= operatorsv1alpha1.ConditionsLengthLimit
+	return succeeded || (cut && sub.Status.InstalledCSV == csv.Name)
 }
 
 func boolCompare(a, b bool) int {

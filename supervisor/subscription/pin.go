@@ -24,21 +24,24 @@ func (d *decision) pinnedElsewhere() bool {
 
 // withdraws says whether the newest version of a Subscription is to go without another
 // one taking over from it: it never worked, and the Subscription is to go back. What it
-// was about to replace comes into its own again, or else what is older is installed
-// as if it were the first.
-func (o *observation) withdraws(d *decision, outcome resolver.Outcome) bool {
+// was about to replace comes into its own again, or else what is older, which is then, is
+// installed as if it were the first.
+func (o *observation) withdraws(d *decision, outcome resolver.Outcome) (then *resolver.Choice, withdraws bool) {
 	current := d.present.current
-	if !d.pinnedElsewhere() || d.underWay != nil || wasInstalled(current) {
-		return false
+	if !d.pinnedElsewhere() || d.underWay != nil || wasInstalled(d.subscription, current) {
+		return nil, false
 	}
 	if back := o.version(d, pinOf(d.subscription)); back != nil {
-		return !leaving(back)
+		return nil, !leaving(back)
 	}
 	choice := outcome.Install
 	if choice == nil {
 		choice = outcome.Available
 	}
-	return choice != nil && choice.Back
+	if choice == nil || !choice.Back {
+		return nil, false
+	}
+	return choice, true
 }
 
 // version gives a version that is there of the package of a Subscription; nil for none.
@@ -75,31 +78,35 @@ func (o *observation) crossed(d *decision) []*operatorsv1alpha1.ClusterServiceVe
 }
 
 // checked says whether what an older version would do was looked at before: its plan is
-// made. From then on the plan itself sees to it.
+// made. It looks again itself, right before it changes anything.
 func (o *observation) checked(d *decision) bool {
 	for _, p := range o.plans {
-		if installs(p, d.install.Bundle) && isOwner(p, d.subscription) && open(p) && !unmade(p) {
+		if d.install != nil && installs(p, d.install.Bundle) && isOwner(p, d.subscription) && open(p) && !unmade(p) {
 			return true
 		}
 	}
 	return false
 }
 
-// refuseBack turns a decision to go back into what speaks against it.
+// refuseBack turns a decision to go to the pinned version into what speaks against it.
 func (d *decision) refuseBack(obstacles []string) {
 	pin := pinOf(d.subscription)
 	slices.Sort(obstacles)
 	reasons := append(slices.Compact(obstacles), "subscription "+d.subscription.Name+" is pinned to "+pin)
 	const most = 20
+	otherwise := "have the newest version"
+	if d.present.current != nil {
+		otherwise = "stay at " + d.present.current.Name
+	}
 	d.failBack(&resolver.UnsatisfiableError{
 		Reasons: reasons[max(0, len(reasons)-most):],
 		Remedy: "nothing was changed; mend what is named and this goes on by itself, or name another version in annotation " + plan.AnnotationPin +
-			", or remove it to stay at " + d.present.current.Name,
+			", or remove it to " + otherwise,
 	})
 }
 
 // failBack turns a decision to go back into the failure to do so.
 func (d *decision) failBack(err error) {
 	d.fail(err)
-	d.withdraw = nil
+	d.withdraw, d.then = nil, nil
 }

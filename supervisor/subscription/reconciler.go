@@ -53,6 +53,7 @@ type Reconciler struct {
 	memo     resolver.Memo
 	library  library
 	journal  journal
+	refusals refusals
 	// caughtUp is closed when the journal has what happened before the process began.
 	caughtUp chan struct{}
 	// arrears are the namespaces in which something had not been told by then.

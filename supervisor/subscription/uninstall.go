@@ -88,17 +88,24 @@ func (o *observation) departure(sub *operatorsv1alpha1.Subscription, now time.Ti
 	}
 	mine := o.versionsOf(sub)
 	rest := without(o.csvs, mine)
-	begun := slices.ContainsFunc(mine, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool { return !csv.DeletionTimestamp.IsZero() })
-	if by, what := o.required(mine, rest); by != nil && !begun {
+	if by, what := o.required(mine, rest); by != nil && !begun(sub, mine) {
 		return d.wait(reasonStillRequired, "clusterserviceversion %s requires %s, which only %s gives it; delete that operator too, "+
 			"or remove annotation %s, and this one stays installed", by.Name, what, listed(mine), annotationOnDelete)
 	}
-	if _, recorded := sub.Annotations[annotationUninstalls]; !recorded {
-		d.record = new(strings.Join(o.unneeded(mine), ","))
+	note, recorded := sub.Annotations[annotationUninstalls]
+	along := strings.Split(note, ",")
+	if !recorded {
+		along = o.unneeded(mine, o.begunFor(sub))
+	}
+	// What a plan still brings may need more than what is there by now.
+	o.endPlans(&d, sub, along, now)
+	if d.reason != "" {
 		return d
 	}
-	o.endPlans(&d, sub, now)
-	if len(d.plans) > 0 || d.reason != "" {
+	if !recorded {
+		return departure{record: new(strings.Join(along, ","))}
+	}
+	if len(d.plans) > 0 {
 		return d
 	}
 	if len(mine) > 0 {
@@ -106,6 +113,14 @@ func (o *observation) departure(sub *operatorsv1alpha1.Subscription, now time.Ti
 		return d.wait(reasonWaitingOnCleanup, "waiting for clusterserviceversion %s", progressOf(mine))
 	}
 	return o.endDependents(d, sub)
+}
+
+// begun says whether the versions of a Subscription that departs are being deleted, so
+// that waiting for those that need them would help nobody any more. That an older one is
+// going says nothing: it does so after each update.
+func begun(sub *operatorsv1alpha1.Subscription, mine []*operatorsv1alpha1.ClusterServiceVersion) bool {
+	_, recorded := sub.Annotations[annotationUninstalls]
+	return recorded && slices.ContainsFunc(tips(mine), func(csv *operatorsv1alpha1.ClusterServiceVersion) bool { return !csv.DeletionTimestamp.IsZero() })
 }
 
 // heir names another Subscription of the same package, whose operator it is from now on;
@@ -127,25 +142,6 @@ func (o *observation) versionsOf(sub *operatorsv1alpha1.Subscription) []*operato
 		known := pkg == "" && (csv.Name == sub.Status.CurrentCSV || csv.Name == sub.Status.InstalledCSV)
 		return pkg != sub.Spec.Package && !known
 	})
-}
-
-// required finds a version among those that stay which would lack something without
-// those that go, and what. Two operators that depart together and need each other do
-// not wait for each other.
-func (o *observation) required(goes, stays []*operatorsv1alpha1.ClusterServiceVersion) (by *operatorsv1alpha1.ClusterServiceVersion, what string) {
-	for _, csv := range stays {
-		what := o.lacks(csv, goes, without(stays, []*operatorsv1alpha1.ClusterServiceVersion{csv}))
-		if what == "" {
-			continue
-		}
-		mutual := slices.ContainsFunc(goes, func(own *operatorsv1alpha1.ClusterServiceVersion) bool {
-			return o.lacks(own, []*operatorsv1alpha1.ClusterServiceVersion{csv}, nil) != ""
-		})
-		if !mutual || !o.departing(csv) {
-			return csv, what
-		}
-	}
-	return nil, ""
 }
 
 // departing says whether a version goes with a Subscription that departs.
@@ -190,28 +186,6 @@ func (o *observation) lost(c *constraint.Constraint, goes, stays []*operatorsv1a
 	return slices.ContainsFunc(parts, func(part constraint.Constraint) bool { return o.lost(&part, goes, stays) })
 }
 
-// unneeded names the Subscriptions that were made for what some versions need, or for
-// what that needs, and that nothing else which is there needs.
-func (o *observation) unneeded(goes []*operatorsv1alpha1.ClusterServiceVersion) []string {
-	var names []string
-	for gone, more := slices.Clone(goes), true; more; {
-		more = false
-		for _, sub := range o.subscriptions {
-			versions := o.versionsOf(sub)
-			if generatedBy(sub) == "" || len(versions) == 0 || slices.Contains(names, sub.Name) || !o.anyLacks(gone, versions) {
-				continue
-			}
-			stays := without(without(o.csvs, gone), versions)
-			if o.anyLacks(stays, versions) || o.wanted(sub) {
-				continue
-			}
-			names, gone, more = append(names, sub.Name), append(gone, versions...), true
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
 // anyLacks says whether any of some versions needs what others give, no matter who else
 // gives it.
 func (o *observation) anyLacks(some, others []*operatorsv1alpha1.ClusterServiceVersion) bool {
@@ -225,17 +199,16 @@ func (o *observation) wanted(sub *operatorsv1alpha1.Subscription) bool {
 	})
 }
 
-// endPlans finds the plans that would bring the package back.
-func (o *observation) endPlans(d *departure, sub *operatorsv1alpha1.Subscription, now time.Time) {
-	names := strings.Split(sub.Annotations[annotationUninstalls], ",")
+// endPlans finds the plans that would bring the package back. The Subscriptions that go
+// along have no say in that.
+func (o *observation) endPlans(d *departure, sub *operatorsv1alpha1.Subscription, along []string, now time.Time) {
 	for _, name := range slices.Sorted(maps.Keys(o.plans)) {
 		p := o.plans[name]
 		if p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete || versionFor(p, sub) == "" || !p.DeletionTimestamp.IsZero() {
 			continue
 		}
 		shared := slices.ContainsFunc(o.subscriptions, func(other *operatorsv1alpha1.Subscription) bool {
-			// Those that go with this one have no say.
-			return !slices.Contains(names, other.Name) && (servesSubscription(p, other) || serves(p, other))
+			return !slices.Contains(along, other.Name) && (servesSubscription(p, other) || serves(p, other))
 		})
 		limit := sub.DeletionTimestamp.Add(planGrace)
 		switch {

@@ -67,6 +67,7 @@ func TestDeparture(t *testing.T) {
 	noted := subscription("my-lamp", "lamp", deleted(""))
 	v1, v2 := version("lamp.v1", "lamp", replacing), version("lamp.v2", "lamp", pending, replaces("lamp.v1"))
 	bulb := subscription("bulb", "bulb", generated)
+	const deleting = operatorsv1alpha1.CSVPhaseDeleting
 	const installing, asking, broken = operatorsv1alpha1.InstallPlanPhaseInstalling, operatorsv1alpha1.InstallPlanPhaseRequiresApproval, operatorsv1alpha1.InstallPlanPhaseFailed
 	lampPlan := func(phase operatorsv1alpha1.InstallPlanPhase, owners ...*operatorsv1alpha1.Subscription) *operatorsv1alpha1.InstallPlan {
 		return bearing(installPlan("p", "lamp.v1", phase, 1, owners...), "lamp")
@@ -107,12 +108,42 @@ func TestDeparture(t *testing.T) {
 		{step: "another operator needs it", subs: subs{gone}, csvs: versions{v1, version("fan.v1", "fan", succeeded, needing("lamp"))}, want: "StillRequired clusterserviceversion fan.v1 requires an operator with package: lamp"},
 		{step: "another operator needs it and its own clean-up has begun", subs: subs{noted}, csvs: versions{version("lamp.v1", "lamp", succeeded, going), version("fan.v1", "fan", succeeded, needing("lamp"))}, want: "WaitingOnCleanup"},
 		{
+			step: "an older version that goes after an update begins nothing", subs: subs{gone}, want: "StillRequired clusterserviceversion fan.v1",
+			csvs: versions{version("lamp.v1", "lamp", deleting, going), version("lamp.v2", "lamp", succeeded, replaces("lamp.v1")), version("fan.v1", "fan", succeeded, needing("lamp"))},
+		},
+		{
+			step: "not even when all is noted", subs: subs{noted}, want: "StillRequired clusterserviceversion fan.v1",
+			csvs: versions{version("lamp.v1", "lamp", deleting, going), version("lamp.v2", "lamp", succeeded, replaces("lamp.v1")), version("fan.v1", "fan", succeeded, needing("lamp"))},
+		},
+		{
+			step: "a version that somebody else deletes begins nothing", subs: subs{gone}, want: "StillRequired clusterserviceversion fan.v1",
+			csvs: versions{version("lamp.v1", "lamp", succeeded, going), version("fan.v1", "fan", succeeded, needing("lamp"))},
+		},
+		{
 			step: "another operator that departs needs it", subs: subs{gone, subscription("my-fan", "fan", deleted(""))},
 			csvs: versions{v1, version("fan.v1", "fan", succeeded, needing("lamp"))}, want: "StillRequired clusterserviceversion fan.v1",
 		},
 		{
 			step: "two that need each other depart", subs: subs{noted, subscription("my-fan", "fan", deleted(""))},
 			csvs: versions{version("lamp.v1", "lamp", succeeded, needing("fan")), version("fan.v1", "fan", succeeded, needing("lamp"))}, want: "delete lamp.v1, WaitingOnCleanup",
+		},
+		{
+			step: "three that need each other in a ring depart", subs: subs{noted, subscription("my-fan", "fan", deleted("")), subscription("my-oil", "oil", deleted(""))},
+			csvs: versions{version("lamp.v1", "lamp", succeeded, needing("fan")), version("fan.v1", "fan", succeeded, needing("oil")), version("oil.v1", "oil", succeeded, needing("lamp"))},
+			want: "delete lamp.v1, WaitingOnCleanup",
+		},
+		{
+			step: "one stays that needs another one of the ring", subs: subs{noted, subscription("my-fan", "fan", deleted("")), subscription("my-oil", "oil", deleted("")), subscription("my-stove", "stove")},
+			csvs: versions{
+				version("lamp.v1", "lamp", succeeded, needing("fan")), version("fan.v1", "fan", succeeded, needing("oil")), version("oil.v1", "oil", succeeded, needing("lamp")),
+				version("stove.v1", "stove", succeeded, needing("oil")),
+			},
+			want: "StillRequired clusterserviceversion stove.v1 requires an operator",
+		},
+		{
+			step: "one that departs needs it, and is not needed", subs: subs{noted, subscription("my-fan", "fan", deleted("")), subscription("my-oil", "oil", deleted(""))},
+			csvs: versions{version("lamp.v1", "lamp", succeeded), version("fan.v1", "fan", succeeded, needing("oil")), version("oil.v1", "oil", succeeded, needing("lamp"))},
+			want: "StillRequired clusterserviceversion oil.v1",
 		},
 		{
 			step: "an operator requires its CustomResourceDefinition", subs: subs{gone},
@@ -128,6 +159,34 @@ func TestDeparture(t *testing.T) {
 			step: "and what that needs", subs: subs{gone, subscription("wire", "wire", generated), bulb},
 			csvs: versions{version("lamp.v1", "lamp", succeeded, needing("bulb")), version("bulb.v1", "bulb", succeeded, needing("wire")), version("wire.v1", "wire", succeeded)}, want: "note 'bulb,wire'",
 		},
+		{
+			step: "and what that needs in turn", subs: subs{gone, bulb, subscription("wire", "wire", generated)}, want: "note 'bulb,wire'",
+			csvs: versions{version("lamp.v1", "lamp", succeeded, needing("bulb")), version("bulb.v1", "bulb", succeeded, needing("wire")), version("wire.v1", "wire", succeeded, needing("bulb"))},
+		},
+		{
+			step: "but none of it when something else needs a part", subs: subs{gone, bulb, subscription("wire", "wire", generated)}, want: "note ''",
+			csvs: versions{
+				version("lamp.v1", "lamp", succeeded, needing("bulb")), version("bulb.v1", "bulb", succeeded, needing("wire")), version("wire.v1", "wire", succeeded, needing("bulb")),
+				version("fan.v1", "fan", succeeded, needing("wire")),
+			},
+		},
+		{
+			step: "also what another that departs needs", subs: subs{gone, subscription("my-fan", "fan", deleted("")), bulb}, want: "note 'bulb'",
+			csvs: versions{version("lamp.v1", "lamp", succeeded, needing("bulb")), version("bulb.v1", "bulb", succeeded), version("fan.v1", "fan", succeeded, needing("bulb"))},
+		},
+		{
+			step: "it is noted when no plan brings more", subs: subs{gone, bulb}, csvs: versions{version("bulb.v1", "bulb", succeeded)},
+			plans: []*operatorsv1alpha1.InstallPlan{lampPlan(installing, gone)}, want: "WaitingOnInstallPlan InstallPlan p",
+		},
+		{
+			step: "what a plan has brought that failed is noted", subs: subs{gone, bulb}, csvs: versions{version("bulb.v1", "bulb", succeeded)},
+			plans: []*operatorsv1alpha1.InstallPlan{lampPlan(broken, gone)}, want: "note 'bulb'",
+		},
+		{
+			step: "not so if it was for somebody else too", subs: subs{gone, bulb, subscription("my-fan", "fan")}, csvs: versions{version("bulb.v1", "bulb", succeeded)},
+			plans: []*operatorsv1alpha1.InstallPlan{lampPlan(broken, gone, subscription("my-fan", "fan"))}, want: "note ''",
+		},
+		{step: "then the plan goes", subs: subs{subscription("my-lamp", "lamp", deleted("bulb")), bulb}, plans: []*operatorsv1alpha1.InstallPlan{lampPlan(broken, gone)}, want: "delete plan p"},
 		{
 			step: "not what another operator needs", subs: subs{gone, bulb},
 			csvs: versions{version("lamp.v1", "lamp", succeeded, needing("bulb")), version("bulb.v1", "bulb", succeeded), version("fan.v1", "fan", succeeded, needing("bulb"))}, want: "note ''",

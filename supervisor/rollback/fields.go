@@ -27,21 +27,55 @@ type Field struct {
 // String gives the version and the path of the field.
 func (f Field) String() string { return f.Version + " " + describe(f.path) }
 
-// Lost gives the fields that the schemas of an older definition lack, of the versions
-// that both serve, in the order of their paths.
-func Lost(live, older *apiextensionsv1.CustomResourceDefinition) []Field {
+// Lost gives the fields that the schemas of an older definition of the bundle lack, in the
+// order of the versions that are served now and of their paths: those of the same
+// version and, where objects will be stored in another one without a webhook that
+// converts, those of that one. What is written then has to fit both.
+func (b Bundle) Lost(live, older *apiextensionsv1.CustomResourceDefinition) []Field {
+	if older.Spec.PreserveUnknownFields {
+		return nil
+	}
+	stores := b.storesAnew(live, older)
 	var list []Field
 	for i := range live.Spec.Versions {
 		v := &live.Spec.Versions[i]
-		then := versionOf(older, v.Name)
-		if !v.Served || then == nil || schemaOf(v) == nil || older.Spec.PreserveUnknownFields {
+		if !v.Served || schemaOf(v) == nil {
 			continue
 		}
-		c := comparison{version: v.Name}
-		c.compare(schemaOf(v), schemaOf(then), nil)
-		list = append(list, c.lost...)
+		known := map[string]bool{}
+		for _, then := range []*apiextensionsv1.CustomResourceDefinitionVersion{versionOf(older, v.Name), stores} {
+			if then == nil {
+				continue
+			}
+			c := comparison{version: v.Name}
+			c.compare(schemaOf(v), schemaOf(then), nil)
+			for _, f := range c.lost {
+				if !known[f.String()] {
+					list = append(list, f)
+				}
+				known[f.String()] = true
+			}
+		}
 	}
 	return list
+}
+
+// storesAnew gives the version in which an older definition stores objects, if they are
+// stored in another one now and are not converted by a webhook; nil otherwise.
+func (b Bundle) storesAnew(live, older *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinitionVersion {
+	now, then := storageOf(live), storageOf(older)
+	if now == nil || then == nil || now.Name == then.Name || webhook(older) || b.converts(older.Name) {
+		return nil
+	}
+	return then
+}
+
+func storageOf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinitionVersion {
+	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
+	if i < 0 {
+		return nil
+	}
+	return &crd.Spec.Versions[i]
 }
 
 func schemaOf(v *apiextensionsv1.CustomResourceDefinitionVersion) *apiextensionsv1.JSONSchemaProps {

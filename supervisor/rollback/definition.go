@@ -45,9 +45,7 @@ func Read(manifests []string) (Bundle, error) {
 // converts says whether the version brings the webhook that converts the objects of a
 // definition.
 func (b Bundle) converts(name string) bool {
-	return slices.ContainsFunc(b.Version.Spec.WebhookDefinitions, func(w operatorsv1alpha1.WebhookDescription) bool {
-		return w.Type == operatorsv1alpha1.ConversionWebhook && slices.Contains(w.ConversionCRDs, name)
-	})
+	return slices.Contains(Converted(b.Version), name)
 }
 
 // Obstacles says why a definition of the bundle must not take the place of the one that
@@ -72,10 +70,11 @@ func (b Bundle) Obstacles(live, older *apiextensionsv1.CustomResourceDefinition)
 // stays, counts on and the older definition does not serve.
 func Unserved(older *apiextensionsv1.CustomResourceDefinition, stays *operatorsv1alpha1.ClusterServiceVersion) []string {
 	var list []string
-	for _, owned := range stays.Spec.CustomResourceDefinitions.Owned {
-		if owned.Name == older.Name && !serves(older, owned.Version) {
+	needed := stays.Spec.CustomResourceDefinitions
+	for _, d := range slices.Concat(needed.Owned, needed.Required) {
+		if d.Name == older.Name && !serves(older, d.Version) {
 			list = append(list, fmt.Sprintf("clusterserviceversion %s/%s needs version %s of CustomResourceDefinition %s, which the older one does not serve",
-				stays.Namespace, stays.Name, owned.Version, older.Name))
+				stays.Namespace, stays.Name, d.Version, older.Name))
 		}
 	}
 	return list

@@ -11,7 +11,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/chandlery/chandlery/supervisor/subscription/rollback"
+	"github.com/chandlery/chandlery/supervisor/rollback"
 )
 
 // definition is a CustomResourceDefinition with versions, each "v1" or, not served,
@@ -30,6 +30,13 @@ func definition(versions []string, stored ...string) *apiextensionsv1.CustomReso
 func converted(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter}
 	return crd
+}
+
+// lampV1 is the bundle of an older version.
+func lampV1() rollback.Bundle {
+	b := rollback.Bundle{Version: &operatorsv1alpha1.ClusterServiceVersion{}}
+	b.Version.Name = "lamp.v1"
+	return b
 }
 
 func TestObstacles(t *testing.T) {
@@ -54,8 +61,7 @@ func TestObstacles(t *testing.T) {
 		},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
-			b := rollback.Bundle{Version: &operatorsv1alpha1.ClusterServiceVersion{}}
-			b.Version.Name = "lamp.v1"
+			b := lampV1()
 			if tt.converts {
 				b.Version.Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{{Type: operatorsv1alpha1.ConversionWebhook, ConversionCRDs: []string{tt.live.Name}}}
 			}
@@ -72,13 +78,61 @@ func TestObstacles(t *testing.T) {
 	}
 }
 
+// TestConversionThatGoes shows when a version may not be withdrawn because nobody would
+// convert objects any more.
+func TestConversionThatGoes(t *testing.T) {
+	converting := func(name string, crds ...string) *operatorsv1alpha1.ClusterServiceVersion {
+		csv := &operatorsv1alpha1.ClusterServiceVersion{}
+		csv.Name = name
+		if len(crds) > 0 {
+			csv.Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{
+				{Type: operatorsv1alpha1.ValidatingAdmissionWebhook}, {Type: operatorsv1alpha1.ConversionWebhook, ConversionCRDs: crds},
+			}
+		}
+		return csv
+	}
+	inV2 := func(stored ...string) *apiextensionsv1.CustomResourceDefinition {
+		crd := definition([]string{"v1", "v2"}, stored...)
+		crd.Spec.Versions[1].Storage = true
+		return crd
+	}
+	const lamps = "lamps.shop.example"
+	want := []string{"objects of CustomResourceDefinition lamps.shop.example are stored in the versions [v1 v2] and are converted between them by the webhook of lamp.v2, which lamp.v1 does not have"}
+	for _, tt := range []struct {
+		reason          string
+		withdrawn, back *operatorsv1alpha1.ClusterServiceVersion
+		live            *apiextensionsv1.CustomResourceDefinition
+		want            []string
+	}{
+		{reason: "a webhook converts what is stored in two versions", withdrawn: converting("lamp.v2", lamps), back: converting("lamp.v1"), live: converted(inV2("v1", "v2")), want: want},
+		{reason: "it was never switched on", withdrawn: converting("lamp.v2", lamps), back: converting("lamp.v1"), live: inV2("v1", "v2")},
+		{reason: "all is stored in one version", withdrawn: converting("lamp.v2", lamps), back: converting("lamp.v1"), live: converted(inV2("v2"))},
+		{reason: "the older one converts too", withdrawn: converting("lamp.v2", lamps), back: converting("lamp.v1", lamps), live: converted(inV2("v1", "v2"))},
+		{reason: "it is the webhook of something else", withdrawn: converting("lamp.v2"), back: converting("lamp.v1"), live: converted(inV2("v1", "v2"))},
+		{reason: "there is no definition", withdrawn: converting("lamp.v2", lamps), back: converting("lamp.v1")},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			live := map[string]*apiextensionsv1.CustomResourceDefinition{lamps: tt.live}
+			if diff := cmp.Diff(tt.want, rollback.Unconverted(tt.withdrawn, tt.back, live)); diff != "" {
+				t.Errorf("-want, +got:\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestVersionsThatOthersNeed(t *testing.T) {
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
 	csv.Namespace, csv.Name = "away", "lamp.v2"
 	csv.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{
 		{Name: "lamps.shop.example", Version: "v2"}, {Name: "fans.shop.example", Version: "v1"},
 	}
+	csv.Spec.CustomResourceDefinitions.Required = []operatorsv1alpha1.CRDDescription{{Name: "wires.shop.example", Version: "v3"}}
 	older := definition([]string{"v1", "v2-"})
+	wires := definition([]string{"v2"})
+	wires.Name = "wires.shop.example"
+	if got := rollback.Unserved(wires, csv); len(got) != 1 || !strings.Contains(got[0], "away/lamp.v2 needs version v3 of CustomResourceDefinition wires.shop.example") {
+		t.Errorf("required and unserved: %q", got)
+	}
 	if got := rollback.Unserved(older, csv); len(got) != 1 || !strings.Contains(got[0], "clusterserviceversion away/lamp.v2 needs version v2") {
 		t.Errorf("unserved: %q", got)
 	}
@@ -91,8 +145,8 @@ func TestVersionsThatOthersNeed(t *testing.T) {
 	}
 }
 
-// schema is a definition with one version of a schema.
-func schema(t *testing.T, text string) *apiextensionsv1.CustomResourceDefinition {
+// schemaOf is a definition with one version of a schema.
+func schemaOf(t *testing.T, text string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	crd := definition([]string{"v1"}, "v1")
 	if text == "" {
@@ -152,7 +206,7 @@ func TestLost(t *testing.T) {
 		},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
-			lost := rollback.Lost(schema(t, tt.newer), schema(t, tt.older))
+			lost := lampV1().Lost(schemaOf(t, tt.newer), schemaOf(t, tt.older))
 			var got []string
 			for _, f := range lost {
 				got = append(got, f.String())
@@ -171,6 +225,52 @@ func TestLost(t *testing.T) {
 				if used := slices.ContainsFunc(lost, func(f rollback.Field) bool { return f.UsedBy(object) }); used != want {
 					t.Errorf("%s: used is %t", text, used)
 				}
+			}
+		})
+	}
+}
+
+// stores is a definition with versions of the schemas, and the one that objects are stored
+// in.
+func stores(t *testing.T, version string, schemas ...string) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	crd := definition(nil)
+	for i, text := range schemas {
+		v := schemaOf(t, text).Spec.Versions[0]
+		v.Name = fmt.Sprintf("v%d", i+1)
+		v.Storage = v.Name == version
+		crd.Spec.Versions = append(crd.Spec.Versions, v)
+	}
+	return crd
+}
+
+func TestLostInStorage(t *testing.T) {
+	const bright, dim = `"bright":{"type":"boolean"}`, `"dim":{"type":"integer"}`
+	declared := lampV1()
+	declared.Version.Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{{Type: operatorsv1alpha1.ConversionWebhook, ConversionCRDs: []string{"lamps.shop.example"}}}
+	for _, tt := range []struct {
+		reason      string
+		bundle      rollback.Bundle
+		live, older *apiextensionsv1.CustomResourceDefinition
+		want        []string
+	}{
+		{reason: "the same storage", bundle: lampV1(), live: stores(t, "v2", spec(""), spec(bright)), older: stores(t, "v2", spec(""), spec(bright))},
+		{reason: "storage that knows less", bundle: lampV1(), live: stores(t, "v2", spec(""), spec(bright)), older: stores(t, "v1", spec(""), spec(bright)), want: []string{"v2 spec.bright"}},
+		{reason: "storage that knows as much", bundle: lampV1(), live: stores(t, "v2", spec(bright), spec(bright)), older: stores(t, "v1", spec(bright), spec(bright))},
+		{
+			reason: "a field of each version, and one that both lack, once", bundle: lampV1(),
+			live: stores(t, "v2", spec(bright), spec(bright+","+dim)), older: stores(t, "v1", spec(""), spec(dim)), want: []string{"v1 spec.bright", "v2 spec.bright", "v2 spec.dim"},
+		},
+		{reason: "a webhook of the definition converts", bundle: lampV1(), live: stores(t, "v2", spec(""), spec(bright)), older: converted(stores(t, "v1", spec(""), spec(bright)))},
+		{reason: "a webhook of the version converts", bundle: declared, live: stores(t, "v2", spec(""), spec(bright)), older: stores(t, "v1", spec(""), spec(bright))},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			var got []string
+			for _, f := range tt.bundle.Lost(tt.live, tt.older) {
+				got = append(got, f.String())
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("lost (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -1,0 +1,108 @@
+package subscription
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// How soon it is looked again at what kept a Subscription from going back: of the
+// objects that are in the way, no event comes here. Each look that finds the same makes
+// the next one wait twice as long, since it reads objects, and may have to borrow the
+// right to do so.
+const (
+	lookAgain     = time.Minute
+	lookAgainMost = 16 * time.Minute
+)
+
+// refusal is what kept a Subscription from going back.
+type refusal struct {
+	// wish is what it was to go back to, as it was asked for.
+	wish      string
+	obstacles []string
+	pause     time.Duration
+	until     time.Time
+}
+
+// refusals are those of all Subscriptions.
+type refusals struct {
+	mu   sync.Mutex
+	made map[types.UID]refusal
+}
+
+// wish tells apart what a Subscription may ask for: whoever touches the pin has it looked
+// at again at once, and so has a bundle with another content.
+func (d *decision) wish() string {
+	parts := []string{d.subscription.Annotations[plan.AnnotationPin]}
+	if d.present.current != nil {
+		parts = append(parts, string(d.present.current.UID))
+	}
+	if older := d.reverts(); older != nil {
+		parts = append(parts, older.Bundle)
+	}
+	for _, identity := range d.identities {
+		parts = append(parts, identity.Content)
+	}
+	return strings.Join(parts, "\n")
+}
+
+// look finds what speaks against the version that a Subscription is pinned to, and when to
+// look again; nothing where it may have it.
+func (r *Reconciler) look(ctx context.Context, o *observation, d *decision) (obstacles []string, again time.Time, err error) {
+	wish, now := d.wish(), r.clock.Now()
+	if d.withdraw != nil || d.reverts() != nil {
+		if obstacles, again = r.refusals.known(d.subscription, wish, now); len(obstacles) > 0 {
+			return obstacles, again, nil
+		}
+	}
+	if obstacles, err = r.obstacles(ctx, o, d); err != nil {
+		return nil, time.Time{}, err
+	}
+	if len(obstacles) > 0 {
+		log.FromContext(ctx).Info("Not going back", "subscription", d.subscription.Name, "to", pinOf(d.subscription), "because", obstacles)
+	}
+	return obstacles, r.refusals.note(d.subscription, wish, obstacles, now), nil
+}
+
+// known gives what speaks against a wish, when it is not time yet to look again.
+func (r *refusals) known(sub *operatorsv1alpha1.Subscription, wish string, now time.Time) (obstacles []string, until time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last, ok := r.made[sub.UID]
+	if !ok || last.wish != wish || !now.Before(last.until) {
+		return nil, time.Time{}
+	}
+	return slices.Clone(last.obstacles), last.until
+}
+
+// note remembers what was found by a look, and says when to look again; zero when
+// nothing is in the way.
+func (r *refusals) note(sub *operatorsv1alpha1.Subscription, wish string, obstacles []string, now time.Time) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	// Nobody asked for what is overdue.
+	maps.DeleteFunc(r.made, func(_ types.UID, last refusal) bool { return now.Sub(last.until) > lookAgainMost })
+	if len(obstacles) == 0 {
+		delete(r.made, sub.UID)
+		return time.Time{}
+	}
+	next := refusal{wish: wish, obstacles: slices.Clone(obstacles), pause: lookAgain}
+	if last, ok := r.made[sub.UID]; ok && last.wish == wish {
+		next.pause = min(2*last.pause, lookAgainMost)
+	}
+	next.until = now.Add(next.pause)
+	if r.made == nil {
+		r.made = map[types.UID]refusal{}
+	}
+	r.made[sub.UID] = next
+	return next.until
+}

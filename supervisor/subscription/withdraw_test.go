@@ -1,0 +1,39 @@
+package subscription
+
+import (
+	"testing"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+func withdrawn(csv *operatorsv1alpha1.ClusterServiceVersion) {
+	metav1.SetMetaDataAnnotation(&csv.ObjectMeta, plan.AnnotationWithdrawn, plan.WithdrawnToReturn)
+}
+
+// TestKept finds the versions that were to be withdrawn when something came between, and
+// that would leave custom resources when they are deleted one day.
+func TestKept(t *testing.T) {
+	for _, tt := range []struct {
+		reason, pin string
+		newest      *operatorsv1alpha1.ClusterServiceVersion
+		want        int
+	}{
+		{reason: "it is to go still", pin: "lamp.v1", newest: version("lamp.v2", "lamp", failed, replaces("lamp.v1"), withdrawn)},
+		{reason: "it is going", pin: "lamp.v1", newest: version("lamp.v2", "lamp", failed, replaces("lamp.v1"), withdrawn, going)},
+		{reason: "it is going, and the pin is gone", newest: version("lamp.v2", "lamp", failed, replaces("lamp.v1"), withdrawn, going)},
+		{reason: "the pin is gone", newest: version("lamp.v2", "lamp", failed, replaces("lamp.v1"), withdrawn), want: 1},
+		{reason: "it works", pin: "lamp.v1", newest: version("lamp.v2", "lamp", succeeded, replaces("lamp.v1"), withdrawn), want: 1},
+		{reason: "it never was to go", newest: version("lamp.v2", "lamp", failed, replaces("lamp.v1"))},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			sub := subscription("my", "lamp", pinned(tt.pin))
+			o := observed(read(t), sub).with([]*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v1", "lamp", replacing), tt.newest})
+			if got := o.kept(decided(t, o)); len(got) != tt.want {
+				t.Errorf("kept %v", got)
+			}
+		})
+	}
+}
