@@ -1,6 +1,7 @@
 package clusterserviceversion
 
 import (
+	"bytes"
 	"errors"
 	"maps"
 	"strings"
@@ -67,7 +68,7 @@ func TestLeavesWhatOthersProvide(t *testing.T) {
 			if before != "" && secret.ResourceVersion != before {
 				t.Error("the Secret was written")
 			}
-			if string(secret.Data[corev1.TLSPrivateKeyKey]) != string(tc.data[corev1.TLSPrivateKeyKey]) {
+			if !bytes.Equal(secret.Data[corev1.TLSPrivateKeyKey], tc.data[corev1.TLSPrivateKeyKey]) {
 				t.Error("the key was replaced")
 			}
 		})

@@ -86,7 +86,7 @@ func (r *reconciler) step(ctx context.Context, csv *operatorsv1alpha1.ClusterSer
 	return ctrl.Result{RequeueAfter: t.After}, r.record(ctx, s, t)
 }
 
-// settlingTime is how long a version whose phase stays as it is is left alone after its
+// settlingTime is how long a version that stays in its phase is left alone after its
 // status was written.
 const settlingTime = time.Second
 

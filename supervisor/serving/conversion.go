@@ -95,37 +95,46 @@ type Circumstances struct {
 // webhook answers; only what its callers believe follows the certificate at once.
 func (c Conversion) Next(live *apiextensionsv1.CustomResourceDefinition, in Circumstances) (change *Change, waits bool) {
 	var next Change
-	have, said := webhookOf(live), withoutParted(live.Spec.Conversion)
+	next.Conversion, waits = c.nextConversion(live, in)
+	if next.Conversion == c.Want && unconverted(live, c.CSV) {
+		next.Forgets = append(next.Forgets, AnnotationConversion)
+	}
+	storage := heldStorage(live, c.CSV)
 	switch {
-	case equality.Semantic.DeepEqual(said, c.Want):
-	case have == nil && unconverted(live, c.CSV) && !in.Answers:
-		waits = true
-	case have == nil || in.Orphaned || in.Answers:
-		next.Conversion = c.Want
-		if unconverted(live, c.CSV) {
-			next.Forgets = append(next.Forgets, AnnotationConversion)
-		}
-	case sameService(have, c.Want.Webhook):
-		// The pods behind the Service have the certificate of its Secret, and what
-		// goes with that is in the bundle.
-		next.Conversion = withBundle(said, c.Want.Webhook.ClientConfig.CABundle)
-		waits = !equality.Semantic.DeepEqual(next.Conversion, c.Want)
-		if equality.Semantic.DeepEqual(next.Conversion, said) {
-			next.Conversion = nil
-		}
+	case storage == "":
+	case in.Answers:
+		next.Storage, next.Forgets = storage, append(next.Forgets, AnnotationStorage)
 	default:
 		waits = true
-	}
-	if storage := heldStorage(live, c.CSV); storage != "" {
-		waits = waits || !in.Answers
-		if in.Answers {
-			next.Storage, next.Forgets = storage, append(next.Forgets, AnnotationStorage)
-		}
 	}
 	if next.Conversion == nil && next.Storage == "" {
 		return nil, waits
 	}
 	return &next, waits
+}
+
+// nextConversion is the conversion to set now; nil when it stays as it is.
+func (c Conversion) nextConversion(live *apiextensionsv1.CustomResourceDefinition, in Circumstances,
+) (next *apiextensionsv1.CustomResourceConversion, waits bool) {
+	have, said := webhookOf(live), withoutParted(live.Spec.Conversion)
+	switch {
+	case equality.Semantic.DeepEqual(said, c.Want):
+		return nil, false
+	case have == nil && unconverted(live, c.CSV) && !in.Answers:
+		return nil, true
+	case have == nil || in.Orphaned || in.Answers:
+		return c.Want, false
+	case !sameService(have, c.Want.Webhook):
+		return nil, true
+	}
+	// The pods behind the Service have the certificate of its Secret, and what goes with
+	// that is in the bundle.
+	next = withBundle(said, c.Want.Webhook.ClientConfig.CABundle)
+	waits = !equality.Semantic.DeepEqual(next, c.Want)
+	if equality.Semantic.DeepEqual(next, said) {
+		next = nil
+	}
+	return next, waits
 }
 
 // webhookOf is the webhook that a definition converts with and that can be called; nil
