@@ -76,7 +76,7 @@ func troubledWorld(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion) (
 func TestErrorsThatLastAreTold(t *testing.T) {
 	csv := good(ready, "AllRequirementsMet").CSV
 	r, clock := troubledWorld(t, csv)
-	try := func(err error) (time.Duration, error, operatorsv1alpha1.ClusterServiceVersionStatus) {
+	try := func(err error) (time.Duration, operatorsv1alpha1.ClusterServiceVersionStatus, error) {
 		live := &operatorsv1alpha1.ClusterServiceVersion{}
 		if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(csv), live); err != nil {
 			t.Fatal(err)
@@ -86,34 +86,34 @@ func TestErrorsThatLastAreTold(t *testing.T) {
 		if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(csv), live); err != nil {
 			t.Fatal(err)
 		}
-		return result.RequeueAfter, err, live.Status
+		return result.RequeueAfter, live.Status, err
 	}
 	down := apierrors.NewInternalError(errors.New("failed calling webhook: port 1"))
-	if _, err, status := try(down); err == nil || status.Message != "as before" {
+	if _, status, err := try(down); err == nil || status.Message != "as before" {
 		t.Errorf("at first: error %v, message %q", err, status.Message)
 	}
 	clock.SetTime(noon().Add(29 * time.Second))
-	if _, err, status := try(down); err == nil || status.Message != "as before" {
+	if _, status, err := try(down); err == nil || status.Message != "as before" {
 		t.Errorf("before its time: error %v, message %q", err, status.Message)
 	}
 	clock.SetTime(noon().Add(30 * time.Second))
 	stale := apierrors.NewConflict(schema.GroupResource{}, "kettle", nil)
-	if _, err, status := try(stale); !apierrors.IsConflict(err) || status.Message != "as before" {
+	if _, status, err := try(stale); !apierrors.IsConflict(err) || status.Message != "as before" {
 		t.Errorf("a conflict: error %v, message %q", err, status.Message)
 	}
-	after, err, status := try(down)
+	after, status, err := try(down)
 	if err != nil || after != 30*time.Second || !strings.Contains(status.Message, "tried again: Internal error occurred: failed calling webhook: port 1") {
 		t.Errorf("in its time: after %s, error %v, message %q", after, err, status.Message)
 	}
-	if _, err, later := try(errors.New("failed calling webhook: port 2")); err != nil || later.Message != status.Message {
+	if _, later, err := try(errors.New("failed calling webhook: port 2")); err != nil || later.Message != status.Message {
 		t.Errorf("other words at once: error %v, message %q", err, later.Message)
 	}
 	clock.SetTime(noon().Add(time.Minute))
-	if _, err, later := try(errors.New("failed calling webhook: port 2")); err != nil || !strings.HasSuffix(later.Message, "port 2") {
+	if _, later, err := try(errors.New("failed calling webhook: port 2")); err != nil || !strings.HasSuffix(later.Message, "port 2") {
 		t.Errorf("other words later: error %v, message %q", err, later.Message)
 	}
 	r.failures.over(client.ObjectKeyFromObject(csv))
-	if _, err, _ := try(down); err == nil {
+	if _, _, err := try(down); err == nil {
 		t.Error("an error after a success is told at once")
 	}
 }
