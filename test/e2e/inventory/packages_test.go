@@ -33,7 +33,7 @@ func choices() []choice {
 		{name: "argocd-operator", everywhere: true},
 		{name: "stackgres-community"},
 		{name: "bpfman-operator", everywhere: true},
-		{name: "pelorus-operator"},
+		{name: "percona-postgresql-operator"},
 		{name: "strimzi-kafka-operator", everywhere: true},
 		{name: "prometheus"},
 		{name: "flux", everywhere: true},
