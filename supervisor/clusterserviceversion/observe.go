@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -17,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/pin"
 )
 
 // scope carries one reconcile: what Next sees, and what actions need besides.
@@ -240,7 +239,7 @@ func (r *reconciler) observePin(ctx context.Context, s *scope) error {
 		return fmt.Errorf("listing Subscriptions in namespace %s: %w", s.CSV.Namespace, err)
 	}
 	s.Replacement.Pinned = slices.ContainsFunc(subs.Items, func(sub operatorsv1alpha1.Subscription) bool {
-		return strings.TrimSpace(sub.Annotations[plan.AnnotationPin]) == s.Replacement.Successor.Name
+		return pin.Of(sub.Annotations) == s.Replacement.Successor.Name
 	})
 	return nil
 }

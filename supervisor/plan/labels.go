@@ -33,9 +33,6 @@ const (
 	// AnnotationApproval, on an InstallPlan, is the approval that its Subscriptions
 	// asked for last. Only a change of that touches what somebody set by hand.
 	AnnotationApproval = "chandlery.dev/approval"
-	// AnnotationPin, on a Subscription, names the version which it is to have: it
-	// stays there, goes there, or goes back there.
-	AnnotationPin = "chandlery.dev/pin"
 	// AnnotationReverts, on an InstallPlan, names the version whose definitions are
 	// to take the place of newer ones, as a Subscription is pinned to it: they do only
 	// if no object loses anything by it.

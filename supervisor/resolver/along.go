@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/pin"
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
 
@@ -108,7 +108,7 @@ func (r *resolution) because(w *wish, e *content.Entry) string {
 	why := "head of channel " + e.Channel.Name
 	switch {
 	case w.sub.Pin != "" && e.Bundle.Name == w.sub.Pin:
-		why = "pinned by annotation " + plan.AnnotationPin
+		why = "pinned by annotation " + pin.Annotation
 	case w.sub.Installed != "":
 		why = succession(e, w.sub.Installed, w.installed.version())
 	case e.Bundle.Name == w.sub.Before:

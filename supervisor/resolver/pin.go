@@ -9,7 +9,7 @@ import (
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/pin"
 )
 
 // PinnedError says that a newer version is not installed because the Subscription is
@@ -21,7 +21,7 @@ type PinnedError struct {
 
 // Error says what is held, and how it is let go.
 func (e *PinnedError) Error() string {
-	return fmt.Sprintf("annotation %s holds %s; %s is available; remove the annotation, or name a newer version in it, to go on", plan.AnnotationPin, e.Pin, e.Available)
+	return fmt.Sprintf("annotation %s holds %s; %s is available; remove the annotation, or name a newer version in it, to go on", pin.Annotation, e.Pin, e.Available)
 }
 
 // pinned gives what a Subscription that is pinned to a version may have next: that
@@ -150,7 +150,7 @@ func (r *resolution) heldByPin(sub *Subscription) error {
 // pinNotFound says that the version that a Subscription is pinned to is not where it
 // looks for versions.
 func pinNotFound(sub *Subscription, pkg *content.Package) error {
-	remedy := fmt.Sprintf("the package has no version of that name; mend annotation %s, or remove it", plan.AnnotationPin)
+	remedy := fmt.Sprintf("the package has no version of that name; mend annotation %s, or remove it", pin.Annotation)
 	var elsewhere []string
 	for _, channel := range pkg.Channels {
 		if channel.Entry(sub.Pin) != nil {
@@ -158,7 +158,7 @@ func pinNotFound(sub *Subscription, pkg *content.Package) error {
 		}
 	}
 	if len(elsewhere) > 0 {
-		remedy = fmt.Sprintf("set spec.channel to a channel that has it (%s), or name another version in annotation %s", listing(elsewhere), plan.AnnotationPin)
+		remedy = fmt.Sprintf("set spec.channel to a channel that has it (%s), or name another version in annotation %s", listing(elsewhere), pin.Annotation)
 	}
 	return unsatisfiable(sub, remedy, "no operators found with name %s in channel %s of package %s in the catalog referenced by subscription %s, which is pinned to it",
 		sub.Pin, channelName(sub, pkg), sub.Package, sub.Name)
@@ -166,7 +166,7 @@ func pinNotFound(sub *Subscription, pkg *content.Package) error {
 
 // noWay says that a version can neither be updated to, nor is one to go back to.
 func noWay(sub *Subscription, target *content.Entry) error {
-	return unsatisfiable(sub, fmt.Sprintf("set spec.channel to a channel whose updates lead from %s to %s, or name another version in annotation %s", sub.Installed, sub.Pin, plan.AnnotationPin),
+	return unsatisfiable(sub, fmt.Sprintf("set spec.channel to a channel whose updates lead from %s to %s, or name another version in annotation %s", sub.Installed, sub.Pin, pin.Annotation),
 		"no update of channel %s of package %s leads from %s to %s, which subscription %s is pinned to and which is not older",
 		target.Channel.Name, sub.Package, sub.Installed, sub.Pin, sub.Name)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-func pin(name string) func(*Subscription) { return func(s *Subscription) { s.Pin = name } }
+func pinned(name string) func(*Subscription) { return func(s *Subscription) { s.Pin = name } }
 
 // TestResolvePinned is about where a pin leads from where.
 func TestResolvePinned(t *testing.T) {
@@ -19,20 +19,20 @@ func TestResolvePinned(t *testing.T) {
 		back   bool
 		held   string // the version that could be had instead
 	}{
-		{reason: "nothing is there", sub: want("lamp", pin("lamp.v1.1.0")), bundle: "lamp.v1.1.0"},
-		{reason: "nothing is there and it is to start elsewhere", sub: want("lamp", pin("lamp.v1.1.0"), start("lamp.v1.0.0")), bundle: "lamp.v1.1.0"},
-		{reason: "another version was there before", sub: want("lamp", pin("lamp.v1.1.0"), func(s *Subscription) { s.Before = "lamp.v1.2.0" }), bundle: "lamp.v1.1.0"},
-		{reason: "it is there", sub: want("lamp", pin("lamp.v1.1.0"), has("lamp.v1.1.0")), held: "lamp.v1.2.0"},
-		{reason: "it is there and the newest", sub: want("lamp", channel("stable"), pin("lamp.v1.3.0"), has("lamp.v1.3.0"))},
-		{reason: "it is there and not in the catalog", sub: want("lamp", pin("lamp.v0.1.0"), has("lamp.v0.1.0"))},
-		{reason: "it is there and the catalog is away", sub: want("lamp", from(silent), pin("lamp.v1.0.0"), has("lamp.v1.0.0"))},
-		{reason: "the next version", sub: want("lamp", pin("lamp.v1.1.0"), has("lamp.v1.0.0")), bundle: "lamp.v1.1.0"},
-		{reason: "a version further on", sub: want("lamp", pin("lamp.v1.3.0"), has("lamp.v1.0.0")), bundle: "lamp.v1.1.0"},
-		{reason: "a version that a range leads to", sub: want("lamp", channel("beta"), pin("lamp.v2.0.0"), has("lamp.v1.2.0")), bundle: "lamp.v2.0.0"},
-		{reason: "a version that is skipped by now", sub: want("lamp", channel("skips"), pin("lamp.v1.2.0"), has("lamp.v1.0.0")), bundle: "lamp.v1.2.0"},
-		{reason: "an older version", sub: want("lamp", pin("lamp.v1.1.0"), has("lamp.v1.3.0")), bundle: "lamp.v1.1.0", back: true},
-		{reason: "an older version of another channel", sub: want("lamp", channel("stable"), pin("lamp.v1.3.0"), has("lamp.v2.0.0")), bundle: "lamp.v1.3.0", back: true},
-		{reason: "something is under way", sub: want("lamp", pin("lamp.v1.1.0"), has("lamp.v1.3.0"), func(s *Subscription) { s.Frozen = true })},
+		{reason: "nothing is there", sub: want("lamp", pinned("lamp.v1.1.0")), bundle: "lamp.v1.1.0"},
+		{reason: "nothing is there and it is to start elsewhere", sub: want("lamp", pinned("lamp.v1.1.0"), start("lamp.v1.0.0")), bundle: "lamp.v1.1.0"},
+		{reason: "another version was there before", sub: want("lamp", pinned("lamp.v1.1.0"), func(s *Subscription) { s.Before = "lamp.v1.2.0" }), bundle: "lamp.v1.1.0"},
+		{reason: "it is there", sub: want("lamp", pinned("lamp.v1.1.0"), has("lamp.v1.1.0")), held: "lamp.v1.2.0"},
+		{reason: "it is there and the newest", sub: want("lamp", channel("stable"), pinned("lamp.v1.3.0"), has("lamp.v1.3.0"))},
+		{reason: "it is there and not in the catalog", sub: want("lamp", pinned("lamp.v0.1.0"), has("lamp.v0.1.0"))},
+		{reason: "it is there and the catalog is away", sub: want("lamp", from(silent), pinned("lamp.v1.0.0"), has("lamp.v1.0.0"))},
+		{reason: "the next version", sub: want("lamp", pinned("lamp.v1.1.0"), has("lamp.v1.0.0")), bundle: "lamp.v1.1.0"},
+		{reason: "a version further on", sub: want("lamp", pinned("lamp.v1.3.0"), has("lamp.v1.0.0")), bundle: "lamp.v1.1.0"},
+		{reason: "a version that a range leads to", sub: want("lamp", channel("beta"), pinned("lamp.v2.0.0"), has("lamp.v1.2.0")), bundle: "lamp.v2.0.0"},
+		{reason: "a version that is skipped by now", sub: want("lamp", channel("skips"), pinned("lamp.v1.2.0"), has("lamp.v1.0.0")), bundle: "lamp.v1.2.0"},
+		{reason: "an older version", sub: want("lamp", pinned("lamp.v1.1.0"), has("lamp.v1.3.0")), bundle: "lamp.v1.1.0", back: true},
+		{reason: "an older version of another channel", sub: want("lamp", channel("stable"), pinned("lamp.v1.3.0"), has("lamp.v2.0.0")), bundle: "lamp.v1.3.0", back: true},
+		{reason: "something is under way", sub: want("lamp", pinned("lamp.v1.1.0"), has("lamp.v1.3.0"), func(s *Subscription) { s.Frozen = true })},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			p := problem(tt.sub)
@@ -83,30 +83,30 @@ func TestResolvePinRefused(t *testing.T) {
 		want      []string
 	}{
 		{
-			reason: "no such version", subs: []Subscription{want("lamp", pin("lamp.v9"))},
+			reason: "no such version", subs: []Subscription{want("lamp", pinned("lamp.v9"))},
 			want: []string{"no operators found with name lamp.v9 in channel stable of package lamp in the catalog referenced by subscription my-lamp", "mend annotation chandlery.dev/pin"},
 		},
 		{
-			reason: "no such version while another is there", subs: []Subscription{want("lamp", pin("lamp.v9"), has("lamp.v1.0.0"))},
+			reason: "no such version while another is there", subs: []Subscription{want("lamp", pinned("lamp.v9"), has("lamp.v1.0.0"))},
 			operators: []Operator{operator("lamp.v1.0.0", "1.0.0", isPackage("lamp"))},
 			want:      []string{"no operators found with name lamp.v9"},
 		},
 		{
-			reason: "a version of another channel", subs: []Subscription{want("lamp", channel("stable"), pin("lamp.v2.0.0"))},
+			reason: "a version of another channel", subs: []Subscription{want("lamp", channel("stable"), pinned("lamp.v2.0.0"))},
 			want: []string{"no operators found with name lamp.v2.0.0 in channel stable", "set spec.channel to a channel that has it (beta)"},
 		},
 		{
-			reason: "a newer version that no update leads to", subs: []Subscription{want("lamp", channel("beta"), pin("lamp.v2.0.0"), has("lamp.v1.0.0"))},
+			reason: "a newer version that no update leads to", subs: []Subscription{want("lamp", channel("beta"), pinned("lamp.v2.0.0"), has("lamp.v1.0.0"))},
 			operators: []Operator{operator("lamp.v1.0.0", "1.0.0", isPackage("lamp"))},
 			want:      []string{"no update of channel beta of package lamp leads from lamp.v1.0.0 to lamp.v2.0.0", "set spec.channel to a channel whose updates lead"},
 		},
 		{
-			reason: "an older version that another operator cannot do with", subs: []Subscription{want("lamp", pin("lamp.v1.0.0"), has("lamp.v1.3.0"))},
+			reason: "an older version that another operator cannot do with", subs: []Subscription{want("lamp", pinned("lamp.v1.0.0"), has("lamp.v1.3.0"))},
 			operators: []Operator{operator("lamp.v1.3.0", "1.3.0", isPackage("lamp")), operator("crate.v1.0.0", "1.0.0", isPackage("crate"), crate)},
 			want:      []string{"clusterserviceversion crate.v1.0.0 requires an operator with package: lamp", "would take from clusterserviceversion crate.v1.0.0 what it needs"},
 		},
 		{
-			reason: "two Subscriptions pin differently", subs: []Subscription{want("lamp", named("a"), pin("lamp.v1.0.0")), want("lamp", named("my-lamp"), pin("lamp.v1.1.0"))},
+			reason: "two Subscriptions pin differently", subs: []Subscription{want("lamp", named("a"), pinned("lamp.v1.0.0")), want("lamp", named("my-lamp"), pinned("lamp.v1.1.0"))},
 			want: []string{"there can be only one operator from package lamp", "annotation chandlery.dev/pin as subscription a"},
 		},
 	} {
@@ -135,7 +135,7 @@ func TestResolvePinnedStepByStep(t *testing.T) {
 	var visited []string
 	for at := "1.0.0"; len(visited) < 5; {
 		visited = append(visited, at)
-		p := problem(want("lamp", pin("lamp.v1.2.0"), has("lamp.v"+at)))
+		p := problem(want("lamp", pinned("lamp.v1.2.0"), has("lamp.v"+at)))
 		p.Operators = []Operator{operator("lamp.v"+at, at, isPackage("lamp"))}
 		got := Resolve(t.Context(), p)["my-lamp"]
 		if got.Err != nil {
@@ -172,7 +172,7 @@ func TestResolvePinnedAroundSkipped(t *testing.T) {
 	} {
 		p := Problem{
 			Namespace: "home", Catalogs: map[CatalogKey]Catalog{shop: {Content: offering(pkg)}},
-			Subscriptions: []Subscription{want("reel", has("reel.v"+tt.installed), pin("reel.v"+tt.pin))},
+			Subscriptions: []Subscription{want("reel", has("reel.v"+tt.installed), pinned("reel.v"+tt.pin))},
 			Operators:     []Operator{operator("reel.v"+tt.installed, tt.installed, isPackage("reel"))},
 		}
 		outcome := Resolve(t.Context(), p)["my-reel"]

@@ -2,24 +2,23 @@ package subscription
 
 import (
 	"slices"
-	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/pin"
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
 // pinOf names the version that a Subscription is pinned to; empty for none.
 func pinOf(sub *operatorsv1alpha1.Subscription) string {
-	return strings.TrimSpace(sub.Annotations[plan.AnnotationPin])
+	return pin.Of(sub.Annotations)
 }
 
 // pinnedElsewhere says whether a Subscription is to have another version than the
 // newest one that is there.
 func (d *decision) pinnedElsewhere() bool {
-	pin := pinOf(d.subscription)
-	return pin != "" && d.present.current != nil && pin != d.present.current.Name
+	wanted := pinOf(d.subscription)
+	return wanted != "" && d.present.current != nil && wanted != d.present.current.Name
 }
 
 // withdraws says whether the newest version of a Subscription is to go without another
@@ -90,9 +89,9 @@ func (o *observation) checked(d *decision) bool {
 
 // refuseBack turns a decision to go to the pinned version into what speaks against it.
 func (d *decision) refuseBack(obstacles []string) {
-	pin := pinOf(d.subscription)
+	wanted := pinOf(d.subscription)
 	slices.Sort(obstacles)
-	reasons := append(slices.Compact(obstacles), "subscription "+d.subscription.Name+" is pinned to "+pin)
+	reasons := append(slices.Compact(obstacles), "subscription "+d.subscription.Name+" is pinned to "+wanted)
 	const most = 20
 	otherwise := "have the newest version"
 	if d.present.current != nil {
@@ -100,7 +99,7 @@ func (d *decision) refuseBack(obstacles []string) {
 	}
 	d.failBack(&resolver.UnsatisfiableError{
 		Reasons: reasons[max(0, len(reasons)-most):],
-		Remedy: "nothing was changed; mend what is named and this goes on by itself, or name another version in annotation " + plan.AnnotationPin +
+		Remedy: "nothing was changed; mend what is named and this goes on by itself, or name another version in annotation " + pin.Annotation +
 			", or remove it to " + otherwise,
 	})
 }

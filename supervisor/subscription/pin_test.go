@@ -8,14 +8,14 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/pin"
 	"github.com/chandlery/chandlery/supervisor/resolver"
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
 
 func pinned(to string) func(*operatorsv1alpha1.Subscription) {
 	return func(sub *operatorsv1alpha1.Subscription) {
-		metav1.SetMetaDataAnnotation(&sub.ObjectMeta, plan.AnnotationPin, to)
+		metav1.SetMetaDataAnnotation(&sub.ObjectMeta, pin.Annotation, to)
 	}
 }
 

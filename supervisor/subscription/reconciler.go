@@ -241,11 +241,11 @@ func (r *Reconciler) publish(sub *operatorsv1alpha1.Subscription, fresh []histor
 		}
 		// Events of one object and reason are counted together unless they relate to
 		// different ones.
-		plan := &corev1.ObjectReference{
+		about := &corev1.ObjectReference{
 			APIVersion: operatorsv1alpha1.SchemeGroupVersion.String(), Kind: operatorsv1alpha1.InstallPlanKind,
 			Namespace: sub.Namespace, Name: t.Plan,
 		}
-		r.recorder.Eventf(sub, plan, kind, cmp.Or(t.Reason, t.Phase), "Install", "InstallPlan %s: %s", t.Plan, cmp.Or(t.Phase, "created"))
+		r.recorder.Eventf(sub, about, kind, cmp.Or(t.Reason, t.Phase), "Install", "InstallPlan %s: %s", t.Plan, cmp.Or(t.Phase, "created"))
 	}
 }
 

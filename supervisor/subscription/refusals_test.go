@@ -10,9 +10,9 @@ func TestRefusals(t *testing.T) {
 	sub := subscription("my", "lamp", pinned("lamp.v1"))
 	r, now := refusals{}, at(0).Time
 	in := []string{"a is in the way"}
-	for i, pause := range []time.Duration{1, 2, 4, 8, 16, 16} {
+	for i, pause := range []int{1, 2, 4, 8, 16, 16} {
 		until := r.note(sub, "v1", in, now)
-		if got := until.Sub(now); got != pause*time.Minute {
+		if got := until.Sub(now); got != time.Duration(pause)*time.Minute {
 			t.Errorf("look %d: the next after %s, want %d minutes", i, got, pause)
 		}
 		if got, again := r.known(sub, "v1", until.Add(-time.Second)); len(got) != 1 || !again.Equal(until) {

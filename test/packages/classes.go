@@ -49,17 +49,17 @@ func classes() []string {
 func lines(class string, packages []golist.Package) ([]string, error) {
 	switch class {
 	case "unit":
-		return paths(packages, func(p golist.Package) bool { return !isEndToEnd(p) && !isSuite(p) }), nil
+		return paths(packages, isUnit), nil
 	case "suites":
 		return paths(packages, func(p golist.Package) bool { return !isEndToEnd(p) && isSuite(p) }), nil
 	case "e2e":
-		return paths(packages, func(p golist.Package) bool { return isEndToEnd(p) && !needsNodes(p) }), nil
+		return paths(packages, needsNoNodes), nil
 	case "nodes":
 		return paths(packages, needsNodes), nil
 	case "peers":
 		return paths(packages, isPeer), nil
 	case "raced":
-		return longFirst(paths(packages, func(p golist.Package) bool { return !isEndToEnd(p) && !isPeer(p) })), nil
+		return longFirst(paths(packages, isRaced)), nil
 	case "bench":
 		return benchmarks(packages)
 	case "fuzz":
@@ -72,6 +72,17 @@ func lines(class string, packages []golist.Package) ([]string, error) {
 func isEndToEnd(p golist.Package) bool {
 	return p.ImportPath == endToEnd || strings.HasPrefix(p.ImportPath, endToEnd+"/")
 }
+
+// isUnit says whether the package's tests need nothing but Go.
+func isUnit(p golist.Package) bool { return !isEndToEnd(p) && !isSuite(p) }
+
+// needsNoNodes says whether the package is an end-to-end suite that can do without real
+// nodes.
+func needsNoNodes(p golist.Package) bool { return isEndToEnd(p) && !needsNodes(p) }
+
+// isRaced says whether the package's tests run with the race detector before the
+// end-to-end suites.
+func isRaced(p golist.Package) bool { return !isEndToEnd(p) && !isPeer(p) }
 
 // isPeer says whether the package's tests only watch other programs.
 func isPeer(p golist.Package) bool { return slices.Contains(peers(), p.ImportPath) }
