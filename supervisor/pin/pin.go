@@ -3,7 +3,7 @@ package pin
 
 import "strings"
 
-// Annotation, on a Subscription, names the version which it is to have: it stays
+// Annotation on a Subscription names the version which it is to have: it stays
 // there, goes there, or goes back there.
 const Annotation = "chandlery.dev/pin"
 
