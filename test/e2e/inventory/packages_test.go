@@ -38,7 +38,7 @@ func choices() []choice {
 		{name: "prometheus"},
 		{name: "flux", everywhere: true},
 		{name: "mongodb-atlas-kubernetes"},
-		{name: "community-kubevirt-hyperconverged", everywhere: true},
+		{name: "grafana-operator", everywhere: true},
 		{name: "aerospike-kubernetes-operator"},
 		{name: "verticadb-operator", everywhere: true},
 		{name: "cass-operator-community"},
