@@ -33,6 +33,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/supervisor/installplan"
+	"github.com/chandlery/chandlery/supervisor/loan"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/unpack"
 	"github.com/chandlery/chandlery/test/controlplane"
@@ -165,8 +166,12 @@ func (w *world) supervise(retryTimeout time.Duration) (stop func()) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	lender, err := loan.Setup(mgr)
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	if err := installplan.Setup(mgr, installplan.Options{
-		Bundles: w.shelf, Unpacker: w.images, RetryTimeout: retryTimeout, Concurrency: 1, NewClient: w.newClient,
+		Bundles: w.shelf, Unpacker: w.images, RetryTimeout: retryTimeout, Concurrency: 1, NewClient: w.newClient, Lender: lender,
 		AcknowledgeTimeout: w.acknowledge, ForeignPhaseDwell: time.Second,
 	}); err != nil {
 		w.t.Fatal(err)
