@@ -32,6 +32,9 @@ AFRESH := -count=1
 # linters do what go vet would do once more.
 LEAN := -ldflags=-w -vet=off
 
+# Suites wait for control planes much of the time, so one more runs than there are cores.
+SIDE_BY_SIDE := -p $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
+
 TEST_TIMEOUT ?= 25m
 FUZZTIME     ?= 10s
 SOAK         ?= 4m
@@ -123,7 +126,7 @@ test-env: ## Build the programs of the control plane and of nodes into the cache
 
 .PHONY: test
 test: test-env ## Every test: units, control-plane suites, conformance, then the end-to-end suites.
-	@$(GO) run ./test/packages raced | xargs $(GO) test $(LEAN) $(RACE) $(AFRESH) -timeout $(TEST_TIMEOUT)
+	@$(GO) run ./test/packages raced | xargs $(GO) test $(LEAN) $(RACE) $(AFRESH) $(SIDE_BY_SIDE) -timeout $(TEST_TIMEOUT)
 	@$(GO) run ./test/packages peers | xargs $(GO) test $(LEAN) $(AFRESH) -timeout $(TEST_TIMEOUT)
 	@$(MAKE) e2e
 
