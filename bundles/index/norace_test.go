@@ -2,5 +2,5 @@
 
 package index
 
-// stride is between the bundles of real catalogs that are looked at.
+// stride is between the packages of real catalogs that are looked at.
 const stride = 1

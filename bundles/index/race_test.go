@@ -2,6 +2,6 @@
 
 package index
 
-// stride is between the bundles of real catalogs that are looked at: the race detector,
+// stride is between the packages of real catalogs that are looked at: the race detector,
 // which has nothing to find in them, makes each take ten times as long.
 const stride = 16
