@@ -123,7 +123,8 @@ test-env: ## Build the programs of the control plane and of nodes into the cache
 
 .PHONY: test
 test: test-env ## Every test: units, control-plane suites, conformance, then the end-to-end suites.
-	@$(GO) run ./test/packages all | xargs $(GO) test $(LEAN) $(RACE) $(AFRESH) -timeout $(TEST_TIMEOUT)
+	@$(GO) run ./test/packages raced | xargs $(GO) test $(LEAN) $(RACE) $(AFRESH) -timeout $(TEST_TIMEOUT)
+	@$(GO) run ./test/packages peers | xargs $(GO) test $(LEAN) $(AFRESH) -timeout $(TEST_TIMEOUT)
 	@$(MAKE) e2e
 
 # The end-to-end suites count time in leases, so nothing else runs beside them. The

@@ -22,29 +22,40 @@ const (
 	endToEnd = "github.com/chandlery/chandlery/test/e2e"
 )
 
+const module = "github.com/chandlery/chandlery/"
+
+// peers names the packages whose tests compare what programs say or make that run apart
+// from them. The race detector sees nothing of those and makes comparing take ten times
+// as long.
+func peers() []string { return []string{module + "test/conformance", module + "deploy/images"} }
+
 // long names the packages whose tests take minutes, the longest first. They are begun
 // first: at the end there would be nothing left to run beside them.
 func long() []string {
-	const module = "github.com/chandlery/chandlery/"
-	return []string{module + "test/conformance", module + "deploy/images", module + "bundles/index"}
+	return []string{
+		module + "bundles/index", module + "supervisor/installplan/suite",
+		module + "supervisor/catalogs", module + "supervisor/catalogsource/suite",
+	}
 }
 
 // classes returns the names of the classes, in the order of the documentation.
 func classes() []string {
-	return []string{"unit", "suites", "e2e", "all", "bench", "fuzz"}
+	return []string{"unit", "suites", "e2e", "peers", "raced", "bench", "fuzz"}
 }
 
 // lines returns what to print for a class.
 func lines(class string, packages []golist.Package) ([]string, error) {
 	switch class {
 	case "unit":
-		return paths(packages, func(p golist.Package) bool { return !isEndToEnd(p) && !isSuite(p) }), nil
+		return paths(packages, isUnit), nil
 	case "suites":
 		return paths(packages, func(p golist.Package) bool { return !isEndToEnd(p) && isSuite(p) }), nil
 	case "e2e":
 		return paths(packages, isEndToEnd), nil
-	case "all":
-		return longFirst(paths(packages, func(p golist.Package) bool { return !isEndToEnd(p) })), nil
+	case "peers":
+		return paths(packages, isPeer), nil
+	case "raced":
+		return longFirst(paths(packages, isRaced)), nil
 	case "bench":
 		return benchmarks(packages)
 	case "fuzz":
@@ -57,6 +68,16 @@ func lines(class string, packages []golist.Package) ([]string, error) {
 func isEndToEnd(p golist.Package) bool {
 	return p.ImportPath == endToEnd || strings.HasPrefix(p.ImportPath, endToEnd+"/")
 }
+
+// isUnit says whether the package's tests need nothing but Go.
+func isUnit(p golist.Package) bool { return !isEndToEnd(p) && !isSuite(p) }
+
+// isRaced says whether the package's tests run with the race detector before the
+// end-to-end suites.
+func isRaced(p golist.Package) bool { return !isEndToEnd(p) && !isPeer(p) }
+
+// isPeer says whether the package's tests only watch other programs.
+func isPeer(p golist.Package) bool { return slices.Contains(peers(), p.ImportPath) }
 
 // isSuite says whether the package's tests need programs built beforehand.
 func isSuite(p golist.Package) bool {

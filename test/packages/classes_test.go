@@ -23,6 +23,7 @@ func TestLines(t *testing.T) {
 		{ImportPath: "m/untested", Deps: []string{builder}},
 		{ImportPath: "m/suite", TestDeps: []string{"fmt", builder}},
 		{ImportPath: endToEnd + "/install", TestDeps: []string{builder}},
+		{ImportPath: peers()[0], TestDeps: []string{builder}},
 	}
 	cases := map[string]struct {
 		reason string
@@ -30,9 +31,10 @@ func TestLines(t *testing.T) {
 		want   []string
 	}{
 		"Unit":   {"what a package is built of does not make its tests a suite", "unit", []string{"m/pure", "m/untested"}},
-		"Suites": {"needing a built program makes a suite", "suites", []string{"m/suite"}},
+		"Suites": {"needing a built program makes a suite", "suites", []string{"m/suite", peers()[0]}},
 		"E2E":    {"the folder makes an end-to-end suite", "e2e", []string{endToEnd + "/install"}},
-		"All":    {"all is unit and suites", "all", []string{"m/pure", "m/untested", "m/suite"}},
+		"Peers":  {"what watches other programs is named", "peers", []string{peers()[0]}},
+		"Raced":  {"the rest of units and suites is raced", "raced", []string{"m/pure", "m/untested", "m/suite"}},
 		"Bench":  {"one line for a package with benchmarks", "bench", []string{"m/pure"}},
 		"Fuzz":   {"one line for a fuzz target, none for a comment", "fuzz", []string{"m/pure FuzzRead"}},
 	}

@@ -6,7 +6,8 @@
 //	packages suites  tests that need programs built by test/buildcache (a control
 //	                 plane, a peer server)
 //	packages e2e     end-to-end suites: our programs as processes (below test/e2e)
-//	packages all     unit and suites
+//	packages peers   those of both that only watch programs which run apart from them
+//	packages raced   the rest of both, which the race detector has something to do in
 //	packages bench   packages with benchmarks
 //	packages fuzz    one "PACKAGE TARGET" line for each fuzz target
 package main
