@@ -140,7 +140,10 @@ func TestSynthesizeRealCatalogs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range r.Packages() {
+		for i, name := range r.Packages() {
+			if i%stride != 0 {
+				continue
+			}
 			part, err := r.Package(t.Context(), name)
 			if err != nil {
 				t.Fatal(err)
