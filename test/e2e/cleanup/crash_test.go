@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,6 +66,19 @@ func (tr *trial) concerns(call apiproxy.Call) bool {
 	return call.Namespace == "" && (call.Verb == "list" || call.Resource == "selfsubjectreviews")
 }
 
+// elsewhere are the namespaces of other trials, in which this one's operator has copies,
+// and hashed what in the names of roles stands for the name of a namespace.
+var (
+	elsewhere = regexp.MustCompile(`\b(undisturbed-\w+|\w+-\d{3}-(before|after))\b`)
+	hashed    = regexp.MustCompile(`\b[0-9A-Za-z]{30,}\b`)
+)
+
+// neutral is what a call is named alike in all trials.
+func (tr *trial) neutral(call string) string {
+	call = strings.ReplaceAll(call, tr.namespace, "NS")
+	return hashed.ReplaceAllString(elsewhere.ReplaceAllString(call, "OTHER"), "HASH")
+}
+
 func (tr *trial) judge(call apiproxy.Call) apiproxy.Fault {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
@@ -74,7 +88,7 @@ func (tr *trial) judge(call apiproxy.Call) apiproxy.Fault {
 	if !tr.concerns(call) {
 		return apiproxy.Fault{}
 	}
-	name := strings.ReplaceAll(call.String(), tr.namespace, "NS")
+	name := tr.neutral(call.String())
 	tr.counts[name]++
 	p := place{name, tr.counts[name], call.Mutates()}
 	tr.calls = append(tr.calls, p)
