@@ -33,8 +33,10 @@ import (
 
 const (
 	// patience is how long one installation may take, with all the others beside it. A
-	// version whose installation the API refused is tried again after a minute.
-	patience = 150 * time.Second
+	// version whose installation the API refused is tried again after a minute. A
+	// server that is away takes a minute of it, and watches begin again up to another
+	// minute after its return, as each waits longer after each failure.
+	patience = 5 * time.Minute
 	polling  = 50 * time.Millisecond
 )
 
