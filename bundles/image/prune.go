@@ -22,18 +22,20 @@ func (s Store) Prune(keep *Kept) error {
 	var errs []error
 	for _, one := range all {
 		ours := strings.HasPrefix(one.Name(), newPrefix) || isEntry(one.Name())
-		if !one.IsDir() || !ours || one.Name() == filepath.Base(keep.Entry) {
+		if !one.IsDir() || !ours || isYoung(one) || one.Name() == filepath.Base(keep.Entry) {
 			continue
 		}
-		entry := filepath.Join(s.Dir, one.Name())
-		if isYoung(one) {
-			continue
-		}
-		if err := remove(entry); !errors.Is(err, errInUse) {
-			errs = append(errs, err)
-		}
+		errs = append(errs, unlessInUse(remove(filepath.Join(s.Dir, one.Name()))))
 	}
 	return errors.Join(errs...)
+}
+
+// unlessInUse leaves out that somebody uses what was to be removed: it stays for him.
+func unlessInUse(err error) error {
+	if errors.Is(err, errInUse) {
+		return nil
+	}
+	return err
 }
 
 // youth is how long something new is left to its maker, who may not have locked it
@@ -76,11 +78,8 @@ func (s Store) Bound(size int64) (Usage, error) {
 		entry := filepath.Join(s.Dir, one.Name())
 		switch {
 		case one.IsDir() && strings.HasPrefix(one.Name(), newPrefix):
-			if isYoung(one) {
-				continue
-			}
-			if err := remove(entry); !errors.Is(err, errInUse) {
-				errs = append(errs, err)
+			if !isYoung(one) {
+				errs = append(errs, unlessInUse(remove(entry)))
 			}
 		case one.IsDir() && isEntry(one.Name()):
 			// Another process may be removing it.
