@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/retry"
 )
 
 // workers is how many CatalogSources are worked on at a time.
@@ -78,7 +79,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(source.Kind[client.Object](objects, &corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(catalog))).
 		WatchesRawSource(source.Kind[client.Object](objects, configMapMetadata(), handler.EnqueueRequestsFromMapFunc(r.servedFrom))).
 		WatchesRawSource(source.Kind[client.Object](objects, &corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.all), nodeChanged())).
-		WithOptions(controller.Options{EnableWarmup: new(true), MaxConcurrentReconciles: workers}).
+		WithOptions(controller.Options{EnableWarmup: new(true), MaxConcurrentReconciles: workers, RateLimiter: retry.Limiter()}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the CatalogSource controller: %w", err)

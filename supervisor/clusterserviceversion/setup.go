@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/chandlery/chandlery/supervisor/loan"
+	"github.com/chandlery/chandlery/supervisor/retry"
 	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
@@ -97,6 +98,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			MaxConcurrentReconciles: o.Workers,
 			EnableWarmup:            new(true),
 			ReconciliationTimeout:   reconcileTimeout,
+			RateLimiter:             retry.Limiter(),
 		}).
 		Complete(r)
 	if err != nil {
@@ -170,7 +172,7 @@ func withoutSchemas(obj any) (any, error) {
 	}
 	crd.ManagedFields = nil
 	maps.DeleteFunc(crd.Annotations, func(key, _ string) bool {
-		return !strings.HasPrefix(key, alongsidePrefix) && key != serving.AnnotationStorage && key != serving.AnnotationConversion
+		return !strings.HasPrefix(key, alongsidePrefix) && key != serving.AnnotationStorage && key != serving.AnnotationConversion && key != serving.AnnotationServed
 	})
 	for i := range crd.Spec.Versions {
 		v := crd.Spec.Versions[i]

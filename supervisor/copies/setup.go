@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/chandlery/chandlery/supervisor/retry"
 )
 
 // reconcileTimeout bounds one pass. It is long enough for all steps of one to wait for
@@ -132,6 +134,7 @@ func options(workers int) controller.Options {
 		MaxConcurrentReconciles: workers,
 		EnableWarmup:            new(true),
 		ReconciliationTimeout:   reconcileTimeout,
+		RateLimiter:             retry.Limiter(),
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/retry"
 )
 
 // Options are what the controller needs besides the manager.
@@ -67,7 +68,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Watches(&corev1.Node{}, all, builder.WithPredicates(readiness())).
 		WatchesRawSource(source.Channel(o.Store.Listen(), all)).
 		WatchesRawSource(source.Channel(elected, all)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1, NeedLeaderElection: new(false)}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1, NeedLeaderElection: new(false), RateLimiter: retry.Limiter()}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the failover controller: %w", err)

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/retry"
 )
 
 const (
@@ -73,6 +74,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			MaxConcurrentReconciles: 1,
 			EnableWarmup:            new(true),
 			ReconciliationTimeout:   reconcileTimeout,
+			RateLimiter:             retry.Limiter(),
 		}).
 		Complete(r)
 	if err != nil {

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/retry"
 )
 
 // reconcileTimeout bounds one reconcile, so that a hanging API call cannot hold a worker
@@ -114,6 +115,7 @@ func options(o Options) controller.Options {
 		MaxConcurrentReconciles: o.Workers,
 		EnableWarmup:            new(true),
 		ReconciliationTimeout:   reconcileTimeout,
+		RateLimiter:             retry.Limiter(),
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/chandlery/chandlery/supervisor/retry"
 )
 
 // reconcileTimeout bounds one reconcile, so that a hanging API call cannot hold a worker
@@ -56,6 +58,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			MaxConcurrentReconciles: o.Workers,
 			EnableWarmup:            new(true),
 			ReconciliationTimeout:   reconcileTimeout,
+			RateLimiter:             retry.Limiter(),
 		}).
 		Complete(r)
 	if err != nil {

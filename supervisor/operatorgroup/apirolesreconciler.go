@@ -45,7 +45,7 @@ func (r *apiRolesReconciler) Reconcile(ctx context.Context, req reconcile.Reques
 	for _, s := range surfaces(csv) {
 		problems = append(problems, r.ensure(ctx, csv, s))
 	}
-	return retry(errors.Join(problems...))
+	return unlessConflict(errors.Join(problems...))
 }
 
 // installs reports whether a ClusterServiceVersion has got so far that what it

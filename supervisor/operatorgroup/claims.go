@@ -54,9 +54,9 @@ func (r *claimReconciler) Reconcile(ctx context.Context, req reconcile.Request) 
 	have, want := providedapis.Claimed(&group), claims(&group, groups.Items, members)
 	switch {
 	case len(want.Without(have)) > 0:
-		return retry(client.IgnoreNotFound(r.grow(ctx, req.NamespacedName, members)))
+		return unlessConflict(client.IgnoreNotFound(r.grow(ctx, req.NamespacedName, members)))
 	case len(have.Without(want)) > 0:
-		return retry(client.IgnoreNotFound(r.write(ctx, &group, want)))
+		return unlessConflict(client.IgnoreNotFound(r.write(ctx, &group, want)))
 	default:
 		return ctrl.Result{}, nil
 	}

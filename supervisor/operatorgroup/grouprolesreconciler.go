@@ -46,7 +46,7 @@ func (r *groupRolesReconciler) Reconcile(ctx context.Context, req reconcile.Requ
 			problems = append(problems, r.ensure(ctx, &groups.Items[i]))
 		}
 	}
-	return retry(errors.Join(problems...))
+	return unlessConflict(errors.Join(problems...))
 }
 
 func (r *groupRolesReconciler) ensure(ctx context.Context, group *operatorsv1.OperatorGroup) error {

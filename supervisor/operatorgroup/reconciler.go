@@ -42,7 +42,7 @@ func (r *groupReconciler) Reconcile(ctx context.Context, req reconcile.Request) 
 		return ctrl.Result{}, nil
 	}
 	if err := writeStatus(ctx, r.client, &group, want); err != nil {
-		return retry(err)
+		return unlessConflict(err)
 	}
 	logf.FromContext(ctx).Info("Updated OperatorGroup status", "namespaces", want.Namespaces)
 	announce(r.events, &group, want)
@@ -69,12 +69,13 @@ func (r *namespaceReconciler) Reconcile(ctx context.Context, req reconcile.Reque
 		return ctrl.Result{}, nil
 	}
 	if err := writeLabels(ctx, r.client, ns.Name, changes); err != nil {
-		return retry(client.IgnoreNotFound(err))
+		return unlessConflict(client.IgnoreNotFound(err))
 	}
 	return ctrl.Result{}, nil
 }
 
-func retry(err error) (reconcile.Result, error) {
+// unlessConflict returns an error, but where somebody else wrote first: that is looked at again soon.
+func unlessConflict(err error) (reconcile.Result, error) {
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}

@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chandlery/chandlery/supervisor/retry"
 )
 
 // reconcileTimeout bounds one reconcile, so that a hanging API call cannot
@@ -134,6 +136,7 @@ func options(o Options) controller.Options {
 		MaxConcurrentReconciles: o.Workers,
 		EnableWarmup:            new(true),
 		ReconciliationTimeout:   reconcileTimeout,
+		RateLimiter:             retry.Limiter(),
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/loan"
+	"github.com/chandlery/chandlery/supervisor/retry"
 	"github.com/chandlery/chandlery/supervisor/unpack"
 )
 
@@ -82,6 +83,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(source.Func(r.inTurn)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.Concurrency, EnableWarmup: new(true), ReconciliationTimeout: reconcileTimeout, UsePriorityQueue: new(true),
+			RateLimiter: retry.Limiter(),
 		}).
 		Complete(r)
 	if err != nil {
