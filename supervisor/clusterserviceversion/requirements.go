@@ -8,8 +8,11 @@ import (
 	"github.com/blang/semver/v4"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
 // cluster is what requirements are checked against. Maps hold only what the
@@ -93,7 +96,7 @@ func crds(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []operatorsv1
 	var out []operatorsv1alpha1.RequirementStatus
 	for _, description := range csv.GetAllCRDDescriptions() {
 		crd := c.CRDs[description.Name]
-		s := crdStatus(description, crd)
+		s := crdStatus(description, crd, client.ObjectKeyFromObject(csv))
 		if others := outdated(csv, crd); others != "" && s.Status == operatorsv1alpha1.RequirementStatusReasonPresent {
 			s.Status = operatorsv1alpha1.RequirementStatusReasonPresentNotSatisfied
 			s.Message = "CRD installed alongside other CSV(s): " + others
@@ -132,7 +135,9 @@ func outdated(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiextensionsv1
 	return strings.Join(others, ", ")
 }
 
-func crdStatus(d operatorsv1alpha1.CRDDescription, crd *apiextensionsv1.CustomResourceDefinition) operatorsv1alpha1.RequirementStatus {
+// crdStatus says whether a definition is there and serves a version. One that is served as
+// soon as csv has set up its webhook is not what csv has to wait for.
+func crdStatus(d operatorsv1alpha1.CRDDescription, crd *apiextensionsv1.CustomResourceDefinition, csv types.NamespacedName) operatorsv1alpha1.RequirementStatus {
 	s := operatorsv1alpha1.RequirementStatus{
 		Group:   apiextensionsv1.GroupName,
 		Version: "v1",
@@ -148,7 +153,7 @@ func crdStatus(d operatorsv1alpha1.CRDDescription, crd *apiextensionsv1.CustomRe
 	}
 	s.UUID = string(crd.UID)
 	switch {
-	case !serves(crd, d.Version):
+	case !serves(crd, d.Version) && !serving.WillServe(crd, csv, d.Version):
 		s.Status = operatorsv1alpha1.RequirementStatusReasonNotPresent
 		s.Message = fmt.Sprintf("CRD version not served: %q, while it serves %s", d.Version, strings.Join(servedVersions(crd), ", "))
 	case !established(crd):

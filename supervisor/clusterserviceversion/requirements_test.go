@@ -8,6 +8,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
 func cup(change ...func(*apiextensionsv1.CustomResourceDefinition)) *apiextensionsv1.CustomResourceDefinition {
@@ -40,6 +43,14 @@ func TestCRDStatus(t *testing.T) {
 		"NotServed": {
 			"the version is there but switched off", "v1alpha1", cup(), "NotPresent", `CRD version not served: "v1alpha1", while it serves v1`,
 		},
+		"ServedLater": {"its own webhook comes first", "v2", cup(func(c *apiextensionsv1.CustomResourceDefinition) {
+			c.Annotations = map[string]string{serving.AnnotationServed: "foo/kettle.v1:v2"}
+			c.Spec.Versions = append(c.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{Name: "v2"})
+		}), "Present", "CRD is present and Established condition is true"},
+		"ServedLaterForAnother": {"another's webhook comes first", "v2", cup(func(c *apiextensionsv1.CustomResourceDefinition) {
+			c.Annotations = map[string]string{serving.AnnotationServed: "foo/kettle.v2:v2"}
+			c.Spec.Versions = append(c.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{Name: "v2"})
+		}), "NotPresent", `CRD version not served: "v2", while it serves v1`},
 		"NotEstablished": {"not available yet", "v1", cup(func(c *apiextensionsv1.CustomResourceDefinition) {
 			c.Status.Conditions[0].Status = apiextensionsv1.ConditionFalse
 		}), "PresentNotAvailable", "CRD is present but the Established condition is False (not available)"},
@@ -47,7 +58,7 @@ func TestCRDStatus(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := crdStatus(operatorsv1alpha1.CRDDescription{Name: "cups.example.com", Version: tc.version}, tc.crd)
+			got := crdStatus(operatorsv1alpha1.CRDDescription{Name: "cups.example.com", Version: tc.version}, tc.crd, types.NamespacedName{Namespace: "foo", Name: "kettle.v1"})
 			want := operatorsv1alpha1.RequirementStatus{
 				Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "cups.example.com",
 				Status: tc.want, Message: tc.message,

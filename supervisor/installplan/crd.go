@@ -55,6 +55,7 @@ func (e *execution) prepare(ctx context.Context, s *operatorsv1alpha1.Step) erro
 		setAlongside(d.wanted, []types.NamespacedName{alongside})
 		if converted {
 			unstructured.RemoveNestedField(d.wanted.Object, "spec", "conversion")
+			holdServed(d.wanted, nil, alongside)
 		}
 		e.definitions[s] = d
 		return nil
@@ -72,6 +73,7 @@ func (e *execution) prepare(ctx context.Context, s *operatorsv1alpha1.Step) erro
 	if converted {
 		holdStorage(d.wanted, d.live, alongside)
 		holdConversion(d.wanted, d.live, alongside)
+		holdServed(d.wanted, d.live, alongside)
 	}
 	e.definitions[s] = d
 	return nil

@@ -47,6 +47,37 @@ func holdConversion(wanted, live *unstructured.Unstructured, csv types.Namespace
 	note(wanted, serving.AnnotationConversion, csv.String())
 }
 
+// holdServed leaves versions of a CustomResourceDefinition unserved that nobody could use
+// without the webhook which the version that is being installed brings, until that is set
+// up: those that are not served without conversion now. live is nil where the definition
+// is new; then the version in which objects are stored can be used.
+func holdServed(wanted, live *unstructured.Unstructured, csv types.NamespacedName) {
+	before := []string{storageOf(wanted)}
+	if live != nil {
+		if strategy, _, _ := unstructured.NestedString(live.Object, "spec", "conversion", "strategy"); strategy == string(apiextensionsv1.WebhookConverter) {
+			return
+		}
+		before = servedIn(live)
+	}
+	versions, _, err := unstructured.NestedSlice(wanted.Object, "spec", "versions")
+	if err != nil {
+		return
+	}
+	var held []string
+	for _, o := range versions {
+		if v, ok := o.(map[string]any); ok && v["served"] == true {
+			if name, _ := v["name"].(string); !slices.Contains(before, name) {
+				v["served"], held = false, append(held, name)
+			}
+		}
+	}
+	if len(held) == 0 {
+		return
+	}
+	wanted.Object["spec"].(map[string]any)["versions"] = versions //nolint:errcheck,forcetypeassert // its versions were found there
+	note(wanted, serving.AnnotationServed, serving.HoldServed(csv, held))
+}
+
 // servedIn are the names of the versions that a CustomResourceDefinition serves.
 func servedIn(crd *unstructured.Unstructured) []string {
 	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")

@@ -3,6 +3,7 @@ package installplan
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -35,6 +36,44 @@ func TestHoldStorage(t *testing.T) {
 		}
 		if got := tt.wanted.GetAnnotations()[serving.AnnotationStorage]; got != tt.noted {
 			t.Errorf("%s: noted is %q, want %q", name, got, tt.noted)
+		}
+	}
+}
+
+// TestHoldServed installs definitions with versions that nobody can use without a webhook.
+func TestHoldServed(t *testing.T) {
+	const first, second = `{"name":"v1","served":true,"storage":true}`, `{"name":"v2","served":true}`
+	for name, tt := range map[string]struct {
+		live, wanted string
+		converted    bool
+		noted        string
+		served       []string
+	}{
+		"new":               {wanted: first + "," + second, noted: "kitchen/kettle.v2:v2", served: []string{"v1"}},
+		"new, one version":  {wanted: first, served: []string{"v1"}},
+		"one more":          {live: first, wanted: first + "," + second, noted: "kitchen/kettle.v2:v2", served: []string{"v1"}},
+		"none more":         {live: first + "," + second, wanted: first + "," + second, served: []string{"v1", "v2"}},
+		"one less":          {live: first + "," + second, wanted: first, served: []string{"v1"}},
+		"converted already": {live: first, wanted: first + "," + second, converted: true, served: []string{"v1", "v2"}},
+	} {
+		strategy := `"strategy":"None"`
+		if tt.converted {
+			strategy = `"strategy":"Webhook"`
+		}
+		define := func(versions string) *unstructured.Unstructured {
+			return parsed(t, `{"kind":"CustomResourceDefinition","spec":{"conversion":{`+strategy+`},"versions":[`+versions+`]}}`)
+		}
+		var live *unstructured.Unstructured
+		if tt.live != "" {
+			live = define(tt.live)
+		}
+		wanted := define(tt.wanted)
+		holdServed(wanted, live, types.NamespacedName{Namespace: "kitchen", Name: "kettle.v2"})
+		if got := wanted.GetAnnotations()[serving.AnnotationServed]; got != tt.noted {
+			t.Errorf("%s: noted is %q, want %q", name, got, tt.noted)
+		}
+		if diff := cmp.Diff(tt.served, servedIn(wanted)); diff != "" {
+			t.Errorf("%s: served (-want +got):\n%s", name, diff)
 		}
 	}
 }

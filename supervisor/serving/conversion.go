@@ -74,6 +74,8 @@ type Change struct {
 	Conversion *apiextensionsv1.CustomResourceConversion
 	// Storage is the version to store objects in.
 	Storage string
+	// Serve are versions to serve.
+	Serve []string
 	// Forgets are the annotations that have been seen to.
 	Forgets []string
 }
@@ -99,6 +101,10 @@ func (c Conversion) Next(live *apiextensionsv1.CustomResourceDefinition, in Circ
 	if next.Conversion == c.Want && unconverted(live, c.CSV) {
 		next.Forgets = append(next.Forgets, AnnotationConversion)
 	}
+	// Nobody can call the webhook for them before it is set up.
+	if serve := heldServed(live, c.CSV); len(serve) > 0 && (next.Conversion != nil || webhookOf(live) != nil) {
+		next.Serve, next.Forgets = serve, append(next.Forgets, AnnotationServed)
+	}
 	storage := heldStorage(live, c.CSV)
 	switch {
 	case storage == "":
@@ -107,7 +113,7 @@ func (c Conversion) Next(live *apiextensionsv1.CustomResourceDefinition, in Circ
 	default:
 		waits = true
 	}
-	if next.Conversion == nil && next.Storage == "" {
+	if next.Conversion == nil && next.Storage == "" && len(next.Serve) == 0 {
 		return nil, waits
 	}
 	return &next, waits
@@ -179,6 +185,11 @@ func (c Change) Patch(live *apiextensionsv1.CustomResourceDefinition) ([]byte, e
 	if c.Storage != "" {
 		for i, v := range live.Spec.Versions {
 			ops = append(ops, operation{Op: "replace", Path: fmt.Sprintf("/spec/versions/%d/storage", i), Value: v.Name == c.Storage})
+		}
+	}
+	for i, v := range live.Spec.Versions {
+		if slices.Contains(c.Serve, v.Name) {
+			ops = append(ops, operation{Op: "replace", Path: fmt.Sprintf("/spec/versions/%d/served", i), Value: true})
 		}
 	}
 	for _, key := range c.Forgets {

@@ -155,11 +155,44 @@ func TestGoesOnWithoutConversion(t *testing.T) {
 	}
 }
 
+// TestServesWhenConverted serves versions that were held back as soon as the webhook is
+// set up for them, and no other's.
+func TestServesWhenConverted(t *testing.T) {
+	c := converter(t)
+	for name, tt := range map[string]struct {
+		live  *apiextensionsv1.CustomResourceConversion
+		noted string
+		want  *Change
+	}{
+		"with its conversion": {live: none(), noted: "ns/etcd.v1:v2", want: &Change{Conversion: c.Want, Serve: []string{"v2"}, Forgets: []string{AnnotationServed}}},
+		"after it":            {live: c.Want.DeepCopy(), noted: "ns/etcd.v1:v2", want: &Change{Serve: []string{"v2"}, Forgets: []string{AnnotationServed}}},
+		"for another":         {live: none(), noted: "ns/etcd.v2:v2", want: &Change{Conversion: c.Want}},
+		"one that is gone":    {live: none(), noted: "ns/etcd.v1:v3", want: &Change{Conversion: c.Want}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live := definition(tt.live, "")
+			live.Annotations, live.Spec.Versions[1].Served = map[string]string{AnnotationServed: tt.noted}, false
+			change, waits := c.Next(live, Circumstances{})
+			if diff := cmp.Diff(tt.want, change); diff != "" || waits {
+				t.Fatalf("waits is %t; change (-want +got):\n%s", waits, diff)
+			}
+			done := patched(t, live, change)
+			if served := len(tt.want.Serve) > 0; done.Spec.Versions[1].Served != served {
+				t.Errorf("served is %t, want %t", !served, served)
+			}
+			if again, _ := c.Next(done, Circumstances{}); again != nil {
+				t.Errorf("after the change there is another: %v", again)
+			}
+		})
+	}
+}
+
 // TestForget takes back what is noted for a version that goes, and nothing else.
 func TestForget(t *testing.T) {
 	c := converter(t)
 	live := definition(none(), "v2")
 	live.Annotations["other"], live.Annotations[AnnotationConversion] = "kept", "ns/etcd.v1"
+	live.Annotations[AnnotationServed] = "ns/etcd.v1:v2"
 	if change := Forget(live, types.NamespacedName{Namespace: "ns", Name: "etcd"}); change != nil {
 		t.Errorf("what is noted for another version is taken back: %v", change)
 	}

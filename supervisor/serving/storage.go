@@ -23,6 +23,40 @@ const AnnotationStorage = "chandlery.dev/storage-version"
 // before: calling nobody would fail requests that work, and guard nothing.
 const AnnotationConversion = "chandlery.dev/conversion"
 
+// AnnotationServed names, on a CustomResourceDefinition without conversion, versions that
+// are to be served as soon as their conversion is set up, and before them the
+// ClusterServiceVersion whose webhook that is: NAMESPACE/NAME:VERSION,VERSION. That may
+// have to wait for long before its webhook is made. What is written in such a version
+// before would be stored as if it were of another, and if conversion were set up before
+// there is a webhook, all who look at every kind, as the garbage collector does, would fail.
+const AnnotationServed = "chandlery.dev/served-versions"
+
+// HoldServed is the value of AnnotationServed for versions of a definition that the
+// webhook of csv is to convert.
+func HoldServed(csv types.NamespacedName, versions []string) string {
+	return csv.String() + ":" + strings.Join(versions, ",")
+}
+
+// heldServed are the versions of a definition that are to be served when the webhook of
+// csv is set up, and are not yet.
+func heldServed(crd *apiextensionsv1.CustomResourceDefinition, csv types.NamespacedName) []string {
+	wanted, held := strings.CutPrefix(crd.Annotations[AnnotationServed], HoldServed(csv, nil))
+	if !held {
+		return nil
+	}
+	return slices.DeleteFunc(strings.Split(wanted, ","), func(version string) bool {
+		return !slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+			return v.Name == version && !v.Served
+		})
+	})
+}
+
+// WillServe says whether a definition is to serve a version when the webhook of csv is
+// set up, which only csv can do.
+func WillServe(crd *apiextensionsv1.CustomResourceDefinition, csv types.NamespacedName, version string) bool {
+	return slices.Contains(heldServed(crd, csv), version)
+}
+
 // unconverted says whether the objects of a definition are to go on without conversion
 // until the webhook of csv answers.
 func unconverted(crd *apiextensionsv1.CustomResourceDefinition, csv types.NamespacedName) bool {
@@ -55,6 +89,9 @@ func Forget(crd *apiextensionsv1.CustomResourceDefinition, csv types.NamespacedN
 	}
 	if strings.HasPrefix(crd.Annotations[AnnotationStorage], HoldStorage(csv, "")) {
 		keys = append(keys, AnnotationStorage)
+	}
+	if strings.HasPrefix(crd.Annotations[AnnotationServed], HoldServed(csv, nil)) {
+		keys = append(keys, AnnotationServed)
 	}
 	if len(keys) == 0 {
 		return nil
