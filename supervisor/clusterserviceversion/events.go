@@ -1,6 +1,8 @@
 package clusterserviceversion
 
 import (
+	"strings"
+
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
@@ -21,4 +23,12 @@ func announce(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServi
 		kind = corev1.EventTypeWarning
 	}
 	recorder.Eventf(csv, nil, kind, string(t.Reason), string(t.Phase), "%s", event.Note(t.Message))
+}
+
+// announceLeft records that custom resources stay which a version wanted to go with it.
+func announceLeft(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, left []string) {
+	if len(left) > 0 {
+		recorder.Eventf(csv, nil, corev1.EventTypeNormal, "CustomResourcesLeft", "Cleanup", "%s",
+			event.Note("custom resources stay: "+strings.Join(left, "; ")))
+	}
 }

@@ -9,6 +9,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -40,6 +41,16 @@ type cleanup struct {
 	// others are the ClusterServiceVersions of all namespaces, copies left out.
 	others csvs
 	now    time.Time
+	// heirs are the versions that share objects with this one; nil until they are asked for.
+	heirs map[brought]types.NamespacedName
+	// left says of each kind of custom resources why they stay.
+	left []string
+}
+
+// leave notes that the custom resources of a kind stay though the version asks for their
+// removal.
+func (c *cleanup) leave(crd, why string) {
+	c.left = append(c.left, crd+" (as "+why+")")
 }
 
 // stage is one step of a clean-up. It looks for what is left to do, does a part
@@ -97,7 +108,8 @@ func (r *reconciler) finalize(ctx context.Context, csv *operatorsv1alpha1.Cluste
 		logf.FromContext(ctx).V(1).Info("Waiting for objects to go", "stage", s.name, "left", left.count)
 		return ctrl.Result{RequeueAfter: left.delay(c.quiet())}, r.tell(ctx, c, waitingFor(where, left))
 	}
-	logf.FromContext(ctx).Info("Cleaned up")
+	logf.FromContext(ctx).Info("Cleaned up", "customResourcesLeft", c.left)
+	announceLeft(r.events, csv, c.left)
 	return ctrl.Result{}, client.IgnoreNotFound(r.setFinalizer(ctx, csv, controllerutil.RemoveFinalizer))
 }
 

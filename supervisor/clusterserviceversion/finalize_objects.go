@@ -111,7 +111,10 @@ func (r *reconciler) sweep(kinds ...kind) func(context.Context, *cleanup) (remai
 // by the API's count and not the cache's.
 func (r *reconciler) sweepKind(ctx context.Context, c *cleanup, k kind) (remains, error) {
 	found, err := r.find(ctx, c.csv, k)
-	if err != nil || len(found) == 0 {
+	if err != nil {
+		return remains{}, err
+	}
+	if found, err = r.handOver(ctx, c, found); err != nil || len(found) == 0 {
 		return remains{}, err
 	}
 	moving, err := r.removeAll(ctx, found)

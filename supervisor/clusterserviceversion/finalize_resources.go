@@ -43,6 +43,11 @@ type territory struct {
 	except sets.Set[string]
 	// shared is true when some other operator owns the kind.
 	shared bool
+	// undecided is another operator of the kind that has not been looked at yet, so that
+	// its namespaces are not known.
+	undecided *operatorsv1alpha1.ClusterServiceVersion
+	// leaves says why all objects are left as they are; empty where they are not.
+	leaves string
 }
 
 // targets returns the namespaces that a ClusterServiceVersion was told to watch;
@@ -89,6 +94,7 @@ func territoryOf(csv *operatorsv1alpha1.ClusterServiceVersion, crd string, other
 	t := territory{except: sets.New[string]()}
 	namespaces, known := watched(csv)
 	if !known {
+		t.leaves = "it is not known which namespaces it looked after"
 		return t
 	}
 	t.everywhere = slices.Contains(namespaces, corev1.NamespaceAll)
@@ -98,15 +104,31 @@ func territoryOf(csv *operatorsv1alpha1.ClusterServiceVersion, crd string, other
 		}
 		t.shared = true
 		theirs, told := targets(other)
-		if !told || slices.Contains(theirs, corev1.NamespaceAll) {
-			return territory{shared: true}
+		switch {
+		case told && slices.Contains(theirs, corev1.NamespaceAll):
+			return territory{shared: true, leaves: fmt.Sprintf("csv %s/%s looks after all namespaces", other.Namespace, other.Name)}
+		case told:
+			t.except.Insert(theirs...)
+		case other.Status.Phase == operatorsv1alpha1.CSVPhaseNone:
+			t.undecided = other
+		case hasRun(other):
+			return territory{shared: true, leaves: fmt.Sprintf("it is not known which namespaces csv %s/%s looks after", other.Namespace, other.Name)}
+		default:
+			t.except.Insert(other.Namespace)
 		}
-		t.except.Insert(theirs...)
 	}
 	if !t.everywhere {
 		t.in = sets.List(sets.New(namespaces...).Difference(t.except))
 	}
 	return t
+}
+
+// hasRun says whether a ClusterServiceVersion has ever got as far as its Deployments, by
+// the phases that its status remembers.
+func hasRun(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+	return slices.ContainsFunc(csv.Status.Conditions, func(c operatorsv1alpha1.ClusterServiceVersionCondition) bool {
+		return c.Phase == operatorsv1alpha1.CSVPhaseInstalling || c.Phase == operatorsv1alpha1.CSVPhaseSucceeded
+	})
 }
 
 // fewNamespaces is how many namespaces are listed one by one. Of more, all are
@@ -149,7 +171,7 @@ type resourcePass struct {
 	exhausted bool
 	// left are those that are there, or were when they were looked at.
 	left remains
-	// refused says of one of a kind why the API server does not delete it.
+	// refused says of one of a kind why it is not deleted.
 	refused string
 }
 
@@ -197,6 +219,14 @@ func (p *resourcePass) cleanKind(ctx context.Context, crd *apiextensionsv1.Custo
 		return nil
 	}
 	t := territoryOf(p.csv, crd.Name, p.others)
+	if t.undecided != nil {
+		first(&p.refused, fmt.Sprintf("csv %s/%s owns %s too, and it is not decided yet which namespaces it looks after",
+			t.undecided.Namespace, t.undecided.Name, crd.Name))
+		return nil
+	}
+	if t.leaves != "" {
+		p.leave(crd.Name, t.leaves)
+	}
 	for _, namespace := range t.lists(crd.Spec.Scope) {
 		next := ""
 		for more := !p.exhausted; more; more = next != "" {

@@ -45,6 +45,10 @@ func TestTerritory(t *testing.T) {
 	for _, reason := range []operatorsv1alpha1.ConditionReason{"UnsupportedOperatorGroup", "WaitingOnCleanup"} {
 		cleaned.SetPhase(broken, reason, "m", &metav1.Time{Time: noon()})
 	}
+	ran, idle := cupOwner("b"), cupOwner("b")
+	ran.SetPhase(succeeded, "r", "m", &metav1.Time{Time: noon()})
+	ran.SetPhase(broken, "NoOperatorGroup", "m", &metav1.Time{Time: noon()})
+	idle.SetPhase(broken, "NoOperatorGroup", "m", &metav1.Time{Time: noon()})
 	many := []string{"1", "2", "3", "4", "5", "6", "7", "8", "9"}
 	cases := map[string]struct {
 		reason  string
@@ -62,7 +66,8 @@ func TestTerritory(t *testing.T) {
 		"All":        {"everything", cupOwner("a", ""), nil, false, []string{""}, []string{"a", "b", "1"}},
 		"Shared":     {"but what another looks after", cupOwner("a", ""), csvs{cupOwner("b", "b")}, false, []string{""}, []string{"a", "1"}},
 		"BothAll":    {"nothing, where another looks after all", cupOwner("a", ""), csvs{cupOwner("b", "")}, false, nil, nil},
-		"Unknown":    {"nor where nobody knows what another looks after", cupOwner("a", ""), csvs{cupOwner("b")}, false, nil, nil},
+		"Unknown":    {"nor where nobody knows what another looks after", cupOwner("a", ""), csvs{ran}, false, nil, nil},
+		"Idle":       {"one that never ran may come to look after its own namespace", cupOwner("a", ""), csvs{idle}, false, []string{""}, []string{"a", "1"}},
 		"Overlap":    {"of several what is its own alone", cupOwner("a", "a", "b"), csvs{cupOwner("b", "b")}, false, []string{"a"}, []string{"a"}},
 		"Leaving":    {"who leaves too looks after nothing", cupOwner("b", "a", "b"), csvs{leaving, stranger, cupOwner("b", "a", "b")}, false, []string{"a", "b"}, []string{"a", "b"}},
 		"Many":       {"many are listed at once", cupOwner("a", many...), nil, false, []string{""}, []string{"1"}},
@@ -92,6 +97,16 @@ func TestTerritory(t *testing.T) {
 				t.Errorf("%s\nwhat has no namespace is left out", tc.reason)
 			}
 		})
+	}
+}
+
+func TestTerritoryWaitsForTheUndecided(t *testing.T) {
+	fresh := cupOwner("b")
+	if got := territoryOf(cupOwner("a", ""), "cups.example.com", csvs{fresh}); got.undecided != fresh || got.leaves != "" {
+		t.Errorf("with one that nobody has looked at, undecided is %v and leaves %q", got.undecided, got.leaves)
+	}
+	if got := territoryOf(cupOwner("a", ""), "cups.example.com", csvs{cupOwner("b", "")}); got.leaves != "csv b/kettle.v1 looks after all namespaces" {
+		t.Errorf("with one for all namespaces, leaves is %q", got.leaves)
 	}
 }
 

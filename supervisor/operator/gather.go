@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // gatherer finds the components of Operators.
@@ -48,7 +50,7 @@ func (g *gatherer) gather(ctx context.Context, name string) ([]operatorsv1.RichR
 			}
 			refs = append(refs, reference(k.gvk, o, conditions))
 			mentioned.note(o)
-		}, client.HasLabels{labelPrefix + name})
+		}, client.HasLabels{plan.PrefixComponent + name})
 		if err != nil {
 			return nil, err
 		}
@@ -61,7 +63,7 @@ func (g *gatherer) gather(ctx context.Context, name string) ([]operatorsv1.RichR
 		return nil, err
 	}
 	for _, secret := range secrets {
-		if _, bears := secret.Labels[labelPrefix+name]; bears {
+		if _, bears := secret.Labels[plan.PrefixComponent+name]; bears {
 			refs = append(refs, reference(secretKind().gvk, secret, nil))
 		}
 	}

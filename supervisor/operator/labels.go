@@ -6,17 +6,16 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
-)
 
-// labelPrefix comes before the name of an Operator in the label of its components.
-const labelPrefix = "operators.coreos.com/"
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
 
 // operators are the names of the Operators that an object is a component of, by its
 // labels. A name that no object can have is none.
 func operators(labels map[string]string) []string {
 	var names []string
 	for _, key := range componentKeys(labels) {
-		names = append(names, strings.TrimPrefix(key, labelPrefix))
+		names = append(names, strings.TrimPrefix(key, plan.PrefixComponent))
 	}
 	return names
 }
@@ -24,7 +23,7 @@ func operators(labels map[string]string) []string {
 // componentKeys are those of an object's labels that make it a component, in order.
 func componentKeys(labels map[string]string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(labels)), func(key string) bool {
-		name, is := strings.CutPrefix(key, labelPrefix)
+		name, is := strings.CutPrefix(key, plan.PrefixComponent)
 		return !is || len(validation.IsDNS1123Subdomain(name)) > 0
 	})
 }

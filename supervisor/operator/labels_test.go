@@ -23,7 +23,7 @@ func TestOperators(t *testing.T) {
 			want:   []string{"kettle.kitchen", "lid.kitchen"},
 		},
 		"no name of an object": {labels: map[string]string{"operators.coreos.com/Kettle_1.kitchen": ""}},
-		"cut":                  {labels: map[string]string{long: ""}, want: []string{long[len(labelPrefix):]}},
+		"cut":                  {labels: map[string]string{long: ""}, want: []string{long[len(plan.PrefixComponent):]}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, operators(tt.labels)); diff != "" {

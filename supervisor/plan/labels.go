@@ -52,6 +52,9 @@ const (
 	AnnotationGeneratedBy = "olm.generated-by"
 )
 
+// PrefixComponent comes before the name of an Operator in the label of its components.
+const PrefixComponent = "operators.coreos.com/"
+
 // FinalizerCleanup keeps a ClusterServiceVersion until what it owns outside its
 // namespace has been removed.
 const FinalizerCleanup = "operators.coreos.com/csv-cleanup"
@@ -65,7 +68,7 @@ func ComponentLabel(pkg, namespace string) string {
 	if len(name) > validation.DNS1123LabelMaxLength {
 		name = strings.TrimRight(name[:validation.DNS1123LabelMaxLength], "._-")
 	}
-	return "operators.coreos.com/" + name
+	return PrefixComponent + name
 }
 
 // OwnerLabels mark an object as belonging to a ClusterServiceVersion. They take
