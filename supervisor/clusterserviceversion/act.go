@@ -90,13 +90,8 @@ func (r *reconciler) install(ctx context.Context, s *scope) error {
 	if err := r.liftRoles(ctx, s); err != nil {
 		return err
 	}
-	for _, d := range s.deployments {
-		if err := r.clearRollingUpdate(ctx, d); err != nil {
-			return err
-		}
-		if err := r.putDeployment(ctx, d); err != nil {
-			return err
-		}
+	if err := r.putDeployments(ctx, s); err != nil {
+		return err
 	}
 	return r.removeDeployments(ctx, s.CSV, s.deployments)
 }
@@ -117,7 +112,7 @@ func (r *reconciler) confirm(ctx context.Context, csv *operatorsv1alpha1.Cluster
 // it had another, the API server gave it parameters for a rolling update by
 // default; an apply, which owns no defaults, cannot take them away, and both
 // together are refused.
-func (r *reconciler) clearRollingUpdate(ctx context.Context, want *appsv1.Deployment) error {
+func (r *reconciler) clearRollingUpdate(ctx context.Context, writer client.Client, want *appsv1.Deployment) error {
 	if want.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
 		return nil
 	}
@@ -126,7 +121,7 @@ func (r *reconciler) clearRollingUpdate(ctx context.Context, want *appsv1.Deploy
 		return err
 	}
 	body := []byte(`{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}`)
-	if err := r.client.Patch(ctx, have, client.RawPatch(types.MergePatchType, body), client.FieldOwner(FieldManager)); err != nil {
+	if err := writer.Patch(ctx, have, client.RawPatch(types.MergePatchType, body), client.FieldOwner(FieldManager)); err != nil {
 		return fmt.Errorf("changing the strategy of Deployment %s/%s: %w", want.Namespace, want.Name, err)
 	}
 	return nil

@@ -2,16 +2,46 @@ package clusterserviceversion
 
 import (
 	"context"
+	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
+// putDeployments brings the Deployments of a version to what is wanted of them. Where the
+// OperatorGroup names an account, that is done with its rights: who may do little in a
+// namespace gets no more by a version that he writes himself.
+func (r *reconciler) putDeployments(ctx context.Context, s *scope) error {
+	writer, by := r.client, ""
+	if name := s.Groups[0].Spec.ServiceAccountName; name != "" {
+		var err error
+		if writer, err = r.accounts.As(types.NamespacedName{Namespace: s.CSV.Namespace, Name: name}); err != nil {
+			return err //nolint:wrapcheck // it names the account
+		}
+		by = fmt.Sprintf("with the rights of ServiceAccount %s, which OperatorGroup %s names", name, s.Groups[0].Name)
+	}
+	for _, d := range s.deployments {
+		err := r.clearRollingUpdate(ctx, writer, d)
+		if err == nil {
+			err = r.putDeployment(ctx, writer, d)
+		}
+		switch {
+		case err != nil && by != "":
+			return fmt.Errorf("%s: %w", by, err)
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
 // putDeployment brings a Deployment to what is wanted of it. What a lifecycle manager
 // before this one set on it and is no longer wanted goes: a container that was dropped
 // would run on, and a variable that has a value and a source is refused.
-func (r *reconciler) putDeployment(ctx context.Context, d *appsv1.Deployment) error {
+func (r *reconciler) putDeployment(ctx context.Context, writer client.Client, d *appsv1.Deployment) error {
 	want, err := convert(d)
 	if err != nil {
 		return err
@@ -21,12 +51,12 @@ func (r *reconciler) putDeployment(ctx context.Context, d *appsv1.Deployment) er
 		return err
 	}
 	if live == nil {
-		_, absent, err := apply.IfAbsent(ctx, r.client, want)
+		_, absent, err := apply.IfAbsent(ctx, writer, want)
 		if err == nil && !absent {
 			return errStale
 		}
 		return err
 	}
-	_, err = apply.TakeOver(ctx, r.client, want, live)
+	_, err = apply.TakeOver(ctx, writer, want, live)
 	return err
 }

@@ -324,7 +324,11 @@ func TestAdvice(t *testing.T) {
 		err  error
 		want string
 	}{
-		"NoRight":   {forbidden("no"), "; the supervisor lacks that right: grant it"},
+		"NoRight": {forbidden("no"), "; the supervisor lacks that right: grant it"},
+		"Account": {
+			fmt.Errorf("with the rights of ServiceAccount weak, which OperatorGroup g names: %w", forbidden(`User "system:serviceaccount:foo:weak" cannot patch resource "deployments"`)),
+			"; grant it that right, or let the OperatorGroup name another",
+		},
 		"Quota":     {forbidden("exceeded quota: few"), "; raise the quota or make room in it"},
 		"Policy":    {forbidden(`admission webhook "strict.example" denied the request: no`), "; change the policy that refuses it, or ask for an exception"},
 		"Namespace": {terminating, ""},

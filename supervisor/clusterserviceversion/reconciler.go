@@ -17,6 +17,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/chandlery/chandlery/supervisor/impersonate"
 	"github.com/chandlery/chandlery/supervisor/loan"
 )
 
@@ -37,6 +38,7 @@ type reconciler struct {
 	silences      silences // of pods that convert
 	insistence    insistence
 	lender        *loan.Lender
+	accounts      *impersonate.Accounts
 	events        events.EventRecorder
 	gauges        gauges
 	failures      failures

@@ -17,12 +17,14 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/chandlery/chandlery/supervisor/impersonate"
 	"github.com/chandlery/chandlery/supervisor/loan"
 	"github.com/chandlery/chandlery/supervisor/retry"
 	"github.com/chandlery/chandlery/supervisor/serving"
@@ -129,11 +131,12 @@ func newReconciler(mgr ctrl.Manager, o Options, crds, fronts cache.Cache) (*reco
 			}
 			return info.GitVersion, nil
 		},
-		clock:  o.Clock,
-		pace:   newPace(),
-		lender: o.Lender,
-		events: mgr.GetEventRecorder("chandlery-clusterserviceversion"),
-		gauges: g,
+		clock:    o.Clock,
+		pace:     newPace(),
+		lender:   o.Lender,
+		accounts: impersonate.New(mgr.GetConfig(), client.New, client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}),
+		events:   mgr.GetEventRecorder("chandlery-clusterserviceversion"),
+		gauges:   g,
 	}, nil
 }
 

@@ -152,5 +152,8 @@ func advice(err error) string {
 	case strings.Contains(text, " denied the request") || strings.Contains(text, " denied request"):
 		return "; change the policy that refuses it, or ask for an exception"
 	}
+	if text := err.Error(); strings.Contains(text, `User "system:serviceaccount:`) && strings.Contains(text, "with the rights of ServiceAccount ") {
+		return "; grant it that right, or let the OperatorGroup name another"
+	}
 	return "; the supervisor lacks that right: grant it"
 }

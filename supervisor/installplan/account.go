@@ -3,14 +3,12 @@ package installplan
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -85,41 +83,4 @@ func recordAccount(p *operatorsv1alpha1.InstallPlan, a *account) {
 		return
 	}
 	p.Status.AttenuatedServiceAccountRef = want
-}
-
-// maxClients bounds how many accounts' clients are kept.
-const maxClients = 64
-
-// impersonator gives clients that act with the rights of ServiceAccounts. What they
-// write passes the same checks as all writes of this process: a copy of its
-// configuration keeps them.
-type impersonator struct {
-	config *rest.Config
-	make   client.NewClientFunc
-	// options are those of every client.
-	options client.Options
-
-	mu      sync.Mutex
-	clients map[types.NamespacedName]client.Client
-}
-
-// as gives the client of an account.
-func (i *impersonator) as(name types.NamespacedName) (client.Client, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if c := i.clients[name]; c != nil {
-		return c, nil
-	}
-	cfg := rest.CopyConfig(i.config)
-	cfg.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + name.Namespace + ":" + name.Name}
-	c, err := i.make(cfg, i.options)
-	if err != nil {
-		return nil, fmt.Errorf("making a client for ServiceAccount %s: %w", name, err)
-	}
-	if len(i.clients) >= maxClients {
-		// They are made again when they are needed again.
-		clear(i.clients)
-	}
-	i.clients[name] = c
-	return c, nil
 }

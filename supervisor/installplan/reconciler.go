@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/chandlery/chandlery/supervisor/impersonate"
 	"github.com/chandlery/chandlery/supervisor/loan"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
@@ -33,7 +34,7 @@ type Reconciler struct {
 	client client.Client
 	// direct reads from and writes to the API server what steps are about.
 	direct   client.Client
-	accounts *impersonator
+	accounts *impersonate.Accounts
 	lender   *loan.Lender
 	bundles  bundleReader
 	unpacker unpacker
@@ -170,7 +171,7 @@ func (r *Reconciler) execution(ctx context.Context, p *operatorsv1alpha1.Install
 	own, steps := r.direct, r.direct
 	if a != nil {
 		var err error
-		if steps, err = r.accounts.as(a.name); err != nil {
+		if steps, err = r.accounts.As(a.name); err != nil {
 			return nil, err
 		}
 	}

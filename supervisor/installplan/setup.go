@@ -7,7 +7,6 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/chandlery/chandlery/supervisor/impersonate"
 	"github.com/chandlery/chandlery/supervisor/loan"
 )
 
@@ -123,7 +123,7 @@ func newReconciler(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	return &Reconciler{
 		client:             mgr.GetClient(),
 		direct:             direct,
-		accounts:           &impersonator{config: cfg, make: o.NewClient, options: options, clients: map[types.NamespacedName]client.Client{}},
+		accounts:           impersonate.New(cfg, o.NewClient, options),
 		lender:             o.Lender,
 		bundles:            o.Bundles,
 		unpacker:           o.Unpacker,

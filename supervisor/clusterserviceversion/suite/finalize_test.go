@@ -211,6 +211,47 @@ func TestCleansUpEveryKindAndNothingElse(t *testing.T) {
 	}
 }
 
+// TestSharedObjectsGoOn removes an operator from one of two namespaces whose bundle brings
+// objects that are in no namespace.
+func TestSharedObjectsGoOn(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	const component = "operators.coreos.com/kettle."
+	other := w.kettle("kettle.v1")
+	other.Namespace = w.namespace + "-other"
+	ours := w.kettle("kettle.v1")
+	ours.Labels = map[string]string{component + w.namespace: ""}
+	labels := w.owner("kettle.v1")
+	labels[component+w.namespace], labels[component+other.Namespace] = "", ""
+	shared := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "kettle-" + w.namespace, Labels: labels}, Value: 1}
+	own := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "own-" + w.namespace, Labels: w.owner("kettle.v1")}, Value: 1}
+	installed := &operatorsv1alpha1.InstallPlan{
+		ObjectMeta: metav1.ObjectMeta{Namespace: other.Namespace, Name: "install-1"},
+		Spec:       operatorsv1alpha1.InstallPlanSpec{ClusterServiceVersionNames: []string{"kettle.v1"}, Approval: operatorsv1alpha1.ApprovalAutomatic, Approved: true},
+	}
+	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: other.Namespace}}, other, ours, w.group("own", w.namespace), installed, shared, own)
+	w.finally(shared)
+	installed.Status.CatalogSources = []string{}
+	installed.Status.Phase = operatorsv1alpha1.InstallPlanPhaseComplete
+	installed.Status.Plan = []*operatorsv1alpha1.Step{{
+		Resolving: "kettle.v1", Status: operatorsv1alpha1.StepStatusCreated,
+		Resource: operatorsv1alpha1.StepResource{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass", Name: shared.Name},
+	}}
+	w.Expect(w.Status().Update(t.Context(), installed)).To(gomega.Succeed())
+	w.succeeds("kettle.v1")
+
+	w.Expect(w.Delete(t.Context(), ours)).To(gomega.Succeed())
+
+	w.gone(ours)
+	w.gone(own)
+	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(shared), shared)).To(gomega.Succeed())
+	w.Expect(shared.DeletionTimestamp).To(gomega.BeNil())
+	w.Expect(shared.Labels).To(gomega.Equal(map[string]string{
+		"olm.managed": "true", "olm.owner": "kettle.v1", "olm.owner.namespace": other.Namespace, "olm.owner.kind": "ClusterServiceVersion",
+		component + other.Namespace: "",
+	}))
+}
+
 func TestNamespaceGoesInTheMiddle(t *testing.T) {
 	w := newWorld(t)
 	w.namespace += "-middle"

@@ -1,0 +1,40 @@
+package suite_test
+
+import (
+	"testing"
+
+	"github.com/onsi/gomega"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestDeploymentsHaveTheRightsOfTheGroupsAccount has a version run nothing that the
+// account of its OperatorGroup could not run.
+func TestDeploymentsHaveTheRightsOfTheGroupsAccount(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	group := w.group("own", w.namespace)
+	group.Spec.ServiceAccountName = "weak"
+	in := metav1.ObjectMeta{Namespace: w.namespace, Name: "weak"}
+	w.create(group, &corev1.ServiceAccount{ObjectMeta: in})
+	csv := w.kettle("kettle.v1")
+	w.create(csv)
+	w.says(w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed),
+		"with the rights of ServiceAccount weak, which OperatorGroup own names", `cannot patch resource "deployments"`,
+		"grant it that right, or let the OperatorGroup name another")
+	w.absent(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "kettle"}})
+	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
+	w.gone(csv)
+
+	w.create(
+		&rbacv1.Role{ObjectMeta: in, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"create", "patch"}}}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: in, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "weak"},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.namespace, Name: "weak"}},
+		})
+	w.create(w.kettle("kettle.v1"))
+	w.succeeds("kettle.v1")
+}
