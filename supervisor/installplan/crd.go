@@ -60,6 +60,11 @@ func (e *execution) prepare(ctx context.Context, s *operatorsv1alpha1.Step) erro
 		e.definitions[s] = d
 		return nil
 	}
+	if kept, err := e.keepNewer(ctx, d, s); kept || err != nil {
+		setAlongside(d.wanted, append(e.stillAlongside(ctx, d.live), alongside))
+		e.definitions[s] = d
+		return err
+	}
 	if err := e.checker.check(ctx, d.live, u); err != nil {
 		return err
 	}

@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/blang/semver/v4"
 	"github.com/onsi/gomega"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -201,6 +203,49 @@ func TestDefinitionTellsWhomItWasInstalledWith(t *testing.T) {
 		}
 	}
 	w.Expect(got).To(gomega.ConsistOf(w.namespace+"/tray.v1", w.namespace+"/lamp.v1"))
+}
+
+// TestNewerDefinitionStays installs an older version of an operator that is in another
+// namespace, whose definition lacks what the newer one stores, and then one that asks for a
+// version of the API that the newer one has dropped.
+func TestNewerDefinitionStays(t *testing.T) {
+	w := newWorld(t)
+	elsewhere := w.namespace + "-newer"
+	newer := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{
+		Namespace: elsewhere, Name: "lamp.v2",
+		Annotations: map[string]string{plan.AnnotationProperties: `{"properties":[{"type":"olm.package","value":{"packageName":"lamp","version":"2.0.0"}}]}`},
+	}}
+	newer.Spec.DisplayName, newer.Spec.InstallStrategy.StrategyName = "Lamp", "deployment"
+	newer.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []operatorsv1alpha1.StrategyDeploymentSpec{}
+	newer.Spec.Version.Version = semver.MustParse("2.0.0")
+	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: elsewhere}}, newer, w.group("group"))
+	const full, half = `{"type":"object","properties":{"colour":{"type":"string"},"watts":{"type":"integer"}}}`, `{"type":"object","properties":{"watts":{"type":"integer"}}}`
+	crd := w.lamps(map[string]string{"v1": full})
+	crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": elsewhere + "/lamp.v2"}
+	w.served(crd)
+	mine := w.lamp("mine", "green")
+	w.supervise(time.Minute)
+	older := w.bundle(text(t, w.lamps(map[string]string{"v1": half})))
+	older.Properties = []plan.Property{{Type: "olm.package", Value: `{"packageName":"lamp","version":"1.0.0"}`}}
+	w.plan(older, true, plan.MaxInline)
+	w.reaches(complete)
+	w.Expect(w.definition().Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties).To(gomega.HaveKey("colour"))
+	var with []string
+	for key, value := range w.definition().Annotations {
+		if strings.HasPrefix(key, "operatorframework.io/installed-alongside-") {
+			with = append(with, value)
+		}
+	}
+	w.Expect(with).To(gomega.ContainElements(elsewhere+"/lamp.v2", w.namespace+"/lamp.v1"))
+	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(mine), mine)).To(gomega.Succeed())
+	w.Expect(mine.Object["spec"]).To(gomega.HaveKeyWithValue("colour", "green"))
+
+	w.Expect(w.Delete(t.Context(), w.read())).To(gomega.Succeed())
+	older.Objects[1] = text(t, w.lamps(map[string]string{"v1": half, "v2": half}))
+	w.plan(older, true, plan.MaxInline)
+	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
+		return strings.Contains(p.Status.Message, "serves v1 for ClusterServiceVersion "+elsewhere+"/lamp.v2, and not v2, which lamp.v1 needs")
+	})
 }
 
 // TestOldDefinitionIsRefused brings a definition of the API that was removed.

@@ -1,0 +1,81 @@
+package installplan
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/supervisor/serving"
+)
+
+// A definition is in no namespace, and an operator may be installed in several, in
+// different versions. The newest one's definition is for all of them: the fields that an
+// older one lacks would be dropped from what is stored, under the feet of the newer
+// operator.
+
+// errNewer says that a version cannot do with the definition that a newer one needs.
+var errNewer = fmt.Errorf("%w: a newer version of the operator is in another namespace", errForeign)
+
+// keepNewer prepares a definition that a newer version of the operator in another namespace
+// has brought: it stays as it is, and the version that is being installed joins those which
+// it was installed with. kept is false where there is no such version.
+func (e *execution) keepNewer(ctx context.Context, d *definition, s *operatorsv1alpha1.Step) (kept bool, err error) {
+	newer, err := e.newerElsewhere(ctx, d.live, s.Resolving)
+	if err != nil || newer == nil {
+		return false, err
+	}
+	offers := servedIn(d.live)
+	if lacks := slices.DeleteFunc(servedIn(d.wanted), func(v string) bool { return slices.Contains(offers, v) }); len(lacks) > 0 {
+		return false, fmt.Errorf("%w: CustomResourceDefinition %s serves %s for ClusterServiceVersion %s/%s, and not %s, which %s needs; install a newer version of it, or uninstall that one",
+			errNewer, d.live.GetName(), strings.Join(offers, ", "), newer.Namespace, newer.Name, strings.Join(lacks, ", "), s.Resolving)
+	}
+	d.wanted.Object["spec"] = runtime.DeepCopyJSONValue(d.live.Object["spec"])
+	keepConversion(d.wanted, d.live, true)
+	for _, promise := range []string{serving.AnnotationStorage, serving.AnnotationConversion, serving.AnnotationServed} {
+		if value, noted := d.live.GetAnnotations()[promise]; noted {
+			note(d.wanted, promise, value)
+		}
+	}
+	log.FromContext(ctx).Info("Keeping a definition as a newer version of the operator needs it", "crd", d.live.GetName(),
+		"newer", newer.Namespace+"/"+newer.Name, "version", s.Resolving)
+	return true, nil
+}
+
+// newerElsewhere finds a newer version of an operator in another namespace that a definition
+// was installed with; nil for none.
+func (e *execution) newerElsewhere(ctx context.Context, live *unstructured.Unstructured, name string) (*operatorsv1alpha1.ClusterServiceVersion, error) {
+	u, err := e.content.version(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("reading ClusterServiceVersion %s to compare its version: %w", name, err)
+	}
+	if u == nil || packageOf(u) == "" {
+		return nil, nil //nolint:nilnil // the doc comment says what nil means
+	}
+	var ours operatorsv1alpha1.ClusterServiceVersion
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &ours); err != nil {
+		return nil, fmt.Errorf("reading ClusterServiceVersion %s to compare its version: %w", name, err)
+	}
+	for _, other := range alongside(live) {
+		if other.Namespace == e.namespace {
+			continue
+		}
+		theirs := &operatorsv1alpha1.ClusterServiceVersion{}
+		switch err := e.client.Get(ctx, other, theirs); {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("reading ClusterServiceVersion %s, which has the same definition: %w", other, err)
+		}
+		if theirs.DeletionTimestamp.IsZero() && packageOf(theirs) == packageOf(u) && theirs.Spec.Version.GT(ours.Spec.Version.Version) {
+			return theirs, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // the doc comment says what nil means
+}
