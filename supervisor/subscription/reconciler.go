@@ -54,6 +54,7 @@ type Reconciler struct {
 	library  library
 	journal  journal
 	refusals refusals
+	hurried  hurried
 	// caughtUp is closed when the journal has what happened before the process began.
 	caughtUp chan struct{}
 	// arrears are the namespaces in which something had not been told by then.
