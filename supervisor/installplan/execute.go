@@ -47,6 +47,8 @@ type execution struct {
 	outside []*operatorsv1alpha1.Step
 	// onWarnings is told what the API server said while a step was applied.
 	onWarnings func(index int, step *operatorsv1alpha1.Step, texts []string)
+	// onTakeOver is told of what belonged to nobody and is a version's from now on.
+	onTakeOver func(object, version string)
 }
 
 // run applies the steps that are not done yet and updates their status. The

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // attempts is how often a write is tried that is based on what was read, when
@@ -69,6 +70,9 @@ func (e *execution) over(ctx context.Context, u *unstructured.Unstructured, owne
 		return "", fmt.Errorf("%w: %w", errChanged, err)
 	case err != nil && apierrors.IsInvalid(err) && immutable(err) && replaceable(live):
 		return e.anew(ctx, u, live, ours, err.Error())
+	}
+	if err == nil && !ours && len(claims(live)) == 0 && live.GetLabels()[plan.LabelManaged] == "" {
+		e.onTakeOver(describe(live), owner.name)
 	}
 	return result, err
 }

@@ -179,6 +179,7 @@ func (r *Reconciler) execution(ctx context.Context, p *operatorsv1alpha1.Install
 		cached: r.client, client: own, steps: steps, account: a, namespace: p.Namespace, plan: p.Name, reverts: p.Annotations[plan.AnnotationReverts],
 		owners: map[string]*owner{}, definitions: map[*operatorsv1alpha1.Step]*definition{},
 		onWarnings: r.tellWarnings(p),
+		onTakeOver: r.tellTakeOver(p),
 		content: &content{
 			client: own, bundles: r.bundles, unpacker: r.unpacker, namespace: p.Namespace, steps: p.Status.Plan,
 			fetched: map[string]plan.Bundle{}, versions: map[string]*unstructured.Unstructured{},
@@ -188,6 +189,7 @@ func (r *Reconciler) execution(ctx context.Context, p *operatorsv1alpha1.Install
 	if probing {
 		e.client, e.steps = client.NewDryRunClient(own), client.NewDryRunClient(steps)
 		e.onWarnings = func(int, *operatorsv1alpha1.Step, []string) {}
+		e.onTakeOver = func(string, string) {}
 		e.checker.onInvalid = logged(log.FromContext(ctx))
 	}
 	return e, nil

@@ -67,6 +67,18 @@ func (r *Reconciler) writeStatus(ctx context.Context, before, after *operatorsv1
 	return true, nil
 }
 
+// reasonTakenOver is the reason of the Event about an object that was there before.
+const reasonTakenOver = "ObjectTakenOver"
+
+// tellTakeOver makes an Event of an object that somebody made before it came with an
+// operator.
+func (r *Reconciler) tellTakeOver(p *operatorsv1alpha1.InstallPlan) func(object, version string) {
+	return func(object, version string) {
+		r.recorder.Eventf(p, nil, corev1.EventTypeWarning, reasonTakenOver, "Install", "%s", event.Note(fmt.Sprintf(
+			"%s was there before and belonged to no operator; it is now as %s brings it, and goes with it: if you need your own, give it another name", object, version)))
+	}
+}
+
 // tellInvalid makes an Event of a custom resource that would not be valid without the
 // conversion that comes with its new definition.
 func (r *Reconciler) tellInvalid(p *operatorsv1alpha1.InstallPlan) func(string) {

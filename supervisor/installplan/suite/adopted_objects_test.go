@@ -1,12 +1,15 @@
 package suite_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/onsi/gomega"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -89,4 +92,28 @@ func adoptsFrom(t *testing.T, manager string) {
 	if diff := cmp.Diff(map[string]string{"kept": "2"}, settings.Data); diff != "" {
 		t.Errorf("ConfigMap (-want +got):\n%s", diff)
 	}
+}
+
+// TestTakingOverIsTold installs an operator over a ConfigMap that somebody made, and one
+// that nobody is told of since its operator is gone.
+func TestTakingOverIsTold(t *testing.T) {
+	w := newWorld(t)
+	w.create(w.group("group"),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "settings"}, Data: map[string]string{"mine": "1"}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "left", Labels: map[string]string{"olm.managed": "true"}}})
+	w.supervise(time.Second)
+	w.plan(w.bundle(settings, strings.Replace(settings, `"settings"`, `"left"`, 1)), true, plan.MaxInline)
+	w.reaches(complete)
+	w.Eventually(func(g gomega.Gomega) {
+		list := &eventsv1.EventList{}
+		g.Expect(w.List(t.Context(), list, client.InNamespace(w.namespace))).To(gomega.Succeed())
+		var told []string
+		for i := range list.Items {
+			if e := &list.Items[i]; e.Reason == "ObjectTakenOver" && e.Regarding.Name == "install-lamp" {
+				told = append(told, e.Note)
+			}
+		}
+		g.Expect(told).To(gomega.HaveExactElements(gomega.And(
+			gomega.ContainSubstring("/settings was there before and belonged to no operator; it is now as lamp.v1 brings it"))))
+	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
 }
