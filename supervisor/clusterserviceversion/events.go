@@ -25,6 +25,19 @@ func announce(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServi
 	recorder.Eventf(csv, nil, kind, string(t.Reason), string(t.Phase), "%s", event.Note(t.Message))
 }
 
+// announceCleanup records that a clean-up waits, and again when only somebody else can help.
+func announceCleanup(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, t telling) {
+	const reason = operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete
+	kind := corev1.EventTypeNormal
+	switch {
+	case t.stuck && !strings.Contains(csv.Status.Message, heldWords):
+		kind = corev1.EventTypeWarning
+	case csv.Status.Reason == reason:
+		return
+	}
+	recorder.Eventf(csv, nil, kind, string(reason), "Cleanup", "%s", event.Note(t.message))
+}
+
 // announceLeft records that custom resources stay which a version wanted to go with it.
 func announceLeft(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, left []string) {
 	if len(left) > 0 {

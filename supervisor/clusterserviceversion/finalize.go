@@ -102,8 +102,8 @@ func (r *reconciler) finalize(ctx context.Context, csv *operatorsv1alpha1.Cluste
 		}
 		where := fmt.Sprintf("clean-up, stage %d of %d (%s)", i+1, len(stages), s.name)
 		if err != nil {
-			err = fmt.Errorf("%s of ClusterServiceVersion %s/%s: %w", where, csv.Namespace, csv.Name, err)
-			return ctrl.Result{}, errors.Join(err, r.tell(ctx, c, failing(where, err)))
+			told := r.tell(ctx, c, failing(where, err, c.lastResort()))
+			return ctrl.Result{}, errors.Join(fmt.Errorf("%s of ClusterServiceVersion %s/%s: %w", where, csv.Namespace, csv.Name, err), told)
 		}
 		logf.FromContext(ctx).V(1).Info("Waiting for objects to go", "stage", s.name, "left", left.count)
 		return ctrl.Result{RequeueAfter: left.delay(c.quiet())}, r.tell(ctx, c, waitingFor(where, left))
@@ -184,6 +184,12 @@ func (c *cleanup) skips() bool { return c.csv.Annotations[AnnotationSkipCleanup]
 // with its custom resources, is to take its place.
 func (c *cleanup) withdrawn() bool { return c.csv.Annotations[plan.AnnotationWithdrawn] != "" }
 
+// lastResort is the command by which a version goes though something is left of it.
+func (c *cleanup) lastResort() string {
+	return fmt.Sprintf("if nobody can help it, %q lets the version go and leaves what is still there",
+		fmt.Sprintf(`kubectl patch csv %s -n %s --type=merge -p '{"metadata":{"finalizers":null}}'`, c.csv.Name, c.csv.Namespace))
+}
+
 // wayOut is the command by which that is decided.
 func (c *cleanup) wayOut() string {
 	return fmt.Sprintf("%q goes on and leaves custom resources as they are", fmt.Sprintf("kubectl annotate csv %s -n %s %s=true",
@@ -199,10 +205,10 @@ func (r *reconciler) tell(ctx context.Context, c *cleanup, t telling) error {
 		return nil
 	}
 	err := writeStatus(ctx, r.client, c.csv, *want)
-	if apierrors.IsNotFound(err) {
-		return nil
+	if err == nil {
+		announceCleanup(r.events, c.csv, t)
 	}
-	return err
+	return client.IgnoreNotFound(err)
 }
 
 // setFinalizer adds or removes the finalizer. The optimistic lock is there

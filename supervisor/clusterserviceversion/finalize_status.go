@@ -80,6 +80,9 @@ func held(o *metav1.PartialObjectMetadata, now time.Time) bool {
 	return !o.DeletionTimestamp.IsZero() && len(o.Finalizers) > 0 && now.Sub(o.DeletionTimestamp.Time) > patienceWithFinalizers
 }
 
+// heldWords are in what is said of an object that finalizers hold.
+const heldWords = " has been held for more than a minute by the finalizers "
+
 // blame says of an object which finalizers hold it, and the command that shows
 // it; resource is what kubectl calls its kind.
 func (r *remains) blame(o *metav1.PartialObjectMetadata, resource string) {
@@ -90,7 +93,7 @@ func (r *remains) blame(o *metav1.PartialObjectMetadata, resource string) {
 	if o.Namespace != "" {
 		command += " -n " + o.Namespace
 	}
-	r.stuck = fmt.Sprintf("%s has been held for more than a minute by the finalizers %s; see %q",
+	r.stuck = fmt.Sprintf("%s"+heldWords+"%s; see %q",
 		describe(o), strings.Join(o.Finalizers, ", "), command+" -o yaml")
 }
 
@@ -106,6 +109,8 @@ func describe(o *metav1.PartialObjectMetadata) string {
 type telling struct {
 	message string
 	pending []operatorsv1alpha1.ResourceList
+	// stuck is true when only somebody else can help.
+	stuck bool
 	// urgent is true for what must not wait until the next write is due.
 	urgent bool
 }
@@ -120,11 +125,11 @@ func waitingFor(where string, left remains) telling {
 			parts = append(parts, more)
 		}
 	}
-	return telling{message: strings.Join(parts, "; "), pending: left.pending}
+	return telling{message: strings.Join(parts, "; "), pending: left.pending, stuck: left.stuck != ""}
 }
 
-func failing(where string, err error) telling {
-	return telling{message: where + " fails and is tried again: " + err.Error(), urgent: true}
+func failing(where string, err error, wayOut string) telling {
+	return telling{message: where + " fails and is tried again: " + err.Error() + "; " + wayOut, urgent: true}
 }
 
 // cleanupStatus returns the status that tells of a clean-up; nil when there is

@@ -10,6 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 )
 
 // cupOwner owns the cups of some namespaces; of those that it was told of.
@@ -169,6 +170,7 @@ func TestWaitingNamesWhatIsWaitedFor(t *testing.T) {
 		pending: []operatorsv1alpha1.ResourceList{{Group: "example.com", Kind: "Cup", Instances: []operatorsv1alpha1.ResourceInstance{
 			{Namespace: "kitchen", Name: "b"}, {Namespace: "kitchen", Name: "c"},
 		}}},
+		stuck: true,
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(telling{})); diff != "" {
 		t.Errorf("waitingFor(...): -want, +got:\n%s", diff)
@@ -194,7 +196,7 @@ func TestCleanupStatus(t *testing.T) {
 		"Same":   {"what is the same is not written again", telling{message: "9 left"}, time.Hour, false},
 		"Soon":   {"what moves is written now and then", telling{message: "8 left"}, time.Second, false},
 		"Later":  {"every few seconds", telling{message: "8 left"}, 5 * time.Second, true},
-		"Urgent": {"what fails is said at once", failing("clean-up", errors.New("boom")), time.Second, true},
+		"Urgent": {"what fails is said at once", failing("clean-up", errors.New("boom"), "go on"), time.Second, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -225,5 +227,36 @@ func TestListable(t *testing.T) {
 				t.Errorf("%s\nlistable(...) = %s, %t, want %q", tc.reason, got.Version, ok, tc.want)
 			}
 		})
+	}
+}
+
+// TestAnnounceCleanup gives, for what the status has told so far, the Event of what is told
+// next.
+func TestAnnounceCleanup(t *testing.T) {
+	const waits = operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete
+	moving, stuck := telling{message: "2 left"}, telling{message: "Cup c" + heldWords + "drain", stuck: true}
+	for name, tt := range map[string]struct {
+		reason  operatorsv1alpha1.ConditionReason
+		message string
+		told    telling
+		want    string
+	}{
+		"begun":         {operatorsv1alpha1.CSVReasonInstallSuccessful, "", moving, "Normal WaitingOnCleanup 2 left"},
+		"goes on":       {waits, "3 left", moving, ""},
+		"gets stuck":    {waits, "3 left", stuck, "Warning WaitingOnCleanup Cup c" + heldWords + "drain"},
+		"is stuck":      {waits, "Cup b" + heldWords + "drain", stuck, ""},
+		"begins, stuck": {operatorsv1alpha1.CSVReasonInstallSuccessful, "", stuck, "Warning WaitingOnCleanup Cup c" + heldWords + "drain"},
+	} {
+		csv := kettle()
+		csv.Status.Reason, csv.Status.Message = tt.reason, tt.message
+		recorder := events.NewFakeRecorder(1)
+		announceCleanup(recorder, csv, tt.told)
+		got := ""
+		if len(recorder.Events) > 0 {
+			got = <-recorder.Events
+		}
+		if got != tt.want {
+			t.Errorf("%s: event %q, want %q", name, got, tt.want)
+		}
 	}
 }

@@ -66,20 +66,24 @@ type Lender struct {
 	mu sync.Mutex
 	// loans counts those who use a right, by the name of its role.
 	loans map[string]int
+	// owed is told when a right could not be given back.
+	owed chan struct{}
 }
 
 // New makes a lender whose roles c writes.
-func New(c client.Client) *Lender { return &Lender{client: c, loans: map[string]int{}} }
+func New(c client.Client) *Lender {
+	return &Lender{client: c, loans: map[string]int{}, owed: make(chan struct{}, 1)}
+}
 
-// Setup makes the lender of a manager's controllers, and clears away what a process
-// before this one has left as soon as it leads.
+// Setup makes the lender of a manager's controllers. As soon as it leads it clears away what
+// a process before this one has left, and afterwards what could not be given back.
 func Setup(mgr ctrl.Manager) (*Lender, error) {
 	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return nil, fmt.Errorf("making the client that lends rights: %w", err)
 	}
 	l := New(direct)
-	if err := mgr.Add(manager.RunnableFunc(l.Clear)); err != nil {
+	if err := mgr.Add(manager.RunnableFunc(l.keepClear)); err != nil {
 		return nil, fmt.Errorf("adding the clearing of rights: %w", err)
 	}
 	return l, nil
@@ -163,7 +167,11 @@ func (l *Lender) revoke(ctx context.Context, role *rbacv1.ClusterRole, binding *
 	defer cancel()
 	for _, o := range []client.Object{binding, role} {
 		if err := l.unmake(ctx, o); err != nil {
-			logr.FromContextOrDiscard(ctx).Error(err, "Giving back a right", "name", o.GetName())
+			logr.FromContextOrDiscard(ctx).Error(err, "Giving back a right, to be tried again", "name", o.GetName())
+			select {
+			case l.owed <- struct{}{}:
+			default: // it is known already
+			}
 		}
 	}
 }
@@ -203,13 +211,27 @@ func borrowed(crd *apiextensionsv1.CustomResourceDefinition, right Right, user s
 	return role, binding
 }
 
+// keepClear clears at once, and each time when a right could not be given back.
+func (l *Lender) keepClear(ctx context.Context) error {
+	for {
+		if err := l.Clear(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-l.owed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
 // Clear takes away what a process before this one may have left when it was killed
 // while it used a right, and tries until it could. What this one uses stays.
 func (l *Lender) Clear(ctx context.Context) error {
 	err := wait.PollUntilContextCancel(ctx, pauseOfClearing, true, func(ctx context.Context) (bool, error) {
 		err := l.clear(ctx)
 		if err != nil {
-			logr.FromContextOrDiscard(ctx).Error(err, "Giving back rights that a process before left")
+			logr.FromContextOrDiscard(ctx).Error(err, "Giving back rights that are left, to be tried again")
 		}
 		return err == nil, nil
 	})

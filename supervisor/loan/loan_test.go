@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -147,6 +148,42 @@ func TestLacking(t *testing.T) {
 			t.Errorf("%s: Lacking(%v) = %t", name, tt.err, got)
 		}
 	}
+}
+
+// TestWhatIsOwedIsGivenBack is about a server that refuses to take a right away, and does
+// so no more a moment later.
+func TestWhatIsOwedIsGivenBack(t *testing.T) {
+	l := bank(t)
+	plain := l.client
+	synctest.Test(t, func(t *testing.T) {
+		refusals := 3
+		l = New(interceptor.NewClient(plain.(client.WithWatch), interceptor.Funcs{
+			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+				if refusals--; refusals >= 0 {
+					return errors.New("a webhook minds")
+				}
+				return c.Delete(ctx, o, opts...)
+			},
+		}))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- l.keepClear(ctx) }()
+		synctest.Wait()
+		giveBack, err := l.borrow(ctx, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "lamps.example"}}, Check)
+		if err != nil {
+			t.Fatal(err)
+		}
+		giveBack()
+		<-time.After(2 * pauseOfClearing) // of the bubble's clock
+		synctest.Wait()
+		if got := l.rights(t); len(got) > 0 {
+			t.Errorf("rights %v are left", got)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestClearTriesAgain is about a server that is away when a leader begins.
