@@ -93,7 +93,9 @@ func (r *reconciler) handOver(ctx context.Context, c *cleanup, found []metav1.Pa
 }
 
 // relabel makes an object another version's, and a component of csv's operator no more.
-func (r *reconciler) relabel(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, o *metav1.PartialObjectMetadata, heir types.NamespacedName) error {
+func (r *reconciler) relabel(
+	ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, o *metav1.PartialObjectMetadata, heir types.NamespacedName,
+) error {
 	after := o.DeepCopy()
 	after.Labels[LabelOwner], after.Labels[LabelOwnerNamespace] = heir.Name, heir.Namespace
 	for key := range csv.Labels {

@@ -137,7 +137,9 @@ func outdated(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiextensionsv1
 
 // crdStatus says whether a definition is there and serves a version. One that is served as
 // soon as csv has set up its webhook is not what csv has to wait for.
-func crdStatus(d operatorsv1alpha1.CRDDescription, crd *apiextensionsv1.CustomResourceDefinition, csv types.NamespacedName) operatorsv1alpha1.RequirementStatus {
+func crdStatus(
+	d operatorsv1alpha1.CRDDescription, crd *apiextensionsv1.CustomResourceDefinition, csv types.NamespacedName,
+) operatorsv1alpha1.RequirementStatus {
 	s := operatorsv1alpha1.RequirementStatus{
 		Group:   apiextensionsv1.GroupName,
 		Version: "v1",

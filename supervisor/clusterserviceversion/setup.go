@@ -3,6 +3,7 @@ package clusterserviceversion
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -174,8 +175,9 @@ func withoutSchemas(obj any) (any, error) {
 		return obj, nil
 	}
 	crd.ManagedFields = nil
+	promises := []string{serving.AnnotationStorage, serving.AnnotationConversion, serving.AnnotationServed}
 	maps.DeleteFunc(crd.Annotations, func(key, _ string) bool {
-		return !strings.HasPrefix(key, alongsidePrefix) && key != serving.AnnotationStorage && key != serving.AnnotationConversion && key != serving.AnnotationServed
+		return !strings.HasPrefix(key, alongsidePrefix) && !slices.Contains(promises, key)
 	})
 	for i := range crd.Spec.Versions {
 		v := crd.Spec.Versions[i]

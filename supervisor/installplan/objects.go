@@ -71,10 +71,15 @@ func (e *execution) over(ctx context.Context, u *unstructured.Unstructured, owne
 	case err != nil && apierrors.IsInvalid(err) && immutable(err) && replaceable(live):
 		return e.anew(ctx, u, live, ours, err.Error())
 	}
-	if err == nil && !ours && len(claims(live)) == 0 && live.GetLabels()[plan.LabelManaged] == "" {
+	if err == nil && belongsToNobody(live) {
 		e.onTakeOver(describe(live), owner.name)
 	}
 	return result, err
+}
+
+// belongsToNobody says whether somebody has made an object who is no lifecycle manager.
+func belongsToNobody(live *unstructured.Unstructured) bool {
+	return len(claims(live)) == 0 && live.GetLabels()[plan.LabelManaged] == ""
 }
 
 // anew deletes an object that cannot be changed into what it is to be, and makes it

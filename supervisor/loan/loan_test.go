@@ -159,7 +159,8 @@ func TestWhatIsOwedIsGivenBack(t *testing.T) {
 		refusals := 3
 		l = New(interceptor.NewClient(plain.(client.WithWatch), interceptor.Funcs{
 			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-				if refusals--; refusals >= 0 {
+				refusals--
+				if refusals >= 0 {
 					return errors.New("a webhook minds")
 				}
 				return c.Delete(ctx, o, opts...)

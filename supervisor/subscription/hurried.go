@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -108,9 +109,7 @@ func (r *Reconciler) makeAgain(ctx context.Context, gone *operatorsv1alpha1.Subs
 		ObjectMeta: metav1.ObjectMeta{Namespace: gone.Namespace, Name: gone.Name, Labels: gone.Labels, Annotations: map[string]string{}},
 		Spec:       gone.Spec.DeepCopy(),
 	}
-	for key, value := range gone.Annotations {
-		sub.Annotations[key] = value
-	}
+	maps.Copy(sub.Annotations, gone.Annotations)
 	sub.Annotations[annotationBroughtBack] = "true"
 	controllerutil.AddFinalizer(sub, finalizerUninstall)
 	err := r.client.Create(ctx, sub, client.FieldOwner(apply.FieldManager))
