@@ -274,7 +274,8 @@ func (c *Certificate) readTimes() error {
 }
 
 // Trouble says why the certificate is of no use to s; empty when it is good. One that
-// is due is good.
+// is due is good. It need be for no name but the one by which the API server calls: what
+// others provide often is not.
 func (c *Certificate) Trouble(s Server, namespace string, now time.Time) string {
 	if _, err := tls.X509KeyPair(c.Cert, c.Key); err != nil {
 		return fmt.Sprintf("certificate and key do not go together: %v", err)
@@ -290,19 +291,18 @@ func (c *Certificate) Trouble(s Server, namespace string, now time.Time) string 
 	for _, other := range chain[1:] {
 		between.AddCert(other)
 	}
-	for _, host := range s.Hosts(namespace) {
-		_, err := chain[0].Verify(x509.VerifyOptions{
-			DNSName: host, Roots: roots, Intermediates: between, CurrentTime: now,
-			KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		})
-		// Of a host, not the hosts that it is for are told: the reader knows which
-		// Service this is about.
-		if wrong := (x509.HostnameError{}); errors.As(err, &wrong) {
-			return "the certificate is not for " + host
-		}
-		if err != nil {
-			return fmt.Sprintf("the certificate is not valid: %v", Steady(err))
-		}
+	host := s.Host(namespace)
+	_, err = chain[0].Verify(x509.VerifyOptions{
+		DNSName: host, Roots: roots, Intermediates: between, CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+	// The hosts that it is for are not told, but the one that it has to be for: the reader
+	// knows which Service this is about.
+	if wrong := (x509.HostnameError{}); errors.As(err, &wrong) {
+		return fmt.Sprintf("the certificate is not for %s, by which the API server calls", host)
+	}
+	if err != nil {
+		return fmt.Sprintf("the certificate is not valid: %v", Steady(err))
 	}
 	return ""
 }

@@ -2,6 +2,9 @@ package serving
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"net"
@@ -14,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 )
 
 func TestIssue(t *testing.T) {
@@ -57,7 +61,9 @@ func TestTrouble(t *testing.T) {
 		"due":               {cert: *good, at: good.RotateAt.Add(time.Hour)},
 		"a minute old node": {cert: *good, at: now.Add(-time.Minute)},
 		"expired":           {cert: *good, at: good.NotAfter.Add(time.Second), want: "has expired"},
-		"another namespace": {cert: *good, namespace: "other", want: "the certificate is not for etcd-operator-service.other"},
+		"one name":          {cert: *issuedFor(t, "etcd-operator-service.ns.svc")},
+		"one name too few":  {cert: *issuedFor(t, "etcd-operator-service.ns"), want: "is not for etcd-operator-service.ns.svc,"},
+		"another namespace": {cert: *good, namespace: "other", want: "the certificate is not for etcd-operator-service.other.svc, by which the API server calls"},
 		"another key":       {cert: Certificate{CA: good.CA, Cert: good.Cert, Key: other.Key}, want: "do not go together"},
 		"another authority": {cert: Certificate{CA: other.CA, Cert: good.Cert, Key: good.Key}, want: "the certificate is not valid"},
 		"no authority":      {cert: Certificate{Cert: good.Cert, Key: good.Key}, want: "authority cannot be read"},
@@ -76,6 +82,34 @@ func TestTrouble(t *testing.T) {
 			}
 		})
 	}
+}
+
+// issuedFor is a certificate that somebody else has made for names of their choice.
+func issuedFor(t *testing.T, names ...string) *Certificate {
+	t.Helper()
+	ca, caKey, err := authority("theirs", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := sign(&x509.Certificate{DNSNames: names, NotBefore: now, NotAfter: ca.NotAfter}, ca, key.Public(), caKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &Certificate{Provided: true}
+	for into, encode := range map[*[]byte]func() ([]byte, error){
+		&out.CA:   func() ([]byte, error) { return cert.EncodeCertificates(ca) },
+		&out.Cert: func() ([]byte, error) { return cert.EncodeCertificates(signed) },
+		&out.Key:  func() ([]byte, error) { return keyutil.MarshalPrivateKeyToPEM(key) },
+	} {
+		if *into, err = encode(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
 }
 
 // TestRotation goes through a rotation and, at each step, lets each pod that may be
@@ -153,7 +187,7 @@ func handshake(t *testing.T, s Server, pod *Certificate, bundle []byte, at time.
 		done <- tls.Server(there, &tls.Config{Certificates: []tls.Certificate{pair}, Time: clock, MinVersion: tls.VersionTLS12}).HandshakeContext(t.Context())
 		_ = there.Close()
 	}()
-	err = tls.Client(here, &tls.Config{RootCAs: roots, ServerName: s.Hosts("ns")[1], Time: clock, MinVersion: tls.VersionTLS12}).HandshakeContext(t.Context())
+	err = tls.Client(here, &tls.Config{RootCAs: roots, ServerName: s.Host("ns"), Time: clock, MinVersion: tls.VersionTLS12}).HandshakeContext(t.Context())
 	_ = here.Close()
 	<-done
 	return err

@@ -49,7 +49,7 @@ func Calls(s Server, namespace string, c *Certificate) ([]Call, error) {
 		want := conversion(namespace, s, d, nil).Webhook
 		call := Call{
 			Port: *want.ClientConfig.Service.Port, Path: *want.ClientConfig.Service.Path, UID: types.UID("chandlery-" + strconv.Itoa(i)),
-			TLS: &tls.Config{RootCAs: roots, ServerName: s.ServiceName() + "." + namespace + ".svc", MinVersion: tls.VersionTLS12},
+			TLS: &tls.Config{RootCAs: roots, ServerName: s.Host(namespace), MinVersion: tls.VersionTLS12},
 		}
 		var err error
 		if call.Body, err = review(d.ConversionCRDs[0], call.UID); err != nil {

@@ -83,12 +83,13 @@ func (s Server) ServiceName() string {
 // lets the Deployment read it.
 func (s Server) SecretName() string { return s.ServiceName() + "-cert" }
 
-// Hosts are the names by which the Deployment is called, which its certificate is for.
+// Host is the name by which the API server calls the Deployment, and which its certificate
+// has to be for.
+func (s Server) Host(namespace string) string { return s.ServiceName() + "." + namespace + ".svc" }
+
+// Hosts are the names that a certificate made for the Deployment is for.
 func (s Server) Hosts(namespace string) []string {
-	return []string{
-		s.ServiceName() + "." + namespace,
-		s.ServiceName() + "." + namespace + ".svc",
-	}
+	return []string{s.ServiceName() + "." + namespace, s.Host(namespace)}
 }
 
 // Ports are the ports of the Service, each named after its number.
