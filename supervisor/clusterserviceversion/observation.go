@@ -99,9 +99,9 @@ type Serving struct {
 	Missing string
 	// Waiting says what does not serve yet.
 	Waiting string
-	// Provided is true when a certificate is provided by somebody else, whose changes no
-	// event tells of.
-	Provided bool
+	// Certified is true when there are certificates to be looked after, or provided by
+	// somebody else. No event tells of their changes.
+	Certified bool
 	// Asking is true while something is waited for that only asking again tells of.
 	Asking bool
 	// Disrupted says what does not serve for a moment, while its pods move:

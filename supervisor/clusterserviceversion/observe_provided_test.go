@@ -89,27 +89,31 @@ func TestLeavesASecretThatOthersTakeOn(t *testing.T) {
 	}
 }
 
-// TestLooksAgainAtWhatOthersProvide comes back to certificates that no event tells of, in
-// whatever phase.
-func TestLooksAgainAtWhatOthersProvide(t *testing.T) {
-	s := hookedScope(t)
-	secret := serving.Secret(s.CSV, s.served.servers[0], s.served.certs["kettle"])
-	secret.Annotations[serving.AnnotationProvided] = serving.Provided
-	secret.Data["ca.crt"] = s.served.certs["kettle"].CA
-	cluster := memory(t, secret)
-	s.Serving = Serving{}
-	if err := (&reconciler{live: cluster}).readCertificates(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
-	provided := func(o *Observation) { o.Serving.Provided = s.Serving.Provided }
-	for name, o := range map[string]Observation{
-		"Succeeded":  good(succeeded, "InstallSucceeded", provided),
-		"Installing": good(installs, "InstallWaiting", provided, waiting),
-		"Failed":     good(broken, "ComponentUnhealthy", provided, waiting),
-		"Pending":    good(pending, "NeedsReinstall", provided, badConfig),
-	} {
-		if next := Next(o); next.After == 0 || next.After > time.Minute {
-			t.Errorf("%s: looked at again after %s", name, next.After)
+// TestLooksAgainAtCertificates comes back to certificates, of which no event tells, in
+// whatever phase and whosever they are: a Secret may go, and one of others come in its place.
+func TestLooksAgainAtCertificates(t *testing.T) {
+	ours := hookedScope(t)
+	secret := serving.Secret(ours.CSV, ours.served.servers[0], ours.served.certs["kettle"])
+	theirs := secret.DeepCopy()
+	theirs.Annotations[serving.AnnotationProvided] = serving.Provided
+	theirs.Data["ca.crt"] = ours.served.certs["kettle"].CA
+	for whose, there := range map[string][]client.Object{"Theirs": {theirs}, "Ours": {secret}, "Gone": nil} {
+		s := hookedScope(t)
+		s.Serving = Serving{}
+		if err := (&reconciler{live: memory(t, there...)}).readCertificates(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		certified := func(o *Observation) { o.Serving.Certified = s.Serving.Certified }
+		for name, o := range map[string]Observation{
+			"Succeeded":  good(succeeded, "InstallSucceeded", certified),
+			"Renewal":    good(succeeded, "InstallSucceeded", certified, certificates),
+			"Installing": good(installs, "InstallWaiting", certified, waiting),
+			"Failed":     good(broken, "ComponentUnhealthy", certified, waiting),
+			"Pending":    good(pending, "NeedsReinstall", certified, badConfig),
+		} {
+			if next := Next(o); next.After == 0 || next.After > time.Minute {
+				t.Errorf("%s, %s: looked at again after %s", whose, name, next.After)
+			}
 		}
 	}
 }

@@ -109,6 +109,7 @@ func (r *reconciler) kinOf(ctx context.Context, s *scope, others csvs) serving.K
 // secrets of everybody.
 func (r *reconciler) readCertificates(ctx context.Context, s *scope) error {
 	s.served.certs = map[string]*serving.Certificate{}
+	s.Serving.Certified = true
 	for _, server := range s.served.servers {
 		secret := &corev1.Secret{}
 		err := r.live.Get(ctx, client.ObjectKey{Namespace: s.CSV.Namespace, Name: server.SecretName()}, secret)
@@ -122,7 +123,6 @@ func (r *reconciler) readCertificates(ctx context.Context, s *scope) error {
 		cert, err := serving.FromSecret(secret)
 		// A certificate that others provide is in a Secret of theirs.
 		if serving.IsProvided(secret) {
-			s.Serving.Provided = true
 			if err != nil {
 				s.withhold(server, err)
 				continue

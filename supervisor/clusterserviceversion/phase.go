@@ -15,9 +15,10 @@ const (
 	disruptionDelay = 10 * time.Second
 	// askingDelay is the pause before a webhook is asked again that has not answered.
 	askingDelay = 2 * time.Second
-	// providedDelay is the time between looks at certificates that others provide: they
-	// are in Secrets, which are not watched, since that would be all Secrets there are.
-	providedDelay = time.Minute
+	// certificatesDelay is the time between looks at certificates: they are in Secrets,
+	// which are not watched, since that would be all Secrets there are. Pods that miss one
+	// are heard of sooner, by their Deployment.
+	certificatesDelay = time.Minute
 	// reinstallDelay is the pause before an installation that the API refused
 	// is tried again: what refused it may have been changed meanwhile.
 	reinstallDelay = time.Minute
@@ -121,8 +122,8 @@ func Next(o Observation) Transition {
 	if o.Serving.Asking {
 		t = noLater(t, askingDelay)
 	}
-	if o.Serving.Provided {
-		t = noLater(t, providedDelay)
+	if o.Serving.Certified {
+		t = noLater(t, certificatesDelay)
 	}
 	return t
 }
