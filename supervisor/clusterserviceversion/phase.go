@@ -210,8 +210,8 @@ func installingRules() []rule {
 			operatorsv1alpha1.CSVReasonWaiting, problem("installing: "))},
 		{"API service resources not as applied", servingBroken, then(operatorsv1alpha1.CSVPhaseInstallReady,
 			operatorsv1alpha1.CSVReasonWaiting, brokenMessage)},
-		{"timeout", inPhaseFor(installTimeout), to(operatorsv1alpha1.CSVPhaseFailed,
-			operatorsv1alpha1.CSVReasonInstallCheckFailed, messageTimeout)},
+		{"timeout", inPhaseFor(installTimeout), then(operatorsv1alpha1.CSVPhaseFailed,
+			operatorsv1alpha1.CSVReasonInstallCheckFailed, problem(messageTimeout+": "))},
 		{"not ready yet", always, then(operatorsv1alpha1.CSVPhaseInstalling,
 			operatorsv1alpha1.CSVReasonWaiting, problem("installing: "), remaining(installTimeout))},
 	}

@@ -193,8 +193,12 @@ func TestNext(t *testing.T) {
 			Transition{Phase: broken, Reason: "InstallCheckFailed", Message: "install failed: deployment kettle not ready before timeout: x"},
 		},
 		"InstallingTimeout": {
-			"five minutes are over", good(installs, "InstallWaiting", waiting, later(4*time.Minute)),
-			Transition{Phase: broken, Reason: "InstallCheckFailed", Message: "install timeout"},
+			"five minutes are over, and what was waited for is said", good(installs, "InstallWaiting", waiting, later(4*time.Minute)),
+			Transition{Phase: broken, Reason: "InstallCheckFailed", Message: "install timeout: " + unhealthyMessage},
+		},
+		"InstallingTimeoutServing": {
+			"nor did what it serves answer", good(installs, "InstallWaiting", notServing, later(4*time.Minute)),
+			Transition{Phase: broken, Reason: "InstallCheckFailed", Message: "install timeout: apiServices not installed"},
 		},
 		"SucceededQuiet": {
 			"nothing to do", good(succeeded, "InstallSucceeded"),
