@@ -26,7 +26,7 @@ func (r *reconciler) putDeployments(ctx context.Context, s *scope) error {
 	for _, d := range s.deployments {
 		err := r.clearRollingUpdate(ctx, writer, d)
 		if err == nil {
-			err = r.putDeployment(ctx, writer, d)
+			err = withSource(s.settings, r.putDeployment(ctx, writer, d))
 		}
 		switch {
 		case err != nil && by != "":

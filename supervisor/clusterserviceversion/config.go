@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
@@ -36,6 +38,8 @@ type extras struct {
 type settings struct {
 	config operatorsv1alpha1.SubscriptionConfig
 	extras extras
+	// source says where they are written; empty where nothing is.
+	source string
 }
 
 // settingsFor returns what the Subscriptions of csv's namespace ask for it.
@@ -45,6 +49,7 @@ func settingsFor(csv *operatorsv1alpha1.ClusterServiceVersion, subs []operatorsv
 	if sub == nil {
 		return s, nil
 	}
+	s.source = sourceOf(sub)
 	if sub.Spec.Config != nil {
 		s.config = *sub.Spec.Config
 	}
@@ -63,6 +68,21 @@ func settingsFor(csv *operatorsv1alpha1.ClusterServiceVersion, subs []operatorsv
 			AnnotationConfig, sub.Namespace, sub.Name, *s.extras.Replicas)
 	}
 	return s, nil
+}
+
+// sourceOf says where the settings of a Subscription are; empty where it has none.
+func sourceOf(sub *operatorsv1alpha1.Subscription) string {
+	var fields []string
+	if sub.Spec.Config != nil && !equality.Semantic.DeepEqual(*sub.Spec.Config, operatorsv1alpha1.SubscriptionConfig{}) {
+		fields = append(fields, "spec.config")
+	}
+	if _, annotated := sub.Annotations[AnnotationConfig]; annotated {
+		fields = append(fields, "annotation "+AnnotationConfig)
+	}
+	if len(fields) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s of Subscription %s/%s", strings.Join(fields, " and "), sub.Namespace, sub.Name)
 }
 
 // subscriptionOf returns the Subscription that csv is installed for: the one that

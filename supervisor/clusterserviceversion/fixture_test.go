@@ -131,6 +131,8 @@ func certificates(o *Observation) {
 	o.Serving.IssuedAt, o.Serving.RotateAt = noon().Add(-time.Hour), noon().Add(time.Hour)
 }
 
+func mended(o *Observation) { o.Components.Corrected = true }
+
 func badConfig(o *Observation) { o.Components.Invalid = "annotation chandlery.dev/config is no JSON" }
 
 func running(o *Observation) { o.Components.Present = true }

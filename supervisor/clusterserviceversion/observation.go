@@ -68,6 +68,9 @@ type Components struct {
 	// Exhausted says which Deployment has given up becoming ready; empty when
 	// none has.
 	Exhausted string
+	// Corrected is true when the Deployments ought to be otherwise than when the API
+	// refused to install them.
+	Corrected bool
 }
 
 // Healthy reports whether each Deployment is up to date and available.

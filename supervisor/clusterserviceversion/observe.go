@@ -24,6 +24,7 @@ type scope struct {
 	Observation
 
 	deployments []*appsv1.Deployment // as they ought to be
+	settings    settings             // that they were derived with
 	lift        lifted               // as desired
 	rbac        rbac                 // as read
 	served      *served              // nil when it serves nothing
@@ -211,6 +212,7 @@ func (r *reconciler) observeComponents(ctx context.Context, s *scope, others csv
 	if err != nil {
 		return err
 	}
+	s.settings = config
 	s.deployments, err = desiredDeployments(s.CSV, config, s.mount)
 	if err != nil {
 		return fmt.Errorf("deriving the Deployments of ClusterServiceVersion %s/%s: %w", s.CSV.Namespace, s.CSV.Name, err)
@@ -226,6 +228,7 @@ func (r *reconciler) observeComponents(ctx context.Context, s *scope, others csv
 		}
 	}
 	s.Components = components(s.CSV, s.deployments, live, others, cmp.Or(invalid, s.withheld()))
+	s.Components.Corrected = r.refusals.corrected(client.ObjectKeyFromObject(s.CSV), s.deployments)
 	return nil
 }
 

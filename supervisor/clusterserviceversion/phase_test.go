@@ -259,6 +259,10 @@ func TestNext(t *testing.T) {
 			"what the API refused is tried after a pause", good(broken, "InstallComponentFailed", changed, later(-30*time.Second)),
 			Transition{Phase: broken, Reason: "InstallComponentFailed", Message: "as before", After: 30 * time.Second},
 		},
+		"FailedCorrected": {
+			"what has changed since it was refused is tried at once", good(broken, "InstallComponentFailed", changed, mended, later(-30*time.Second)),
+			Transition{Phase: pending, Reason: "NeedsReinstall", Message: "installing: missing deployment with name=kettle"},
+		},
 		"ReplacingWaits": {"the new one is not up yet", good(replacing, "BeingReplaced", successor(installs)), kept(replacing, "BeingReplaced")},
 		"ReplacingLeafFirst": {
 			"an older one goes first", good(replacing, "BeingReplaced", successor(succeeded), predecessor(replacing)),

@@ -133,15 +133,17 @@ func reinstallDue(o Observation) bool { return timeLeft(o, reinstallWait(o)) <= 
 func repairDue(p func(Observation) bool) func(Observation) bool {
 	return func(o Observation) bool {
 		refusedJustNow := o.CSV.Status.Reason == operatorsv1alpha1.CSVReasonComponentFailed && timeLeft(o, reinstallDelay) > 0
-		return p(o) && !refusedJustNow
+		return p(o) && (!refusedJustNow || o.Components.Corrected)
 	}
 }
 
 // reinstallWait is how long a failed installation rests before it is repeated.
 // Repeating one that would change something need not wait, unless it was just
-// that change which the API refused.
+// that change which the API refused, and not another one.
 func reinstallWait(o Observation) time.Duration {
 	switch {
+	case o.CSV.Status.Reason == operatorsv1alpha1.CSVReasonComponentFailed && o.Components.Corrected:
+		return 0
 	case o.CSV.Status.Reason == operatorsv1alpha1.CSVReasonComponentFailed:
 		return reinstallDelay
 	case o.Components.Stale != "":

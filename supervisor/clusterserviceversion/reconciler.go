@@ -37,6 +37,7 @@ type reconciler struct {
 	pace          pace     // of deletions
 	silences      silences // of pods that convert
 	insistence    insistence
+	refusals      refusals // of the API
 	lender        *loan.Lender
 	accounts      *impersonate.Accounts
 	events        events.EventRecorder
@@ -51,6 +52,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if apierrors.IsNotFound(err) {
 		r.gauges.forget(req.NamespacedName)
 		r.failures.over(req.NamespacedName)
+		r.refusals.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if err != nil || isCopied(csv) {
@@ -82,6 +84,9 @@ func (r *reconciler) step(ctx context.Context, csv *operatorsv1alpha1.ClusterSer
 		return r.troubled(ctx, s, afterTrouble(s.Observation, err), err)
 	}
 	r.failures.over(client.ObjectKeyFromObject(csv))
+	if t.Phase == operatorsv1alpha1.CSVPhaseSucceeded {
+		r.refusals.forget(client.ObjectKeyFromObject(csv))
+	}
 	if wait := settling(s, t); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
@@ -115,6 +120,7 @@ func (r *reconciler) perform(ctx context.Context, s *scope, t Transition) (Trans
 	for _, action := range t.Actions {
 		err := r.act(ctx, action, s)
 		if err != nil && slices.Contains([]Action{Serve, Install, Switch, LiftRoles}, action) && refused(err) {
+			r.refusals.note(client.ObjectKeyFromObject(s.CSV), s.deployments)
 			return afterRefusal(s.Observation, err), nil
 		}
 		if err != nil {

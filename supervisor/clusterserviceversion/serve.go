@@ -141,6 +141,7 @@ func (r *reconciler) remount(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
+	s.settings = config
 	if s.deployments, err = desiredDeployments(s.CSV, config, s.mount); err != nil {
 		return fmt.Errorf("deriving the Deployments of ClusterServiceVersion %s/%s: %w", s.CSV.Namespace, s.CSV.Name, err)
 	}
