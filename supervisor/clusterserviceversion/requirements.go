@@ -8,6 +8,7 @@ import (
 	"github.com/blang/semver/v4"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -50,13 +51,22 @@ func unmet(statuses []operatorsv1alpha1.RequirementStatus) (first, more string) 
 		}
 		n++
 		if n == 1 {
-			first = fmt.Sprintf("%s %s: %s", s.Kind, s.Name, s.Message)
+			first = fmt.Sprintf("%s: %s", title(s), s.Message)
 		}
 	}
 	if n > 1 {
 		more = fmt.Sprintf(" (and %d more in status.requirementStatus)", n-1)
 	}
 	return first, more
+}
+
+// title names a requirement: an object by kind and name, an API, which has no other name than
+// its kind, by group and version.
+func title(s operatorsv1alpha1.RequirementStatus) string {
+	if s.Name == s.Kind {
+		return schema.GroupVersion{Group: s.Group, Version: s.Version}.String() + " " + s.Kind
+	}
+	return s.Kind + " " + s.Name
 }
 
 func kubeVersion(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []operatorsv1alpha1.RequirementStatus {

@@ -72,3 +72,27 @@ func TestOwnedAPIServices(t *testing.T) {
 		t.Errorf("requirements(...) are not met: %+v", got.Statuses)
 	}
 }
+
+// TestNamesWhatIsLacking gives the words for the first requirement that is not met.
+func TestNamesWhatIsLacking(t *testing.T) {
+	for name, tc := range map[string]struct {
+		native metav1.GroupVersionKind
+		want   string
+	}{
+		"Group": {metav1.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Nope"}, "apps/v1 Nope: the native API is not served"},
+		"Core":  {metav1.GroupVersionKind{Version: "v1", Kind: "Nope"}, "v1 Nope: the native API is not served"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			csv := kettle()
+			csv.Spec.NativeAPIs = []metav1.GroupVersionKind{tc.native}
+			if got := requirements(csv, cluster{}).Lacking; got != tc.want {
+				t.Errorf("lacking is %q, want %q", got, tc.want)
+			}
+		})
+	}
+	csv := kettle()
+	csv.Spec.CustomResourceDefinitions.Required = []operatorsv1alpha1.CRDDescription{{Name: "cups.example.com", Version: "v1", Kind: "Cup"}}
+	if got, want := requirements(csv, cluster{}).Lacking, "CustomResourceDefinition cups.example.com: CRD is not present"; got != want {
+		t.Errorf("lacking is %q, want %q", got, want)
+	}
+}
