@@ -82,7 +82,14 @@ func liftTaken(o *Observation) { o.Lift.Foreign = "ClusterRole \"x\" exists" }
 
 func noGroup(o *Observation) { o.Groups = nil }
 
-func twoGroups(o *Observation) { o.Groups = slices.Concat(o.Groups, o.Groups) }
+func twoGroups(o *Observation) {
+	o.Groups = slices.Concat(o.Groups, o.Groups)
+	o.Groups[1].Name = "other"
+}
+
+func selecting(o *Observation) { o.Groups[0].Spec.Selector = &metav1.LabelSelector{} }
+
+func noModes(o *Observation) { o.CSV.Spec.InstallModes[0].Supported = false }
 
 func freshGroup(o *Observation) {
 	for i := range o.Groups {

@@ -35,11 +35,8 @@ func gates() []rule {
 	return []rule{
 		{"declares what is not supported", has(unsupported), failed(operatorsv1alpha1.CSVReasonComponentFailedNoRetry, unsupported)},
 		{"install strategy invalid", has(invalidStrategy), failed(operatorsv1alpha1.CSVReasonInvalidStrategy, invalidStrategy)},
-		{"no operator group", groupCount(func(n int) bool { return n == 0 }), to(operatorsv1alpha1.CSVPhaseFailed,
-			operatorsv1alpha1.CSVReasonNoOperatorGroup, "csv in namespace with no operatorgroups")},
-		{"several operator groups", groupCount(func(n int) bool { return n > 1 }), to(operatorsv1alpha1.CSVPhaseFailed,
-			operatorsv1alpha1.CSVReasonTooManyOperatorGroups,
-			"csv created in namespace with multiple operatorgroups, can't pick one automatically")},
+		{"no operator group", groupCount(func(n int) bool { return n == 0 }), failed(operatorsv1alpha1.CSVReasonNoOperatorGroup, noGroupMessage)},
+		{"several operator groups", groupCount(func(n int) bool { return n > 1 }), failed(operatorsv1alpha1.CSVReasonTooManyOperatorGroups, manyGroupsMessage)},
 		{"operator group not processed yet", groupUnprocessed, stay},
 		{"annotations differ", annotationsDiffer, func(o Observation) Transition {
 			return with(stay(o), o, do(Annotate))
@@ -210,7 +207,7 @@ func unsupportedGroup(o Observation) string {
 		return ""
 	}
 	if err := modes.Supports(o.CSV.Namespace, o.Groups[0].Status.Namespaces); err != nil {
-		return err.Error()
+		return err.Error() + ": " + misfit(o.CSV, &o.Groups[0])
 	}
 	return ""
 }

@@ -42,6 +42,8 @@ const (
 	messageInstalling     = "waiting for install components to report healthy"
 	messageSucceeded      = "install strategy completed with no errors"
 	messageReplaced       = "has been replaced by a newer ClusterServiceVersion that has successfully installed."
+	messageNoGroup        = "csv in namespace with no operatorgroups"
+	messageManyGroups     = "csv created in namespace with multiple operatorgroups, can't pick one automatically"
 	messageGroupFits      = "InstallModes now support target namespaces"
 	messageNoLonger       = "requirements no longer met"
 	messageStillNot       = "requirements not met"

@@ -55,13 +55,18 @@ func TestNext(t *testing.T) {
 		},
 		"NoGroup": {
 			"no operator group", good(pending, "RequirementsUnknown", noGroup),
-			Transition{Phase: broken, Reason: "NoOperatorGroup", Message: "csv in namespace with no operatorgroups"},
+			Transition{
+				Phase: broken, Reason: "NoOperatorGroup",
+				Message: "csv in namespace with no operatorgroups: create an OperatorGroup in namespace kitchen, " +
+					"which says which namespaces its operators serve",
+			},
 		},
 		"TwoGroups": {
 			"several operator groups", good(succeeded, "InstallSucceeded", twoGroups),
 			Transition{
 				Phase: broken, Reason: "TooManyOperatorGroups",
-				Message: "csv created in namespace with multiple operatorgroups, can't pick one automatically",
+				Message: "csv created in namespace with multiple operatorgroups, can't pick one automatically: " +
+					"delete all but one of the OperatorGroups other, own of namespace kitchen",
 			},
 		},
 		"FreshGroup": {
@@ -83,14 +88,32 @@ func TestNext(t *testing.T) {
 			"group wants what the operator does not support", good(installs, "InstallWaiting", targeting("")),
 			Transition{
 				Phase: broken, Reason: "UnsupportedOperatorGroup",
-				Message: "AllNamespaces InstallModeType not supported, cannot configure to watch all namespaces",
+				Message: "AllNamespaces InstallModeType not supported, cannot configure to watch all namespaces: change spec.targetNamespaces of " +
+					"OperatorGroup own in namespace kitchen (without it all namespaces are selected): this version supports OwnNamespace",
+			},
+		},
+		"UnsupportedSelector": {
+			"a group that selects by labels", good(pending, "RequirementsUnknown", targeting("bar"), selecting),
+			Transition{
+				Phase: broken, Reason: "UnsupportedOperatorGroup",
+				Message: "SingleNamespace InstallModeType not supported, cannot configure to watch one namespace: change spec.selector of " +
+					"OperatorGroup own in namespace kitchen: this version supports OwnNamespace",
+			},
+		},
+		"NoModes": {
+			"no group can be right", good(pending, "RequirementsUnknown", noModes),
+			Transition{
+				Phase: broken, Reason: "UnsupportedOperatorGroup",
+				Message: "OwnNamespace InstallModeType not supported, cannot configure to watch own namespace: " +
+					"no entry of spec.installModes is supported, which its author has to correct",
 			},
 		},
 		"NoTargets": {
-			"a group whose selector selects nothing", good(pending, "RequirementsUnknown", targeting()),
+			"a group whose selector selects nothing", good(pending, "RequirementsUnknown", targeting(), selecting),
 			Transition{
 				Phase: broken, Reason: "UnsupportedOperatorGroup",
-				Message: "operatorgroup has invalid selected namespaces, cannot configure to watch zero namespaces",
+				Message: "operatorgroup has invalid selected namespaces, cannot configure to watch zero namespaces: " +
+					"correct spec.selector of OperatorGroup own in namespace kitchen: it selects no namespace that there is",
 			},
 		},
 		"Webhooks": {

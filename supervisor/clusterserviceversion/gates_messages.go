@@ -1,0 +1,50 @@
+package clusterserviceversion
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+)
+
+// noGroupMessage says what to make.
+func noGroupMessage(o Observation) string {
+	return fmt.Sprintf("%s: create an OperatorGroup in namespace %s, which says which namespaces its operators serve",
+		messageNoGroup, o.CSV.Namespace)
+}
+
+// manyGroupsMessage says which to choose from.
+func manyGroupsMessage(o Observation) string {
+	names := make([]string, 0, len(o.Groups))
+	for i := range o.Groups {
+		names = append(names, o.Groups[i].Name)
+	}
+	slices.Sort(names)
+	return fmt.Sprintf("%s: delete all but one of the OperatorGroups %s of namespace %s",
+		messageManyGroups, strings.Join(names, ", "), o.CSV.Namespace)
+}
+
+// misfit says what to change about an OperatorGroup that selects other namespaces than a
+// version can watch.
+func misfit(csv *operatorsv1alpha1.ClusterServiceVersion, group *operatorsv1.OperatorGroup) string {
+	field, hint := "spec.targetNamespaces", " (without it all namespaces are selected)"
+	if group.Spec.Selector != nil && len(group.Spec.TargetNamespaces) == 0 {
+		field, hint = "spec.selector", ""
+	}
+	if len(group.Status.Namespaces) == 0 {
+		return fmt.Sprintf("correct %s of OperatorGroup %s in namespace %s: it selects no namespace that there is", field, group.Name, group.Namespace)
+	}
+	var modes []string
+	for _, m := range csv.Spec.InstallModes {
+		if m.Supported {
+			modes = append(modes, string(m.Type))
+		}
+	}
+	if len(modes) == 0 {
+		return "no entry of spec.installModes is supported, which its author has to correct"
+	}
+	return fmt.Sprintf("change %s of OperatorGroup %s in namespace %s%s: this version supports %s",
+		field, group.Name, group.Namespace, hint, strings.Join(modes, ", "))
+}
