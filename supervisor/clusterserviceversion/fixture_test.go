@@ -83,8 +83,7 @@ func liftTaken(o *Observation) { o.Lift.Foreign = "ClusterRole \"x\" exists" }
 func noGroup(o *Observation) { o.Groups = nil }
 
 func twoGroups(o *Observation) {
-	o.Groups = slices.Concat(o.Groups, o.Groups)
-	o.Groups[1].Name = "other"
+	o.Groups = append(slices.Clone(o.Groups), operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "kitchen", Name: "other"}})
 }
 
 func selecting(o *Observation) { o.Groups[0].Spec.Selector = &metav1.LabelSelector{} }

@@ -72,7 +72,7 @@ func (r *reconciler) observeServing(ctx context.Context, s *scope, others csvs) 
 			first(&s.served.differs, f.kind+" "+f.name)
 		}
 		if f.foreign != "" && f.kind != "APIService" {
-			first(&s.served.foreign, serving.Obstacle(f.kind, f.name, f.foreign))
+			first(&s.served.foreign, f.foreign)
 		}
 		judgeFront(&s.Serving, s.Observation, f)
 	}
@@ -186,7 +186,7 @@ func judgeCertificate(v *Serving, o Observation, server serving.Server, cert *se
 // front is an object that makes the version reachable, as it was found.
 type front struct {
 	kind, name string
-	foreign    string // to whom it belongs
+	foreign    string // whose it is that must not be taken over, and what to do
 	missing    bool
 	stale      bool
 	away       string // why an API service does not answer
@@ -247,7 +247,7 @@ func (r *reconciler) readTaken(ctx context.Context, s *scope, server serving.Ser
 			continue
 		}
 		if owner := s.served.kin.Foreign(live); owner != "" {
-			taken = append(taken, front{kind: want.GetKind(), name: want.GetName(), foreign: owner})
+			taken = append(taken, front{kind: want.GetKind(), name: want.GetName(), foreign: serving.ObstacleOf(live, owner)})
 		}
 	}
 	return taken, nil
@@ -264,7 +264,10 @@ func (r *reconciler) readOne(ctx context.Context, s *scope, obj client.Object) (
 		f.missing = true
 		return f, err
 	}
-	f.foreign, f.stale = s.served.kin.Foreign(live), serving.Stale(want, live)
+	if owner := s.served.kin.Foreign(live); owner != "" {
+		f.foreign = serving.ObstacleOf(live, owner)
+	}
+	f.stale = serving.Stale(want, live)
 	if want.GroupVersionKind() == serving.APIServiceKind() {
 		if ok, since, why := serving.Available(live); !ok {
 			f.away, f.since = why, since
@@ -339,7 +342,7 @@ func judgeFront(v *Serving, o Observation, f front) {
 	installed := o.CSV.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded || o.CSV.Status.Phase == operatorsv1alpha1.CSVPhaseFailed
 	if f.foreign != "" {
 		if f.kind == "APIService" {
-			first(&v.Conflict, serving.Obstacle(f.kind, f.name, f.foreign))
+			first(&v.Conflict, f.foreign)
 		}
 		return
 	}

@@ -56,11 +56,11 @@ func TestJudgeFront(t *testing.T) {
 			installed: Serving{Broken: "apiServices not installed: missing APIService with name=v1.x", SwitchDue: true},
 		},
 		"TakenAPIService": {
-			found:     front{kind: service, name: "v1.x", foreign: "csv a/b", stale: true},
+			found:     front{kind: service, name: "v1.x", foreign: serving.Obstacle(service, "v1.x", "csv a/b"), stale: true},
 			before:    Serving{Conflict: `APIService "v1.x" exists and belongs to csv a/b; delete or rename one of the two`},
 			installed: Serving{Conflict: `APIService "v1.x" exists and belongs to csv a/b; delete or rename one of the two`},
 		},
-		"TakenService": {found: front{kind: "Service", name: "x", foreign: "csv a/b", stale: true}},
+		"TakenService": {found: front{kind: "Service", name: "x", foreign: serving.Obstacle("Service", "x", "csv a/b"), stale: true}},
 		"AwayJustNow": {
 			found:     front{kind: service, name: "v1.x", away: "FailedDiscoveryCheck: x", since: noon().Add(-time.Second)},
 			before:    Serving{Waiting: "apiServices not installed: APIService v1.x is not available: FailedDiscoveryCheck: x"},

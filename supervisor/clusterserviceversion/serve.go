@@ -231,7 +231,7 @@ func (r *reconciler) put(ctx context.Context, s *scope, objects ...client.Object
 		default:
 			if owner := s.served.kin.Foreign(live); owner != "" {
 				return fmt.Errorf("applying what ClusterServiceVersion %s/%s serves: %s", s.CSV.Namespace, s.CSV.Name,
-					serving.Obstacle(want.GetKind(), want.GetName(), owner))
+					serving.ObstacleOf(live, owner))
 			}
 			if _, _, err := apply.Over(ctx, r.client, want, live); err != nil {
 				return err

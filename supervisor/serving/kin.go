@@ -1,7 +1,6 @@
 package serving
 
 import (
-	"fmt"
 	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -49,7 +48,7 @@ func (k Kin) foreignLabels(labels map[string]string) string {
 	owner := types.NamespacedName{Namespace: labels[plan.LabelOwnerNamespace], Name: labels[plan.LabelOwner]}
 	switch {
 	case owner.Name == "" || owner.Namespace == "" || labels[plan.LabelOwnerKind] != operatorsv1alpha1.ClusterServiceVersionKind:
-		return "no ClusterServiceVersion"
+		return nobody
 	case k.related(owner):
 		return ""
 	}
@@ -59,10 +58,4 @@ func (k Kin) foreignLabels(labels map[string]string) string {
 func (k Kin) related(name types.NamespacedName) bool {
 	home := name.Namespace == k.CSV.Namespace
 	return (home && (name.Name == k.CSV.Name || slices.Contains(k.Chain, name.Name))) || !k.Lives(name)
-}
-
-// Obstacle says what stands in the way of an object that csv needs, and what to do
-// about it.
-func Obstacle(kind, name, owner string) string {
-	return fmt.Sprintf("%s %q exists and belongs to %s; delete or rename one of the two", kind, name, owner)
 }
