@@ -28,7 +28,7 @@ const (
 	repeatDelay = 2 * time.Second
 	// requirementsDelay is how long requirements may go unchecked while they
 	// are not met. Nearly all are watched; this is for those that cannot be,
-	// such as roles granted by hand and APIs known by discovery alone.
+	// such as APIs known by discovery alone.
 	requirementsDelay = 30 * time.Second
 	// apisDelay is the pause between two looks at such APIs by a version that runs.
 	apisDelay = time.Minute

@@ -90,10 +90,10 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Watches(&operatorsv2.OperatorCondition{}, handler.EnqueueRequestsFromMapFunc(m.conditioned)).
 		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(m.declaring)).
 		WatchesMetadata(accountMetadata(), handler.EnqueueRequestsFromMapFunc(m.usingAccount)).
-		Watches(&rbacv1.Role{}, handler.EnqueueRequestsFromMapFunc(m.owner)).
-		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(m.owner)).
-		Watches(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(m.owner)).
-		Watches(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(m.owner)).
+		Watches(&rbacv1.Role{}, handler.EnqueueRequestsFromMapFunc(m.granting)).
+		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(m.granting)).
+		Watches(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(m.granting)).
+		Watches(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(m.granting)).
 		WatchesRawSource(source.Kind(crds, &apiextensionsv1.CustomResourceDefinition{},
 			handler.TypedEnqueueRequestsFromMapFunc[*apiextensionsv1.CustomResourceDefinition, reconcile.Request](m.usingCRD))).
 		WatchesRawSource(fronts.events(m)).

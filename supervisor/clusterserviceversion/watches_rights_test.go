@@ -1,0 +1,63 @@
+package clusterserviceversion
+
+import (
+	"testing"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/loan"
+)
+
+// TestWakesThoseThatWaitForRights gives, for roles and bindings, how many versions look again:
+// of one that lacks rights of the account cook, one that lacks an account, and one that runs.
+func TestWakesThoseThatWaitForRights(t *testing.T) {
+	version := func(name string, phase operatorsv1alpha1.ClusterServiceVersionPhase, status operatorsv1alpha1.StatusReason) client.Object {
+		csv := kettle()
+		csv.Name, csv.Status.Phase = name, phase
+		csv.Status.RequirementStatus = []operatorsv1alpha1.RequirementStatus{{Kind: "ServiceAccount", Name: "cook", Status: status}}
+		return csv
+	}
+	m := mapper{reader: memory(t,
+		version("lacks.v1", pending, "PresentNotSatisfied"),
+		version("absent.v1", pending, "NotPresent"),
+		version("runs.v1", succeeded, "PresentNotSatisfied"),
+	)}
+	here, elsewhere := metav1.ObjectMeta{Namespace: "kitchen", Name: "b"}, metav1.ObjectMeta{Namespace: "bar", Name: "b"}
+	group := func(name string) []rbacv1.Subject { return []rbacv1.Subject{{Kind: rbacv1.GroupKind, Name: name}} }
+	account := func(namespace, name string) []rbacv1.Subject {
+		return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}}
+	}
+	for name, tc := range map[string]struct {
+		obj  client.Object
+		want int
+	}{
+		"Account":            {&rbacv1.RoleBinding{ObjectMeta: here, Subjects: account("kitchen", "cook")}, 1},
+		"AnotherAccount":     {&rbacv1.RoleBinding{ObjectMeta: here, Subjects: account("kitchen", "waiter")}, 0},
+		"AnotherNamespace":   {&rbacv1.RoleBinding{ObjectMeta: elsewhere, Subjects: account("kitchen", "cook")}, 0},
+		"AllAccounts":        {&rbacv1.ClusterRoleBinding{Subjects: group("system:serviceaccounts")}, 1},
+		"AccountsHere":       {&rbacv1.ClusterRoleBinding{Subjects: group("system:serviceaccounts:kitchen")}, 1},
+		"AccountsElsewhere":  {&rbacv1.ClusterRoleBinding{Subjects: group("system:serviceaccounts:bar")}, 0},
+		"Everybody":          {&rbacv1.RoleBinding{ObjectMeta: here, Subjects: group("system:authenticated")}, 1},
+		"People":             {&rbacv1.ClusterRoleBinding{Subjects: group("developers")}, 0},
+		"Role":               {&rbacv1.Role{ObjectMeta: here}, 1},
+		"RoleElsewhere":      {&rbacv1.Role{ObjectMeta: elsewhere}, 0},
+		"ClusterRole":        {&rbacv1.ClusterRole{}, 1},
+		"Lent":               {&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{loan.Label: "true"}}}, 0},
+		"OwnedBesideWaiting": {&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Labels: ownerLabelsOf("runs.v1")}}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := m.granting(t.Context(), tc.obj); len(got) != tc.want {
+				t.Errorf("looked at again: %v, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+func ownerLabelsOf(name string) map[string]string {
+	csv := kettle()
+	csv.Name = name
+	return owned(csv)
+}
