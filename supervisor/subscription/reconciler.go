@@ -104,6 +104,10 @@ func (o *observation) next(decisions []*decision, now time.Time) ctrl.Result {
 	if slices.ContainsFunc(decisions, func(d *decision) bool { return passing(d.err) }) {
 		o.soonest(now.Add(retryAfter))
 	}
+	for _, d := range decisions {
+		_, again := d.waiting(o.currentPlan(d), now)
+		o.soonest(again)
+	}
 	if o.again.IsZero() {
 		return ctrl.Result{}
 	}
