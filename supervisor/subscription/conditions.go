@@ -138,7 +138,7 @@ func ownConditions(
 ) []operatorsv1alpha1.SubscriptionCondition {
 	var list []operatorsv1alpha1.SubscriptionCondition
 	if unwell(d, p) {
-		list = append(list, versionCondition(d, p))
+		list = append(list, o.versionCondition(d, p))
 	}
 	switch {
 	case p != nil:
@@ -214,11 +214,12 @@ func unwell(d *decision, p *operatorsv1alpha1.InstallPlan) bool {
 
 // versionCondition says what is wrong with the newest version, what waits for
 // it, and what can be done.
-func versionCondition(d *decision, p *operatorsv1alpha1.InstallPlan) operatorsv1alpha1.SubscriptionCondition {
+func (o *observation) versionCondition(d *decision, p *operatorsv1alpha1.InstallPlan) operatorsv1alpha1.SubscriptionCondition {
 	csv := d.present.current
 	message := fmt.Sprintf("clusterserviceversion %s is in phase %s: %s", csv.Name, csv.Status.Phase, csv.Status.Message)
 	if d.install == nil && d.next != nil && d.next.Bundle != csv.Name {
 		message += fmt.Sprintf("; %s is available and will be installed once %s is well", d.next.Bundle, csv.Name)
+		message += o.groups.wayForward(csv)
 	}
 	if d.withdraw != nil {
 		message += "; it is being withdrawn, since the Subscription is pinned to " + pinOf(d.subscription)
