@@ -1,41 +1,19 @@
 package clusterserviceversion
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/chandlery/chandlery/supervisor/extras"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
-
-// AnnotationConfig holds, on a Subscription, what spec.config has no field for: a
-// JSON object with the members of extras.
-const AnnotationConfig = "chandlery.dev/config"
-
-// extras are changes to Deployments that users need and the API of Subscriptions
-// does not offer.
-type extras struct {
-	// Replicas is the number of pods of each Deployment.
-	Replicas *int32 `json:"replicas,omitempty"`
-	// Args are arguments appended to those of a container, by its name.
-	Args map[string][]string `json:"args,omitempty"`
-	// ImagePullSecrets are Secrets in the operator's namespace.
-	ImagePullSecrets []pullSecret `json:"imagePullSecrets,omitempty"`
-	// PriorityClassName is that of the pods.
-	PriorityClassName string `json:"priorityClassName,omitempty"`
-	// TopologySpreadConstraints replace those of the pods.
-	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
-}
 
 // settings are what a Subscription changes about the Deployments of the version
 // that it installs. The zero settings change nothing.
 type settings struct {
 	config operatorsv1alpha1.SubscriptionConfig
-	extras extras
+	extras extras.Extras
 }
 
 // settingsFor returns what the Subscriptions of csv's namespace ask for it.
@@ -48,19 +26,9 @@ func settingsFor(csv *operatorsv1alpha1.ClusterServiceVersion, subs []operatorsv
 	if sub.Spec.Config != nil {
 		s.config = *sub.Spec.Config
 	}
-	text, ok := sub.Annotations[AnnotationConfig]
-	if !ok {
-		return s, nil
-	}
-	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&s.extras); err != nil {
-		return settings{}, fmt.Errorf("annotation %s of Subscription %s/%s: %w; correct or remove it",
-			AnnotationConfig, sub.Namespace, sub.Name, err)
-	}
-	if s.extras.Replicas != nil && *s.extras.Replicas < 0 {
-		return settings{}, fmt.Errorf("annotation %s of Subscription %s/%s: replicas is %d and must not be negative",
-			AnnotationConfig, sub.Namespace, sub.Name, *s.extras.Replicas)
+	var err error
+	if s.extras, err = extras.Of(sub); err != nil {
+		return settings{}, err //nolint:wrapcheck // it names the Subscription and its annotation
 	}
 	return s, nil
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/extras"
 	"github.com/chandlery/chandlery/supervisor/history"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/resolver"
@@ -30,6 +31,7 @@ const (
 	reasonEnsureInstallPlanFailed   = "EnsureInstallPlanFailed"
 	reasonBundleUnpackFailed        = "BundleUnpackFailed"
 	reasonPinned                    = "Pinned"
+	reasonInvalidAnnotation         = "InvalidAnnotation"
 )
 
 // conditionVersionUnhealthy says that the version a Subscription has is not well.
@@ -42,6 +44,10 @@ const conditionVersionUnhealthy operatorsv1alpha1.SubscriptionConditionType = "C
 // vocabulary has no word for this either.
 const conditionNewerVersionHeld operatorsv1alpha1.SubscriptionConditionType = "NewerVersionHeld"
 
+// conditionConfigInvalid says that what a Subscription asks for the Deployments of its
+// operator cannot be read, so that they stay as they are.
+const conditionConfigInvalid operatorsv1alpha1.SubscriptionConditionType = "ConfigInvalid"
+
 // owned are the conditions that this controller sets; what it does not set of
 // them is removed.
 var owned = slices.Concat(fromCatalogs, []operatorsv1alpha1.SubscriptionConditionType{
@@ -49,6 +55,7 @@ var owned = slices.Concat(fromCatalogs, []operatorsv1alpha1.SubscriptionConditio
 	operatorsv1alpha1.SubscriptionInstallPlanPending,
 	operatorsv1alpha1.SubscriptionInstallPlanFailed,
 	conditionVersionUnhealthy,
+	conditionConfigInvalid,
 	conditionUninstalling,
 })
 
@@ -139,6 +146,9 @@ func ownConditions(
 	var list []operatorsv1alpha1.SubscriptionCondition
 	if unwell(d, p) {
 		list = append(list, o.versionCondition(d, p))
+	}
+	if _, err := extras.Of(d.subscription); err != nil {
+		list = append(list, isTrue(conditionConfigInvalid, reasonInvalidAnnotation, err.Error()))
 	}
 	switch {
 	case p != nil:

@@ -7,9 +7,11 @@ import (
 	"testing"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/extras"
 )
 
 // TestStatusRests has errors of servers become conditions, of which an API server
@@ -47,4 +49,32 @@ func throughServer(t *testing.T, status operatorsv1alpha1.SubscriptionStatus) (s
 		t.Fatal(err)
 	}
 	return stored
+}
+
+// TestConfigCondition shows that whoever writes an annotation that cannot be read is
+// told so where it was written.
+func TestConfigCondition(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"replicas": 2`:    "unexpected EOF",
+		`{"replica": 2}`:    `unknown field "replica"`,
+		`{"replicas": -1}`:  "must not be negative",
+		`{"replicas": 2}`:   "",
+		`{"replicas": "2"}`: "cannot unmarshal",
+	} {
+		o := observed(read(t), subscription("my", "lamp", func(sub *operatorsv1alpha1.Subscription) {
+			sub.Annotations = map[string]string{extras.Annotation: text}
+		}))
+		status := derive(o, decided(t, o)[0], nil, at(1))
+		got := status.GetCondition(conditionConfigInvalid)
+		if want == "" && got.Status != corev1.ConditionUnknown {
+			t.Errorf("%s: condition %+v", text, got)
+		}
+		if want != "" && (got.Reason != "InvalidAnnotation" || !strings.Contains(got.Message, want) || !strings.Contains(got.Message, "annotation chandlery.dev/config of Subscription home/my")) {
+			t.Errorf("%s: condition %+v, want %q in its message", text, got, want)
+		}
+		o.subscriptions[0].Annotations, o.subscriptions[0].Status = nil, status
+		if got := derive(o, decided(t, o)[0], nil, at(2)).GetCondition(conditionConfigInvalid); got.Status != corev1.ConditionUnknown {
+			t.Errorf("%s: the annotation is gone, the condition is not: %+v", text, got)
+		}
+	}
 }

@@ -286,7 +286,8 @@ func (r *Reconciler) announce(ctx context.Context, d *decision, before, after *o
 	log.FromContext(ctx).Info("Wrote status", "subscription", after.Name, "state", after.Status.State,
 		"currentCSV", after.Status.CurrentCSV, "installedCSV", after.Status.InstalledCSV)
 	for _, c := range after.Status.Conditions {
-		bad := c.Type == operatorsv1alpha1.SubscriptionResolutionFailed || c.Type == operatorsv1alpha1.SubscriptionBundleUnpackFailed
+		bad := c.Type == operatorsv1alpha1.SubscriptionResolutionFailed || c.Type == operatorsv1alpha1.SubscriptionBundleUnpackFailed ||
+			c.Type == conditionConfigInvalid
 		if bad && !before.Status.GetCondition(c.Type).Equals(c) {
 			r.recorder.Eventf(after, nil, corev1.EventTypeWarning, string(c.Type), "Resolve", "%s", event.Note(c.Message))
 		}
