@@ -153,10 +153,25 @@ func ownConditions(
 	switch {
 	case p != nil:
 		list = append(list, planConditions(p)...)
-	case status.InstallPlanRef != nil && o.referred(status.InstallPlanRef) == nil:
+	case status.InstallPlanRef != nil && o.referred(status.InstallPlanRef) == nil && !outlives(d.subscription):
 		list = append(list, planGone(status.InstallPlanRef.Name))
 	}
 	return list
+}
+
+// outlives says whether a Subscription refers to a plan that made it, that was done, and
+// that belongs to others: when these are deleted it goes with them, and nobody misses it.
+func outlives(sub *operatorsv1alpha1.Subscription) bool {
+	ref := sub.Status.InstallPlanRef
+	if ref == nil || generatedBy(sub) != ref.Name {
+		return false
+	}
+	const complete = string(operatorsv1alpha1.InstallPlanPhaseComplete)
+	if shown, _ := history.Shown(&sub.Status); shown.Phase == complete {
+		return true
+	}
+	ledger, err := history.Read(sub)
+	return err == nil && slices.ContainsFunc(ledger, func(t history.Transition) bool { return t.UID == ref.UID && t.Phase == complete })
 }
 
 // planGone is the condition for a plan that is gone.
