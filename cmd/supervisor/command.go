@@ -51,7 +51,8 @@ func newRunCommand() *cobra.Command {
 		Use:   "run",
 		Short: "Run the controllers, or stand by while another process leads",
 		Long: `Run the controllers: CatalogSources, Subscriptions, InstallPlans,
-ClusterServiceVersions and OperatorGroups of operators.coreos.com.
+ClusterServiceVersions, OperatorGroups, OperatorConditions, Operators and the
+OLMConfig of operators.coreos.com.
 
 Start it twice or more: one process leads, the others stand by with full caches
 and take over when it stops or fails.`,

@@ -1,8 +1,6 @@
 package clusterserviceversion
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -11,33 +9,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/chandlery/chandlery/supervisor/extras"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
-
-// AnnotationConfig holds, on a Subscription, what spec.config has no field for: a
-// JSON object with the members of extras.
-const AnnotationConfig = "chandlery.dev/config"
-
-// extras are changes to Deployments that users need and the API of Subscriptions
-// does not offer.
-type extras struct {
-	// Replicas is the number of pods of each Deployment.
-	Replicas *int32 `json:"replicas,omitempty"`
-	// Args are arguments appended to those of a container, by its name.
-	Args map[string][]string `json:"args,omitempty"`
-	// ImagePullSecrets are Secrets in the operator's namespace.
-	ImagePullSecrets []pullSecret `json:"imagePullSecrets,omitempty"`
-	// PriorityClassName is that of the pods.
-	PriorityClassName string `json:"priorityClassName,omitempty"`
-	// TopologySpreadConstraints replace those of the pods.
-	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
-}
 
 // settings are what a Subscription changes about the Deployments of the version
 // that it installs. The zero settings change nothing.
 type settings struct {
 	config operatorsv1alpha1.SubscriptionConfig
-	extras extras
+	extras extras.Extras
 	// source says where they are written; empty where nothing is.
 	source string
 }
@@ -53,19 +33,9 @@ func settingsFor(csv *operatorsv1alpha1.ClusterServiceVersion, subs []operatorsv
 	if sub.Spec.Config != nil {
 		s.config = *sub.Spec.Config
 	}
-	text, ok := sub.Annotations[AnnotationConfig]
-	if !ok {
-		return s, nil
-	}
-	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&s.extras); err != nil {
-		return settings{}, fmt.Errorf("annotation %s of Subscription %s/%s: %w; correct or remove it",
-			AnnotationConfig, sub.Namespace, sub.Name, err)
-	}
-	if s.extras.Replicas != nil && *s.extras.Replicas < 0 {
-		return settings{}, fmt.Errorf("annotation %s of Subscription %s/%s: replicas is %d and must not be negative",
-			AnnotationConfig, sub.Namespace, sub.Name, *s.extras.Replicas)
+	var err error
+	if s.extras, err = extras.Of(sub); err != nil {
+		return settings{}, err //nolint:wrapcheck // it names the Subscription and its annotation
 	}
 	return s, nil
 }
@@ -76,8 +46,8 @@ func sourceOf(sub *operatorsv1alpha1.Subscription) string {
 	if sub.Spec.Config != nil && !equality.Semantic.DeepEqual(*sub.Spec.Config, operatorsv1alpha1.SubscriptionConfig{}) {
 		fields = append(fields, "spec.config")
 	}
-	if _, annotated := sub.Annotations[AnnotationConfig]; annotated {
-		fields = append(fields, "annotation "+AnnotationConfig)
+	if _, annotated := sub.Annotations[extras.Annotation]; annotated {
+		fields = append(fields, "annotation "+extras.Annotation)
 	}
 	if len(fields) == 0 {
 		return ""

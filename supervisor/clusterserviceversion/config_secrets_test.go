@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/chandlery/chandlery/supervisor/extras"
 )
 
 func TestPullSecrets(t *testing.T) {
@@ -28,7 +30,7 @@ func TestPullSecrets(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			sub := subscription("kettle", installed("kettle.v1"))
-			sub.Annotations = map[string]string{AnnotationConfig: `{"imagePullSecrets": ` + tc.text + `}`}
+			sub.Annotations = map[string]string{extras.Annotation: `{"imagePullSecrets": ` + tc.text + `}`}
 			s, err := settingsFor(kettle(), []operatorsv1alpha1.Subscription{sub})
 			if (tc.err == "") != (err == nil) || (err != nil && !strings.Contains(err.Error(), tc.err)) {
 				t.Fatalf("%s\nsettingsFor(...): %v, want %q", tc.reason, err, tc.err)
@@ -50,12 +52,12 @@ func TestDocumentedSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	example := regexp.MustCompile(`(?s)` + AnnotationConfig + `: \|\s*(\{.*?\})\s*` + "```").FindSubmatch(text)
+	example := regexp.MustCompile(`(?s)` + extras.Annotation + `: \|\s*(\{.*?\})\s*` + "```").FindSubmatch(text)
 	if example == nil {
 		t.Fatal("docs/operations.md has no example")
 	}
 	sub := subscription("kettle", installed("kettle.v1"))
-	sub.Annotations = map[string]string{AnnotationConfig: string(example[1])}
+	sub.Annotations = map[string]string{extras.Annotation: string(example[1])}
 	if _, err := settingsFor(kettle(), []operatorsv1alpha1.Subscription{sub}); err != nil {
 		t.Error(err)
 	}

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/chandlery/chandlery/supervisor/extras"
 )
 
 // subscription is for the package of the kettle.
@@ -68,7 +70,7 @@ func TestSubscriptionOf(t *testing.T) {
 func TestSettingsFor(t *testing.T) {
 	asking := func(text string) []operatorsv1alpha1.Subscription {
 		return []operatorsv1alpha1.Subscription{subscription("my-kettle", installed("kettle.v1"), func(s *operatorsv1alpha1.Subscription) {
-			s.Annotations = map[string]string{AnnotationConfig: text}
+			s.Annotations = map[string]string{extras.Annotation: text}
 		})}
 	}
 	for name, tc := range map[string]struct{ text, want string }{

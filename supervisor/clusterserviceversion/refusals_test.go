@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/chandlery/chandlery/supervisor/extras"
 )
 
 // TestRefusals tells what is worth another try at once from what is not.
@@ -53,7 +55,7 @@ func TestNamesTheSubscriptionBehindARefusal(t *testing.T) {
 	}
 	empty := func(s *operatorsv1alpha1.Subscription) { s.Spec.Config = &operatorsv1alpha1.SubscriptionConfig{} }
 	annotated := func(s *operatorsv1alpha1.Subscription) {
-		s.Annotations = map[string]string{AnnotationConfig: `{"priorityClassName":"no one"}`}
+		s.Annotations = map[string]string{extras.Annotation: `{"priorityClassName":"no one"}`}
 	}
 	for name, tc := range map[string]struct {
 		change []func(*operatorsv1alpha1.Subscription)

@@ -49,6 +49,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		// The version goes with its namespace, and nobody misses the rest.
+		return ctrl.Result{}, nil
+	}
 	return ctrl.Result{}, err
 }
 

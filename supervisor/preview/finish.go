@@ -3,6 +3,7 @@ package preview
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/chandlery/chandlery/supervisor/resolver"
@@ -26,8 +27,8 @@ func (w *walk) finish(last resolver.Solution) *Forecast {
 			// What is there now is another Subscription's, and not what this one asks
 			// for.
 			w.refuse(sub, w.early[sub.Name])
-		case !moved[sub.Name] && sub.Installed != "":
-			w.forecast.UpToDate = append(w.forecast.UpToDate, w.standing(sub))
+		case !moved[sub.Name]:
+			w.rest(sub)
 		}
 		if held := last[sub.Name].Held; held != nil && !isEnded && err == nil {
 			r := w.refusal(sub, held)
@@ -36,6 +37,14 @@ func (w *walk) finish(last resolver.Solution) *Forecast {
 		}
 	}
 	return w.forecast
+}
+
+// rest says that a Subscription has what it asks for, if that is there already.
+func (w *walk) rest(sub resolver.Subscription) {
+	coming := func(s Standing) bool { return s.Subscription == sub.Name }
+	if sub.Installed != "" && !slices.ContainsFunc(w.forecast.UnderWay, coming) {
+		w.forecast.UpToDate = append(w.forecast.UpToDate, w.standing(sub))
+	}
 }
 
 // moved are the Subscriptions that steps are for.

@@ -18,7 +18,8 @@ type Forecast struct {
 	// HeldBack are the Subscriptions for which a newer version than they have, or
 	// than the steps lead to, cannot be had now. Nothing is wrong with them.
 	HeldBack []Refusal `json:"heldBack,omitempty"`
-	// UpToDate are the Subscriptions that have the newest version already.
+	// UpToDate are the Subscriptions that have the newest version already, and for which
+	// nothing is under way.
 	UpToDate []Standing `json:"upToDate"`
 	// UnderWay are the versions that are being installed now, and that the steps
 	// take for done.

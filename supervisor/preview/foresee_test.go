@@ -210,6 +210,11 @@ func TestForeseeVersions(t *testing.T) {
 				"under way my: lamp.v2.0.0",
 			},
 		},
+		"UnderWayToTheNewest": {
+			reason: "what is being installed is not there yet, were it the newest",
+			subs:   []resolver.Subscription{sub("my", "lamp", has("lamp.v3.0.0"), frozen), sub("its", "battery", has("battery.v2.0.0"))},
+			want:   []string{"newest its: battery.v2.0.0 2.0.0 in stable", "under way my: lamp.v3.0.0"},
+		},
 		"Stuck": {
 			reason: "unless it has failed",
 			subs:   []resolver.Subscription{sub("my", "lamp", has("lamp.v2.0.0"), frozen), sub("other", "battery")},

@@ -73,16 +73,18 @@ func (f *Forecast) headline() string {
 	if len(approvals) > 0 {
 		text += fmt.Sprintf(", %s by hand", count(len(approvals), "approval"))
 	}
-	if len(f.Refusals) > 0 {
-		text += fmt.Sprintf("; %d not installed", len(f.Refusals))
+	parts := []string{text}
+	for _, rest := range []struct {
+		many int
+		are  string
+	}{
+		{len(f.Refusals), "not installed"}, {len(f.Unknown), "not known"}, {len(f.UnderWay), "being installed"}, {len(f.UpToDate), "up to date"},
+	} {
+		if rest.many > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", rest.many, rest.are))
+		}
 	}
-	if len(f.Unknown) > 0 {
-		text += fmt.Sprintf("; %d not known", len(f.Unknown))
-	}
-	if len(f.UpToDate) > 0 {
-		text += fmt.Sprintf("; %d up to date", len(f.UpToDate))
-	}
-	return text
+	return strings.Join(parts, "; ")
 }
 
 // count writes a number with its noun.

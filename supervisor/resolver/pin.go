@@ -15,7 +15,7 @@ import (
 // PinnedError says that a newer version is not installed because the Subscription is
 // pinned to the one that is there.
 type PinnedError struct {
-	// Pin is the version that is there, Available the one that could be had.
+	// Pin is the version that is there, Available the newest that could be had.
 	Pin, Available string
 }
 
@@ -144,13 +144,29 @@ func (r *resolution) heldByPin(sub *Subscription) error {
 	if err != nil || len(entries) == 0 {
 		return nil //nolint:nilerr // the Subscription has what it asks for
 	}
-	return &PinnedError{Pin: sub.Pin, Available: entries[0].Bundle.Name}
+	return &PinnedError{Pin: sub.Pin, Available: r.newest(sub, entries[0]).Bundle.Name}
+}
+
+// newest gives the head of the channel of an entry that may be installed next, if updates
+// lead there from what is there; else that entry.
+func (r *resolution) newest(sub *Subscription, next *content.Entry) *content.Entry {
+	if len(next.Channel.Chain) == 0 {
+		return next
+	}
+	head := next.Channel.Chain[0]
+	if head.Bundle.Err != nil || len(towards(head, sub.Installed, r.operator(sub.Installed).version())) == 0 {
+		return next
+	}
+	return head
 }
 
 // pinNotFound says that the version that a Subscription is pinned to is not where it
 // looks for versions.
 func pinNotFound(sub *Subscription, pkg *content.Package) error {
 	remedy := fmt.Sprintf("the package has no version of that name; mend annotation %s, or remove it", pin.Annotation)
+	if meant := numbered(sub, pkg); len(meant) > 0 {
+		remedy = fmt.Sprintf("versions go by their names; set annotation %s to the name of version %s (%s), or remove it", pin.Annotation, sub.Pin, listing(meant))
+	}
 	var elsewhere []string
 	for _, channel := range pkg.Channels {
 		if channel.Entry(sub.Pin) != nil {
@@ -162,6 +178,32 @@ func pinNotFound(sub *Subscription, pkg *content.Package) error {
 	}
 	return unsatisfiable(sub, remedy, "no operators found with name %s in channel %s of package %s in the catalog referenced by subscription %s, which is pinned to it",
 		sub.Pin, channelName(sub, pkg), sub.Package, sub.Name)
+}
+
+// numbered names the versions of a package that have the number which a Subscription is
+// pinned to in place of a name: those of the channel that it asks for, if there are any.
+func numbered(sub *Subscription, pkg *content.Package) []string {
+	number, err := semver.ParseTolerant(sub.Pin)
+	if err != nil {
+		return nil
+	}
+	var here, elsewhere []string
+	for _, channel := range pkg.Channels {
+		for _, e := range channel.Entries {
+			if !e.Bundle.Subject.Version.EQ(number) {
+				continue
+			}
+			if sub.Channel == "" || channel.Name == sub.Channel {
+				here = append(here, e.Bundle.Name)
+			}
+			elsewhere = append(elsewhere, e.Bundle.Name)
+		}
+	}
+	if len(here) == 0 {
+		here = elsewhere
+	}
+	slices.Sort(here)
+	return slices.Compact(here)
 }
 
 // noWay says that a version can neither be updated to, nor is one to go back to.

@@ -22,7 +22,8 @@ func TestResolvePinned(t *testing.T) {
 		{reason: "nothing is there", sub: want("lamp", pinned("lamp.v1.1.0")), bundle: "lamp.v1.1.0"},
 		{reason: "nothing is there and it is to start elsewhere", sub: want("lamp", pinned("lamp.v1.1.0"), start("lamp.v1.0.0")), bundle: "lamp.v1.1.0"},
 		{reason: "another version was there before", sub: want("lamp", pinned("lamp.v1.1.0"), func(s *Subscription) { s.Before = "lamp.v1.2.0" }), bundle: "lamp.v1.1.0"},
-		{reason: "it is there", sub: want("lamp", pinned("lamp.v1.1.0"), has("lamp.v1.1.0")), held: "lamp.v1.2.0"},
+		{reason: "it is there", sub: want("lamp", pinned("lamp.v1.1.0"), has("lamp.v1.1.0")), held: "lamp.v1.3.0"},
+		{reason: "it is there and the next one is the newest", sub: want("lamp", pinned("lamp.v1.2.0"), has("lamp.v1.2.0")), held: "lamp.v1.3.0"},
 		{reason: "it is there and the newest", sub: want("lamp", channel("stable"), pinned("lamp.v1.3.0"), has("lamp.v1.3.0"))},
 		{reason: "it is there and not in the catalog", sub: want("lamp", pinned("lamp.v0.1.0"), has("lamp.v0.1.0"))},
 		{reason: "it is there and the catalog is away", sub: want("lamp", from(silent), pinned("lamp.v1.0.0"), has("lamp.v1.0.0"))},
@@ -85,6 +86,18 @@ func TestResolvePinRefused(t *testing.T) {
 		{
 			reason: "no such version", subs: []Subscription{want("lamp", pinned("lamp.v9"))},
 			want: []string{"no operators found with name lamp.v9 in channel stable of package lamp in the catalog referenced by subscription my-lamp", "mend annotation chandlery.dev/pin"},
+		},
+		{
+			reason: "a number in place of a name", subs: []Subscription{want("lamp", pinned("1.1.0"))},
+			want: []string{"no operators found with name 1.1.0 in channel stable", "set annotation chandlery.dev/pin to the name of version 1.1.0 (lamp.v1.1.0)"},
+		},
+		{
+			reason: "a number as tags have it, of another channel", subs: []Subscription{want("lamp", channel("stable"), pinned("v2.0.0"))},
+			want: []string{"to the name of version v2.0.0 (lamp.v2.0.0)"},
+		},
+		{
+			reason: "a number that no version has", subs: []Subscription{want("lamp", pinned("9.0.0"))},
+			want: []string{"the package has no version of that name"},
 		},
 		{
 			reason: "no such version while another is there", subs: []Subscription{want("lamp", pinned("lamp.v9"), has("lamp.v1.0.0"))},

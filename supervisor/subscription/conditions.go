@@ -17,6 +17,7 @@ import (
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/extras"
 	"github.com/chandlery/chandlery/supervisor/history"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/resolver"
@@ -30,6 +31,7 @@ const (
 	reasonEnsureInstallPlanFailed   = "EnsureInstallPlanFailed"
 	reasonBundleUnpackFailed        = "BundleUnpackFailed"
 	reasonPinned                    = "Pinned"
+	reasonInvalidAnnotation         = "InvalidAnnotation"
 )
 
 // conditionVersionUnhealthy says that the version a Subscription has is not well.
@@ -42,6 +44,10 @@ const conditionVersionUnhealthy operatorsv1alpha1.SubscriptionConditionType = "C
 // vocabulary has no word for this either.
 const conditionNewerVersionHeld operatorsv1alpha1.SubscriptionConditionType = "NewerVersionHeld"
 
+// conditionConfigInvalid says that what a Subscription asks for the Deployments of its
+// operator cannot be read, so that they stay as they are.
+const conditionConfigInvalid operatorsv1alpha1.SubscriptionConditionType = "ConfigInvalid"
+
 // owned are the conditions that this controller sets; what it does not set of
 // them is removed.
 var owned = slices.Concat(fromCatalogs, []operatorsv1alpha1.SubscriptionConditionType{
@@ -49,6 +55,7 @@ var owned = slices.Concat(fromCatalogs, []operatorsv1alpha1.SubscriptionConditio
 	operatorsv1alpha1.SubscriptionInstallPlanPending,
 	operatorsv1alpha1.SubscriptionInstallPlanFailed,
 	conditionVersionUnhealthy,
+	conditionConfigInvalid,
 	conditionUninstalling,
 })
 
@@ -138,15 +145,33 @@ func ownConditions(
 ) []operatorsv1alpha1.SubscriptionCondition {
 	var list []operatorsv1alpha1.SubscriptionCondition
 	if unwell(d, p) {
-		list = append(list, versionCondition(d, p))
+		list = append(list, o.versionCondition(d, p))
+	}
+	if _, err := extras.Of(d.subscription); err != nil {
+		list = append(list, isTrue(conditionConfigInvalid, reasonInvalidAnnotation, err.Error()))
 	}
 	switch {
 	case p != nil:
 		list = append(list, planConditions(p)...)
-	case status.InstallPlanRef != nil && o.referred(status.InstallPlanRef) == nil:
+	case status.InstallPlanRef != nil && o.referred(status.InstallPlanRef) == nil && !outlives(d.subscription):
 		list = append(list, planGone(status.InstallPlanRef.Name))
 	}
 	return list
+}
+
+// outlives says whether a Subscription refers to a plan that made it, that was done, and
+// that belongs to others: when these are deleted it goes with them, and nobody misses it.
+func outlives(sub *operatorsv1alpha1.Subscription) bool {
+	ref := sub.Status.InstallPlanRef
+	if ref == nil || generatedBy(sub) != ref.Name {
+		return false
+	}
+	const complete = string(operatorsv1alpha1.InstallPlanPhaseComplete)
+	if shown, _ := history.Shown(&sub.Status); shown.Phase == complete {
+		return true
+	}
+	ledger, err := history.Read(sub)
+	return err == nil && slices.ContainsFunc(ledger, func(t history.Transition) bool { return t.UID == ref.UID && t.Phase == complete })
 }
 
 // planGone is the condition for a plan that is gone.
@@ -214,11 +239,12 @@ func unwell(d *decision, p *operatorsv1alpha1.InstallPlan) bool {
 
 // versionCondition says what is wrong with the newest version, what waits for
 // it, and what can be done.
-func versionCondition(d *decision, p *operatorsv1alpha1.InstallPlan) operatorsv1alpha1.SubscriptionCondition {
+func (o *observation) versionCondition(d *decision, p *operatorsv1alpha1.InstallPlan) operatorsv1alpha1.SubscriptionCondition {
 	csv := d.present.current
 	message := fmt.Sprintf("clusterserviceversion %s is in phase %s: %s", csv.Name, csv.Status.Phase, csv.Status.Message)
 	if d.install == nil && d.next != nil && d.next.Bundle != csv.Name {
 		message += fmt.Sprintf("; %s is available and will be installed once %s is well", d.next.Bundle, csv.Name)
+		message += o.groups.wayForward(csv)
 	}
 	if d.withdraw != nil {
 		message += "; it is being withdrawn, since the Subscription is pinned to " + pinOf(d.subscription)

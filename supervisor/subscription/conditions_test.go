@@ -7,9 +7,13 @@ import (
 	"testing"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/extras"
+	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // TestStatusRests has errors of servers become conditions, of which an API server
@@ -47,4 +51,67 @@ func throughServer(t *testing.T, status operatorsv1alpha1.SubscriptionStatus) (s
 		t.Fatal(err)
 	}
 	return stored
+}
+
+// TestConfigCondition shows that whoever writes an annotation that cannot be read is
+// told so where it was written.
+func TestConfigCondition(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"replicas": 2`:    "unexpected EOF",
+		`{"replica": 2}`:    `unknown field "replica"`,
+		`{"replicas": -1}`:  "must not be negative",
+		`{"replicas": 2}`:   "",
+		`{"replicas": "2"}`: "cannot unmarshal",
+	} {
+		o := observed(read(t), subscription("my", "lamp", func(sub *operatorsv1alpha1.Subscription) {
+			sub.Annotations = map[string]string{extras.Annotation: text}
+		}))
+		status := derive(o, decided(t, o)[0], nil, at(1))
+		got := status.GetCondition(conditionConfigInvalid)
+		if want == "" && got.Status != corev1.ConditionUnknown {
+			t.Errorf("%s: condition %+v", text, got)
+		}
+		if want != "" && (got.Reason != "InvalidAnnotation" || !strings.Contains(got.Message, want) || !strings.Contains(got.Message, "annotation chandlery.dev/config of Subscription home/my")) {
+			t.Errorf("%s: condition %+v, want %q in its message", text, got, want)
+		}
+		o.subscriptions[0].Annotations, o.subscriptions[0].Status = nil, status
+		if got := derive(o, decided(t, o)[0], nil, at(2)).GetCondition(conditionConfigInvalid); got.Status != corev1.ConditionUnknown {
+			t.Errorf("%s: the annotation is gone, the condition is not: %+v", text, got)
+		}
+	}
+}
+
+// TestPlanOfOthersGone shows that a Subscription which was made for a dependency does not
+// miss the plan that went with those who needed it.
+func TestPlanOfOthersGone(t *testing.T) {
+	told := func(phase operatorsv1alpha1.InstallPlanPhase) string {
+		return history.Ledger{}.Append(history.Transition{Plan: "p", UID: "uid-p", Phase: string(phase)}).Text()
+	}
+	for _, tt := range []struct {
+		reason, generatedBy, ledger, condition string
+		missing                                bool
+	}{
+		{reason: "it was done", generatedBy: "p"},
+		{reason: "it was done, and called missing before", generatedBy: "p", ledger: told("Complete"), condition: "InstallPlanMissing"},
+		{reason: "it was not done", generatedBy: "p", ledger: told("Installing"), condition: "InstallPlanPending", missing: true},
+		{reason: "it was its own", missing: true},
+		{reason: "it was a later one, its own", generatedBy: "earlier", missing: true},
+	} {
+		sub := subscription("my", "lamp", knows("lamp.v2", "lamp.v2"), func(sub *operatorsv1alpha1.Subscription) {
+			sub.Annotations = map[string]string{plan.AnnotationGeneratedBy: tt.generatedBy, history.Annotation: tt.ledger}
+			sub.Status.InstallPlanRef = &corev1.ObjectReference{Name: "p", UID: "uid-p"}
+			if tt.condition != "" {
+				sub.Status.Conditions = []operatorsv1alpha1.SubscriptionCondition{isTrue(operatorsv1alpha1.SubscriptionConditionType(tt.condition), "Installing", "")}
+			}
+		})
+		o := observed(read(t), sub).with([]*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v2", "lamp", succeeded)})
+		status := derive(o, decided(t, o)[0], nil, at(1))
+		if got := status.GetCondition(planMissing).Status == corev1.ConditionTrue; got != tt.missing {
+			t.Errorf("%s: missing %t, want %t", tt.reason, got, tt.missing)
+		}
+		sub.Status = status
+		if next := derive(o, decided(t, o)[0], nil, at(2)); changed(status, next, equality.Semantic.DeepEqual) {
+			t.Errorf("%s: nothing happened and the status changed", tt.reason)
+		}
+	}
 }

@@ -92,10 +92,13 @@ func (r *Reconciler) depart(ctx context.Context, o *observation, sub *operatorsv
 	return r.dismiss(ctx, d)
 }
 
-// conditions are those that a Subscription had, and what its departure waits for.
+// conditions are those that a Subscription had, and what its departure waits for. What
+// newer versions there are is of no interest any more.
 func (d *departure) conditions(sub *operatorsv1alpha1.Subscription, now metav1.Time) []operatorsv1alpha1.SubscriptionCondition {
 	before := sub.Status.Conditions
-	kept := slices.DeleteFunc(retained(before, owned), func(c operatorsv1alpha1.SubscriptionCondition) bool { return c.Type == conditionUninstalling })
+	kept := slices.DeleteFunc(retained(before, owned), func(c operatorsv1alpha1.SubscriptionCondition) bool {
+		return c.Type == conditionUninstalling || c.Type == conditionNewerVersionHeld
+	})
 	return mergeConditions(before, append(kept, isTrue(conditionUninstalling, d.reason, d.waits)), now)
 }
 

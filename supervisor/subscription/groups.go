@@ -92,6 +92,15 @@ func groupsOf(list []*operatorsv1.OperatorGroup) groups {
 	return g
 }
 
+// wayForward says how a version that has failed can be replaced as it is; empty where
+// it cannot be, or is already.
+func (g groups) wayForward(csv *operatorsv1alpha1.ClusterServiceVersion) string {
+	if csv.Status.Phase != operatorsv1alpha1.CSVPhaseFailed || g.failForward || len(g.names) != 1 {
+		return ""
+	}
+	return fmt.Sprintf(", or at once if spec.upgradeStrategy of OperatorGroup %s is %s", g.names[0], operatorsv1.UpgradeStrategyUnsafeFailForward)
+}
+
 // durationOf reads a duration; below zero when there is none.
 func durationOf(text string) time.Duration {
 	d, err := time.ParseDuration(text)

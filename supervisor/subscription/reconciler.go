@@ -104,6 +104,10 @@ func (o *observation) next(decisions []*decision, now time.Time) ctrl.Result {
 	if slices.ContainsFunc(decisions, func(d *decision) bool { return passing(d.err) }) {
 		o.soonest(now.Add(retryAfter))
 	}
+	for _, d := range decisions {
+		_, again := d.waiting(o.currentPlan(d), now)
+		o.soonest(again)
+	}
 	if o.again.IsZero() {
 		return ctrl.Result{}
 	}
@@ -282,7 +286,8 @@ func (r *Reconciler) announce(ctx context.Context, d *decision, before, after *o
 	log.FromContext(ctx).Info("Wrote status", "subscription", after.Name, "state", after.Status.State,
 		"currentCSV", after.Status.CurrentCSV, "installedCSV", after.Status.InstalledCSV)
 	for _, c := range after.Status.Conditions {
-		bad := c.Type == operatorsv1alpha1.SubscriptionResolutionFailed || c.Type == operatorsv1alpha1.SubscriptionBundleUnpackFailed
+		bad := c.Type == operatorsv1alpha1.SubscriptionResolutionFailed || c.Type == operatorsv1alpha1.SubscriptionBundleUnpackFailed ||
+			c.Type == conditionConfigInvalid
 		if bad && !before.Status.GetCondition(c.Type).Equals(c) {
 			r.recorder.Eventf(after, nil, corev1.EventTypeWarning, string(c.Type), "Resolve", "%s", event.Note(c.Message))
 		}

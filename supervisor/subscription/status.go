@@ -33,7 +33,8 @@ func derive(o *observation, d *decision, p *operatorsv1alpha1.InstallPlan, now m
 		status.InstallPlanRef, status.Install = nil, nil
 	}
 	status.CatalogHealth = catalogHealth(o, before.CatalogHealth, now)
-	status.Conditions = mergeConditions(before.Conditions, append(catalogConditions(o, d, status), ownConditions(o, d, status, p)...), now)
+	conditions := append(catalogConditions(o, d, status), ownConditions(o, d, status, p)...)
+	status.Conditions = mergeConditions(before.Conditions, d.withWaiting(conditions, p, now.Time), now)
 	return status
 }
 

@@ -72,7 +72,7 @@ func TestDerive(t *testing.T) {
 		{reason: "a plan is done and the version well", sub: lamp, csvs: []*operatorsv1alpha1.ClusterServiceVersion{v2}, plan: installPlan("p", "lamp.v2", "Complete", 3, lamp), current: "lamp.v2", installed: "lamp.v2", state: latest, ref: "p", generation: 3},
 		{reason: "the version is well, its last parts are not there", sub: lamp, csvs: []*operatorsv1alpha1.ClusterServiceVersion{v2}, plan: installPlan("p", "lamp.v2", "Installing", 3, lamp), current: "lamp.v2", installed: "lamp.v2", state: latest, ref: "p", generation: 3, conditions: []string{"InstallPlanPending=True Installing: "}},
 		{reason: "the plan of a version that is well was removed", sub: refers, csvs: []*operatorsv1alpha1.ClusterServiceVersion{v2}, current: "lamp.v2", installed: "lamp.v2", state: latest, ref: "gone", conditions: []string{"InstallPlanMissing=True ReferencedInstallPlanNotFound: InstallPlan gone was deleted"}},
-		{reason: "an update is under way", sub: lamp, csvs: []*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v1", "lamp", replacing), version("lamp.v2", "lamp", installing, replaces("lamp.v1"))}, current: "lamp.v2", installed: "lamp.v1", state: pendingState},
+		{reason: "an update is under way", sub: lamp, csvs: []*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v1", "lamp", replacing), version("lamp.v2", "lamp", installing, replaces("lamp.v1"))}, current: "lamp.v2", installed: "lamp.v1", state: pendingState, conditions: []string{"NewerVersionHeld=True : clusterserviceversion lamp.v2 is in phase Installing: ; lamp.v1 stays until then"}},
 		{reason: "what was referred to brought nothing", sub: subscription("my", "gone", func(sub *operatorsv1alpha1.Subscription) { sub.Status = refers.Status }), state: none, conditions: []string{"ResolutionFailed=True ConstraintsNotSatisfiable: *"}},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestVersionCondition(t *testing.T) {
 		plan   operatorsv1alpha1.InstallPlanPhase
 		want   []string
 	}{
-		{reason: "failed, with a newer one waiting", csv: in("Failed", "ComponentUnhealthy"), plan: "Complete", want: []string{"lamp.v1 is in phase Failed: the lamp is out", "lamp.v2 is available"}},
+		{reason: "failed, with a newer one waiting", csv: in("Failed", "ComponentUnhealthy"), plan: "Complete", want: []string{"lamp.v1 is in phase Failed: the lamp is out", "lamp.v2 is available and will be installed once lamp.v1 is well, or at once if spec.upgradeStrategy of OperatorGroup group is TechPreviewUnsafeFailForward"}},
 		{reason: "it lacks something though its plan is done", csv: in("Pending", "RequirementsNotMet"), plan: "Complete", want: []string{"phase Pending", "requirementStatus", "delete InstallPlan p"}},
 		{reason: "its plan is not done", csv: in("Pending", "RequirementsNotMet"), plan: "Installing"},
 		{reason: "being installed", csv: in("Installing", "InstallWaiting"), plan: "Complete"},

@@ -318,7 +318,7 @@ func TestDepartureIsTold(t *testing.T) {
 			t.Errorf("since %v", found[0].LastTransitionTime)
 		}
 	}
-	sub.Status.Conditions = append(sub.Status.Conditions, isTrue(conditionVersionUnhealthy, "x", "y"))
+	sub.Status.Conditions = append(sub.Status.Conditions, isTrue(conditionVersionUnhealthy, "x", "y"), isTrue(conditionNewerVersionHeld, reasonPinned, "nobody wants it"))
 	if got := d.conditions(sub, at(3)); len(got) != 2 {
 		t.Errorf("conditions %+v", got)
 	}

@@ -1,4 +1,4 @@
-package clusterserviceversion
+package extras
 
 import (
 	"bytes"
@@ -9,11 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// pullSecret names a Secret, by its name alone or as pods do: {"name": "mirror"}.
-type pullSecret corev1.LocalObjectReference
+// PullSecret names a Secret, by its name alone or as pods do: {"name": "mirror"}.
+type PullSecret corev1.LocalObjectReference
 
 // UnmarshalJSON takes either form and no other.
-func (p *pullSecret) UnmarshalJSON(text []byte) error {
+func (p *PullSecret) UnmarshalJSON(text []byte) error {
 	var ref struct {
 		Name string `json:"name"`
 	}

@@ -1,0 +1,51 @@
+// Package extras is what a Subscription asks for the Deployments of its operator that
+// spec.config has no field for.
+package extras
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Annotation holds, on a Subscription, a JSON object with the members of Extras.
+const Annotation = "chandlery.dev/config"
+
+// Extras are changes to Deployments that users need and the API of Subscriptions
+// does not offer.
+type Extras struct {
+	// Replicas is the number of pods of each Deployment.
+	Replicas *int32 `json:"replicas,omitempty"`
+	// Args are arguments appended to those of a container, by its name.
+	Args map[string][]string `json:"args,omitempty"`
+	// ImagePullSecrets are Secrets in the operator's namespace.
+	ImagePullSecrets []PullSecret `json:"imagePullSecrets,omitempty"`
+	// PriorityClassName is that of the pods.
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+	// TopologySpreadConstraints replace those of the pods.
+	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+}
+
+// Of reads what a Subscription asks for; nothing where it has no annotation. The error
+// names the Subscription and the remedy.
+func Of(subscription metav1.Object) (Extras, error) {
+	text, ok := subscription.GetAnnotations()[Annotation]
+	if !ok {
+		return Extras{}, nil
+	}
+	var e Extras
+	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&e); err != nil {
+		return Extras{}, fmt.Errorf("annotation %s of Subscription %s/%s: %w; correct or remove it",
+			Annotation, subscription.GetNamespace(), subscription.GetName(), err)
+	}
+	if e.Replicas != nil && *e.Replicas < 0 {
+		return Extras{}, fmt.Errorf("annotation %s of Subscription %s/%s: replicas is %d and must not be negative; correct or remove it",
+			Annotation, subscription.GetNamespace(), subscription.GetName(), *e.Replicas)
+	}
+	return e, nil
+}

@@ -1,0 +1,56 @@
+package suite_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/onsi/gomega"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// waitsFor makes a version wait, as its own controller would.
+func (w *world) waitsFor(name, message string) {
+	w.t.Helper()
+	csv := &operatorsv1alpha1.ClusterServiceVersion{}
+	csv.Namespace, csv.Name = w.namespace, name
+	text := fmt.Appendf(nil, `{"status":{"phase":"Pending","reason":"OperatorConditionNotUpgradeable","message":%q}}`, message)
+	w.Eventually(func() error {
+		return w.Status().Patch(w.t.Context(), csv, client.RawPatch("application/merge-patch+json", text))
+	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+}
+
+// TestUpdateThatWaits has an operator that does not let itself be updated, for reasons
+// that change all the time.
+func TestUpdateThatWaits(t *testing.T) {
+	w := newWorld(t)
+	w.server.Serve(w.lamp(3))
+	w.create(w.subscription("my-lamp", "lamp", start("lamp.v2")))
+	w.supervise()
+	w.succeed("lamp.v2")
+	w.waitsFor("lamp.v3", "operator is not upgradeable: it is hot")
+	sub := w.says("my-lamp", heldBack, "OperatorConditionNotUpgradeable", "clusterserviceversion lamp.v3 is in phase Pending: operator is not upgradeable: it is hot; lamp.v2 stays until then")
+	if sub.Status.State != upgrading || sub.Status.InstalledCSV != "lamp.v2" {
+		t.Errorf("status %+v", sub.Status)
+	}
+	w.waitsFor("lamp.v3", "operator is not upgradeable: it is warm")
+	w.rests()
+	w.succeed("lamp.v3")
+	w.becomes("my-lamp", func(sub *operatorsv1alpha1.Subscription) bool {
+		return sub.Status.InstalledCSV == "lamp.v3" && sub.Status.GetCondition(heldBack).Status != "True"
+	})
+}
+
+// TestConfigThatCannotBeRead tells whoever wrote it.
+func TestConfigThatCannotBeRead(t *testing.T) {
+	w := newWorld(t)
+	w.create(w.subscription("my-lamp", "lamp"))
+	w.supervise()
+	w.succeed("lamp.v2")
+	w.annotate("my-lamp", "chandlery.dev/config", `{"replicas": -1}`)
+	w.says("my-lamp", "ConfigInvalid", "InvalidAnnotation", "replicas is -1 and must not be negative")
+	w.annotate("my-lamp", "chandlery.dev/config", `{"replicas": 1}`)
+	w.becomes("my-lamp", func(sub *operatorsv1alpha1.Subscription) bool {
+		return sub.Status.GetCondition("ConfigInvalid").Status != "True"
+	})
+}
