@@ -49,12 +49,8 @@ func (e *execution) over(ctx context.Context, u *unstructured.Unstructured, owne
 	if err != nil {
 		return "", err
 	}
-	if live == nil {
-		return "", fmt.Errorf("%s %s was deleted: %w", u.GetKind(), u.GetName(), errChanged)
-	}
-	if live.GetDeletionTimestamp() != nil {
-		return "", fmt.Errorf("%s %s is being deleted; it is made anew when it is gone, and its finalizers (%s) say who has to let it go",
-			live.GetKind(), live.GetName(), strings.Join(live.GetFinalizers(), ", "))
+	if err := stays(u, live); err != nil {
+		return "", err
 	}
 	ours, err := e.admit(ctx, live, owner)
 	if err != nil {
@@ -75,6 +71,18 @@ func (e *execution) over(ctx context.Context, u *unstructured.Unstructured, owne
 		e.onTakeOver(describe(live), owner.name)
 	}
 	return result, err
+}
+
+// stays is an error for an object that is gone, or going.
+func stays(u, live *unstructured.Unstructured) error {
+	switch {
+	case live == nil:
+		return fmt.Errorf("%s %s was deleted: %w", u.GetKind(), u.GetName(), errChanged)
+	case live.GetDeletionTimestamp() != nil:
+		return fmt.Errorf("%s %s is being deleted; it is made anew when it is gone, and its finalizers (%s) say who has to let it go",
+			live.GetKind(), live.GetName(), strings.Join(live.GetFinalizers(), ", "))
+	}
+	return nil
 }
 
 // belongsToNobody says whether somebody has made an object who is no lifecycle manager.
