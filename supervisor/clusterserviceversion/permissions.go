@@ -10,9 +10,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apiserver/pkg/authentication/serviceaccount"
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/component-helpers/auth/rbac/validation"
+
+	"github.com/chandlery/chandlery/supervisor/rights"
 )
 
 // rbac is the authorization of a namespace: its roles and bindings, and those
@@ -29,14 +29,14 @@ type rbac struct {
 func (r rbac) granted(namespace, account string) (local, global []rbacv1.PolicyRule) {
 	for i := range r.ClusterRoleBindings {
 		b := &r.ClusterRoleBindings[i]
-		if bound(b.Subjects, namespace, account) {
+		if rights.Bound(b.Subjects, namespace, account) {
 			global = append(global, r.rules(b.RoleRef)...)
 		}
 	}
 	local = slices.Clone(global)
 	for i := range r.RoleBindings {
 		b := &r.RoleBindings[i]
-		if bound(b.Subjects, namespace, account) {
+		if rights.Bound(b.Subjects, namespace, account) {
 			local = append(local, r.rules(b.RoleRef)...)
 		}
 	}
@@ -58,23 +58,6 @@ func (r rbac) rules(ref rbacv1.RoleRef) []rbacv1.PolicyRule {
 		}
 	}
 	return nil
-}
-
-// bound reports whether one of the subjects is the service account or a group
-// that every service account of the namespace is in.
-func bound(subjects []rbacv1.Subject, namespace, account string) bool {
-	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
-		switch s.Kind {
-		case rbacv1.ServiceAccountKind:
-			return s.Name == account && s.Namespace == namespace
-		case rbacv1.UserKind:
-			return s.Name == serviceaccount.MakeUsername(namespace, account)
-		case rbacv1.GroupKind:
-			return s.Name == user.AllAuthenticated ||
-				slices.Contains(serviceaccount.MakeGroupNames(namespace), s.Name)
-		}
-		return false
-	})
 }
 
 // needs are the rules that a ClusterServiceVersion asks for one of its service

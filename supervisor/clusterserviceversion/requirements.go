@@ -116,10 +116,6 @@ func crds(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []operatorsv1
 	return out
 }
 
-// alongsidePrefix begins the annotations of a CustomResourceDefinition that name
-// the versions that an InstallPlan applied it with.
-const alongsidePrefix = "operatorframework.io/installed-alongside-"
-
 // outdated names the versions that a CustomResourceDefinition which csv owns was
 // applied with while csv is not among them: its InstallPlan, which makes a
 // version before its definitions, has yet to apply it, and an operator that
@@ -134,10 +130,10 @@ func outdated(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiextensionsv1
 	}
 	var others []string
 	for key, value := range crd.Annotations {
-		if value == csv.Namespace+"/"+csv.Name && strings.HasPrefix(key, alongsidePrefix) {
+		if value == csv.Namespace+"/"+csv.Name && strings.HasPrefix(key, plan.PrefixAlongside) {
 			return ""
 		}
-		if strings.HasPrefix(key, alongsidePrefix) {
+		if strings.HasPrefix(key, plan.PrefixAlongside) {
 			others = append(others, value)
 		}
 	}

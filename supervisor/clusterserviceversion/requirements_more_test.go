@@ -7,6 +7,8 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 func TestOutdatedDefinition(t *testing.T) {
@@ -19,7 +21,7 @@ func TestOutdatedDefinition(t *testing.T) {
 	crd := func(names ...string) *apiextensionsv1.CustomResourceDefinition {
 		out := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "cups.example.com", Annotations: map[string]string{}}}
 		for _, name := range names {
-			out.Annotations[alongsidePrefix+name] = name
+			out.Annotations[plan.PrefixAlongside+name] = name
 		}
 		return out
 	}

@@ -27,6 +27,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/impersonate"
 	"github.com/chandlery/chandlery/supervisor/loan"
+	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/retry"
 	"github.com/chandlery/chandlery/supervisor/serving"
 )
@@ -177,7 +178,7 @@ func withoutSchemas(obj any) (any, error) {
 	crd.ManagedFields = nil
 	promises := []string{serving.AnnotationStorage, serving.AnnotationConversion, serving.AnnotationServed}
 	maps.DeleteFunc(crd.Annotations, func(key, _ string) bool {
-		return !strings.HasPrefix(key, alongsidePrefix) && !slices.Contains(promises, key)
+		return !strings.HasPrefix(key, plan.PrefixAlongside) && !slices.Contains(promises, key)
 	})
 	for i := range crd.Spec.Versions {
 		v := crd.Spec.Versions[i]

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chandlery/chandlery/supervisor/loan"
+	"github.com/chandlery/chandlery/supervisor/rights"
 )
 
 // granting maps a role or binding to the ClusterServiceVersion that its labels name, and to
@@ -20,24 +21,11 @@ func (m mapper) granting(ctx context.Context, obj client.Object) []reconcile.Req
 		// The lender makes and deletes it for the supervisor, and for no account.
 		return out
 	}
-	subjects, bound := subjectsOf(obj)
+	subjects, bound := rights.Subjects(obj)
 	waiting := m.selected(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 		return awaitsRights(csv, subjects, bound)
 	}, client.InNamespace(obj.GetNamespace()))
 	return append(out, waiting...)
-}
-
-// subjectsOf gives whom a binding gives rights; ok is false for a role, which says nothing
-// of that.
-func subjectsOf(obj client.Object) (subjects []rbacv1.Subject, ok bool) {
-	switch b := obj.(type) {
-	case *rbacv1.RoleBinding:
-		return b.Subjects, true
-	case *rbacv1.ClusterRoleBinding:
-		return b.Subjects, true
-	default:
-		return nil, false
-	}
 }
 
 // awaitsRights says whether csv waits for rights of an account that is among the subjects,
@@ -49,6 +37,6 @@ func awaitsRights(csv *operatorsv1alpha1.ClusterServiceVersion, subjects []rbacv
 	}
 	return slices.ContainsFunc(csv.Status.RequirementStatus, func(s operatorsv1alpha1.RequirementStatus) bool {
 		lacks := s.Kind == rbacv1.ServiceAccountKind && s.Status == operatorsv1alpha1.RequirementStatusReasonPresentNotSatisfied
-		return lacks && (!known || bound(subjects, csv.Namespace, s.Name))
+		return lacks && (!known || rights.Bound(subjects, csv.Namespace, s.Name))
 	})
 }

@@ -13,11 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/plan"
 )
-
-// alongsidePrefix begins the annotations of a CustomResourceDefinition that tell
-// which versions it was installed with. Existing clusters have them.
-const alongsidePrefix = "operatorframework.io/installed-alongside-"
 
 // kindOfCRDs is CustomResourceDefinition, with its group and version.
 func kindOfCRDs() schema.GroupVersionKind {
@@ -29,7 +26,7 @@ func alongside(crd metav1.Object) []types.NamespacedName {
 	var list []types.NamespacedName
 	for key, value := range crd.GetAnnotations() {
 		namespace, name, ok := strings.Cut(value, "/")
-		if strings.HasPrefix(key, alongsidePrefix) && ok && namespace != "" && name != "" && !strings.Contains(name, "/") {
+		if strings.HasPrefix(key, plan.PrefixAlongside) && ok && namespace != "" && name != "" && !strings.Contains(name, "/") {
 			list = append(list, types.NamespacedName{Namespace: namespace, Name: name})
 		}
 	}
@@ -43,14 +40,14 @@ func alongside(crd metav1.Object) []types.NamespacedName {
 func setAlongside(crd metav1.Object, versions []types.NamespacedName) {
 	annotations := map[string]string{}
 	for key, value := range crd.GetAnnotations() {
-		if !strings.HasPrefix(key, alongsidePrefix) {
+		if !strings.HasPrefix(key, plan.PrefixAlongside) {
 			annotations[key] = value
 		}
 	}
 	for _, v := range versions {
 		sum := fnv.New64a()
 		_, _ = sum.Write([]byte(v.Namespace + "/" + v.Name))
-		annotations[fmt.Sprintf("%s%x", alongsidePrefix, sum.Sum64())] = v.Namespace + "/" + v.Name
+		annotations[fmt.Sprintf("%s%x", plan.PrefixAlongside, sum.Sum64())] = v.Namespace + "/" + v.Name
 	}
 	crd.SetAnnotations(annotations)
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // definitionOf makes a definition from versions as JSON and stored versions.
@@ -84,7 +85,7 @@ func TestProblem(t *testing.T) {
 
 func TestAlongside(t *testing.T) {
 	crd := &metav1.ObjectMeta{Annotations: map[string]string{
-		"other": "a/b", alongsidePrefix + "0": "ops/lamp.v1", alongsidePrefix + "1": "a/b/c", alongsidePrefix + "2": "nothing",
+		"other": "a/b", plan.PrefixAlongside + "0": "ops/lamp.v1", plan.PrefixAlongside + "1": "a/b/c", plan.PrefixAlongside + "2": "nothing",
 	}}
 	want := []types.NamespacedName{{Namespace: "ops", Name: "lamp.v1"}}
 	if diff := cmp.Diff(want, alongside(crd)); diff != "" {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chandlery/chandlery/supervisor/loan"
+	"github.com/chandlery/chandlery/supervisor/rights"
 )
 
 // crdMetadata is an empty CustomResourceDefinition of which only the metadata is
@@ -56,36 +56,11 @@ func (r *Reconciler) plansWithRights(ctx context.Context, o client.Object) []rec
 		// The lender makes and deletes it for the supervisor, and for no account.
 		return nil
 	}
-	subjects, bound := subjectsOf(o)
+	subjects, bound := rights.Subjects(o)
 	return r.waken(ctx, o.GetNamespace(), func(p *operatorsv1alpha1.InstallPlan) bool {
 		ref := p.Status.AttenuatedServiceAccountRef
-		return ref != nil && (!bound || slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool { return grants(s, ref.Namespace, ref.Name) }))
+		return ref != nil && (!bound || rights.Bound(subjects, ref.Namespace, ref.Name))
 	})
-}
-
-// subjectsOf gives whom a binding gives rights; bound is false for a role, which says
-// nothing of that.
-func subjectsOf(o client.Object) (subjects []rbacv1.Subject, bound bool) {
-	switch b := o.(type) {
-	case *rbacv1.RoleBinding:
-		return b.Subjects, true
-	case *rbacv1.ClusterRoleBinding:
-		return b.Subjects, true
-	default:
-		return nil, false
-	}
-}
-
-// grants says whether a subject is an account, or a group that it is in.
-func grants(s rbacv1.Subject, namespace, name string) bool {
-	switch s.Kind {
-	case rbacv1.ServiceAccountKind:
-		return s.Namespace == namespace && s.Name == name
-	case rbacv1.UserKind:
-		return s.Name == "system:serviceaccount:"+namespace+":"+name
-	default:
-		return slices.Contains([]string{"system:authenticated", "system:serviceaccounts", "system:serviceaccounts:" + namespace}, s.Name)
-	}
 }
 
 // plansAwaitingKind gives the plans with a step left of the API group of a

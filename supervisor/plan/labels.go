@@ -55,6 +55,10 @@ const (
 // PrefixComponent comes before the name of an Operator in the label of its components.
 const PrefixComponent = "operators.coreos.com/"
 
+// PrefixAlongside begins the annotations of a CustomResourceDefinition that name, as
+// NAMESPACE/NAME, the versions that it was installed with.
+const PrefixAlongside = "operatorframework.io/installed-alongside-"
+
 // FinalizerCleanup keeps a ClusterServiceVersion until what it owns outside its
 // namespace has been removed.
 const FinalizerCleanup = "operators.coreos.com/csv-cleanup"

@@ -1,0 +1,40 @@
+// Package rights reads from bindings whom they give rights.
+package rights
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Subjects gives whom a RoleBinding or ClusterRoleBinding gives rights; bound is false for
+// a role, which says nothing of that.
+func Subjects(o client.Object) (subjects []rbacv1.Subject, bound bool) {
+	switch b := o.(type) {
+	case *rbacv1.RoleBinding:
+		return b.Subjects, true
+	case *rbacv1.ClusterRoleBinding:
+		return b.Subjects, true
+	default:
+		return nil, false
+	}
+}
+
+// Bound reports whether one of the subjects is a ServiceAccount, by itself, as a user, or
+// by a group that every ServiceAccount of its namespace is in.
+func Bound(subjects []rbacv1.Subject, namespace, account string) bool {
+	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
+		switch s.Kind {
+		case rbacv1.ServiceAccountKind:
+			return s.Name == account && s.Namespace == namespace
+		case rbacv1.UserKind:
+			return s.Name == serviceaccount.MakeUsername(namespace, account)
+		case rbacv1.GroupKind:
+			return s.Name == user.AllAuthenticated || slices.Contains(serviceaccount.MakeGroupNames(namespace), s.Name)
+		}
+		return false
+	})
+}
