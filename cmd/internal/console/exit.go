@@ -1,0 +1,68 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+// A Code is how a program ends. It is the same for every command, so that scripts can
+// go by it; docs/reference/commands.md lists what each command means by it.
+type Code int
+
+const (
+	// Fine says that the answer is yes, or that all is well.
+	Fine Code = 0
+	// Failed says that the command could not do its work: wrong usage, or an error that
+	// no other code tells.
+	Failed Code = 1
+	// Negative says that the command did its work and the answer is no: not installed,
+	// not progressing, something is wrong.
+	Negative Code = 2
+	// Forbidden says that what was asked for may not be read, so that the answer is not
+	// known; the output names the missing rule.
+	Forbidden Code = 3
+	// Unreachable says that the API server could not be reached or did not answer.
+	Unreachable Code = 4
+	// Degraded says that what was asked for is there and nobody looks after it.
+	Degraded Code = 5
+)
+
+// Verdict ends a command with a code, when its output has said why. It is an error so
+// that it travels as one; [Report] prints nothing for it.
+type Verdict Code
+
+// Error says what the code means.
+func (v Verdict) Error() string { return fmt.Sprintf("the command ends with exit code %d", int(v)) }
+
+// Coded is an error that ends the program with a code other than [Failed].
+type Coded struct {
+	// Code is the exit code.
+	Code Code
+	// Err says what went wrong, and what to do.
+	Err error
+}
+
+// Error says what went wrong.
+func (c *Coded) Error() string { return c.Err.Error() }
+
+// Unwrap returns the cause.
+func (c *Coded) Unwrap() error { return c.Err }
+
+// Report prints what ended a program, after its name, and returns its exit code. What a
+// [Verdict] says stands in the output already.
+func Report(out io.Writer, program string, err error) Code {
+	var verdict Verdict
+	if err == nil {
+		return Fine
+	}
+	if errors.As(err, &verdict) {
+		return Code(verdict)
+	}
+	_, _ = fmt.Fprintf(out, "%s: %v\n", program, err)
+	var coded *Coded
+	if errors.As(err, &coded) {
+		return coded.Code
+	}
+	return Failed
+}

@@ -1,0 +1,118 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"sigs.k8s.io/yaml"
+)
+
+// The forms of the output. Human and Wide are for people, and may change; JSON and YAML
+// are for programs and hold the same document.
+const (
+	Human = "human"
+	Wide  = "wide"
+	JSON  = "json"
+	YAML  = "yaml"
+)
+
+// Output is the form of what a command prints.
+type Output struct {
+	// Form is one of those above.
+	Form  string
+	color string
+}
+
+// AddFlags adds --output and --color, and completes their values.
+func (o *Output) AddFlags(cmd *cobra.Command) {
+	forms, colors := []string{Human, Wide, JSON, YAML}, []string{"auto", "always", "never"}
+	cmd.Flags().StringVarP(&o.Form, "output", "o", Human, "form of the output: "+strings.Join(forms, ", "))
+	cmd.Flags().StringVar(&o.color, "color", "auto", "whether words are coloured: auto (on terminals, unless $NO_COLOR is set), always or never")
+	for flag, values := range map[string][]string{"output": forms, "color": colors} {
+		if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+			panic(err) //nolint:forbidigo // the flag has just been added
+		}
+	}
+}
+
+// Validate reports values that cannot be.
+func (o *Output) Validate() error {
+	if forms := []string{Human, Wide, JSON, YAML}; !slices.Contains(forms, o.Form) {
+		return fmt.Errorf("--output is %q; it has to be one of %s", o.Form, strings.Join(forms, ", "))
+	}
+	if colors := []string{"auto", "always", "never"}; !slices.Contains(colors, o.color) {
+		return fmt.Errorf("--color is %q; it has to be one of %s", o.color, strings.Join(colors, ", "))
+	}
+	return nil
+}
+
+// ForMachines says whether a program is to read the output.
+func (o *Output) ForMachines() bool { return o.Form == JSON || o.Form == YAML }
+
+// Document writes a value as JSON or YAML.
+func (o *Output) Document(out io.Writer, value any) error {
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	document := []byte(text.String())
+	if o.Form == YAML {
+		var err error
+		if document, err = yaml.JSONToYAML(document); err != nil {
+			return fmt.Errorf("printing: %w", err)
+		}
+	}
+	if _, err := out.Write(document); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	return nil
+}
+
+// Paint returns what colours words that are written to out: nothing but on terminals,
+// unless the flag says otherwise.
+func (o *Output) Paint(out io.Writer) Paint {
+	switch o.color {
+	case "always":
+		return Paint{on: true}
+	case "never":
+		return Paint{}
+	}
+	file, ok := out.(*os.File)
+	_, plain := os.LookupEnv("NO_COLOR")
+	return Paint{on: ok && !plain && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))}
+}
+
+// Paint colours words, or leaves them as they are. Every word says by itself what its
+// colour says.
+type Paint struct{ on bool }
+
+// Good is for what is well.
+func (p Paint) Good(text string) string { return p.paint("32", text) }
+
+// Bad is for what is wrong.
+func (p Paint) Bad(text string) string { return p.paint("31", text) }
+
+// Waiting is for what waits, for time or for somebody.
+func (p Paint) Waiting(text string) string { return p.paint("33", text) }
+
+// Faint is for what matters less.
+func (p Paint) Faint(text string) string { return p.paint("2", text) }
+
+// Bold is for headings.
+func (p Paint) Bold(text string) string { return p.paint("1", text) }
+
+func (p Paint) paint(code, text string) string {
+	if !p.on || text == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
