@@ -10,6 +10,7 @@ import (
 	"github.com/chandlery/chandlery/bundles/diff"
 	"github.com/chandlery/chandlery/bundles/outline"
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
+	"github.com/chandlery/chandlery/cmd/internal/program"
 )
 
 // diffOptions are the flags of "registry diff".
@@ -51,6 +52,10 @@ func newDiffCommand() *cobra.Command {
 	flags.Lookup("exit-code").NoOptDefVal = exitOnAny
 	flagenv.Describe(flags, envPrefix)
 	cmd.SetFlagErrorFunc(troubleWithFlags)
+	program.Exits(cmd, map[int]string{
+		0: "compared", exitFound: "compared, and there are differences of the sort that --exit-code asks for",
+		exitTrouble: "the catalogs could not be compared; stderr says why",
+	})
 	return cmd
 }
 

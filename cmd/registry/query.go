@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
+	"github.com/chandlery/chandlery/cmd/internal/program"
 )
 
 // queryOptions are the flags of "registry query".
@@ -81,6 +82,7 @@ func newQueryCommand() *cobra.Command {
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress; without a terminal there is none anyway")
 	flags.BoolVar(&o.latest, "latest", false, "with providers: only heads of channels")
 	flagenv.Describe(flags, envPrefix)
+	program.Exits(cmd, map[int]string{0: "answered", exitFound: "no answer, and stderr says why; of health: the server is not ready"})
 	return cmd
 }
 

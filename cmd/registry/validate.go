@@ -13,6 +13,7 @@ import (
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
+	"github.com/chandlery/chandlery/cmd/internal/program"
 )
 
 // validateOptions are the flags of "registry validate".
@@ -41,6 +42,10 @@ func newValidateCommand() *cobra.Command {
 	addOutputFlag(cmd, &o.output, "text", "text", "json", "yaml")
 	flagenv.Describe(cmd.Flags(), envPrefix)
 	cmd.SetFlagErrorFunc(troubleWithFlags)
+	program.Exits(cmd, map[int]string{
+		0: "no catalog has a problem", exitFound: "a catalog has problems; the output names them",
+		exitTrouble: "a catalog could not be read, or the command could not do its work; stderr says why",
+	})
 	return cmd
 }
 

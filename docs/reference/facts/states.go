@@ -142,7 +142,7 @@ func kindOf(c *types.Const) Kind {
 		}
 	}
 	switch {
-	case strings.HasSuffix(name, "ConditionType"), c.Pkg().Path() == apiPackages+"v2", strings.HasPrefix(name, "condition"), strings.HasSuffix(name, "Condition"):
+	case strings.HasSuffix(name, "ConditionType"), c.Pkg().Path() == apiPackages+"v2", strings.HasPrefix(name, "condition"), strings.HasSuffix(name, "Condition") && !strings.HasPrefix(name, "kind"):
 		return Condition
 	case strings.HasSuffix(name, "Phase"), strings.HasPrefix(name, "Phase"):
 		return Phase

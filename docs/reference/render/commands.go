@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+	"fmt"
+)
+
+// A program that has a page.
+type program struct {
+	// name is that of its folder in cmd/.
+	name string
+	// about says what the page is for.
+	about string
+}
+
+// programs are those that users run.
+func programs() []program {
+	return []program{
+		{name: "registry", about: "serves catalogs, and looks at them"},
+		{name: "supervisor", about: "runs in the cluster, and is the command line for it"},
+	}
+}
+
+// page is the name of the file.
+func (p program) page() string { return "commands-" + p.name + ".md" }
+
+// reference is what the program says of itself.
+func (p program) reference(ctx context.Context) (string, error) {
+	out, err := output(ctx, "run", "./cmd/"+p.name, "reference")
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("# Commands of %s\n\n`%s` %s. How flags, variables and exit codes work is in [commands](commands.md).\n\n%s",
+		p.name, p.name, p.about, out), nil
+}

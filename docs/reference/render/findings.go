@@ -1,0 +1,3 @@
+package main
+import "context"
+func findingsPage(context.Context) (string, error) { return "# Findings\n", nil }
