@@ -11,7 +11,7 @@ import (
 // operator managers use. A name that ends with a slash, a dot or a dash is a prefix.
 var ofOurs = regexp.MustCompile(`^(chandlery\.dev/[A-Za-z.-]*|olm\.[A-Za-z][A-Za-z./-]*|` +
 	`(catalogsource\.|olm\.)?(operators\.coreos\.com|operatorframework\.io)/[A-Za-z.-]*|` +
-	`operators\.operatorframework\.io[A-Za-z0-9./-]*)$`)
+	`operators\.operatorframework\.io[A-Za-z0-9./-]*|olmcahash)$`)
 
 // Names lists the names of annotations, labels, finalizers and the like in the code, in
 // order, with the packages where each is found.
