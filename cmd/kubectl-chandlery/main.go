@@ -36,7 +36,6 @@ func main() {
 	// whatever does not heed the first.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	console.Quiet()
 	os.Exit(int(console.Report(os.Stderr, called, newCommand().ExecuteContext(ctx))))
 }
 

@@ -24,7 +24,6 @@ func main() {
 	// programs send it to a whole process group, must not cut off the hand-over.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	console.Quiet()
 	if err := newCommand().ExecuteContext(ctx); err != nil {
 		os.Exit(int(console.Report(os.Stderr, "supervisor", err))) //nolint:gocritic // the process ends, and its signal handling with it
 	}

@@ -94,6 +94,7 @@ func (c *Connection) names(
 	if ctx == nil {
 		ctx = context.Background()
 	}
+	Quiet()
 	ctx, cancel := context.WithTimeout(ctx, completionPatience)
 	defer cancel()
 	cfg, err := c.RESTConfig()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/chandlery/chandlery/cmd/internal/command/history"
 	"github.com/chandlery/chandlery/cmd/internal/command/plan"
+	"github.com/chandlery/chandlery/cmd/internal/console"
 )
 
 // Commands gives them for a program that is called by name, whose flags variables with a
@@ -17,7 +18,9 @@ func Commands(name, envPrefix, agent string) []*cobra.Command {
 		plan.New,
 		history.New,
 	} {
-		commands = append(commands, command(name, envPrefix, agent))
+		one := command(name, envPrefix, agent)
+		one.PreRun = func(*cobra.Command, []string) { console.Quiet() }
+		commands = append(commands, one)
 	}
 	return commands
 }
