@@ -10,27 +10,26 @@ import (
 
 // Kinds of the objects that findings and chains name.
 const (
-	KindSubscription     = "Subscription"
-	KindCatalogSource    = "CatalogSource"
-	KindInstallPlan      = "InstallPlan"
-	KindVersion          = "ClusterServiceVersion"
-	KindOperatorGroup    = "OperatorGroup"
-	KindCondition        = "OperatorCondition"
-	KindDeployment       = "Deployment"
-	KindPod              = "Pod"
-	KindNode             = "Node"
-	KindLease            = "Lease"
-	KindDefinition       = "CustomResourceDefinition"
-	KindBundleImage      = "BundleImage"
-	KindServiceAccount   = "ServiceAccount"
-	KindPackage          = "Package"
-	KindOtherRequirement = "Requirement"
+	KindSubscription   = "Subscription"
+	KindCatalogSource  = "CatalogSource"
+	KindInstallPlan    = "InstallPlan"
+	KindVersion        = "ClusterServiceVersion"
+	KindOperatorGroup  = "OperatorGroup"
+	KindCondition      = "OperatorCondition"
+	KindDeployment     = "Deployment"
+	KindPod            = "Pod"
+	KindNode           = "Node"
+	KindLease          = "Lease"
+	KindDefinition     = "CustomResourceDefinition"
+	KindNamespace      = "Namespace"
+	KindServiceAccount = "ServiceAccount"
+	// KindBundleImage is no object of the API: its name is a reference to an image.
+	KindBundleImage = "BundleImage"
 )
 
 // Ref names an object.
 type Ref struct {
-	// Kind is that of the API, or what findings call a thing that is none: Package,
-	// BundleImage.
+	// Kind is that of the API, or [KindBundleImage].
 	Kind string `json:"kind"`
 	// Namespace is empty for what has none.
 	Namespace string `json:"namespace,omitempty"`

@@ -8,6 +8,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
 // originals leaves copies of versions out.
@@ -19,9 +21,20 @@ type page[T any] struct {
 	items func() []T
 }
 
+// catalogSources are not read as what they are: the decoder of that type panics where
+// spec.updateStrategy has no registryPoll.
 func catalogSources() page[operatorsv1alpha1.CatalogSource] {
-	l := &operatorsv1alpha1.CatalogSourceList{}
-	return page[operatorsv1alpha1.CatalogSource]{l, func() []operatorsv1alpha1.CatalogSource { return l.Items }}
+	l := catalogs.NewList()
+	return page[operatorsv1alpha1.CatalogSource]{l, func() []operatorsv1alpha1.CatalogSource {
+		sources := make([]operatorsv1alpha1.CatalogSource, 0, len(l.Items))
+		for i := range l.Items {
+			// What the API server let in by its schema can be decoded.
+			if source, err := catalogs.Decode(&l.Items[i]); err == nil {
+				sources = append(sources, *source)
+			}
+		}
+		return sources
+	}}
 }
 
 func subscriptions() page[operatorsv1alpha1.Subscription] {
