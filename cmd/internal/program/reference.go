@@ -66,7 +66,7 @@ func (p *page) printf(format string, args ...any) {
 
 // program writes a section for the program and one for each of its commands.
 func (p *page) program(root *cobra.Command) {
-	p.printf("## %s\n\n%s.\n\n", root.Name(), root.Short)
+	p.printf("## %s\n\n%s.\n\n", root.DisplayName(), root.Short)
 	for _, cmd := range runnable(root) {
 		p.printf("- [`%s`](#%s): %s\n", cmd.CommandPath(), anchor(cmd), lowerFirst(cmd.Short))
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 // ofOurs are the forms of the names of annotations, labels and finalizers that
@@ -33,6 +34,9 @@ func (c *Code) Names() map[string][]string {
 	}
 	names := map[string][]string{}
 	for name, packages := range found {
+		if removed, ok := strings.CutSuffix(name, "-"); ok && found[removed] != nil {
+			continue // how kubectl is told to take it away
+		}
 		names[name] = slices.Sorted(maps.Keys(packages))
 	}
 	return names

@@ -71,7 +71,8 @@ func (p *pkg) event(call *ast.CallExpr) (string, bool) {
 }
 
 // reasons are the expressions of a node that become the reason of something: they are
-// given to a field of that name, or to a function whose parameter has it.
+// given to a field of that name or to a function whose parameter has it, or a function has
+// it and returns them.
 func (p *pkg) reasons(n ast.Node) []ast.Expr {
 	switch n := n.(type) {
 	case *ast.KeyValueExpr:
@@ -88,8 +89,25 @@ func (p *pkg) reasons(n ast.Node) []ast.Expr {
 		return found
 	case *ast.CallExpr:
 		return p.reasonArguments(n)
+	case *ast.FuncDecl:
+		return returned(n)
 	}
 	return nil
+}
+
+// returned are what a function called reason gives.
+func returned(function *ast.FuncDecl) []ast.Expr {
+	var found []ast.Expr
+	if function.Name.Name != "reason" {
+		return nil
+	}
+	ast.Inspect(function, func(n ast.Node) bool {
+		if given, ok := n.(*ast.ReturnStmt); ok && len(given.Results) > 0 {
+			found = append(found, given.Results[0])
+		}
+		return true
+	})
+	return found
 }
 
 // isReason says whether a name is that of a field for the reason of something.
@@ -142,7 +160,7 @@ func kindOf(c *types.Const) Kind {
 		}
 	}
 	switch {
-	case strings.HasSuffix(name, "ConditionType"), c.Pkg().Path() == apiPackages+"v2", strings.HasPrefix(name, "condition"), strings.HasSuffix(name, "Condition") && !strings.HasPrefix(name, "kind"):
+	case strings.HasSuffix(name, "ConditionType"), c.Pkg().Path() == apiPackages+"v2", strings.HasPrefix(name, "condition"), strings.HasSuffix(name, "Condition") && !strings.HasPrefix(strings.ToLower(name), "kind"):
 		return Condition
 	case strings.HasSuffix(name, "Phase"), strings.HasPrefix(name, "Phase"):
 		return Phase

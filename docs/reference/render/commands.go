@@ -9,6 +9,8 @@ import (
 type program struct {
 	// name is that of its folder in cmd/.
 	name string
+	// called is what a person types.
+	called string
 	// about says what the page is for.
 	about string
 }
@@ -16,8 +18,9 @@ type program struct {
 // programs are those that users run.
 func programs() []program {
 	return []program{
-		{name: "registry", about: "serves catalogs, and looks at them"},
-		{name: "supervisor", about: "runs in the cluster, and is the command line for it"},
+		{name: "registry", called: "registry", about: "serves catalogs, and looks at them"},
+		{name: "supervisor", called: "supervisor", about: "runs in the cluster, and has the commands of the plugin besides"},
+		{name: "kubectl-chandlery", called: "kubectl chandlery", about: "is the plugin of kubectl, installed as `kubectl-chandlery`"},
 	}
 }
 
@@ -31,5 +34,5 @@ func (p program) reference(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf("# Commands of %s\n\n`%s` %s. How flags, variables and exit codes work is in [commands](commands.md).\n\n%s",
-		p.name, p.name, p.about, out), nil
+		p.called, p.called, p.about, out), nil
 }
