@@ -104,7 +104,7 @@ func (p *page) flags(cmd *cobra.Command) []string {
 		}
 		variable := flagenv.Name(p.prefix, f.Name)
 		usage := strings.TrimSuffix(f.Usage, " [$"+variable+"]")
-		rows = append(rows, fmt.Sprintf("| %s | %s | %s | `%s` | %s |\n",
+		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %#q | %s |\n",
 			name, unit(f.Value.Type()), p.standard(f), variable, cell(usage)))
 	})
 	return rows

@@ -129,16 +129,10 @@ func field(literal *ast.CompositeLit, name string) ast.Expr {
 // filled gives the metrics that a literal of options makes: one, or in a function to which
 // name and help are given, one for each call of that function.
 func (p *pkg) filled(declaration ast.Decl, literal *ast.CompositeLit, m Metric) ([]Metric, error) {
-	prefix := ""
-	for _, part := range []string{"Namespace", "Subsystem"} {
-		if text, ok := p.text(field(literal, part)); ok && text != "" {
-			prefix += text + "_"
-		}
-	}
 	name, okName := p.text(field(literal, "Name"))
 	help, okHelp := p.text(field(literal, "Help"))
 	if okName && okHelp {
-		m.Name, m.Help = prefix+name, help
+		m.Name, m.Help = p.prefix(literal)+name, help
 		return []Metric{m}, nil
 	}
 	function, ok := declaration.(*ast.FuncDecl)
@@ -150,6 +144,7 @@ func (p *pkg) filled(declaration ast.Decl, literal *ast.CompositeLit, m Metric) 
 		return nil, fmt.Errorf("%s: %s makes a metric whose name is neither constant nor a parameter", p.path, function.Name.Name)
 	}
 	var all []Metric
+	var errs []error
 	p.each(func(n ast.Node) {
 		call, ok := n.(*ast.CallExpr)
 		if !ok || p.object(call.Fun) != p.info.Defs[function.Name] {
@@ -157,12 +152,24 @@ func (p *pkg) filled(declaration ast.Decl, literal *ast.CompositeLit, m Metric) 
 		}
 		name, okName := p.text(call.Args[nameAt])
 		help, okHelp := p.text(call.Args[helpAt])
-		if okName && okHelp {
-			m.Name, m.Help = prefix+name, help
-			all = append(all, m)
+		if !okName || !okHelp {
+			errs = append(errs, fmt.Errorf("%s: a call of %s names a metric by no constant", p.path, function.Name.Name))
 		}
+		m.Name, m.Help = p.prefix(literal)+name, help
+		all = append(all, m)
 	})
-	return all, nil
+	return all, errors.Join(errs...)
+}
+
+// prefix is what comes before the name in options.
+func (p *pkg) prefix(literal *ast.CompositeLit) string {
+	var parts []string
+	for _, part := range []string{"Namespace", "Subsystem"} {
+		if text, ok := p.text(field(literal, part)); ok && text != "" {
+			parts = append(parts, text+"_")
+		}
+	}
+	return strings.Join(parts, "")
 }
 
 // parameter is the place of an expression among the parameters of a function, or -1.

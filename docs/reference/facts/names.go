@@ -43,4 +43,4 @@ func (c *Code) Names() map[string][]string {
 }
 
 // apiVersion is what looks like an annotation and is the version of an API.
-var apiVersion = regexp.MustCompile(`/v[0-9]+((alpha|beta)[0-9]+)?$`)
+var apiVersion = regexp.MustCompile(`/v\d+((alpha|beta)\d+)?$`)

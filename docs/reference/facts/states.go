@@ -160,7 +160,10 @@ func kindOf(c *types.Const) Kind {
 		}
 	}
 	switch {
-	case strings.HasSuffix(name, "ConditionType"), c.Pkg().Path() == apiPackages+"v2", strings.HasPrefix(name, "condition"), strings.HasSuffix(name, "Condition") && !strings.HasPrefix(strings.ToLower(name), "kind"):
+	case strings.HasPrefix(strings.ToLower(name), "kind"):
+		return ""
+	case strings.HasSuffix(name, "ConditionType"), strings.HasPrefix(name, "condition"), strings.HasSuffix(name, "Condition"),
+		c.Pkg().Path() == apiPackages+"v2":
 		return Condition
 	case strings.HasSuffix(name, "Phase"), strings.HasPrefix(name, "Phase"):
 		return Phase

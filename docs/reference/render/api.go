@@ -173,7 +173,7 @@ func (w *apiWriter) kind(f protoreflect.FieldDescriptor) string {
 	}
 	switch {
 	case f.IsMap():
-		return fmt.Sprintf("map of `%s` to `%s`", f.MapKey().Kind(), f.MapValue().Kind())
+		return fmt.Sprintf("map of %#q to %#q", f.MapKey().Kind(), f.MapValue().Kind())
 	case f.Message() != nil:
 		return many + w.link(f.Message())
 	case f.Enum() != nil:
@@ -188,7 +188,7 @@ func (w *apiWriter) link(d protoreflect.Descriptor) string {
 		return "`" + string(d.FullName()) + "`"
 	}
 	anchor := strings.ReplaceAll(strings.ToLower(string(d.FullName())), ".", "")
-	return fmt.Sprintf("[`%s`](#%s)", d.Name(), anchor)
+	return fmt.Sprintf("[%#q](#%s)", d.Name(), anchor)
 }
 
 // inCell makes a text fit for a table.

@@ -33,6 +33,6 @@ func (p program) reference(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("# Commands of %s\n\n`%s` %s. How flags, variables and exit codes work is in [commands](commands.md).\n\n%s",
+	return fmt.Sprintf("# Commands of %s\n\n%#q %s. How flags, variables and exit codes work is in [commands](commands.md).\n\n%s",
 		p.called, p.called, p.about, out), nil
 }
