@@ -18,7 +18,6 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/chandlery/chandlery/cmd/internal/command/explain"
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 	"github.com/chandlery/chandlery/cmd/internal/program"
 	"github.com/chandlery/chandlery/supervisor"
@@ -42,8 +41,7 @@ func newCommand() *cobra.Command {
 		Name: "supervisor", Short: "Keep the operators of a cluster installed and up to date",
 		EnvPrefix: envPrefix, Version: version, Commit: commit,
 	}
-	return p.Command(newRunCommand(), newPlanCommand(), newHistoryCommand(), newInstallCRDsCommand(),
-		explain.New("supervisor", envPrefix, "chandlery-supervisor"))
+	return p.Command(newRunCommand(), newPlanCommand(), newHistoryCommand(), newInstallCRDsCommand())
 }
 
 func newRunCommand() *cobra.Command {
