@@ -7,6 +7,7 @@ import (
 
 	"github.com/chandlery/chandlery/cmd/internal/command/history"
 	"github.com/chandlery/chandlery/cmd/internal/command/plan"
+	"github.com/chandlery/chandlery/cmd/internal/command/status"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 )
 
@@ -15,6 +16,7 @@ import (
 func Commands(name, envPrefix, agent string) []*cobra.Command {
 	var commands []*cobra.Command
 	for _, command := range []func(name, envPrefix, agent string) *cobra.Command{
+		status.New,
 		plan.New,
 		history.New,
 	} {
