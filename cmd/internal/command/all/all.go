@@ -5,8 +5,10 @@ package all
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/chandlery/chandlery/cmd/internal/command/explain"
 	"github.com/chandlery/chandlery/cmd/internal/command/history"
 	"github.com/chandlery/chandlery/cmd/internal/command/plan"
+	"github.com/chandlery/chandlery/cmd/internal/command/status"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 )
 
@@ -15,6 +17,8 @@ import (
 func Commands(name, envPrefix, agent string) []*cobra.Command {
 	var commands []*cobra.Command
 	for _, command := range []func(name, envPrefix, agent string) *cobra.Command{
+		status.New,
+		explain.New,
 		plan.New,
 		history.New,
 	} {
