@@ -13,7 +13,6 @@ import (
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
-	"github.com/chandlery/chandlery/cmd/internal/program"
 )
 
 // validateOptions are the flags of "registry validate".
@@ -29,8 +28,8 @@ func newValidateCommand() *cobra.Command {
 		Short: "Check catalogs and name everything that is wrong with them",
 		Long: "Check catalogs and name everything that is wrong with them: each problem on a line with file and line,\n" +
 			"what is wrong and what to do about it.\n\n" + sourceHelp + "\n\n" +
-			"The exit code is 0 when no catalog has a problem, 1 when one has, and 2 when a catalog could not\n" +
-			"be judged because it cannot be read; the others are judged all the same.",
+			"Exit codes: 0 when no catalog has a problem, 1 when one has, 2 when a catalog could not be judged\n" +
+			"because it cannot be read; the others are judged all the same.",
 		Example: "  registry validate ./catalog\n" +
 			"  registry validate ./catalogs/* -o json",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -42,10 +41,6 @@ func newValidateCommand() *cobra.Command {
 	addOutputFlag(cmd, &o.output, "text", "text", "json", "yaml")
 	flagenv.Describe(cmd.Flags(), envPrefix)
 	cmd.SetFlagErrorFunc(troubleWithFlags)
-	program.Exits(cmd, map[int]string{
-		0: "no catalog has a problem", exitFound: "a catalog has problems; the output names them",
-		exitTrouble: "a catalog could not be read, or the command could not do its work; stderr says why",
-	})
 	return cmd
 }
 

@@ -10,7 +10,10 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/chandlery/chandlery/docs/reference/facts"
+	"github.com/chandlery/chandlery/supervisor/diagnosis"
 )
 
 // code is the product's code, which is read once.
@@ -187,5 +190,46 @@ func TestStated(t *testing.T) {
 	}
 	if len(documented) != 2 || documented[facts.Condition]["A"] != 3 {
 		t.Errorf("documented %v", documented)
+	}
+}
+
+// TestMetrics compares metrics.md with the metrics that the programs make.
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	metrics, err := load(t).Metrics()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, m := range metrics {
+		want = append(want, strings.Join(append([]string{m.Name, m.Type}, m.Labels...), " "))
+	}
+	var got []string
+	for _, table := range pages(t)["docs/reference/metrics.md"].Tables {
+		for _, row := range table.Body() {
+			got = append(got, strings.Join(append([]string{spans(row.Cells[0])[0], row.Cells[1]}, spans(row.Cells[2])...), " "))
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("docs/reference/metrics.md is stale, run make generate: -code +page:\n%s", diff)
+	}
+}
+
+// TestFindings compares findings.md with the codes of diagnoses.
+func TestFindings(t *testing.T) {
+	t.Parallel()
+	var want, got []string
+	for _, code := range diagnosis.Codes() {
+		want = append(want, code.Code)
+	}
+	for _, table := range pages(t)["docs/reference/findings.md"].Tables {
+		for _, row := range table.Body() {
+			got = append(got, spans(row.Cells[0])[0])
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("docs/reference/findings.md is stale, run make generate: -code +page:\n%s", diff)
 	}
 }

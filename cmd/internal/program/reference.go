@@ -6,8 +6,8 @@ import (
 	"io"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,21 +15,6 @@ import (
 
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 )
-
-// exitAnnotation begins the annotations of a command that say how it may end.
-const exitAnnotation = "exit code "
-
-// Exits notes in a command what the codes mean with which it may end, for the
-// reference. A command that notes nothing ends with 0 when its work is done and with
-// 1 when it failed.
-func Exits(cmd *cobra.Command, codes map[int]string) {
-	if cmd.Annotations == nil {
-		cmd.Annotations = map[string]string{}
-	}
-	for code, meaning := range codes {
-		cmd.Annotations[exitAnnotation+strconv.Itoa(code)] = meaning
-	}
-}
 
 // reference is the hidden command from whose output docs/reference/commands.md is
 // made.
@@ -86,7 +71,7 @@ func (p *page) command(cmd *cobra.Command) {
 	p.printf("\n| Exit code | Meaning |\n|---|---|\n")
 	codes := exits(cmd)
 	for _, code := range slices.Sorted(maps.Keys(codes)) {
-		p.printf("| %d | %s |\n", code, cell(codes[code]))
+		p.printf("| %s | %s |\n", code, cell(codes[code]))
 	}
 }
 
@@ -119,7 +104,10 @@ func (p *page) standard(f *pflag.Flag) string {
 			break
 		}
 	}
-	if value == "" || value == "[]" {
+	if strings.HasPrefix(value, "[") && strings.HasSuffix(value, "]") {
+		value = value[1 : len(value)-1] // a list
+	}
+	if value == "" {
 		return "none"
 	}
 	return "`" + cell(value) + "`"
@@ -187,52 +175,62 @@ func unit(kind string) string {
 	}
 }
 
-// exits are the codes with which a command may end.
-func exits(cmd *cobra.Command) map[int]string {
-	codes := map[int]string{}
-	for key, meaning := range cmd.Annotations {
-		text, ok := strings.CutPrefix(key, exitAnnotation)
-		if code, err := strconv.Atoi(text); ok && err == nil {
-			codes[code] = meaning
-		}
+// exitCodes begins the paragraph of a help text that says how a command may end.
+const exitCodes = "Exit codes:"
+
+// code begins what is said of one of them: on a line of its own, or behind the one before.
+var code = regexp.MustCompile(`(?:^|[,;.]?\s)(\d)\s+`)
+
+// exits are the codes with which a command may end. A help text that says nothing of them
+// leaves those that every command has.
+func exits(cmd *cobra.Command) map[string]string {
+	_, after, ok := strings.Cut(cmd.Long, "\n\n"+exitCodes)
+	if !ok {
+		return map[string]string{"0": "done", "1": "failed; stderr says why"}
 	}
-	if len(codes) == 0 {
-		codes[0], codes[1] = "done", "failed; stderr says why"
+	paragraph, _, _ := strings.Cut(after, "\n\n")
+	codes := map[string]string{}
+	found := code.FindAllStringSubmatchIndex(paragraph, -1)
+	for i, at := range found {
+		end := len(paragraph)
+		if i+1 < len(found) {
+			end = found[i+1][0]
+		}
+		meaning := strings.Join(strings.Fields(paragraph[at[1]:end]), " ")
+		codes[paragraph[at[2]:at[3]]] = strings.TrimSuffix(strings.TrimPrefix(meaning, "when "), ".")
 	}
 	return codes
 }
 
-// description is what a command says of itself.
+// description is what a command says of itself, but for how it ends.
 func description(cmd *cobra.Command) string {
 	if cmd.Long == "" {
 		return cmd.Short + "."
 	}
-	return strings.TrimSpace(asMarkdown(cmd.Long))
+	before, after, _ := strings.Cut(cmd.Long, "\n\n"+exitCodes)
+	_, after, _ = strings.Cut(after, "\n\n")
+	return asMarkdown(before + "\n\n" + after)
 }
 
 // asMarkdown fences what a help text sets off by spaces.
 func asMarkdown(text string) string {
-	var b strings.Builder
+	var lines []string
 	fenced := false
-	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
-		if indented := strings.HasPrefix(line, "  "); indented != fenced && line != "" {
-			fenced = indented
-			b.WriteString(fence(indented))
+	for paragraph := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
+		indented := strings.HasPrefix(paragraph, "  ")
+		switch {
+		case indented && !fenced:
+			paragraph = "```text\n" + paragraph
+		case !indented && fenced:
+			lines[len(lines)-1] += "\n```"
 		}
-		b.WriteString(line + "\n")
+		fenced = indented
+		lines = append(lines, paragraph)
 	}
 	if fenced {
-		b.WriteString(fence(false))
+		lines[len(lines)-1] += "\n```"
 	}
-	return b.String()
-}
-
-// fence begins or ends what stands as it is.
-func fence(begin bool) string {
-	if begin {
-		return "```text\n"
-	}
-	return "```\n"
+	return strings.Join(lines, "\n\n")
 }
 
 // anchor is what code hosts make of the heading of a command.
