@@ -155,7 +155,7 @@ func (a *approver) approve(ctx context.Context, names []string) error {
 		return errors.New("nothing was approved")
 	}
 	failure := a.approveAll(ctx, choices, results)
-	if err := a.tell(results); err != nil {
+	if err := a.tell(results, notes); err != nil {
 		return err
 	}
 	if failure == nil && a.wait {
@@ -239,9 +239,9 @@ func (a *approver) approveOne(ctx context.Context, p *operatorsv1alpha1.InstallP
 	for range maxTries {
 		err := a.patch(ctx, p, version)
 		if err == nil {
-			shown.Result = approved
+			shown.Result, shown.Approved = approved, true
 			if a.dryRun {
-				shown.Result = dryRun
+				shown.Result, shown.Approved = dryRun, false
 			}
 			return nil
 		}
