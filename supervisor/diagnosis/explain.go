@@ -160,6 +160,7 @@ func Examine(o *Observation) []Finding {
 	for i := range o.Versions {
 		all = merge(all, ExplainObject(o, refTo(KindVersion, &o.Versions[i])).Findings, nil)
 	}
+	all = slices.DeleteFunc(all, func(f Finding) bool { return f.Code == CodeUnderWay })
 	slices.SortStableFunc(all, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Severity.rank(), b.Severity.rank()), cmp.Compare(depth(a.Code), depth(b.Code)), compareRefs(a.Object, b.Object))
 	})

@@ -20,7 +20,13 @@ func version(s *story) []*Finding {
 	if csv == nil {
 		return nil
 	}
-	return s.versionTrouble(csv)
+	at := s
+	if ref := s.sub.Status.InstallPlanRef; ref != nil {
+		if p := s.plan(csv.Namespace, ref.Name); p != nil && slices.Contains(p.Spec.ClusterServiceVersionNames, csv.Name) {
+			at = s.to(refTo(KindInstallPlan, p), string(p.Status.Phase), "")
+		}
+	}
+	return at.versionTrouble(csv)
 }
 
 // versionTrouble finds what keeps a version from running. What keeps another one that it
