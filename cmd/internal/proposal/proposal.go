@@ -208,7 +208,8 @@ func Rule(r *rbacv1.PolicyRule) string {
 	for _, group := range sorted(r.APIGroups) {
 		for _, resource := range sorted(r.Resources) {
 			if group != "" {
-				resource += "." + group
+				name, sub, _ := strings.Cut(resource, "/")
+				resource = strings.TrimSuffix(name+"."+group+"/"+sub, "/")
 			}
 			things = append(things, resource)
 		}

@@ -127,7 +127,7 @@ func (o *options) scope(named bool) (snapshot.Options, error) {
 	} else {
 		what.Fallback = namespace
 	}
-	what.SupervisorNamespaces = []string{"chandlery", o.global, namespace}
+	what.SupervisorNamespaces = []string{"chandlery-system", o.global, namespace, "default"}
 	return what, nil
 }
 
