@@ -49,7 +49,7 @@ var situations = []situation{
 	},
 	{
 		reason: "a leader that renews no Lease does no work either", withKeeper: true, resource: []Answer{OK}, upkeep: []Upkeep{LeaseStale},
-		want: Verdict{Degraded, ReasonLeaseStale}, say: "widget-operator-7, holder of Lease ops/widgets, that looks after it gives no sign of life: it was renewed 2h0m0s ago",
+		want: Verdict{Degraded, ReasonLeaseStale}, say: "the holder widget-operator-7 of Lease ops/widgets that looks after it gives no sign of life: it was renewed 2h0m0s ago",
 	},
 
 	{

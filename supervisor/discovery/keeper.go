@@ -81,7 +81,7 @@ func ofLease(lease *coordinationv1.Lease, now time.Time) evidence {
 	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
 		return evidence{LeaseStale, Upkeeper{Name: "whoever holds " + name, Detail: "its last holder gave it up, and nobody has taken it"}}
 	}
-	holder := Upkeeper{Name: fmt.Sprintf("%s, holder of %s,", *lease.Spec.HolderIdentity, name)}
+	holder := Upkeeper{Name: fmt.Sprintf("the holder %s of %s", *lease.Spec.HolderIdentity, name)}
 	if lease.Spec.RenewTime == nil {
 		holder.Detail = "it has never been renewed"
 		return evidence{LeaseStale, holder}
@@ -94,7 +94,7 @@ func ofLease(lease *coordinationv1.Lease, now time.Time) evidence {
 		holder.Detail = fmt.Sprintf("it was renewed %s ago, and is good for %s", age.Round(time.Second), duration)
 		return evidence{LeaseStale, holder}
 	}
-	return evidence{Kept, Upkeeper{Name: fmt.Sprintf("%s (holder of %s)", *lease.Spec.HolderIdentity, name)}}
+	return evidence{Kept, holder}
 }
 
 // owner is what is needed of a ClusterServiceVersion.

@@ -10,7 +10,8 @@ type sentence struct{ what, remedy string }
 
 // sentences are those of the reasons. In them {api} is the target, {name} what roles
 // call its resource, {group} its group, {served} the versions that are served, {service}
-// the APIService, {keeper} who reconciles the kind and {detail} what the answer said.
+// the APIService, {holder} who reconciles the kind, {keeper} the same with the version of
+// the operator, and {detail} what the answer said.
 var sentences = map[Reason]sentence{
 	ReasonDisabled:      {"{api} is disabled, and was not looked for", ""},
 	ReasonServed:        {"{api} is installed", ""},
@@ -35,7 +36,7 @@ var sentences = map[Reason]sentence{
 
 	ReasonNobody:     {"{api} is installed, and nobody looks after it{detail}", "install the operator, or remove the CustomResourceDefinition that it left"},
 	ReasonKeeperDown: {"{api} is installed, and {keeper} that looks after it does not run{detail}", "look at its pods and events"},
-	ReasonLeaseStale: {"{api} is installed, and {keeper} that looks after it gives no sign of life{detail}", "look at the pods that hold the Lease"},
+	ReasonLeaseStale: {"{api} is installed, and {holder} that looks after it gives no sign of life{detail}", "look at the pods that hold the Lease"},
 }
 
 // What says what is the matter, in a clause.
@@ -74,7 +75,7 @@ func (r *Result) fill(text string) string {
 	}
 	return strings.NewReplacer(
 		"{api}", r.Target.String(), "{name}", r.Target.plural(), "{group}", group, "{served}", served,
-		"{service}", r.Target.apiService(), "{keeper}", keeper, "{detail}", detail,
+		"{service}", r.Target.apiService(), "{keeper}", keeper, "{holder}", r.Keeper.Name, "{detail}", detail,
 	).Replace(text)
 }
 
