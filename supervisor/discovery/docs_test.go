@@ -1,14 +1,16 @@
 package discovery
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 )
 
 var update = flag.Bool("update", false, "write what is generated in docs/discovery.md")
@@ -35,7 +37,7 @@ func TestManual(t *testing.T) {
 		}
 		return
 	}
-	if diff := cmp.Diff(string(text), got); diff != "" {
+	if diff := gocmp.Diff(string(text), got); diff != "" {
 		t.Errorf("docs/discovery.md is stale; renew it with: go test ./supervisor/discovery -run TestManual -update\n-have, +want:\n%s", diff)
 	}
 }
@@ -100,33 +102,67 @@ func messages() string {
 	return out.String()
 }
 
-// An edge of the diagram leads from a question, with its answers, to the next or to an
-// outcome.
+// An edge of the diagram leads from a question to the next, or to an outcome.
 type edge struct{ from, to string }
+
+// drawing is what leads along which edge: answers, by what was answered before.
+type drawing struct {
+	order  []edge
+	labels map[edge]map[string][]string
+}
+
+func (d *drawing) add(from, to, before, label string) {
+	e := edge{from, to}
+	if d.labels[e] == nil {
+		d.order = append(d.order, e)
+		d.labels[e] = map[string][]string{}
+	}
+	if !slices.Contains(d.labels[e][before], label) {
+		d.labels[e][before] = append(d.labels[e][before], label)
+	}
+}
+
+// label tells the answers of an edge. What was answered before is told where it matters.
+func (d *drawing) label(e edge) string {
+	before := map[string][]string{}
+	for _, b := range slices.Sorted(maps.Keys(d.labels[e])) {
+		answers := strings.Join(d.labels[e][b], ", ")
+		before[answers] = append(before[answers], b)
+	}
+	everywhere := map[string]bool{}
+	for other, labels := range d.labels {
+		for b := range labels {
+			everywhere[b] = everywhere[b] || (other.from == e.from && b != "")
+		}
+	}
+	var told []string
+	for _, answers := range slices.Sorted(maps.Keys(before)) {
+		always := true
+		for b, here := range everywhere {
+			always = always && (!here || slices.Contains(before[answers], b) || slices.Contains(before[answers], ""))
+		}
+		if always {
+			told = append(told, answers)
+			continue
+		}
+		told = append(told, "after "+strings.Join(before[answers], ", ")+" – "+answers)
+	}
+	return strings.Join(told, "<br/>")
+}
 
 // diagram draws the machine by walking it with every combination of answers.
 func diagram() string {
-	labels := map[edge][]string{}
-	var order []edge
-	add := func(from, to, label string) {
-		e := edge{from, to}
-		if _, known := labels[e]; !known {
-			order = append(order, e)
-		}
-		if label != "" && !slices.Contains(labels[e], label) {
-			labels[e] = append(labels[e], label)
-		}
-	}
-	add("[*]", string(Skipped), "disabled")
+	d := &drawing{labels: map[edge]map[string][]string{}}
+	d.add("[*]", string(Skipped), "", "disabled")
 	for _, c := range combinations() {
-		draw(c, add)
+		d.walk(c)
 	}
 	var out strings.Builder
 	out.WriteString("```mermaid\nstateDiagram-v2\n")
-	for _, e := range order {
+	for _, e := range d.order {
 		line := "    " + e.from + " --> " + e.to
-		if len(labels[e]) > 0 {
-			line += ": " + strings.Join(labels[e], ", ")
+		if label := d.label(e); label != "" {
+			line += ": " + label
 		}
 		out.WriteString(line + "\n")
 	}
@@ -134,27 +170,35 @@ func diagram() string {
 	return out.String()
 }
 
-// draw walks the machine once.
-func draw(c combination, add func(from, to, label string)) {
+// walk draws one way through the machine.
+func (d *drawing) walk(c combination) {
 	f := Facts{Incomplete: c.incomplete, WithKeeper: c.withKeeper}
-	from, label := "[*]", "the resource is known"
+	from, before, label := "[*]", "", "resource known"
 	if c.incomplete {
-		label = "the resource is to be looked up"
+		label = "resource unknown"
 	}
 	for {
 		step := Next(Auto, f)
 		if step.Ask == AskNothing {
-			add(from, string(step.Verdict.Outcome), label)
+			d.add(from, string(step.Verdict.Outcome), before, label)
 			return
 		}
 		to := "ask_" + string(step.Ask)
-		add(from, to, label)
-		from = to
+		d.add(from, to, before, label)
+		from, before = to, ""
 		switch step.Ask {
 		case AskResource:
 			f.Resource, label = c.resource, string(c.resource)
+			switch {
+			case c.resource == OK:
+			case c.incomplete:
+				before = "looking up"
+			default:
+				before = "nothing"
+			}
 		case AskDiscovery:
 			f.Discovery, label = c.discovery, string(c.discovery)
+			before = cmp.Or(string(f.Resource), "nothing")
 		case AskBackend:
 			f.Backend, label = c.backend, string(c.backend)
 		case AskKeeper:
