@@ -163,7 +163,7 @@ func stated(page Page) (map[facts.Kind]map[string]int, []string) {
 			}
 			for i, header := range table.Header {
 				kind := facts.Kind(strings.ToLower(header))
-				if i == cause || i == remedy {
+				if !slices.Contains([]facts.Kind{facts.Condition, facts.Reason, facts.Phase, facts.State, facts.Event}, kind) {
 					continue
 				}
 				for _, value := range spans(row.Cells[i]) {
