@@ -3,6 +3,7 @@
 package supportbundle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -136,7 +137,7 @@ func (o *options) run(cmd *cobra.Command) error {
 	if err := g.write(cmd.OutOrStdout(), observed.Taken); err != nil {
 		return err
 	}
-	if len(g.contents.left) > 0 || slices.ContainsFunc(observed.Unseen, func(u diagnosis.Unseen) bool { return u.Why != diagnosis.WhyNotInstalled }) {
+	if len(g.contents.left) > 0 {
 		fmt.Fprintf(g.log, "something could not be read: missing.txt in the bundle lists it\n")
 		return console.Verdict(console.Forbidden)
 	}
@@ -172,6 +173,11 @@ func (g *gatherer) gather(ctx context.Context, what snapshot.Options) (*diagnosi
 	observed, err := snapshot.Take(ctx, g.client, what)
 	if err != nil {
 		return nil, &console.Coded{Code: console.Unreachable, Err: err}
+	}
+	for _, u := range observed.Unseen {
+		if u.Why != diagnosis.WhyNotInstalled {
+			g.contents.left = append(g.contents.left, fmt.Sprintf("%s of %s: %s", u.Resource, cmp.Or(u.Namespace, "all namespaces"), cmp.Or(u.Message, u.Why)))
+		}
 	}
 	policy := redact.Policy{Env: g.showEnv}
 	if err := g.summaries(observed, policy); err != nil {
