@@ -10,6 +10,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/command/history"
 	"github.com/chandlery/chandlery/cmd/internal/command/plan"
 	"github.com/chandlery/chandlery/cmd/internal/command/status"
+	"github.com/chandlery/chandlery/cmd/internal/command/supportbundle"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 )
 
@@ -23,6 +24,7 @@ func Commands(name, envPrefix, agent string) []*cobra.Command {
 		approve.New,
 		plan.New,
 		history.New,
+		supportbundle.New,
 	} {
 		one := command(name, envPrefix, agent)
 		one.PreRun = func(*cobra.Command, []string) { console.Quiet() }
