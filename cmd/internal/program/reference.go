@@ -175,7 +175,8 @@ func unit(kind string) string {
 	}
 }
 
-// exitCodes begins the paragraph of a help text that says how a command may end.
+// exitCodes begins what a help text says, up to the end of the paragraph, of how a command
+// may end.
 const exitCodes = "Exit codes:"
 
 // code begins what is said of one of them: on a line of its own, or behind the one before.
@@ -184,7 +185,7 @@ var code = regexp.MustCompile(`(?:^|[,;.]?\s)(\d)\s+`)
 // exits are the codes with which a command may end. A help text that says nothing of them
 // leaves those that every command has.
 func exits(cmd *cobra.Command) map[string]string {
-	_, after, ok := strings.Cut(cmd.Long, "\n\n"+exitCodes)
+	_, after, ok := strings.Cut(cmd.Long, exitCodes)
 	if !ok {
 		return map[string]string{"0": "done", "1": "failed; stderr says why"}
 	}
@@ -207,9 +208,9 @@ func description(cmd *cobra.Command) string {
 	if cmd.Long == "" {
 		return cmd.Short + "."
 	}
-	before, after, _ := strings.Cut(cmd.Long, "\n\n"+exitCodes)
+	before, after, _ := strings.Cut(cmd.Long, exitCodes)
 	_, after, _ = strings.Cut(after, "\n\n")
-	return asMarkdown(before + "\n\n" + after)
+	return asMarkdown(strings.TrimSpace(before) + "\n\n" + after)
 }
 
 // asMarkdown fences what a help text sets off by spaces.
