@@ -135,6 +135,9 @@ func thisMachine() []replacement {
 	home, err := os.UserHomeDir()
 	add(home, err, "~", true)
 	add(os.TempDir(), nil, "$TMPDIR", true)
+	// In a pod, the namespace that it is in stands for the one elsewhere.
+	namespace, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+	add(strings.TrimSpace(string(namespace)), err, "default", false)
 	slices.SortStableFunc(found, func(a, b replacement) int { return cmp.Compare(len(b.found), len(a.found)) })
 	return found
 }

@@ -25,8 +25,7 @@ const (
 func (c *Code) States() map[Kind]map[string][]string {
 	found := map[Kind]map[string][]string{}
 	for _, p := range c.packages {
-		// What discovery finds is in no status, and on a page of its own that its tests write.
-		if !strings.HasPrefix(p.path, "supervisor") && p.path != "bundles/image" || p.path == "supervisor/discovery" {
+		if !p.tells() {
 			continue
 		}
 		add := func(kind Kind, value string, ok bool) {
@@ -57,6 +56,12 @@ func (c *Code) States() map[Kind]map[string][]string {
 		})
 	}
 	return found
+}
+
+// tells says whether a package has what is told in statuses and Events. What discovery
+// finds is in neither, and on a page of its own, which its tests compare with the code.
+func (p *pkg) tells() bool {
+	return p.path == "bundles/image" || strings.HasPrefix(p.path, "supervisor") && p.path != "supervisor/discovery"
 }
 
 // camel is how all these values are written.
