@@ -11,9 +11,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// AnnotationTakenOver on a Deployment of another lifecycle manager says how many
-// replicas it had when we took over from it.
-const AnnotationTakenOver = "chandlery.dev/taken-over"
+// LabelTakenOver on a Deployment of another lifecycle manager says how many replicas it
+// had when we took over from it. It is a label since annotations of a Deployment are copied
+// to its ReplicaSets, and stay there.
+const LabelTakenOver = "chandlery.dev/taken-over"
 
 // OLMPackageServer is the Deployment that answers for packages.operators.coreos.com. It is
 // a part of OLM and no rival: it writes nothing that we write.
@@ -87,7 +88,7 @@ func recognise(d *appsv1.Deployment) *Workload {
 			continue
 		}
 		c := &d.Spec.Template.Spec.Containers[i]
-		_, takenOver := d.Annotations[AnnotationTakenOver]
+		_, takenOver := d.Labels[LabelTakenOver]
 		return &Workload{
 			Namespace: d.Namespace, Name: d.Name, Program: program,
 			Image: c.Image, Version: version(d, c),

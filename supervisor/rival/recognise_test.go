@@ -56,10 +56,10 @@ func TestRecognise(t *testing.T) {
 		{"somebody stopped it", deployment("olm-operator", scaled(0, 0)), Stopped, ""},
 		{"we stopped it", deployment("olm-operator", func(d *appsv1.Deployment) {
 			scaled(0, 0)(d)
-			d.Annotations = map[string]string{AnnotationTakenOver: "1"}
+			d.Labels[LabelTakenOver] = "1"
 		}), HandedOver, ""},
 		{"it was started again after that", deployment("olm-operator", func(d *appsv1.Deployment) {
-			d.Annotations = map[string]string{AnnotationTakenOver: "1"}
+			d.Labels[LabelTakenOver] = "1"
 		}), Running, "scaled up again"},
 		{"in whatever namespace", deployment("olm-operator", func(d *appsv1.Deployment) { d.Namespace = "somewhere" }), Running, "somewhere/olm-operator"},
 		{"under another name, by its label", deployment("olm-operator", func(d *appsv1.Deployment) { d.Name = "vendor-olm" }), Running, "olm/vendor-olm"},

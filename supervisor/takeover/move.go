@@ -152,16 +152,16 @@ func (m *Mover) stop(ctx context.Context, step Step) error {
 	}
 	replicas := ptr.Deref(d.Spec.Replicas, 1)
 	marks := map[string]any{}
-	if d.Annotations[rival.AnnotationTakenOver] == "" {
-		marks[rival.AnnotationTakenOver] = fmt.Sprint(replicas)
+	if d.Labels[rival.LabelTakenOver] == "" {
+		marks[rival.LabelTakenOver] = fmt.Sprint(replicas)
 	}
 	return m.scale(ctx, d, 0, marks)
 }
 
-// scale sets the replicas of a Deployment that was read, and annotations.
-func (m *Mover) scale(ctx context.Context, d *appsv1.Deployment, replicas int32, annotations map[string]any) error {
+// scale sets the replicas of a Deployment that was read, and labels.
+func (m *Mover) scale(ctx context.Context, d *appsv1.Deployment, replicas int32, labels map[string]any) error {
 	body, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": d.ResourceVersion, "annotations": annotations},
+		"metadata": map[string]any{"resourceVersion": d.ResourceVersion, "labels": labels},
 		"spec":     map[string]any{"replicas": replicas},
 	})
 	if err != nil {

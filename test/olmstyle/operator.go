@@ -77,7 +77,7 @@ func (w World) Install(ctx context.Context, o Operator) error {
 		func() error { return w.create(ctx, byCatalog, o.permissions(csv)...) },
 		func() error { return w.create(ctx, byOLM, o.lifted(csv)...) },
 		func() error { return w.serve(ctx, csv) },
-		func() error { return w.create(ctx, byOLM, o.deployments(csv)...) },
+		func() error { return w.create(ctx, byOLM, w.deployments(&o, csv)...) },
 		func() error { return w.conditions(ctx, csv) },
 		func() error { return w.roles(ctx, &o, csv, group) },
 		func() error { return w.copies(ctx, &o, csv) },
@@ -373,14 +373,17 @@ func subjects(csv *operatorsv1alpha1.ClusterServiceVersion, account string) []rb
 }
 
 // deployments are those of the version, with every annotation of it on the pods.
-func (o *Operator) deployments(csv *operatorsv1alpha1.ClusterServiceVersion) []client.Object {
+func (w World) deployments(o *Operator, csv *operatorsv1alpha1.ClusterServiceVersion) []client.Object {
 	var all []client.Object
 	for _, declared := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		spec := declared.Spec.DeepCopy()
-		annotations := maps.Clone(csv.Annotations)
-		maps.Copy(annotations, spec.Template.Annotations)
+		annotations := maps.Clone(spec.Template.Annotations)
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		maps.Copy(annotations, csv.Annotations)
 		spec.Template.Annotations = annotations
-		mount(csv, declared.Name, spec)
+		w.mount(csv, declared.Name, spec)
 		spec.RevisionHistoryLimit = new(int32(1))
 		for i := range spec.Template.Spec.Containers {
 			c := &spec.Template.Spec.Containers[i]

@@ -27,9 +27,6 @@ import (
 // that its pods mount the certificate of.
 const annotationAuthority = "olmcahash"
 
-// authorities has the hash of the authority by namespace and name of the Deployment.
-var authorities = map[string]string{}
-
 // serve makes what a version with webhooks needs: certificates, Services, rights and
 // configurations.
 func (w World) serve(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) error {
@@ -47,7 +44,7 @@ func (w World) serveOne(ctx context.Context, csv *operatorsv1alpha1.ClusterServi
 	if err != nil {
 		return err
 	}
-	authorities[csv.Namespace+"/"+d.DeploymentName] = caHash(ca)
+	w.authorities[csv.Namespace+"/"+d.DeploymentName] = caHash(ca)
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: csv.Namespace, Name: name, Labels: owned(csv), OwnerReferences: reference(csv)}
 	}
@@ -114,8 +111,8 @@ func configuration(csv *operatorsv1alpha1.ClusterServiceVersion, d *operatorsv1a
 }
 
 // mount gives the certificate to the pods of a Deployment that serves.
-func mount(csv *operatorsv1alpha1.ClusterServiceVersion, name string, spec *appsv1.DeploymentSpec) {
-	hash := authorities[csv.Namespace+"/"+name]
+func (w World) mount(csv *operatorsv1alpha1.ClusterServiceVersion, name string, spec *appsv1.DeploymentSpec) {
+	hash := w.authorities[csv.Namespace+"/"+name]
 	if hash == "" {
 		return
 	}

@@ -3,6 +3,7 @@ package olmstyle
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -34,7 +35,13 @@ const image = "registry.example.com/operator-framework/olm:v0.40.0"
 type World struct {
 	// Client writes to the cluster.
 	Client client.Client
+
+	// authorities has the hash of the authority by namespace and name of a Deployment.
+	authorities map[string]string
 }
+
+// New gives the world of a cluster.
+func New(c client.Client) World { return World{Client: c, authorities: map[string]string{}} }
 
 // create makes objects by one manager. Their status is written, too.
 func (w World) create(ctx context.Context, by client.FieldOwner, objects ...client.Object) error {
@@ -53,7 +60,8 @@ func (w World) create(ctx context.Context, by client.FieldOwner, objects ...clie
 		if err := w.Client.Status().Update(ctx, full, by); err != nil {
 			return fmt.Errorf("writing the status of %T %s: %w", o, client.ObjectKeyFromObject(o), err)
 		}
-		o.SetResourceVersion(full.GetResourceVersion())
+		// Creating has dropped the status.
+		reflect.ValueOf(o).Elem().Set(reflect.ValueOf(full).Elem())
 	}
 	return nil
 }
@@ -119,9 +127,10 @@ func (w World) Catalog(ctx context.Context, name, image, address string) error {
 	source.Status.GRPCConnectionState = &operatorsv1alpha1.GRPCConnectionState{Address: address, LastObservedState: "READY", LastConnectTime: now}
 	source.Status.RegistryServiceStatus = &operatorsv1alpha1.RegistryServiceStatus{CreatedAt: now, Protocol: "grpc"}
 	if image != "" {
-		source.Status.GRPCConnectionState.Address = fmt.Sprintf("%s.%s.svc:50051", name, Namespace)
+		service := strings.ReplaceAll(name, ".", "-")
+		source.Status.GRPCConnectionState.Address = fmt.Sprintf("%s.%s.svc:50051", service, Namespace)
 		source.Status.RegistryServiceStatus = &operatorsv1alpha1.RegistryServiceStatus{
-			CreatedAt: now, Protocol: "grpc", ServiceName: name, ServiceNamespace: Namespace, Port: "50051",
+			CreatedAt: now, Protocol: "grpc", ServiceName: service, ServiceNamespace: Namespace, Port: "50051",
 		}
 	}
 	if err := w.create(ctx, byCatalog, source); err != nil || image == "" {
