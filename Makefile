@@ -84,8 +84,18 @@ node-back: ## Return a lost node and wait until it is Ready (N=2).
 ##@ Working on it
 
 .PHONY: build
-build: ## Build bin/registry and bin/supervisor.
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/registry ./cmd/supervisor
+build: ## Build bin/registry, bin/supervisor and bin/kubectl-chandlery.
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/registry ./cmd/supervisor ./cmd/kubectl-chandlery
+
+# kubectl finds plugins, and what completes their arguments, in the folders of $PATH.
+DIR ?= $(HOME)/.local/bin
+
+.PHONY: install-plugin
+install-plugin: ## Build the kubectl plugin into a folder of the PATH, with its completion (DIR=~/.local/bin).
+	@mkdir -p '$(DIR)'
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o '$(DIR)/' ./cmd/kubectl-chandlery
+	@install -m 0755 cmd/kubectl-chandlery/kubectl_complete-chandlery '$(DIR)/'
+	@case ":$$PATH:" in *":$(DIR):"*) ;; *) echo "$(DIR) is not in the PATH yet, so that kubectl does not find the plugin there";; esac
 
 .PHONY: images
 images: ## Make the OCI images, into out/images (PUSH=HOST/PREFIX pushes them too, TAG=… names them, ARGS=--help says what else).

@@ -2,33 +2,25 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/chandlery/chandlery/cmd/internal/command/all"
+	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 	"github.com/chandlery/chandlery/cmd/internal/program"
 	"github.com/chandlery/chandlery/supervisor"
 )
 
-// clientQPS and clientBurst bound, per second, what one process asks of the API
-// server. The API server's own fairness does the rest.
-const (
-	clientQPS   = 100
-	clientBurst = 200
-)
+// agent is what the process tells API servers of itself.
+const agent = "chandlery-supervisor"
 
 // gcPercent is by how much the heap may grow before garbage is collected, unless
 // the environment says so. The process holds much and makes little garbage, so
@@ -41,7 +33,7 @@ func newCommand() *cobra.Command {
 		Name: "supervisor", Short: "Keep the operators of a cluster installed and up to date",
 		EnvPrefix: envPrefix, Version: version, Commit: commit,
 	}
-	return p.Command(newRunCommand(), newPlanCommand(), newHistoryCommand(), newInstallCRDsCommand())
+	return p.Command(append(all.Commands(p.Name, envPrefix, agent), newRunCommand(), newInstallCRDsCommand())...)
 }
 
 func newRunCommand() *cobra.Command {
@@ -68,7 +60,7 @@ and take over when it stops or fails.`,
 			logger := logr.FromSlogHandler(program.Quiet(cmd.Context(), handler)).WithValues("identity", options.Identity)
 			ctrl.SetLogger(logger)
 			klog.SetLogger(logger)
-			cfg, err := restConfig(options.Kubeconfig)
+			cfg, err := console.RESTConfig(options.Kubeconfig, agent)
 			if err != nil {
 				return err
 			}
@@ -98,7 +90,7 @@ until the API server serves them. It changes nothing else and may be repeated.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			handler := slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})
 			ctrl.SetLogger(logr.FromSlogHandler(handler))
-			cfg, err := restConfig(kubeconfig)
+			cfg, err := console.RESTConfig(kubeconfig, agent)
 			if err != nil {
 				return err
 			}
@@ -111,41 +103,4 @@ until the API server serves them. It changes nothing else and may be repeated.`,
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait for the API server to serve them")
 	flagenv.Describe(cmd.Flags(), envPrefix)
 	return cmd
-}
-
-// clientConfig says where the API server is looked for.
-func clientConfig(kubeconfig string) (clientcmd.ClientConfig, *clientcmd.ClientConfigLoadingRules) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = kubeconfig
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil), rules
-}
-
-// restConfig finds the API server.
-func restConfig(kubeconfig string) (*rest.Config, error) {
-	config, rules := clientConfig(kubeconfig)
-	cfg, err := config.ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("finding the API server: %w%s; set --kubeconfig or $KUBECONFIG", err, missing(rules))
-	}
-	cfg.QPS, cfg.Burst = clientQPS, clientBurst
-	cfg.UserAgent = "chandlery-supervisor"
-	return cfg, nil
-}
-
-// missing names the files of $KUBECONFIG that are not there: they are passed over
-// when they are read. That of --kubeconfig is named by the error itself.
-func missing(rules *clientcmd.ClientConfigLoadingRules) string {
-	if rules.ExplicitPath != "" || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
-		return ""
-	}
-	var paths []string
-	for _, path := range rules.Precedence {
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			paths = append(paths, path)
-		}
-	}
-	if len(paths) == 0 {
-		return ""
-	}
-	return ", and $" + clientcmd.RecommendedConfigPathEnvVar + " names what is not there: " + strings.Join(paths, ", ")
 }

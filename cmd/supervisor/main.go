@@ -3,11 +3,11 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/chandlery/chandlery/cmd/internal/console"
 )
 
 // Set by the linker.
@@ -25,17 +25,6 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := newCommand().ExecuteContext(ctx); err != nil {
-		if !errors.Is(err, errNotInstalled) {
-			fmt.Fprintln(os.Stderr, "supervisor:", err)
-		}
-		os.Exit(exitCode(err)) //nolint:gocritic // the process ends, and its signal handling with it
+		os.Exit(int(console.Report(os.Stderr, "supervisor", err))) //nolint:gocritic // the process ends, and its signal handling with it
 	}
-}
-
-// exitCode is how the program ends after an error.
-func exitCode(err error) int {
-	if errors.Is(err, errNotInstalled) {
-		return 2
-	}
-	return 1
 }

@@ -3,6 +3,8 @@
 package diagnosis
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -11,8 +13,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
+
+// LeaseName is the name of the Lease that the leading supervisor holds.
+const LeaseName = "chandlery-supervisor"
 
 // Observation is what was read of a cluster, or of some of its namespaces, as plain
 // values. What could not be read is in Unseen, so that nothing is taken for absent that
@@ -32,19 +38,27 @@ type Observation struct {
 	OperatorGroups     []operatorsv1.OperatorGroup
 	OperatorConditions []operatorsv2.OperatorCondition
 
-	Deployments     []appsv1.Deployment
-	ReplicaSets     []appsv1.ReplicaSet
-	Pods            []corev1.Pod
-	Events          []corev1.Event
-	ServiceAccounts []corev1.ServiceAccount
-	ResourceQuotas  []corev1.ResourceQuota
-	Nodes           []corev1.Node
-	Leases          []coordinationv1.Lease
-	Definitions     []apiextensionsv1.CustomResourceDefinition
+	// Deployments, Pods and Events are those of the namespaces that hold any of the
+	// objects above. Of Events only warnings are here.
+	Deployments []appsv1.Deployment
+	Pods        []corev1.Pod
+	Events      []corev1.Event
+	Nodes       []corev1.Node
+	// Leases are those of supervisors.
+	Leases []coordinationv1.Lease
+	// Definitions are those that versions name which are not well.
+	Definitions []apiextensionsv1.CustomResourceDefinition
 
 	// Unseen is what could not be read.
 	Unseen []Unseen
 }
+
+// Whys of what could not be read. They are words of package discovery.
+const (
+	WhyForbidden    = "Forbidden"
+	WhyNotInstalled = "NotInstalled"
+	WhyUnreachable  = "Unreachable"
+)
 
 // Unseen is a kind of object that could not be read.
 type Unseen struct {
@@ -56,4 +70,22 @@ type Unseen struct {
 	Why string `json:"why"`
 	// Message says it in words.
 	Message string `json:"message,omitempty"`
+}
+
+// Rule is what a role has to allow for it to be seen.
+func (u Unseen) Rule() rbacv1.PolicyRule {
+	resource, group, _ := strings.Cut(u.Resource, ".")
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"get", "list"}}
+}
+
+// hidden says whether objects of a resource in a namespace, which is empty for what has
+// none, may exist without being here.
+func (o *Observation) hidden(resource, namespace string) bool {
+	return slices.ContainsFunc(o.Unseen, func(u Unseen) bool { return u.covers(resource, namespace) })
+}
+
+// covers says whether objects of a resource in a namespace are among what could not be
+// read. What is not installed is not hidden: there is none.
+func (u Unseen) covers(resource, namespace string) bool {
+	return u.Resource == resource && u.Why != WhyNotInstalled && (u.Namespace == "" || u.Namespace == namespace)
 }

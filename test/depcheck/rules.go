@@ -61,6 +61,18 @@ func Rules() []Rule {
 			Reason: "the supervisor talks to a registry through the contract only",
 		},
 		{
+			From: "cmd/internal/command", Never: []string{"server", "test"},
+			Reason: "commands talk to a registry through the contract only",
+		},
+		{
+			From: "cmd/kubectl-chandlery",
+			Never: append([]string{"server", "test"}, slices.DeleteFunc(controllers(), func(folder string) bool {
+				// Previews play its answers through.
+				return folder == "supervisor/subscription"
+			})...),
+			Reason: "the plugin looks at a cluster, and runs no controllers",
+		},
+		{
 			From: "supervisor/resolver", Never: []string{"k8s.io", "sigs.k8s.io", "google.golang.org/grpc"},
 			Reason: "resolution is pure",
 		},

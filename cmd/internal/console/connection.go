@@ -10,6 +10,9 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/scheme"
 )
 
 // clientQPS and clientBurst bound, per second, what one process asks of the API server.
@@ -46,6 +49,9 @@ func (c *Connection) AddNamespaceFlag(flags *pflag.FlagSet, usage string) {
 // Namespace is the one that is meant: of --namespace, else of the kubeconfig's context,
 // else of the pod.
 func (c *Connection) Namespace() (string, error) {
+	if named := c.overrides.Context.Namespace; named != "" {
+		return named, nil
+	}
 	config, _ := c.clientConfig()
 	namespace, _, err := config.Namespace()
 	if err != nil {
@@ -64,6 +70,28 @@ func (c *Connection) RESTConfig() (*rest.Config, error) {
 	cfg.QPS, cfg.Burst = clientQPS, clientBurst
 	cfg.UserAgent = c.Agent
 	return cfg, nil
+}
+
+// RESTConfig finds the API server for a program that asks for no more than a kubeconfig.
+func RESTConfig(kubeconfig, agent string) (*rest.Config, error) {
+	return (&Connection{kubeconfig: kubeconfig, Agent: agent}).RESTConfig()
+}
+
+// Client reaches the cluster.
+func (c *Connection) Client() (client.WithWatch, error) {
+	cfg, err := c.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := scheme.New()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // wrapped where it arises
+	}
+	reached, err := client.NewWithWatch(cfg, client.Options{Scheme: kinds})
+	if err != nil {
+		return nil, fmt.Errorf("reaching the API server at %s: %w", cfg.Host, err)
+	}
+	return reached, nil
 }
 
 func (c *Connection) clientConfig() (clientcmd.ClientConfig, *clientcmd.ClientConfigLoadingRules) {

@@ -1,9 +1,13 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // A Code is how a program ends. It is the same for every command, so that scripts can
@@ -60,9 +64,24 @@ func Report(out io.Writer, program string, err error) Code {
 		return Code(verdict)
 	}
 	_, _ = fmt.Fprintf(out, "%s: %v\n", program, err)
+	return CodeOf(err)
+}
+
+// CodeOf gives the exit code that fits an error: its own, or what the API server, or its
+// silence, says.
+func CodeOf(err error) Code {
 	var coded *Coded
-	if errors.As(err, &coded) {
+	var network net.Error
+	switch {
+	case err == nil:
+		return Fine
+	case errors.As(err, &coded):
 		return coded.Code
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return Forbidden
+	case errors.As(err, &network), errors.Is(err, context.DeadlineExceeded), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF),
+		apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), apierrors.IsServiceUnavailable(err), apierrors.IsTooManyRequests(err):
+		return Unreachable
 	}
 	return Failed
 }

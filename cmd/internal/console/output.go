@@ -22,32 +22,40 @@ const (
 	YAML  = "yaml"
 )
 
+// table is what the form for people was called before there were others.
+const table = "table"
+
 // Output is the form of what a command prints.
 type Output struct {
-	// Form is one of those above.
-	Form  string
+	// Form is one of those above, or of Also.
+	Form string
+	// Also are forms that one command has besides.
+	Also  []string
 	color string
 }
 
 // AddFlags adds --output and --color, and completes their values.
 func (o *Output) AddFlags(cmd *cobra.Command) {
-	forms, colors := []string{Human, Wide, JSON, YAML}, []string{"auto", "always", "never"}
-	cmd.Flags().StringVarP(&o.Form, "output", "o", Human, "form of the output: "+strings.Join(forms, ", "))
+	cmd.Flags().StringVarP(&o.Form, "output", "o", Human, "form of the output: "+strings.Join(o.forms(), ", "))
 	cmd.Flags().StringVar(&o.color, "color", "auto", "whether words are coloured: auto (on terminals, unless $NO_COLOR is set), always or never")
-	for flag, values := range map[string][]string{"output": forms, "color": colors} {
-		if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-			panic(err) //nolint:forbidigo // the flag has just been added
-		}
-	}
+	complete(cmd, "output", cobra.FixedCompletions(o.forms(), cobra.ShellCompDirectiveNoFileComp))
+	complete(cmd, "color", cobra.FixedCompletions(colors(), cobra.ShellCompDirectiveNoFileComp))
 }
+
+func (o *Output) forms() []string { return append([]string{Human, Wide, JSON, YAML}, o.Also...) }
+
+func colors() []string { return []string{"auto", "always", "never"} }
 
 // Validate reports values that cannot be.
 func (o *Output) Validate() error {
-	if forms := []string{Human, Wide, JSON, YAML}; !slices.Contains(forms, o.Form) {
-		return fmt.Errorf("--output is %q; it has to be one of %s", o.Form, strings.Join(forms, ", "))
+	if o.Form == table {
+		o.Form = Human
 	}
-	if colors := []string{"auto", "always", "never"}; !slices.Contains(colors, o.color) {
-		return fmt.Errorf("--color is %q; it has to be one of %s", o.color, strings.Join(colors, ", "))
+	if !slices.Contains(o.forms(), o.Form) {
+		return fmt.Errorf("--output is %q; it has to be one of %s", o.Form, strings.Join(o.forms(), ", "))
+	}
+	if !slices.Contains(colors(), o.color) {
+		return fmt.Errorf("--color is %q; it has to be one of %s", o.color, strings.Join(colors(), ", "))
 	}
 	return nil
 }

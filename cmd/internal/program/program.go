@@ -15,8 +15,10 @@ import (
 
 // Program is one of our programs.
 type Program struct {
-	// Name is what it is called by; Short says what it does in a line.
+	// Name is that of its file; Short says what it does in a line.
 	Name, Short string
+	// Called is what a person calls it by; empty: its name.
+	Called string
 	// EnvPrefix begins the names of the variables that stand in for flags.
 	EnvPrefix string
 	// Version and Commit are what it was built from.
@@ -39,6 +41,9 @@ func (p Program) Command(commands ...*cobra.Command) *cobra.Command {
 		},
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		Version: p.about(debug.ReadBuildInfo()),
+	}
+	if p.Called != "" {
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: p.Called}
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {

@@ -1,9 +1,8 @@
-package main
+// Package plan is the command that shows what would be installed and updated.
+package plan
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -13,28 +12,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
+	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 	"github.com/chandlery/chandlery/cmd/internal/progress"
-	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/supervisor/preview"
 	"github.com/chandlery/chandlery/supervisor/preview/inputs"
+	"github.com/chandlery/chandlery/supervisor/scheme"
 )
 
-// planOptions are the flags of "supervisor plan".
-type planOptions struct {
+// options are the flags of the command.
+type options struct {
+	connection console.Connection
+	output     console.Output
 	files      []string
 	namespace  string
 	global     string
 	catalogs   []string
-	output     string
-	kubeconfig string
 	quiet      bool
 }
 
-// planForms are the forms of the output.
-var planForms = []string{"table", "json", "mermaid", "dot", "svg"}
-
-const planHelp = `Print what the supervisor would install and update, from which catalog and
+const help = `Print what the supervisor would install and update, from which catalog and
 channel, why and in which order, and what it would not, and why. Nothing is
 changed: a cluster is only read.
 
@@ -63,27 +60,31 @@ Exit codes: 0 when everything can be done or is up to date, 1 when the command
 itself fails, 2 when something would not be installed, or cannot be looked at
 because its catalog cannot be read.`
 
-func newPlanCommand() *cobra.Command {
-	var o planOptions
+// New gives the command "plan" of a program that is called by name, whose flags
+// variables with a prefix stand in for, and that tells API servers its agent.
+func New(name, envPrefix, agent string) *cobra.Command {
+	o := options{
+		connection: console.Connection{Agent: agent},
+		output:     console.Output{Also: []string{"mermaid", "dot", "svg"}},
+	}
 	cmd := &cobra.Command{
 		Use:   "plan [-f FILE]... [-n NAMESPACE]",
 		Short: "Show what would be installed and updated, and change nothing",
-		Long:  planHelp,
-		Example: "  supervisor plan -f subscription.yaml --catalog ./catalog\n" +
-			"  supervisor plan -n shop\n" +
-			"  supervisor plan -n shop -f subscription.yaml -o svg > path.svg\n" +
-			"  kubectl get subscriptions,csv,operatorgroups -n shop -o yaml | supervisor plan -f - --catalog olm/community=./catalog",
+		Long:  help,
+		Example: "  " + name + " plan -f subscription.yaml --catalog ./catalog\n" +
+			"  " + name + " plan -n shop\n" +
+			"  " + name + " plan -n shop -f subscription.yaml -o svg > path.svg\n" +
+			"  kubectl get subscriptions,csv,operatorgroups -n shop -o yaml | " + name + " plan -f - --catalog olm/community=./catalog",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	flags := cmd.Flags()
+	o.connection.AddFlags(flags)
 	flags.StringArrayVarP(&o.files, "filename", "f", nil, "file with Subscriptions in YAML or JSON, or directory with such files, - for standard input; may be repeated")
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the cluster to look at; empty: none")
 	flags.StringVar(&o.global, "global-catalog-namespace", "olm", "namespace whose CatalogSources serve the Subscriptions of every namespace, as the supervisor was told")
 	flags.StringArrayVar(&o.catalogs, "catalog", nil, "[[NAMESPACE/]NAME=]SOURCE: a directory, index file or host:port to read a catalog from; may be repeated")
-	flags.StringVarP(&o.output, "output", "o", "table", "form of the output: "+strings.Join(planForms, ", "))
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "path of a kubeconfig file; empty: $KUBECONFIG, then the pod's own account, then ~/.kube/config")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress; without a terminal there is none anyway")
 	o.complete(cmd)
 	flagenv.Describe(flags, envPrefix)
@@ -91,13 +92,12 @@ func newPlanCommand() *cobra.Command {
 }
 
 // complete offers values for flags.
-func (o *planOptions) complete(cmd *cobra.Command) {
+func (o *options) complete(cmd *cobra.Command) {
+	o.connection.Complete(cmd)
+	o.output.AddFlags(cmd)
 	for flag, complete := range map[string]cobra.CompletionFunc{
-		"output":  cobra.FixedCompletions(planForms, cobra.ShellCompDirectiveNoFileComp),
-		"catalog": o.completeCatalogs,
-		// The names of namespaces would have to be asked of the cluster.
-		"namespace":                cobra.NoFileCompletions,
-		"global-catalog-namespace": cobra.NoFileCompletions,
+		"catalog":                  o.completeCatalogs,
+		"global-catalog-namespace": o.connection.CompleteNamespaces,
 	} {
 		if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
 			panic(err) //nolint:forbidigo // the flag has just been added
@@ -107,7 +107,7 @@ func (o *planOptions) complete(cmd *cobra.Command) {
 
 // completeCatalogs offers the catalogs that the files name. Only files of this
 // machine are read for it; what follows the name is a file.
-func (o *planOptions) completeCatalogs(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (o *options) completeCatalogs(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if strings.Contains(typed, "=") {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
@@ -118,9 +118,9 @@ func (o *planOptions) completeCatalogs(_ *cobra.Command, _ []string, typed strin
 	return out, cobra.ShellCompDirectiveNoSpace
 }
 
-func (o *planOptions) run(cmd *cobra.Command) error {
-	if !slices.Contains(planForms, o.output) {
-		return fmt.Errorf("--output is %q; it has to be one of %s", o.output, strings.Join(planForms, ", "))
+func (o *options) run(cmd *cobra.Command) error {
+	if err := o.output.Validate(); err != nil {
+		return err //nolint:wrapcheck // names the flag
 	}
 	given, err := inputs.ParseAllGiven(o.catalogs)
 	if err != nil {
@@ -144,26 +144,22 @@ func (o *planOptions) run(cmd *cobra.Command) error {
 		return err
 	}
 	if slices.ContainsFunc(forecasts, (*preview.Forecast).Fails) {
-		return errNotInstalled
+		return console.Verdict(console.Negative)
 	}
 	return nil
 }
 
-// errNotInstalled ends the command when something would not be installed, or is not
-// known; the output says what.
-var errNotInstalled = errors.New("something would not be installed, or cannot be looked at")
-
 // connect reaches the cluster.
-func (o *planOptions) connect() (*inputs.Cluster, error) {
-	cfg, err := restConfig(o.kubeconfig)
+func (o *options) connect() (*inputs.Cluster, error) {
+	cfg, err := o.connection.RESTConfig()
 	if err != nil {
-		return nil, err
+		return nil, err //nolint:wrapcheck // says where it looked
 	}
-	scheme, err := supervisor.NewScheme()
+	kinds, err := scheme.New()
 	if err != nil {
 		return nil, err //nolint:wrapcheck // wrapped where it arises
 	}
-	return inputs.NewCluster(cfg, scheme) //nolint:wrapcheck // wrapped where it arises
+	return inputs.NewCluster(cfg, kinds) //nolint:wrapcheck // wrapped where it arises
 }
 
 func foresee(ctx context.Context, requests []preview.Request) ([]*preview.Forecast, error) {
@@ -179,18 +175,12 @@ func foresee(ctx context.Context, requests []preview.Request) ([]*preview.Foreca
 }
 
 // print writes the forecasts in a form.
-func (o *planOptions) print(out io.Writer, forecasts []*preview.Forecast) error {
-	if o.output == "json" {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		encoder.SetEscapeHTML(false)
-		if err := encoder.Encode(map[string]any{"namespaces": forecasts}); err != nil {
-			return fmt.Errorf("printing: %w", err)
-		}
-		return nil
+func (o *options) print(out io.Writer, forecasts []*preview.Forecast) error {
+	if o.output.ForMachines() {
+		return o.output.Document(out, map[string]any{"namespaces": forecasts}) //nolint:wrapcheck // says what it was doing
 	}
-	if len(forecasts) > 1 && o.output != "table" {
-		return fmt.Errorf("--output %s draws one namespace, and the files have Subscriptions of %d; give them one at a time", o.output, len(forecasts))
+	if len(forecasts) > 1 && slices.Contains(o.output.Also, o.output.Form) {
+		return fmt.Errorf("--output %s draws one namespace, and the files have Subscriptions of %d; give them one at a time", o.output.Form, len(forecasts))
 	}
 	for i, f := range forecasts {
 		if err := o.printOne(out, f, i > 0); err != nil {
@@ -200,12 +190,12 @@ func (o *planOptions) print(out io.Writer, forecasts []*preview.Forecast) error 
 	return nil
 }
 
-func (o *planOptions) printOne(out io.Writer, f *preview.Forecast, apart bool) error {
+func (o *options) printOne(out io.Writer, f *preview.Forecast, apart bool) error {
 	var text strings.Builder
 	if apart {
 		text.WriteByte('\n')
 	}
-	switch o.output {
+	switch o.output.Form {
 	case "mermaid":
 		text.WriteString(f.Journey().Mermaid())
 	case "dot":

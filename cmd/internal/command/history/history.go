@@ -1,4 +1,6 @@
-package main
+// Package history is the command that shows what the InstallPlans of Subscriptions went
+// through.
+package history
 
 import (
 	"context"
@@ -16,23 +18,19 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/cmd/internal/command/history/timeline"
+	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
-	"github.com/chandlery/chandlery/cmd/supervisor/timeline"
-	"github.com/chandlery/chandlery/supervisor"
 )
 
-// historyOptions are the flags of "supervisor history".
-type historyOptions struct {
-	namespace  string
-	output     string
-	kubeconfig string
+// options are the flags of the command.
+type options struct {
+	connection console.Connection
+	output     console.Output
 	watch      bool
 }
 
-// historyForms are the forms of the output.
-var historyForms = []string{"table", "json", "yaml"}
-
-const historyHelp = `Print what the InstallPlans of Subscriptions went through: every phase with its
+const help = `Print what the InstallPlans of Subscriptions went through: every phase with its
 time, how long it lasted and how it was seen, then how things stand now and what
 can be done. Without a SUBSCRIPTION it tells of all of the namespace.
 
@@ -48,39 +46,33 @@ each transition, beginning with those that the ledger holds.
 The rights to get, list and watch subscriptions in the namespace are enough; with
 the right to list installplans it says, too, which versions a plan installs.`
 
-func newHistoryCommand() *cobra.Command {
-	var o historyOptions
+// New gives the command "history" of a program that is called by name, whose flags
+// variables with a prefix stand in for, and that tells API servers its agent.
+func New(name, envPrefix, agent string) *cobra.Command {
+	o := options{connection: console.Connection{Agent: agent}}
 	cmd := &cobra.Command{
 		Use:   "history [SUBSCRIPTION]...",
 		Short: "Show what the InstallPlans of a Subscription went through",
-		Long:  historyHelp,
-		Example: "  supervisor history argocd -n argocd\n" +
-			"  supervisor history argocd -n argocd --watch\n" +
-			"  supervisor history -n shop -o json",
-		// The names of Subscriptions would have to be asked of the cluster.
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Long:  help,
+		Example: "  " + name + " history argocd -n argocd\n" +
+			"  " + name + " history argocd -n argocd --watch\n" +
+			"  " + name + " history -n shop -o json",
+		ValidArgsFunction: o.connection.CompleteNames(console.Subscriptions()),
 		RunE:              o.run,
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the Subscriptions; empty: that of the kubeconfig's context")
-	flags.StringVarP(&o.output, "output", "o", "table", "form of the output: "+strings.Join(historyForms, ", "))
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "path of a kubeconfig file; empty: $KUBECONFIG, then the pod's own account, then ~/.kube/config")
+	o.connection.AddFlags(flags)
+	o.connection.AddNamespaceFlag(flags, "namespace of the Subscriptions; empty: that of the kubeconfig's context")
+	o.connection.Complete(cmd)
+	o.output.AddFlags(cmd)
 	flags.BoolVarP(&o.watch, "watch", "w", false, "go on, and print what changes")
-	for flag, complete := range map[string]cobra.CompletionFunc{
-		"output":    cobra.FixedCompletions(historyForms, cobra.ShellCompDirectiveNoFileComp),
-		"namespace": cobra.NoFileCompletions,
-	} {
-		if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
-			panic(err) //nolint:forbidigo // the flag has just been added
-		}
-	}
 	flagenv.Describe(flags, envPrefix)
 	return cmd
 }
 
-func (o *historyOptions) run(cmd *cobra.Command, names []string) error {
-	if !slices.Contains(historyForms, o.output) {
-		return fmt.Errorf("--output is %q; it has to be one of %s", o.output, strings.Join(historyForms, ", "))
+func (o *options) run(cmd *cobra.Command, names []string) error {
+	if err := o.output.Validate(); err != nil {
+		return err //nolint:wrapcheck // names the flag
 	}
 	h, err := o.historian(names)
 	if err != nil {
@@ -105,36 +97,24 @@ type historian struct {
 	client    client.WithWatch
 	namespace string
 	names     []string
-	form      string
+	output    *console.Output
 	zone      *time.Location
 	clock     clock.PassiveClock
 	out, log  io.Writer
 }
 
 // historian reaches the cluster.
-func (o *historyOptions) historian(names []string) (*historian, error) {
-	namespace := o.namespace
-	if namespace == "" {
-		config, _ := clientConfig(o.kubeconfig)
-		var err error
-		if namespace, _, err = config.Namespace(); err != nil {
-			return nil, fmt.Errorf("finding the namespace: %w; set --namespace", err)
-		}
-	}
-	cfg, err := restConfig(o.kubeconfig)
+func (o *options) historian(names []string) (*historian, error) {
+	namespace, err := o.connection.Namespace()
 	if err != nil {
-		return nil, err
+		return nil, err //nolint:wrapcheck // names the flag
 	}
-	scheme, err := supervisor.NewScheme()
+	c, err := o.connection.Client()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // wrapped where it arises
-	}
-	c, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("reaching the API server at %s: %w", cfg.Host, err)
+		return nil, err //nolint:wrapcheck // says where it looked
 	}
 	return &historian{
-		client: c, namespace: namespace, names: names, form: o.output,
+		client: c, namespace: namespace, names: names, output: &o.output,
 		zone: time.Local, clock: clock.RealClock{}, //nolint:gosmopolitan // a person reads it here
 	}, nil
 }

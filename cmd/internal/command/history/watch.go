@@ -1,4 +1,4 @@
-package main
+package history
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/cmd/supervisor/timeline"
+	"github.com/chandlery/chandlery/cmd/internal/command/history/timeline"
 )
 
 // reconnectDelay is the pause before a watch that ended is begun again.
@@ -31,7 +31,7 @@ type follower struct {
 // happens while there is no connection is in the ledger, so that nothing is missed.
 func (h *historian) follow(ctx context.Context, found []timeline.Timeline) error {
 	f := &follower{historian: h, told: map[string]timeline.Timeline{}}
-	if h.form == "table" {
+	if !h.output.ForMachines() {
 		if err := h.print(found); err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (f *follower) watch(ctx context.Context) (retry bool, err error) {
 func (f *follower) tell(ctx context.Context, change watch.EventType, sub *operatorsv1alpha1.Subscription) error {
 	if change == watch.Deleted {
 		delete(f.told, sub.Name)
-		if f.form == "table" {
+		if !f.output.ForMachines() {
 			return f.write(sub.Name + "  was deleted\n")
 		}
 		return nil
@@ -104,11 +104,11 @@ func (f *follower) tell(ctx context.Context, change watch.EventType, sub *operat
 	}
 	now := timeline.Of(sub, f.plans, f.clock.Now())
 	f.told[sub.Name] = now
-	if f.form == "table" {
+	if !f.output.ForMachines() {
 		return f.write(now.News(&before, f.zone))
 	}
 	for _, record := range now.Records(before.Last()) {
-		if err := f.document(record, ""); err != nil {
+		if err := f.record(record); err != nil {
 			return err
 		}
 	}

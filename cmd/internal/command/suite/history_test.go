@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/chandlery/chandlery/cmd/supervisor/timeline"
+	"github.com/chandlery/chandlery/cmd/internal/command/history/timeline"
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
@@ -87,7 +87,7 @@ func TestHistoryRights(t *testing.T) {
 	t.Run("None", func(t *testing.T) {
 		seen := w.in(t).as()
 		_, failure := seen.history()
-		contains(t, failure, "; the right to list subscriptions.operators.coreos.com in namespace "+w.namespace+" is missing", "exit status 1")
+		contains(t, failure, "; the right to list subscriptions.operators.coreos.com in namespace "+w.namespace+" is missing", "exit status 3")
 		_, failure = seen.history("my-lamp")
 		contains(t, failure, "; the right to get subscriptions.operators.coreos.com in namespace "+w.namespace+" is missing")
 	})

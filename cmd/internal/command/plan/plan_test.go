@@ -1,4 +1,4 @@
-package main
+package plan_test
 
 import (
 	"bytes"
@@ -13,6 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/chandlery/chandlery/cmd/internal/command/plan"
+	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/cmd/internal/program"
 	"github.com/chandlery/chandlery/supervisor/preview"
 )
 
@@ -66,7 +69,7 @@ func run(t *testing.T, input string, args ...string) (string, error) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("HOME", t.TempDir())
 	var out bytes.Buffer
-	cmd := newCommand()
+	cmd := program.Program{Name: "supervisor", EnvPrefix: "SUPERVISOR"}.Command(plan.New("supervisor", "SUPERVISOR", "test"))
 	cmd.SetArgs(args)
 	cmd.SetIn(strings.NewReader(input))
 	cmd.SetOut(&out)
@@ -108,7 +111,7 @@ CATALOGS
 
 func TestPlanForms(t *testing.T) {
 	dir := planFiles(t, map[string]string{"catalog/catalog.yaml": planCatalog, "sub.yaml": planSubscription})
-	for form, begin := range map[string]string{"table": "Namespace shop", "json": "{\n", "mermaid": "---\ntitle:", "dot": "digraph", "svg": "<svg"} {
+	for form, begin := range map[string]string{"table": "Namespace shop", "human": "Namespace shop", "json": "{\n", "yaml": "namespaces:\n", "mermaid": "---\ntitle:", "dot": "digraph", "svg": "<svg"} {
 		out, err := run(t, "", "plan", "-f", filepath.Join(dir, "sub.yaml"), "--catalog", filepath.Join(dir, "catalog"), "-o", form)
 		if err != nil || !strings.HasPrefix(out, begin) {
 			t.Errorf("%s: %q, %v", form, out, err)
@@ -128,11 +131,7 @@ func TestPlanExitCodes(t *testing.T) {
 	})
 	for file, want := range map[string]int{"good.yaml": 0, "bad.yaml": 2, "wrong.yaml": 1} {
 		_, err := run(t, "", "plan", "-f", filepath.Join(dir, file), "--catalog", filepath.Join(dir, "catalog"))
-		got := 0
-		if err != nil {
-			got = exitCode(err)
-		}
-		if got != want {
+		if got := int(console.Report(io.Discard, "supervisor", err)); got != want {
 			t.Errorf("%s: %d (%v), want %d", file, got, err, want)
 		}
 	}
@@ -148,7 +147,7 @@ func TestPlanErrors(t *testing.T) {
 		args []string
 		want string
 	}{
-		"Form":       {args: []string{"-f", sub, "-o", "yaml"}, want: `--output is "yaml"; it has to be one of table, json, mermaid, dot, svg`},
+		"Form":       {args: []string{"-f", sub, "-o", "png"}, want: `--output is "png"; it has to be one of human, wide, json, yaml, mermaid, dot, svg`},
 		"Catalog":    {args: []string{"-f", sub, "--catalog", "A=b"}, want: `"A" cannot be the name of a CatalogSource`},
 		"Nothing":    {want: "name files with --filename (-f), a namespace of the cluster with --namespace (-n), or both"},
 		"Argument":   {args: []string{sub}, want: "unknown command"},
@@ -159,7 +158,7 @@ func TestPlanErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := run(t, "", append([]string{"plan"}, tt.args...)...)
-			if err == nil || !strings.Contains(err.Error(), tt.want) || errors.Is(err, errNotInstalled) {
+			if err == nil || !strings.Contains(err.Error(), tt.want) || errors.Is(err, console.Verdict(console.Negative)) {
 				t.Errorf("error %v, want one with %q", err, tt.want)
 			}
 		})
@@ -172,7 +171,7 @@ func TestPlanErrors(t *testing.T) {
 func TestPlanCompletion(t *testing.T) {
 	dir := planFiles(t, map[string]string{"sub.yaml": planSubscription})
 	for _, tt := range []struct{ args, want string }{
-		{args: "-o ", want: "table\njson\nmermaid\ndot\nsvg\n:4\n"},
+		{args: "-o ", want: "human\nwide\njson\nyaml\nmermaid\ndot\nsvg\n:4\n"},
 		{args: "-f " + filepath.Join(dir, "sub.yaml") + " --catalog ", want: "olm/wares=\n:2\n"},
 		{args: "--catalog wares=", want: ":0\n"},
 		{args: "-n ", want: ":4\n"},
@@ -181,17 +180,6 @@ func TestPlanCompletion(t *testing.T) {
 		out, err := run(t, "", append([]string{"__complete", "plan"}, strings.Split(tt.args, " ")...)...)
 		if err != nil || out != tt.want {
 			t.Errorf("%s: %q, %v, want %q", tt.args, out, err, tt.want)
-		}
-	}
-}
-
-// TestMissingKubeconfig names the file that is not there.
-func TestMissingKubeconfig(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "none")
-	t.Setenv("KUBECONFIG", path)
-	for _, flag := range []string{"", path} {
-		if _, err := restConfig(flag); err == nil || !strings.Contains(err.Error(), path) {
-			t.Errorf("--kubeconfig %q: error %v, want one with %s", flag, err, path)
 		}
 	}
 }

@@ -1,0 +1,30 @@
+// Package all lists the commands that a person types against a cluster. The supervisor
+// has them beside its controllers, the kubectl plugin has nothing else.
+package all
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/chandlery/chandlery/cmd/internal/command/approve"
+	"github.com/chandlery/chandlery/cmd/internal/command/history"
+	"github.com/chandlery/chandlery/cmd/internal/command/plan"
+	"github.com/chandlery/chandlery/cmd/internal/command/status"
+	"github.com/chandlery/chandlery/cmd/internal/console"
+)
+
+// Commands gives them for a program that is called by name, whose flags variables with a
+// prefix stand in for, and that tells API servers its agent.
+func Commands(name, envPrefix, agent string) []*cobra.Command {
+	var commands []*cobra.Command
+	for _, command := range []func(name, envPrefix, agent string) *cobra.Command{
+		status.New,
+		approve.New,
+		plan.New,
+		history.New,
+	} {
+		one := command(name, envPrefix, agent)
+		one.PreRun = func(*cobra.Command, []string) { console.Quiet() }
+		commands = append(commands, one)
+	}
+	return commands
+}

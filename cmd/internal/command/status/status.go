@@ -1,0 +1,193 @@
+// Package status is the command that shows on one screen how the catalogs and operators
+// of a cluster are.
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/cmd/internal/flagenv"
+	"github.com/chandlery/chandlery/cmd/internal/progress"
+	"github.com/chandlery/chandlery/supervisor/diagnosis/snapshot"
+)
+
+// leastInterval is the least time between two looks with --watch.
+const leastInterval = time.Second
+
+// clearScreen moves to the upper left of a terminal and clears what is there.
+const clearScreen = "\x1b[H\x1b[2J\x1b[3J"
+
+const help = `Show how the catalogs and operators of a cluster are, on one screen: who leads of
+the supervisors; the catalogs with their replicas; the Subscriptions with what is
+installed and what is to come; what waits for approval; what is wrong, and what to
+do about it.
+
+Without a namespace all are looked at. Who may not see all of them is shown that of
+the kubeconfig's context. Plain read access is enough, and less will do: what could
+not be seen is listed last, with the rule that a role would have to have.
+
+Exit codes: 0 when all is well, even where something waits for approval; 1 when the
+command itself fails; 2 when something is wrong; 3 when nothing is wrong as far as
+could be seen, and something could not be; 4 when the API server cannot be reached.`
+
+// options are the flags of the command.
+type options struct {
+	connection console.Connection
+	output     console.Output
+	all        bool
+	global     string
+	watch      bool
+	interval   time.Duration
+	program    string
+}
+
+// New gives the command "status" of a program that is called by name, whose flags
+// variables with a prefix stand in for, and that tells API servers its agent.
+func New(name, envPrefix, agent string) *cobra.Command {
+	o := options{connection: console.Connection{Agent: agent}, program: name}
+	cmd := &cobra.Command{
+		Use:   "status [-n NAMESPACE | -A]",
+		Short: "Show how catalogs and operators are, what is wrong and what to do",
+		Long:  help,
+		Example: "  " + name + " status\n" +
+			"  " + name + " status -n shop --watch\n" +
+			"  " + name + " status -o json | jq -r '.findings[].cause'",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+	}
+	flags := cmd.Flags()
+	o.connection.AddFlags(flags)
+	o.connection.AddNamespaceFlag(flags, "namespace to look at, with the catalogs that it uses; empty: all that can be seen")
+	flags.BoolVarP(&o.all, "all-namespaces", "A", false, "look at all namespaces, and do not fall back to one")
+	flags.StringVar(&o.global, "global-catalog-namespace", "olm", "namespace whose CatalogSources serve the Subscriptions of every namespace, as the supervisor was told")
+	flags.BoolVarP(&o.watch, "watch", "w", false, "look again and again, until it is interrupted")
+	flags.DurationVar(&o.interval, "interval", 5*time.Second, "time between two looks with --watch")
+	o.connection.Complete(cmd)
+	o.output.AddFlags(cmd)
+	flagenv.Describe(flags, envPrefix)
+	return cmd
+}
+
+func (o *options) run(cmd *cobra.Command) error {
+	if err := o.output.Validate(); err != nil {
+		return err //nolint:wrapcheck // names the flag
+	}
+	named := cmd.Flags().Changed("namespace")
+	if named && o.all {
+		return errors.New("--namespace (-n) and --all-namespaces (-A) exclude each other; give one of them")
+	}
+	if o.watch && o.interval < leastInterval {
+		return fmt.Errorf("--interval is %s; it has to be %s or more", o.interval, leastInterval)
+	}
+	what, err := o.scope(named)
+	if err != nil {
+		return err
+	}
+	reader, err := o.connection.Client()
+	if err != nil {
+		return err //nolint:wrapcheck // says where it looked
+	}
+	if o.watch {
+		return o.follow(cmd, reader, what)
+	}
+	done := progress.Start(cmd.ErrOrStderr(), o.output.ForMachines(), "looking at the cluster")
+	s, err := look(cmd.Context(), reader, what)
+	done()
+	if err != nil {
+		return err
+	}
+	if err := o.print(cmd.OutOrStdout(), "", s); err != nil {
+		return err
+	}
+	return s.Verdict.exit()
+}
+
+// scope says what to look at.
+func (o *options) scope(named bool) (snapshot.Options, error) {
+	what := snapshot.Options{GlobalNamespace: o.global}
+	if o.all {
+		return what, nil
+	}
+	namespace, err := o.connection.Namespace()
+	if err != nil {
+		return what, err //nolint:wrapcheck // names the flag
+	}
+	if named {
+		what.Namespaces = []string{namespace}
+	} else {
+		what.Fallback = namespace
+	}
+	what.SupervisorNamespaces = []string{"chandlery-system", o.global, namespace, "default"}
+	return what, nil
+}
+
+func look(ctx context.Context, reader client.Reader, what snapshot.Options) (*Status, error) {
+	observed, err := snapshot.Take(ctx, reader, what)
+	if err != nil {
+		return nil, &console.Coded{Code: console.Unreachable, Err: err}
+	}
+	s := Of(observed)
+	return &s, nil
+}
+
+// text gives what is printed of a status.
+func (o *options) text(out io.Writer, s *Status) (string, error) {
+	var text strings.Builder
+	if o.output.ForMachines() {
+		err := o.output.Document(&text, s)
+		return text.String(), err //nolint:wrapcheck // says what it was doing
+	}
+	return View{Wide: o.output.Form == console.Wide, Program: o.program, Paint: o.output.Paint(out)}.Text(s), nil
+}
+
+func (o *options) print(out io.Writer, before string, s *Status) error {
+	text, err := o.text(out, s)
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(out, before+text); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	return nil
+}
+
+// follow looks again and again: on a terminal over what it showed before, elsewhere
+// below it.
+func (o *options) follow(cmd *cobra.Command, reader client.Reader, what snapshot.Options) error {
+	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	ticker := clock.RealClock{}.NewTicker(o.interval)
+	defer ticker.Stop()
+	before := ""
+	for {
+		s, err := look(ctx, reader, what)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%v; it is tried again\n", err)
+		} else {
+			if progress.IsTerminal(out) && !o.output.ForMachines() {
+				before = clearScreen
+			}
+			if err := o.print(out, before, s); err != nil {
+				return err
+			}
+			before = map[string]string{console.YAML: "---\n", console.Human: "\n", console.Wide: "\n"}[o.output.Form]
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+		}
+	}
+}

@@ -1,0 +1,392 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/supervisor/diagnosis"
+)
+
+// View is how a status is shown to a person.
+type View struct {
+	// Wide shows everything, in lines as long as it takes.
+	Wide bool
+	// Program is how the person calls it.
+	Program string
+	// Paint colours words.
+	Paint console.Paint
+}
+
+// none stands for what there is not.
+const none = "-"
+
+// Text writes the status for a person.
+func (v View) Text(s *Status) string {
+	sections := []string{v.supervisors(s), v.catalogs(s), v.subscriptions(s), v.approvals(s)}
+	for _, part := range []struct {
+		title    string
+		severity diagnosis.Severity
+		style    func(string) string
+	}{
+		{"WRONG", diagnosis.Wrong, v.Paint.Bad}, {"WAITING", diagnosis.Waiting, v.Paint.Waiting}, {"TO KNOW", diagnosis.Note, v.Paint.Bold},
+	} {
+		sections = append(sections, v.findings(s, part.title, part.severity, part.style))
+	}
+	sections = append(sections, v.unseen(s), v.verdict(s))
+	return strings.Join(slices.DeleteFunc(sections, func(text string) bool { return text == "" }), "\n")
+}
+
+// verdict sums up in the last line, where a person looks who sees it scroll by.
+func (v View) verdict(s *Status) string {
+	switch s.Verdict {
+	case Wrong:
+		return v.Paint.Bad("Something is wrong: see WRONG above.") + "\n"
+	case Unknown:
+		return v.Paint.Waiting("Nothing is wrong as far as can be seen.") + "\n"
+	}
+	if len(s.Approvals) > 0 {
+		return v.Paint.Good("All is well; something waits for approval.") + "\n"
+	}
+	return v.Paint.Good("All is well.") + "\n"
+}
+
+func (v View) width() int {
+	if v.Wide {
+		return 0
+	}
+	return console.Width
+}
+
+func (v View) head(table *console.Table, titles ...string) {
+	cells := make([]console.Cell, len(titles))
+	for i, title := range titles {
+		cells[i] = console.Cell{Text: title, Style: v.Paint.Bold}
+	}
+	table.AddCells(cells...)
+}
+
+func (v View) supervisors(s *Status) string {
+	var b strings.Builder
+	for i := range s.Supervisors {
+		one := &s.Supervisors[i]
+		b.WriteString(console.Wrap(v.Paint.Bold("SUPERVISOR")+"  ", "            ", v.supervisor(one, s.Taken)))
+	}
+	if len(s.Supervisors) > 0 {
+		return b.String()
+	}
+	text := "none: there is no Lease of one"
+	if slices.ContainsFunc(s.Unseen, func(u Unseen) bool { return strings.HasPrefix(u.Resource, "leases.") }) {
+		text = "not known: its Lease could not be read"
+	}
+	return v.Paint.Bold("SUPERVISOR") + "  " + text + "\n"
+}
+
+// supervisor says who leads, and who stands by.
+func (v View) supervisor(s *Supervisor, now time.Time) string {
+	var text string
+	switch {
+	case s.Leads && s.Since != nil:
+		text = fmt.Sprintf("%s leads for %s", s.Leader, ago(now, *s.Since))
+	case s.Leads:
+		text = s.Leader + " leads"
+	case s.Leader != "" && s.Renewed != nil:
+		text = fmt.Sprintf("nobody leads: %s gave its last sign of life %s ago", s.Leader, ago(now, *s.Renewed))
+	default:
+		text = "nobody leads: the Lease is free"
+	}
+	text += fmt.Sprintf(" (Lease %s/%s)", s.Namespace, diagnosis.LeaseName)
+	if len(s.Standbys) > 0 || s.Image != "" {
+		ready := 0
+		for _, standby := range s.Standbys {
+			if standby.Ready {
+				ready++
+			}
+		}
+		text += fmt.Sprintf("; %d of %d others stand by", ready, len(s.Standbys))
+	}
+	if s.Image != "" {
+		text += "; it runs " + s.Image
+	}
+	for _, standby := range s.Standbys {
+		if v.Wide || standby.Image != s.Image && s.Image != "" {
+			text += fmt.Sprintf("; %s runs %s", standby.Pod, standby.Image)
+		}
+	}
+	return text
+}
+
+func (v View) catalogs(s *Status) string {
+	var table console.Table
+	titles := []string{"CATALOG", "READY", "STATE", "CONTENT", "SINCE", "NODES"}
+	if v.Wide {
+		titles = append(titles, "POLLED", "SOURCE", "REASON", "MESSAGE")
+	}
+	v.head(&table, titles...)
+	for i := range s.Catalogs {
+		c := &s.Catalogs[i]
+		replicas, content, state := none, none, cmp.Or(c.State, none)
+		if c.Wanted != nil {
+			replicas = fmt.Sprintf("%d/%d", *c.Ready, *c.Wanted)
+		}
+		if c.Digest != "" {
+			content = short(c.Digest, v.Wide)
+		}
+		cells := []console.Cell{
+			{Text: v.name(s, c.Namespace, c.Name)}, {Text: replicas, Style: v.count(c.Ready, c.Wanted)},
+			{Text: state, Style: v.connection(state)}, {Text: content}, {Text: since(s.Taken, c.Since)},
+			{Text: cmp.Or(strings.Join(c.nodes(), ","), none)},
+		}
+		if v.Wide {
+			cells = append(cells, plain(since(s.Taken, c.Polled), cmp.Or(c.Source, none), cmp.Or(c.Reason, none), cmp.Or(c.Message, none))...)
+		}
+		table.AddCells(cells...)
+	}
+	if len(s.Catalogs) == 0 {
+		return v.nothing(s, "catalogsources", "CATALOG")
+	}
+	return table.Text("", v.width())
+}
+
+// nothing says that there are no objects of a kind, unless they could not be seen.
+func (v View) nothing(s *Status, resource, title string) string {
+	text := "none"
+	if slices.ContainsFunc(s.Unseen, func(u Unseen) bool { return strings.HasPrefix(u.Resource, resource+".") }) {
+		text = "could not be read"
+	}
+	return v.Paint.Bold(title) + "  " + text + "\n"
+}
+
+func (v View) subscriptions(s *Status) string {
+	if len(s.Subscriptions) == 0 {
+		return v.nothing(s, "subscriptions", "SUBSCRIPTION")
+	}
+	var table console.Table
+	titles := []string{"SUBSCRIPTION", "PACKAGE", "CHANNEL", "VERSION", "STATE"}
+	if v.Wide {
+		titles = append(titles, "REASON", "PHASE", "APPROVAL", "CATALOG", "INSTALLED", "AVAILABLE", "MESSAGE")
+	}
+	v.head(&table, titles...)
+	for i := range s.Subscriptions {
+		sub := &s.Subscriptions[i]
+		state := cmp.Or(sub.State, none)
+		if !v.Wide {
+			state = cmp.Or(sub.Reason, sub.State, none)
+		}
+		cells := append(
+			plain(v.name(s, sub.Namespace, sub.Name), cmp.Or(sub.Package, none), cmp.Or(sub.Channel, none), sub.versions()),
+			console.Cell{Text: state, Style: v.state(s, sub)},
+		)
+		if v.Wide {
+			cells = append(cells, plain(cmp.Or(sub.Reason, none), cmp.Or(sub.Phase, none), sub.Approval, sub.Catalog,
+				cmp.Or(sub.Installed, none), cmp.Or(sub.Available, none), cmp.Or(sub.Message, none))...)
+		}
+		table.AddCells(cells...)
+	}
+	return table.Text("", v.width())
+}
+
+// versions says which version there is and which is to come.
+func (s *Subscription) versions() string {
+	switch {
+	case s.Installed == "" && s.Available == "":
+		return none
+	case s.Available == "":
+		return s.InstalledVersion
+	default:
+		return strings.TrimSpace(s.InstalledVersion + " → " + s.AvailableVersion)
+	}
+}
+
+func (v View) approvals(s *Status) string {
+	if len(s.Approvals) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(v.Paint.Waiting("WAITS FOR APPROVAL") + "\n")
+	for i := range s.Approvals {
+		a := &s.Approvals[i]
+		text := fmt.Sprintf("%s of InstallPlan %s/%s", strings.Join(a.Versions, ", "), a.Namespace, a.InstallPlan)
+		if len(a.Subscriptions) > 0 {
+			text += ", for " + strings.Join(a.Subscriptions, ", ")
+		}
+		b.WriteString(console.Wrap("  ", "    ", text+", for "+ago(s.Taken, a.Since)))
+		fmt.Fprintf(&b, "  > %s approve %s -n %s\n", v.Program, a.InstallPlan, a.Namespace)
+	}
+	return b.String()
+}
+
+func (v View) findings(s *Status, title string, severity diagnosis.Severity, style func(string) string) string {
+	var b strings.Builder
+	for i := range s.Findings {
+		f := &s.Findings[i]
+		if f.Severity != severity {
+			continue
+		}
+		if b.Len() == 0 {
+			b.WriteString(style(title) + "\n")
+		}
+		cause := f.Cause
+		if v.Wide {
+			cause = f.Code + ": " + cause
+		}
+		b.WriteString(console.Wrap("  ", "    ", cause))
+		if len(f.Affects) > 0 && (v.Wide || len(f.Affects) > 1 || f.Affects[0] != f.Object) {
+			b.WriteString(console.Wrap("    ", "    ", "It keeps: "+affected(f.Affects, v.Wide)))
+		}
+		if f.Remedy != "" && severity != diagnosis.Note {
+			b.WriteString(console.Wrap("    ", "    ", f.Remedy))
+		}
+		if severity == diagnosis.Note && !v.Wide {
+			continue
+		}
+		for _, command := range f.Commands {
+			b.WriteString("  > " + command + "\n")
+		}
+	}
+	return b.String()
+}
+
+// maxAffected bounds how many Subscriptions a line lists.
+const maxAffected = 4
+
+func affected(refs []diagnosis.Ref, all bool) string {
+	var names []string
+	for _, ref := range refs {
+		names = append(names, ref.Namespace+"/"+ref.Name)
+	}
+	if more := len(names) - maxAffected; more > 0 && !all {
+		names = append(names[:maxAffected], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// unseen says what could not be read, each resource once.
+func (v View) unseen(s *Status) string {
+	type lack struct{ resource, why string }
+	where := map[lack][]string{}
+	var order []lack
+	for _, u := range s.Unseen {
+		one := lack{u.Resource, u.Why}
+		if where[one] == nil {
+			order = append(order, one)
+		}
+		where[one] = append(where[one], cmp.Or(u.Namespace, "all namespaces"))
+	}
+	if len(order) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(v.Paint.Bold("NOT SEEN") + "\n")
+	for _, one := range order {
+		slices.Sort(where[one])
+		places := strings.Join(slices.Compact(where[one]), ", ")
+		switch one.why {
+		case diagnosis.WhyForbidden:
+			resource, group, _ := strings.Cut(one.resource, ".")
+			b.WriteString(console.Wrap("  ", "    ", fmt.Sprintf("%s (%s): you may not read them", one.resource, places)))
+			fmt.Fprintf(&b, "    missing rule: {apiGroups: [%q], resources: [%s], verbs: [get, list]}\n", group, resource)
+		case diagnosis.WhyNotInstalled:
+			b.WriteString(console.Wrap("  ", "    ", one.resource+": this cluster has no such kind"))
+		default:
+			b.WriteString(console.Wrap("  ", "    ", fmt.Sprintf("%s (%s): %s", one.resource, places, v.message(s, one.resource, one.why))))
+		}
+	}
+	return b.String()
+}
+
+// message is what was said when a resource could not be read.
+func (View) message(s *Status, resource, why string) string {
+	for _, u := range s.Unseen {
+		if u.Resource == resource && u.Why == why && u.Message != "" {
+			return u.Message
+		}
+	}
+	return why
+}
+
+// name leaves the namespace out where it goes without saying.
+func (View) name(s *Status, namespace, name string) string {
+	if len(s.Namespaces) == 1 && s.Namespaces[0] == namespace {
+		return name
+	}
+	return namespace + "/" + name
+}
+
+func (v View) count(ready, wanted *int32) func(string) string {
+	switch {
+	case wanted == nil:
+		return nil
+	case *ready == 0 && *wanted > 0:
+		return v.Paint.Bad
+	case *ready < *wanted:
+		return v.Paint.Waiting
+	default:
+		return v.Paint.Good
+	}
+}
+
+func (v View) connection(state string) func(string) string {
+	switch state {
+	case "READY":
+		return v.Paint.Good
+	case "CONNECTING", "IDLE":
+		return v.Paint.Waiting
+	case "TRANSIENT_FAILURE":
+		return v.Paint.Bad
+	default:
+		return nil
+	}
+}
+
+// state colours a Subscription by the worst finding that it is among.
+func (v View) state(s *Status, sub *Subscription) func(string) string {
+	ref := diagnosis.Ref{Kind: diagnosis.KindSubscription, Namespace: sub.Namespace, Name: sub.Name}
+	for i := range s.Findings {
+		if f := &s.Findings[i]; f.Severity != diagnosis.Note && (f.Object == ref || slices.Contains(f.Affects, ref)) {
+			if f.Severity == diagnosis.Wrong {
+				return v.Paint.Bad
+			}
+			return v.Paint.Waiting
+		}
+	}
+	if sub.Reason != "" {
+		return v.Paint.Waiting
+	}
+	return v.Paint.Good
+}
+
+func plain(texts ...string) []console.Cell {
+	cells := make([]console.Cell, len(texts))
+	for i, text := range texts {
+		cells[i].Text = text
+	}
+	return cells
+}
+
+// shortDigest is how many digits of a digest tell it from others.
+const shortDigest = 12
+
+func short(digest string, whole bool) string {
+	_, hex, found := strings.Cut(digest, ":")
+	if whole || !found || len(hex) <= shortDigest {
+		return digest
+	}
+	return hex[:shortDigest]
+}
+
+func since(now time.Time, at *time.Time) string {
+	if at == nil || at.IsZero() {
+		return none
+	}
+	return ago(now, *at)
+}
+
+// ago writes how long something is ago, as kubectl does. Clocks of different machines
+// differ: it is never negative.
+func ago(now, at time.Time) string { return duration.HumanDuration(max(0, now.Sub(at))) }

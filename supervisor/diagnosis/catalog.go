@@ -1,0 +1,213 @@
+package diagnosis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+const (
+	// labelCatalog is on the pods of a catalog, and names it.
+	labelCatalog = "olm.catalogSource"
+	// stateReady is the state of a connection that works.
+	stateReady = "READY"
+	// patience is how long something may take that usually takes a moment.
+	patience = time.Minute
+)
+
+func conditionOf(conditions []metav1.Condition, kind string) *metav1.Condition {
+	for i := range conditions {
+		if conditions[i].Type == kind {
+			return &conditions[i]
+		}
+	}
+	return nil
+}
+
+// catalogTrouble finds what keeps a catalog from serving, or from serving what it is to.
+func (s *story) catalogTrouble(source *operatorsv1alpha1.CatalogSource) []*Finding {
+	status := &source.Status
+	state := ""
+	if status.GRPCConnectionState != nil {
+		state = status.GRPCConnectionState.LastObservedState
+	}
+	at := s.to(refTo(KindCatalogSource, source), state, status.Message)
+	f := at.catalogCause(source)
+	switch {
+	case f == nil && state == stateReady:
+		return nil
+	case f == nil:
+		f = at.catalogStarting(source)
+	case state == stateReady:
+		// It serves, so that nothing waits for what is the matter.
+		f.Severity = Note
+	}
+	return []*Finding{f}
+}
+
+// catalogCause goes from what is written in the spec to the pods.
+func (s *story) catalogCause(source *operatorsv1alpha1.CatalogSource) *Finding {
+	status := &source.Status
+	cause, remedy := remedyParted(status.Message)
+	inSpec := map[operatorsv1alpha1.ConditionReason]string{
+		operatorsv1alpha1.CatalogSourceSpecInvalidError:     CodeCatalogInvalid,
+		operatorsv1alpha1.CatalogSourceIntervalInvalidError: CodeCatalogInvalid,
+		operatorsv1alpha1.CatalogSourceConfigMapError:       CodeCatalogConfigMap,
+	}
+	if code := inSpec[status.Reason]; code != "" {
+		return s.found(code, Wrong, s.at().String()+": "+cause).advising(remedy).with(kubectl("edit", s.at(), ""))
+	}
+	if source.Spec.Image == "" && source.Spec.ConfigMap == "" {
+		return s.addressCause(source)
+	}
+	if f := s.catalogPods(source); f != nil {
+		return f
+	}
+	progressing := conditionOf(status.Conditions, "Progressing")
+	if progressing != nil && progressing.Status == metav1.ConditionFalse && progressing.Reason != "RolledOut" {
+		cause, remedy := remedyParted(progressing.Message)
+		return s.found(codeOfCatalog(progressing.Reason, cause), Wrong, s.at().String()+": "+cause).advising(remedy).with(s.catalogCommands(source)...)
+	}
+	if status.Message != "" {
+		return s.found(CodeCatalogFailing, Wrong, s.at().String()+": "+cause).advising(remedy).with(s.catalogCommands(source)...)
+	}
+	return nil
+}
+
+// codeOfCatalog gives the code for the reason of a catalog's condition Progressing.
+func codeOfCatalog(reason, message string) string {
+	switch reason {
+	case "ErrImagePull", "ImagePullBackOff", "InvalidImageName":
+		return CodeCatalogImage
+	case "CrashLoopBackOff":
+		return CodeCatalogCrashing
+	case corev1.PodReasonUnschedulable:
+		return CodeCatalogUnschedulable
+	case "FailedCreate":
+		return CodeCatalogPodsRefused
+	}
+	if refusal(message) != "" {
+		return CodeCatalogPodsRefused
+	}
+	return CodeCatalogFailing
+}
+
+func (s *story) catalogCommands(source *operatorsv1alpha1.CatalogSource) []string {
+	return []string{
+		fmt.Sprintf("kubectl -n %s get pods -l %s=%s", source.Namespace, labelCatalog, source.Name),
+		kubectl("get", s.at(), "-o yaml"),
+	}
+}
+
+// addressCause is for a catalog that others run.
+func (s *story) addressCause(source *operatorsv1alpha1.CatalogSource) *Finding {
+	if source.Status.Message == "" {
+		return nil
+	}
+	cause, remedy := remedyParted(source.Status.Message)
+	state := source.Status.GRPCConnectionState
+	if state == nil || state.LastObservedState == stateReady {
+		return s.found(CodeCatalogFailing, Wrong, s.at().String()+": "+cause).advising(remedy)
+	}
+	cause = strings.TrimPrefix(cause, "the catalog's content could not be read: ")
+	return s.found(CodeCatalogUnreachable, Wrong, fmt.Sprintf("%s: spec.address %s does not answer: %s", s.at(), source.Spec.Address, cause)).
+		advising(remedy).with(kubectl("edit", s.at(), ""))
+}
+
+// catalogPods looks at the pods of a catalog that the supervisor runs.
+func (s *story) catalogPods(source *operatorsv1alpha1.CatalogSource) *Finding {
+	f := s.podTrouble(s.pods(source.Namespace, labels.SelectorFromSet(labels.Set{labelCatalog: source.Name})))
+	if f == nil {
+		return nil
+	}
+	codes := map[string]string{
+		CodeNodeLost: CodeCatalogNodeLost, CodeImagePull: CodeCatalogImage, CodeCrashLoop: CodeCatalogCrashing,
+		CodeOutOfMemory: CodeCatalogCrashing, CodeUnschedulable: CodeCatalogUnschedulable,
+	}
+	if code := codes[f.Code]; code != "" {
+		f.Code, f.Remedy = code, remedyOf(code)
+	}
+	f.Cause = s.at().String() + ": " + f.Cause
+	return f
+}
+
+// catalogStarting is for a catalog that nothing is seen to keep from serving.
+func (s *story) catalogStarting(source *operatorsv1alpha1.CatalogSource) *Finding {
+	if s.Taken.Sub(source.CreationTimestamp.Time) > patience && source.Status.GRPCConnectionState == nil && len(source.Status.Conditions) == 0 {
+		return s.found(CodeNotLookedAt, Wrong, s.at().String()+" has no status, though it is there"+since(&source.CreationTimestamp))
+	}
+	says := "is not read yet"
+	if c := conditionOf(source.Status.Conditions, "Progressing"); c != nil {
+		says = c.Message
+	}
+	return s.found(CodeCatalogStarting, Waiting, s.at().String()+": "+says).with(s.catalogCommands(source)...)
+}
+
+// catalogOf looks at the catalog that the Subscription names.
+func catalogOf(s *story) []*Finding {
+	spec := s.sub.Spec
+	at := s.to(Ref{Kind: KindCatalogSource, Namespace: spec.CatalogSourceNamespace, Name: spec.CatalogSource}, "", "")
+	source := s.catalog(at.at())
+	switch {
+	case source == nil && s.hidden("catalogsources.operators.coreos.com", spec.CatalogSourceNamespace):
+		return s.catalogBySubscription()
+	case source == nil:
+		at.path[len(at.path)-1].State = "missing"
+		return []*Finding{at.found(CodeCatalogMissing, Wrong, fmt.Sprintf("%s does not exist, and %s names it in spec.source and spec.sourceNamespace%s",
+			at.at(), s.subject, s.otherCatalogs())).with(
+			"kubectl get catalogsources --all-namespaces", kubectl("edit", s.subject, ""))}
+	}
+	if f := s.excluded(at); f != nil {
+		return []*Finding{f}
+	}
+	return s.catalogTrouble(source)
+}
+
+// otherCatalogs lists some that there are.
+func (s *story) otherCatalogs() string {
+	const most = 5
+	var names []string
+	for i := range s.CatalogSources {
+		source := &s.CatalogSources[i]
+		if source.Namespace == s.sub.Namespace || source.Namespace == s.GlobalNamespace {
+			names = append(names, source.Namespace+"/"+source.Name)
+		}
+	}
+	slices.Sort(names)
+	if len(names) == 0 {
+		return ""
+	}
+	if len(names) > most {
+		names = append(names[:most], "…")
+	}
+	return "; there are " + strings.Join(names, ", ")
+}
+
+// excluded is for a catalog that the OperatorGroup keeps out.
+func (s *story) excluded(catalog *story) *Finding {
+	const annotation = "olm.operatorframework.io/exclude-global-namespace-resolution"
+	groups, _ := s.groups(s.sub.Namespace)
+	namespace := s.sub.Spec.CatalogSourceNamespace
+	if len(groups) != 1 || groups[0].Annotations[annotation] != "true" || namespace != s.GlobalNamespace || namespace == s.sub.Namespace {
+		return nil
+	}
+	group := refTo(KindOperatorGroup, groups[0])
+	return catalog.to(group, "", "").found(CodeCatalogExcluded, Wrong, fmt.Sprintf("%s keeps %s out by its annotation %s", group, catalog.at(), annotation)).
+		with(kubectl("annotate", group, annotation+"-"))
+}
+
+// catalogBySubscription goes by what the Subscription says of a catalog that cannot be
+// seen.
+func (s *story) catalogBySubscription() []*Finding {
+	c := s.sub.Status.GetCondition(operatorsv1alpha1.SubscriptionCatalogSourcesUnhealthy)
+	if c.Status != corev1.ConditionTrue {
+		return nil
+	}
+	return []*Finding{s.found(CodeCatalogFailing, Wrong, s.subject.String()+": "+c.Message)}
+}

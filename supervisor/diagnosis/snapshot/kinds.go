@@ -1,0 +1,97 @@
+package snapshot
+
+import (
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+)
+
+// originals leaves copies of versions out.
+var originals = client.MatchingLabelsSelector{Selector: notCopied()}
+
+// page is a list that is empty yet, and how to get at its items.
+type page[T any] struct {
+	list  client.ObjectList
+	items func() []T
+}
+
+// catalogSources are not read as what they are: the decoder of that type panics where
+// spec.updateStrategy has no registryPoll.
+func catalogSources() page[operatorsv1alpha1.CatalogSource] {
+	l := catalogs.NewList()
+	return page[operatorsv1alpha1.CatalogSource]{l, func() []operatorsv1alpha1.CatalogSource {
+		sources := make([]operatorsv1alpha1.CatalogSource, 0, len(l.Items))
+		for i := range l.Items {
+			// What the API server let in by its schema can be decoded.
+			if source, err := catalogs.Decode(&l.Items[i]); err == nil {
+				sources = append(sources, *source)
+			}
+		}
+		return sources
+	}}
+}
+
+func subscriptions() page[operatorsv1alpha1.Subscription] {
+	l := &operatorsv1alpha1.SubscriptionList{}
+	return page[operatorsv1alpha1.Subscription]{l, func() []operatorsv1alpha1.Subscription { return l.Items }}
+}
+
+func installPlans() page[operatorsv1alpha1.InstallPlan] {
+	l := &operatorsv1alpha1.InstallPlanList{}
+	return page[operatorsv1alpha1.InstallPlan]{l, func() []operatorsv1alpha1.InstallPlan { return l.Items }}
+}
+
+func versions() page[operatorsv1alpha1.ClusterServiceVersion] {
+	l := &operatorsv1alpha1.ClusterServiceVersionList{}
+	return page[operatorsv1alpha1.ClusterServiceVersion]{l, func() []operatorsv1alpha1.ClusterServiceVersion { return l.Items }}
+}
+
+func operatorGroups() page[operatorsv1.OperatorGroup] {
+	l := &operatorsv1.OperatorGroupList{}
+	return page[operatorsv1.OperatorGroup]{l, func() []operatorsv1.OperatorGroup { return l.Items }}
+}
+
+func operatorConditions() page[operatorsv2.OperatorCondition] {
+	l := &operatorsv2.OperatorConditionList{}
+	return page[operatorsv2.OperatorCondition]{l, func() []operatorsv2.OperatorCondition { return l.Items }}
+}
+
+func deployments() page[appsv1.Deployment] {
+	l := &appsv1.DeploymentList{}
+	return page[appsv1.Deployment]{l, func() []appsv1.Deployment { return l.Items }}
+}
+
+func pods() page[corev1.Pod] {
+	l := &corev1.PodList{}
+	return page[corev1.Pod]{l, func() []corev1.Pod { return l.Items }}
+}
+
+func events() page[corev1.Event] {
+	l := &corev1.EventList{}
+	return page[corev1.Event]{l, func() []corev1.Event { return l.Items }}
+}
+
+func nodes() page[corev1.Node] {
+	l := &corev1.NodeList{}
+	return page[corev1.Node]{l, func() []corev1.Node { return l.Items }}
+}
+
+func leases() page[coordinationv1.Lease] {
+	l := &coordinationv1.LeaseList{}
+	return page[coordinationv1.Lease]{l, func() []coordinationv1.Lease { return l.Items }}
+}
+
+// trimmed drops what makes nodes large and says nothing of their health.
+func trimmed(nodes []corev1.Node) []corev1.Node {
+	for i := range nodes {
+		nodes[i].Status.Images = nil
+		nodes[i].ManagedFields = nil
+	}
+	return nodes
+}

@@ -1,0 +1,158 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/diagnosis"
+)
+
+// Options say what to look at.
+type Options struct {
+	// Namespaces are those to look at; none for all.
+	Namespaces []string
+	// Fallback is the namespace to look at where one may not look at all of them; empty
+	// for none.
+	Fallback string
+	// GlobalNamespace holds the catalogs that serve every namespace; empty for none.
+	GlobalNamespace string
+	// SupervisorNamespaces are where the Lease of the supervisor is looked for when one
+	// may not look everywhere.
+	SupervisorNamespaces []string
+}
+
+// NewClient makes a client that can read everything that [Take] reads.
+func NewClient(config *rest.Config) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme,
+		operatorsv1alpha1.AddToScheme, operatorsv1.AddToScheme, operatorsv2.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("building the scheme: %w", err)
+		}
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("making a client for %s: %w", config.Host, err)
+	}
+	return c, nil
+}
+
+// Take reads what there is. It fails only, with an [UnreachableError], when the API
+// server gives no answer at all; whatever else cannot be read is noted as unseen.
+func Take(ctx context.Context, reader client.Reader, o Options) (*diagnosis.Observation, error) {
+	t := &taking{reader: reader, observation: &diagnosis.Observation{
+		Taken: time.Now(), Namespaces: slices.Clone(o.Namespaces), GlobalNamespace: o.GlobalNamespace,
+	}}
+	scope := t.operators(ctx, o)
+	if !t.answered {
+		return nil, &UnreachableError{Err: t.failure}
+	}
+	t.catalogs(ctx, o, scope)
+	t.workloads(ctx, t.places(scope))
+	t.observation.Nodes = trimmed(list(ctx, t, "nodes", nil, nodes))
+	t.definitions(ctx)
+	t.leases(ctx, o)
+	return t.observation, nil
+}
+
+// taking is an observation that is being made.
+type taking struct {
+	reader      client.Reader
+	observation *diagnosis.Observation
+	// answered says whether the API server has given any answer, and failure is the
+	// first time that it gave none.
+	answered bool
+	failure  error
+}
+
+// operators reads what says which operators are wanted and which are there, and gives
+// the namespaces that were looked at; none for all.
+func (t *taking) operators(ctx context.Context, o Options) []string {
+	scope, found := o.Namespaces, t.observation
+	if len(scope) == 0 && o.Fallback != "" && !t.mayLookEverywhere(ctx) {
+		scope = []string{o.Fallback}
+		found.Namespaces = scope
+	}
+	found.Subscriptions = list(ctx, t, "subscriptions.operators.coreos.com", scope, subscriptions)
+	found.InstallPlans = list(ctx, t, "installplans.operators.coreos.com", scope, installPlans)
+	found.Versions = list(ctx, t, "clusterserviceversions.operators.coreos.com", scope, versions, originals)
+	found.OperatorGroups = list(ctx, t, "operatorgroups.operators.coreos.com", scope, operatorGroups)
+	found.OperatorConditions = list(ctx, t, "operatorconditions.operators.coreos.com", scope, operatorConditions)
+	return scope
+}
+
+// mayLookEverywhere says whether the Subscriptions of all namespaces may be read.
+func (t *taking) mayLookEverywhere(ctx context.Context) bool {
+	var one operatorsv1alpha1.SubscriptionList
+	err := t.reader.List(ctx, &one, client.Limit(1))
+	return err == nil || why(err) != diagnosis.WhyForbidden
+}
+
+// catalogs reads the catalogs of the namespaces that are looked at, and those that
+// their Subscriptions draw from.
+func (t *taking) catalogs(ctx context.Context, o Options, scope []string) {
+	const resource = "catalogsources.operators.coreos.com"
+	if len(scope) == 0 {
+		t.observation.CatalogSources = list(ctx, t, resource, nil, catalogSources)
+		return
+	}
+	from := map[string]bool{}
+	for _, namespace := range append(slices.Clone(scope), o.GlobalNamespace) {
+		from[namespace] = true
+	}
+	for i := range t.observation.Subscriptions {
+		if spec := t.observation.Subscriptions[i].Spec; spec != nil {
+			from[spec.CatalogSourceNamespace] = true
+		}
+	}
+	delete(from, "")
+	t.observation.CatalogSources = list(ctx, t, resource, slices.Sorted(maps.Keys(from)), catalogSources)
+}
+
+// maxApart is how many namespaces are read one by one. Where there are more, all of the
+// cluster are read at once.
+const maxApart = 16
+
+// places are the namespaces where what was found so far runs.
+func (t *taking) places(scope []string) []string {
+	in := map[string]bool{}
+	for _, namespace := range scope {
+		in[namespace] = true
+	}
+	found := t.observation
+	for i := range found.CatalogSources {
+		in[found.CatalogSources[i].Namespace] = true
+	}
+	for i := range found.Versions {
+		in[found.Versions[i].Namespace] = true
+	}
+	return slices.Sorted(maps.Keys(in))
+}
+
+// workloads reads what runs in namespaces.
+func (t *taking) workloads(ctx context.Context, places []string) {
+	if len(places) == 0 {
+		return
+	}
+	if len(places) > maxApart {
+		places = nil
+	}
+	found := t.observation
+	found.Deployments = list(ctx, t, "deployments.apps", places, deployments)
+	found.Pods = list(ctx, t, "pods", places, pods)
+	found.Events = list(ctx, t, "events", places, events, client.MatchingFields{"type": "Warning"})
+}

@@ -1,0 +1,68 @@
+package diagnosis
+
+import (
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+)
+
+// leaseSlack is how much later than a Lease says it is taken for run out: the clocks of
+// two machines differ.
+const leaseSlack = 10 * time.Second
+
+// supervisor looks whether there is one that leads: without it nothing goes on, and
+// whatever statuses say may be old.
+func (s *story) supervisor() []*Finding {
+	if len(s.Leases) == 0 {
+		if s.miss("leases.coordination.k8s.io", "") {
+			return nil
+		}
+		f := s.found(CodeSupervisorNotRunning, Wrong, "no supervisor runs: there is no Lease "+LeaseName+" in this cluster, so nobody acts on "+s.subject.String())
+		f.Object = Ref{Kind: KindLease, Name: LeaseName}
+		return []*Finding{f.advising("Install or start the supervisor.").with("kubectl get pods --all-namespaces -l app.kubernetes.io/name=chandlery")}
+	}
+	var last *coordinationv1.Lease
+	for i := range s.Leases {
+		if l := &s.Leases[i]; leads(l, s.Taken) {
+			return nil
+		} else if last == nil || renewed(l).After(renewed(last)) {
+			last = l
+		}
+	}
+	cause := fmt.Sprintf("no supervisor runs: Lease %s/%s ", last.Namespace, last.Name)
+	if holder := holderOf(last); holder == "" {
+		cause += "was given up"
+	} else {
+		cause += "is held by " + holder + ", which last renewed it"
+	}
+	if at := renewed(last); !at.IsZero() {
+		cause += " at " + at.UTC().Format(timeFormat)
+	}
+	lease := s.to(refTo(KindLease, last), "", "")
+	f := lease.found(CodeSupervisorNotRunning, Wrong, cause+"; what statuses say is as old")
+	return []*Finding{f.with("kubectl -n "+last.Namespace+" get pods", kubectl("get", refTo(KindLease, last), "-o yaml"))}
+}
+
+// leads says whether whoever holds a Lease still does at a time.
+func leads(l *coordinationv1.Lease, now time.Time) bool {
+	if holderOf(l) == "" || l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
+		return false
+	}
+	lasts := time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second
+	return now.Before(l.Spec.RenewTime.Add(lasts + leaseSlack))
+}
+
+func holderOf(l *coordinationv1.Lease) string {
+	if l.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *l.Spec.HolderIdentity
+}
+
+func renewed(l *coordinationv1.Lease) time.Time {
+	if l.Spec.RenewTime == nil {
+		return time.Time{}
+	}
+	return l.Spec.RenewTime.Time
+}
