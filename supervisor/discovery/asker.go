@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -116,7 +118,7 @@ func (a *asker) get(ctx context.Context, path string, params map[string]string, 
 	for name, value := range params {
 		request.Param(name, value)
 	}
-	raw, err := request.Do(ctx).Raw()
+	raw, err := contentOf(request.Do(ctx))
 	if cause := ctx.Err(); err != nil && cause != nil && !errors.Is(err, cause) {
 		// Where the client waits for its own turn, it does not say why it gives up.
 		err = fmt.Errorf("%w: %w", cause, err)
@@ -128,6 +130,14 @@ func (a *asker) get(ctx context.Context, path string, params map[string]string, 
 		return fmt.Errorf("reading the answer for %s: %w", path, err)
 	}
 	return nil
+}
+
+// contentOf is what was answered. An error says what the API server says of it.
+func contentOf(answer rest.Result) ([]byte, error) {
+	if err := answer.Error(); err != nil {
+		return nil, err //nolint:wrapcheck // the client names the request
+	}
+	return answer.Raw() //nolint:wrapcheck // the same
 }
 
 // apiPath is where the discovery API tells of a group, and of a version of it.
@@ -190,6 +200,7 @@ func (q *inquiry) discoverVersions(ctx context.Context, gv schema.GroupVersion) 
 			with = append(with, version)
 		case answer != NoKind && answer != NotFound:
 			q.facts.Discovery, q.discoveryErr = answer, err
+			q.result.Target.Version = version
 			return
 		}
 	}
@@ -269,12 +280,31 @@ func (q *inquiry) askBackend(ctx context.Context) {
 func (q *inquiry) whoami(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, q.patience)
 	defer cancel()
-	raw, err := q.client.Post().AbsPath("/apis/authentication.k8s.io/v1/selfsubjectreviews").MaxRetries(0).
+	raw, err := contentOf(q.client.Post().AbsPath("/apis/authentication.k8s.io/v1/selfsubjectreviews").MaxRetries(0).
 		SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").
-		Body([]byte(`{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`)).Do(ctx).Raw()
+		Body([]byte(`{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`)).Do(ctx))
 	var review authenticationv1.SelfSubjectReview
 	if err != nil || json.Unmarshal(raw, &review) != nil {
-		return ""
+		return refused(err)
 	}
 	return review.Status.UserInfo.Username
+}
+
+// refusal is how an API server names whom it refuses.
+var refusal = regexp.MustCompile(`User ("(?:[^"\\]|\\.)*") cannot`)
+
+// refused is whom an error refuses; empty where it does not say.
+func refused(err error) string {
+	if err == nil {
+		return ""
+	}
+	named := refusal.FindStringSubmatch(err.Error())
+	if named == nil {
+		return ""
+	}
+	name, err := strconv.Unquote(named[1])
+	if err != nil {
+		return ""
+	}
+	return name
 }

@@ -35,7 +35,12 @@ type Finder struct {
 	mu         sync.Mutex
 	known      map[Target]Result
 	generation int
+	settled    time.Time
 }
+
+// settling is for how long after a change nothing is kept: definitions are seen to come
+// and go before the API server serves what they define, or no longer does.
+const settling = 5 * time.Second
 
 // New prepares to ask the API server of a configuration. Nothing is asked yet.
 func New(cfg *rest.Config, o Options) (*Finder, error) {
@@ -121,11 +126,11 @@ func (f *Finder) remember(target Target) (known Result, generation int, ok bool)
 	return known, f.generation, ok
 }
 
-// note keeps a result, unless the cluster has changed since it was asked for.
+// note keeps a result, unless the cluster has changed since it was asked for, or only just.
 func (f *Finder) note(target Target, result Result, generation int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if generation == f.generation {
+	if generation == f.generation && !result.At.Before(f.settled) {
 		f.known[target] = result
 	}
 }
@@ -135,6 +140,7 @@ func (f *Finder) Invalidate() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.generation++
+	f.settled = f.options.Clock.Now().Add(settling)
 	clear(f.known)
 }
 

@@ -91,6 +91,9 @@ func TestResultsAreKept(t *testing.T) {
 
 	finder.Invalidate()
 	step("nothing is believed any more after a change", 0, 404, NotInstalled, 4)
+	step("nor kept before the change is over", 0, 200, Installed, 5)
+	step("so that what comes a moment later is seen", settling, 404, NotInstalled, 6)
+	step("and kept", 0, 200, NotInstalled, 6)
 }
 
 // TestHandler tells of changes as informers do.
@@ -98,7 +101,7 @@ func TestHandler(t *testing.T) {
 	definition := func(version string) *metav1.PartialObjectMetadata {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com", ResourceVersion: version}}
 	}
-	server, finder, _ := newCounted(t, false)
+	server, finder, clock := newCounted(t, false)
 	handler := finder.Handler()
 	for i, tc := range []struct {
 		reason string
@@ -113,6 +116,7 @@ func TestHandler(t *testing.T) {
 	} {
 		before := server.lists.Load()
 		tc.tell()
+		clock.SetTime(clock.Now().Add(settling))
 		find(t, finder, Installed)
 		if asked := server.lists.Load() > before; asked != tc.asks {
 			t.Errorf("%d: %s: asked again: %v, want %v", i, tc.reason, asked, tc.asks)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/operator-framework/api/crds"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -19,6 +20,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/discovery"
 	"github.com/chandlery/chandlery/test/controlplane"
@@ -31,7 +33,10 @@ const (
 	poll = 50 * time.Millisecond
 )
 
-func TestMain(m *testing.M) { os.Exit(controlplane.Main(m, controlplane.Options{Nodes: 1})) }
+func TestMain(m *testing.M) {
+	logf.SetLogger(logr.Discard())
+	os.Exit(controlplane.Main(m, controlplane.Options{Nodes: 1}))
+}
 
 // world is a test's view of the cluster.
 type world struct {
