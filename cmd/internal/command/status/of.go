@@ -105,7 +105,6 @@ func Of(o *diagnosis.Observation) Status {
 
 func (s *Status) verdict() Verdict {
 	wrong := func(f diagnosis.Finding) bool { return f.Severity == diagnosis.Wrong }
-	absent := func(u Unseen) bool { return u.Why == diagnosis.WhyNotInstalled && isOperators(u.Resource) }
 	hidden := func(u Unseen) bool { return u.Why != diagnosis.WhyNotInstalled }
 	switch {
 	case slices.ContainsFunc(s.Findings, wrong), slices.ContainsFunc(s.Unseen, absent):
@@ -116,6 +115,9 @@ func (s *Status) verdict() Verdict {
 		return Well
 	}
 }
+
+// absent says that the cluster lacks a kind without which there are no operators.
+func absent(u Unseen) bool { return u.Why == diagnosis.WhyNotInstalled && isOperators(u.Resource) }
 
 // isOperators says whether a resource is of the API group that everything is about.
 func isOperators(resource string) bool {

@@ -46,6 +46,9 @@ func (v View) Text(s *Status) string {
 func (v View) verdict(s *Status) string {
 	switch s.Verdict {
 	case Wrong:
+		if slices.ContainsFunc(s.Unseen, absent) {
+			return v.Paint.Bad("The kinds of operators.coreos.com are not installed here.") + "\n  > supervisor install-crds\n"
+		}
 		return v.Paint.Bad("Something is wrong: see WRONG above.") + "\n"
 	case Unknown:
 		return v.Paint.Waiting("Nothing is wrong as far as can be seen.") + "\n"
@@ -72,10 +75,12 @@ func (v View) head(table *console.Table, titles ...string) {
 }
 
 func (v View) supervisors(s *Status) string {
+	const title = "SUPERVISOR"
 	var b strings.Builder
 	for i := range s.Supervisors {
 		one := &s.Supervisors[i]
-		b.WriteString(console.Wrap(v.Paint.Bold("SUPERVISOR")+"  ", "            ", v.supervisor(one, s.Taken)))
+		text := console.Wrap(title+"  ", "            ", v.supervisor(one, s.Taken))
+		b.WriteString(v.Paint.Bold(title) + strings.TrimPrefix(text, title))
 	}
 	if len(s.Supervisors) > 0 {
 		return b.String()
@@ -84,7 +89,7 @@ func (v View) supervisors(s *Status) string {
 	if slices.ContainsFunc(s.Unseen, func(u Unseen) bool { return strings.HasPrefix(u.Resource, "leases.") }) {
 		text = "not known: its Lease could not be read"
 	}
-	return v.Paint.Bold("SUPERVISOR") + "  " + text + "\n"
+	return v.Paint.Bold(title) + "  " + text + "\n"
 }
 
 // supervisor says who leads, and who stands by.
@@ -100,7 +105,7 @@ func (v View) supervisor(s *Supervisor, now time.Time) string {
 	default:
 		text = "nobody leads: the Lease is free"
 	}
-	text += fmt.Sprintf(" (Lease %s/%s)", s.Namespace, diagnosis.LeaseName)
+	text += ", in namespace " + s.Namespace
 	if len(s.Standbys) > 0 || s.Image != "" {
 		ready := 0
 		for _, standby := range s.Standbys {
@@ -111,7 +116,7 @@ func (v View) supervisor(s *Supervisor, now time.Time) string {
 		text += fmt.Sprintf("; %d of %d others stand by", ready, len(s.Standbys))
 	}
 	if s.Image != "" {
-		text += "; it runs " + s.Image
+		text += "; image " + s.Image
 	}
 	for _, standby := range s.Standbys {
 		if v.Wide || standby.Image != s.Image && s.Image != "" {
@@ -156,7 +161,9 @@ func (v View) catalogs(s *Status) string {
 // nothing says that there are no objects of a kind, unless they could not be seen.
 func (v View) nothing(s *Status, resource, title string) string {
 	text := "none"
-	if slices.ContainsFunc(s.Unseen, func(u Unseen) bool { return strings.HasPrefix(u.Resource, resource+".") }) {
+	if slices.ContainsFunc(s.Unseen, func(u Unseen) bool {
+		return strings.HasPrefix(u.Resource, resource+".") && u.Why != diagnosis.WhyNotInstalled
+	}) {
 		text = "could not be read"
 	}
 	return v.Paint.Bold(title) + "  " + text + "\n"
@@ -213,9 +220,9 @@ func (v View) approvals(s *Status) string {
 		a := &s.Approvals[i]
 		text := fmt.Sprintf("%s of InstallPlan %s/%s", strings.Join(a.Versions, ", "), a.Namespace, a.InstallPlan)
 		if len(a.Subscriptions) > 0 {
-			text += ", for " + strings.Join(a.Subscriptions, ", ")
+			text += ", for Subscription " + strings.Join(a.Subscriptions, ", ")
 		}
-		b.WriteString(console.Wrap("  ", "    ", text+", for "+ago(s.Taken, a.Since)))
+		b.WriteString(console.Wrap("  ", "    ", text+"; made "+ago(s.Taken, a.Since)+" ago"))
 		fmt.Fprintf(&b, "  > %s approve %s -n %s\n", v.Program, a.InstallPlan, a.Namespace)
 	}
 	return b.String()
@@ -230,6 +237,8 @@ func (v View) findings(s *Status, title string, severity diagnosis.Severity, sty
 		}
 		if b.Len() == 0 {
 			b.WriteString(style(title) + "\n")
+		} else if severity != diagnosis.Note {
+			b.WriteByte('\n')
 		}
 		cause := f.Cause
 		if v.Wide {
@@ -276,7 +285,7 @@ func (v View) unseen(s *Status) string {
 		if where[one] == nil {
 			order = append(order, one)
 		}
-		where[one] = append(where[one], cmp.Or(u.Namespace, "all namespaces"))
+		where[one] = append(where[one], u.Namespace)
 	}
 	if len(order) == 0 {
 		return ""
@@ -284,17 +293,19 @@ func (v View) unseen(s *Status) string {
 	var b strings.Builder
 	b.WriteString(v.Paint.Bold("NOT SEEN") + "\n")
 	for _, one := range order {
-		slices.Sort(where[one])
-		places := strings.Join(slices.Compact(where[one]), ", ")
+		what := one.resource
+		if slices.Sort(where[one]); where[one][0] != "" {
+			what += " (" + strings.Join(slices.Compact(where[one]), ", ") + ")"
+		}
 		switch one.why {
 		case diagnosis.WhyForbidden:
 			resource, group, _ := strings.Cut(one.resource, ".")
-			b.WriteString(console.Wrap("  ", "    ", fmt.Sprintf("%s (%s): you may not read them", one.resource, places)))
+			b.WriteString(console.Wrap("  ", "    ", what+": you may not read them"))
 			fmt.Fprintf(&b, "    missing rule: {apiGroups: [%q], resources: [%s], verbs: [get, list]}\n", group, resource)
 		case diagnosis.WhyNotInstalled:
 			b.WriteString(console.Wrap("  ", "    ", one.resource+": this cluster has no such kind"))
 		default:
-			b.WriteString(console.Wrap("  ", "    ", fmt.Sprintf("%s (%s): %s", one.resource, places, v.message(s, one.resource, one.why))))
+			b.WriteString(console.Wrap("  ", "    ", what+": "+v.message(s, one.resource, one.why)))
 		}
 	}
 	return b.String()

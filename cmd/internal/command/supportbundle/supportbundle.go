@@ -222,7 +222,11 @@ func (g *gatherer) summaries(o *diagnosis.Observation, policy redact.Policy) err
 	} else {
 		versions += "api server: " + server.GitVersion + "\n"
 	}
-	for _, one := range s.Supervisors {
+	for i := range s.Supervisors {
+		one := &s.Supervisors[i]
+		if one.Image == "" {
+			continue
+		}
 		versions += fmt.Sprintf("supervisor of Lease %s/%s: %s\n", one.Namespace, diagnosis.LeaseName, one.Image)
 	}
 	g.contents.add("versions.txt", []byte(versions))
