@@ -137,6 +137,9 @@ func look(ctx context.Context, reader client.Reader, what snapshot.Options) (*St
 		return nil, &console.Coded{Code: console.Unreachable, Err: err}
 	}
 	s := Of(observed)
+	if len(what.Namespaces) == 0 && len(observed.Namespaces) > 0 {
+		s.FellBack(what.Fallback)
+	}
 	return &s, nil
 }
 

@@ -287,11 +287,14 @@ func (v View) unseen(s *Status) string {
 		}
 		where[one] = append(where[one], u.Namespace)
 	}
-	if len(order) == 0 {
+	if len(order) == 0 && s.Fallback == "" {
 		return ""
 	}
 	var b strings.Builder
 	b.WriteString(v.Paint.Bold("NOT SEEN") + "\n")
+	if s.Fallback != "" {
+		b.WriteString(console.Wrap("  ", "    ", "other namespaces than "+s.Fallback+": you may not list the Subscriptions of all"))
+	}
 	for _, one := range order {
 		what := one.resource
 		if slices.Sort(where[one]); where[one][0] != "" {

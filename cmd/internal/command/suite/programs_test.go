@@ -87,13 +87,13 @@ func (w *world) well() {
 	csv := &operatorsv1alpha1.ClusterServiceVersion{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "lamp.v1"},
 		Spec: operatorsv1alpha1.ClusterServiceVersionSpec{
-			DisplayName:     "Lamp",
-			Version:         version.OperatorVersion{Version: semver.MustParse("1.0.0")},
+			DisplayName: "Lamp",
+			Version:     version.OperatorVersion{Version: semver.MustParse("1.0.0")},
 			InstallStrategy: operatorsv1alpha1.NamedInstallStrategy{
 				StrategyName: operatorsv1alpha1.InstallStrategyNameDeployment,
 				StrategySpec: operatorsv1alpha1.StrategyDetailsDeployment{DeploymentSpecs: []operatorsv1alpha1.StrategyDeploymentSpec{}},
 			},
-			InstallModes:    []operatorsv1alpha1.InstallMode{{Type: operatorsv1alpha1.InstallModeTypeAllNamespaces, Supported: true}},
+			InstallModes: []operatorsv1alpha1.InstallMode{{Type: operatorsv1alpha1.InstallModeTypeAllNamespaces, Supported: true}},
 		},
 	}
 	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "group"}}

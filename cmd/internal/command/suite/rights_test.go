@@ -94,6 +94,19 @@ func TestRights(t *testing.T) {
 	}
 }
 
+// TestStatusFallsBack shows that who may not see every namespace is shown one, and told.
+func TestStatusFallsBack(t *testing.T) {
+	w := newWorld(t)
+	w.well()
+	for _, user := range w.users() {
+		got := callers(t)[1].call(t, user.kubeconfig, "status")
+		told := strings.Contains(got.out, "other namespaces than default: you may not list the Subscriptions of all")
+		if want := user.name == "reader" || user.name == "nobody"; told != want || want && got.code != 3 {
+			t.Errorf("%s: %+v", user.name, got)
+		}
+	}
+}
+
 // TestDocuments shows that JSON and YAML are one document, whoever asks.
 func TestDocuments(t *testing.T) {
 	w := newWorld(t)
