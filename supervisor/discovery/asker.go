@@ -168,7 +168,7 @@ func (q *inquiry) discover(ctx context.Context) {
 		resource, answer, err := q.kindAt(ctx, gv)
 		q.facts.Discovery, q.discoveryErr = answer, err
 		if answer == OK {
-			q.result.Target.Resource, q.result.Target.Kind = resource.Name, resource.Kind
+			q.complete(gv.Version, resource)
 		}
 		if answer == OK || (answer != NotFound && answer != NoKind) {
 			return
@@ -194,7 +194,7 @@ func (q *inquiry) discoverVersions(ctx context.Context, gv schema.GroupVersion) 
 		switch {
 		case answer == OK && gv.Version == "":
 			q.facts.Discovery, q.discoveryErr = OK, nil
-			q.result.Target.Version, q.result.Target.Resource, q.result.Target.Kind = version, resource.Name, resource.Kind
+			q.complete(version, resource)
 			return
 		case answer == OK:
 			with = append(with, version)
@@ -207,6 +207,15 @@ func (q *inquiry) discoverVersions(ctx context.Context, gv schema.GroupVersion) 
 	q.facts.Discovery, q.result.Served = NoKind, versions
 	if len(with) > 0 {
 		q.facts.Discovery, q.result.Served = NoVersion, with
+	}
+}
+
+// complete fills in what was looked up. What belongs to no namespace is read everywhere.
+func (q *inquiry) complete(version string, resource metav1.APIResource) {
+	t := &q.result.Target
+	t.Version, t.Resource, t.Kind = version, resource.Name, resource.Kind
+	if !resource.Namespaced {
+		t.Namespace = ""
 	}
 }
 

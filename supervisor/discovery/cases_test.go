@@ -2,11 +2,11 @@ package discovery
 
 // The answers that a question may get.
 var (
-	failing           = []Answer{Unauthorized, Throttled, Broken, Unavailable, TimedOut, Untrusted, Unconnected}
-	resourceAnswers   = append([]Answer{OK, Denied, NotFound}, failing...)
-	discoveryAnswers  = append([]Answer{OK, NoGroup, NoVersion, NoKind, Denied}, failing...)
-	backendAnswers    = []Backend{BackendDown, BackendUp, BackendUnknown}
-	upkeepAnswers     = []Upkeep{Kept, KeeperMissing, KeeperDown, LeaseStale, KeeperUnknown}
+	failing          = []Answer{Unauthorized, Throttled, Broken, Unavailable, TimedOut, Untrusted, Unconnected}
+	resourceAnswers  = append([]Answer{OK, Denied, NotFound}, failing...)
+	discoveryAnswers = append([]Answer{OK, NoGroup, NoVersion, NoKind, Denied}, failing...)
+	backendAnswers   = []Backend{BackendDown, BackendUp, BackendUnknown}
+	upkeepAnswers    = []Upkeep{Kept, KeeperMissing, KeeperDown, LeaseStale, KeeperUnknown}
 )
 
 // A situation is a case of the table in docs/discovery.md: sets of answers that come to

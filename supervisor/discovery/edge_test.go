@@ -196,7 +196,7 @@ func (s *apiServer) serveDiscovery(w http.ResponseWriter, req *http.Request) {
 	for _, version := range served {
 		if req.URL.Path == pathGroup+"/"+version {
 			reply(w, metav1.APIResourceList{APIResources: []metav1.APIResource{
-				{Name: "widgets/status", Kind: kind}, {Name: "widgets", Kind: kind},
+				{Name: "widgets/status", Kind: kind, Namespaced: true}, {Name: "widgets", Kind: kind, Namespaced: true},
 			}})
 			return
 		}
