@@ -18,7 +18,7 @@ func version(s *story) []*Finding {
 		csv = s.version(s.sub.Namespace, s.sub.Status.InstalledCSV)
 	}
 	if csv == nil {
-		return nil
+		return s.versionGone()
 	}
 	at := s
 	if ref := s.sub.Status.InstallPlanRef; ref != nil {
@@ -27,6 +27,24 @@ func version(s *story) []*Finding {
 		}
 	}
 	return at.versionTrouble(csv)
+}
+
+// versionGone is for a version that a plan has brought and that is not there. Plans were
+// read before versions, so that one is not merely younger than the other.
+func (s *story) versionGone() []*Finding {
+	const resource = "clusterserviceversions.operators.coreos.com"
+	name, ref := s.sub.Status.CurrentCSV, s.sub.Status.InstallPlanRef
+	if name == "" || ref == nil || s.hidden(resource, s.sub.Namespace) {
+		return nil
+	}
+	p := s.plan(s.sub.Namespace, ref.Name)
+	if p == nil || p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete || !slices.Contains(p.Spec.ClusterServiceVersionNames, name) {
+		return nil
+	}
+	plan := s.to(refTo(KindInstallPlan, p), string(p.Status.Phase), "")
+	at := plan.to(Ref{Kind: KindVersion, Namespace: s.sub.Namespace, Name: name}, "missing", "")
+	return []*Finding{at.found(CodeVersionGone, Wrong, fmt.Sprintf("%s does not exist, though %s has brought it: it was deleted, or a copy of an operator of that name was in its place", at.at(), plan.at())).
+		with(kubectl("delete", plan.at(), ""))}
 }
 
 // versionTrouble finds what keeps a version from running. What keeps another one that it
@@ -139,7 +157,7 @@ func (s *story) notUpgradeable(csv *operatorsv1alpha1.ClusterServiceVersion) *Fi
 	} else if ok, message := verdict.Upgradeable(seen); !ok {
 		why = message
 	}
-	why, remedy := remedyParted(why)
+	why, remedy := remedyParted(strings.TrimPrefix(why, condition.String()+": "))
 	at := s.to(condition, "Upgradeable=False", why)
 	return at.found(CodeNotUpgradeable, Waiting, fmt.Sprintf("%s does not let %s be upgraded to %s: %s", condition, csv.Spec.Replaces, csv.Name, why)).
 		advising(remedy).
@@ -173,7 +191,8 @@ func (s *story) requirement(csv *operatorsv1alpha1.ClusterServiceVersion) *Findi
 		says := fmt.Sprintf("%s needs %s %s: %s", s.at(), r.Kind, r.Name, r.Message)
 		switch r.Kind {
 		case operatorsv1alpha1.ClusterServiceVersionKind:
-			return s.found(CodeKubernetesTooOld, Wrong, fmt.Sprintf("%s: spec.minKubeVersion is not met: %s", s.at(), r.Message))
+			return s.found(CodeKubernetesTooOld, Wrong, fmt.Sprintf("%s: spec.minKubeVersion is not met: %s", s.at(),
+				strings.TrimPrefix(r.Message, "CSV version requirement not met: ")))
 		case KindDefinition:
 			return at.found(CodeDefinitionMissing, Wrong, says).with("kubectl get customresourcedefinition " + r.Name)
 		case KindServiceAccount:

@@ -235,12 +235,14 @@ func groupCases() []broken {
 		{
 			reason: "the operator cannot watch all namespaces",
 			make: func(s *situation) {
-				s.server.Serve(lamp(operator("lamp", 1, func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+				// Until it has failed there are copies in all namespaces, where they would
+				// be in the way of others of its name.
+				s.server.Serve(lamp(operator("flood", 1, func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 					csv.Spec.InstallModes[3].Supported = false
 				})))
 				s.create(s.group(func(g *operatorsv1.OperatorGroup) { g.Spec.TargetNamespaces = nil }), s.at(), s.subscription())
 			},
-			words: []string{"ClusterServiceVersion NAMESPACE/lamp.v1", "AllNamespaces", "not supported"},
+			words: []string{"ClusterServiceVersion NAMESPACE/flood.v1", "AllNamespaces", "not supported"},
 			mend: func(s *situation) {
 				s.patch(&operatorsv1.OperatorGroup{}, "group", fmt.Sprintf(`{"spec":{"targetNamespaces":[%q]}}`, s.namespace))
 			},

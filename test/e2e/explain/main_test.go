@@ -5,12 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-logr/logr"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/test/buildcache"
 	"github.com/chandlery/chandlery/test/controlplane"
@@ -35,6 +39,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
+	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
 	dir, err := os.MkdirTemp("", "chandlery-explain-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "making a folder for the program:", err)

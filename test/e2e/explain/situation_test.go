@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -49,7 +51,7 @@ func newHospital(t *testing.T) *hospital {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(registry.New(registry.Logger(nil)))
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)
 	return &hospital{Client: c, ward: openWard(t, c), registry: strings.TrimPrefix(server.URL, "http://")}
 }

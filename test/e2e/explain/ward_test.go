@@ -50,11 +50,12 @@ func openWard(t *testing.T, c client.Client) *ward {
 	if err := c.Create(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
-	now := metav1.Now()
+	bare, now := node.DeepCopy(), metav1.Now()
 	node.Status.Capacity = corev1.ResourceList{corev1.ResourceCPU: quantity("8"), corev1.ResourceMemory: quantity("16Gi"), corev1.ResourcePods: quantity("110")}
 	node.Status.Allocatable = node.Status.Capacity
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: now, LastTransitionTime: now}}
-	if err := c.Status().Update(t.Context(), node); err != nil {
+	// The controller manager writes to it too, though elsewhere.
+	if err := c.Status().Patch(t.Context(), node, client.MergeFrom(bare)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
