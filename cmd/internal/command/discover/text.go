@@ -96,7 +96,7 @@ func (o *options) text(paint console.Paint, found []finding) string {
 	for i := range found {
 		f := &found[i]
 		table.AddCells(
-			console.Cell{Text: nameOf(f.result.Target)},
+			console.Cell{Text: nameOf(&f.result)},
 			console.Cell{Text: string(f.result.Outcome), Style: f.style(paint)},
 			console.Cell{Text: versionOf(&f.result)},
 			console.Cell{Text: whoOf(&f.result)},
@@ -115,7 +115,7 @@ func (o *options) explain(b *strings.Builder, paint console.Paint, found []findi
 		if f.result.Usable() {
 			continue
 		}
-		b.WriteString("\n" + paint.Bold(nameOf(f.result.Target)) + "\n")
+		b.WriteString("\n" + paint.Bold(nameOf(&f.result)) + "\n")
 		b.WriteString(console.Wrap("  ", "  ", upper(f.result.What())+"."))
 		if remedy := f.result.Remedy(); remedy != "" && !(f.optional && f.result.Outcome == discovery.NotInstalled) {
 			b.WriteString(console.Wrap("  What to do: ", "  ", remedy+"."))
@@ -138,16 +138,14 @@ func indent(text string) string {
 	return "    " + strings.Join(lines, "    ") + "\n"
 }
 
-// nameOf is an API without its version, which has a column of its own.
-func nameOf(t discovery.Target) string {
-	version := t.Version
-	t.Version = ""
-	name := t.String()
-	if t.Group == "" && version != "" {
-		t.Version = version
-		name = t.String()
+// nameOf is an API without the version that it is served at, which has a column of its
+// own.
+func nameOf(r *discovery.Result) string {
+	t := r.Target
+	if r.Outcome != discovery.NotInstalled && t.Group != "" {
+		t.Version = ""
 	}
-	return name
+	return t.String()
 }
 
 func versionOf(r *discovery.Result) string {
