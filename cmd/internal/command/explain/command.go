@@ -36,7 +36,8 @@ var kinds = map[string]string{
 	"subscription": diagnosis.KindSubscription, "subscriptions": diagnosis.KindSubscription, "sub": diagnosis.KindSubscription,
 	"catalogsource": diagnosis.KindCatalogSource, "catalogsources": diagnosis.KindCatalogSource, "catsrc": diagnosis.KindCatalogSource,
 	"installplan": diagnosis.KindInstallPlan, "installplans": diagnosis.KindInstallPlan, "ip": diagnosis.KindInstallPlan,
-	"clusterserviceversion": diagnosis.KindVersion, "clusterserviceversions": diagnosis.KindVersion, "csv": diagnosis.KindVersion, "csvs": diagnosis.KindVersion,
+	"clusterserviceversion": diagnosis.KindVersion, "clusterserviceversions": diagnosis.KindVersion,
+	"csv": diagnosis.KindVersion, "csvs": diagnosis.KindVersion,
 }
 
 // options are the flags of the command.
@@ -61,9 +62,7 @@ func New(name, envPrefix, agent string) *cobra.Command {
 			"  %[1]s explain --all-namespaces\n"+
 			"  %[1]s explain catalogsource/community -n olm -o yaml", name),
 		ValidArgsFunction: o.connection.CompleteNames(console.Subscriptions()),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.run(cmd, args)
-		},
+		RunE:              o.run,
 	}
 	flags := cmd.Flags()
 	o.connection.AddFlags(flags)
