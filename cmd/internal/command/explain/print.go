@@ -25,15 +25,15 @@ func (o *options) print(cmd *cobra.Command, a *answer) error {
 	p := printer{paint: o.output.Paint(out), wide: o.output.Form == console.Wide}
 	for i, e := range a.notable() {
 		if i > 0 {
-			p.line("")
+			p.linef("")
 		}
 		p.explanation(e)
 	}
 	if rest := a.rest(); rest != "" {
 		if p.text.Len() > 0 {
-			p.line("")
+			p.linef("")
 		}
-		p.line("%s", rest)
+		p.linef("%s", rest)
 	}
 	p.unseen(a.hidden())
 	if _, err := io.WriteString(out, p.text.String()); err != nil {
@@ -73,18 +73,18 @@ type printer struct {
 	wide  bool
 }
 
-func (p *printer) line(format string, args ...any) {
+func (p *printer) linef(format string, args ...any) {
 	fmt.Fprintf(&p.text, format+"\n", args...)
 }
 
 // explanation begins with the cause. Nothing may come before it.
 func (p *printer) explanation(e diagnosis.Explanation) {
-	p.line("%s: %s: %s", p.paint.Bold(e.Subject.String()), p.state(e.State), e.Summary)
+	p.linef("%s: %s: %s", p.paint.Bold(e.Subject.String()), p.state(e.State), e.Summary)
 	for i := range e.Findings {
 		f := &e.Findings[i]
 		if i > 0 {
-			p.line("")
-			p.line("Also: %s: %s", p.severity(f.Severity), f.Cause)
+			p.linef("")
+			p.linef("Also: %s: %s", p.severity(f.Severity), f.Cause)
 		}
 		p.chain(f)
 		p.remedy(f)
@@ -120,7 +120,7 @@ func (p *printer) chain(f *diagnosis.Finding) {
 	if len(f.Chain) == 0 {
 		return
 	}
-	p.line("")
+	p.linef("")
 	for i, link := range f.Chain {
 		arrow := "  "
 		if i > 0 {
@@ -133,7 +133,7 @@ func (p *printer) chain(f *diagnosis.Finding) {
 		if link.Says != "" {
 			text += p.paint.Faint("  " + p.clip(link.Says))
 		}
-		p.line("%s%s", arrow, text)
+		p.linef("%s%s", arrow, text)
 	}
 }
 
@@ -147,17 +147,17 @@ func (p *printer) clip(text string) string {
 
 func (p *printer) remedy(f *diagnosis.Finding) {
 	if p.wide {
-		p.line("")
-		p.line("  code %s", f.Code)
+		p.linef("")
+		p.linef("  code %s", f.Code)
 	}
 	if f.Remedy == "" || f.Code == diagnosis.CodeUnderWay {
 		return
 	}
-	p.line("")
-	p.line("  %s %s", p.paint.Bold("To do:"), f.Remedy)
+	p.linef("")
+	p.linef("  %s %s", p.paint.Bold("To do:"), f.Remedy)
 	for _, command := range f.Commands {
 		for line := range strings.SplitSeq(command, "\n") {
-			p.line("    %s", line)
+			p.linef("    %s", line)
 		}
 	}
 }
@@ -167,22 +167,22 @@ func (p *printer) unseen(hidden []diagnosis.Unseen) {
 	if len(hidden) == 0 {
 		return
 	}
-	p.line("")
-	p.line("%s", p.paint.Bold("Could not be seen; a cause may be there:"))
+	p.linef("")
+	p.linef("%s", p.paint.Bold("Could not be seen; a cause may be there:"))
 	for _, u := range hidden {
 		where, role := "", "clusterrole"
 		if u.Namespace != "" {
 			where, role = " in namespace "+u.Namespace, "-n "+u.Namespace+" create role"
 		}
 		if u.Why != diagnosis.WhyForbidden {
-			p.line("  %s%s: %s", u.Resource, where, u.Message)
+			p.linef("  %s%s: %s", u.Resource, where, u.Message)
 			continue
 		}
 		if role == "clusterrole" {
 			role = "create clusterrole"
 		}
 		rule := u.Rule()
-		p.line("  %s%s: you may not read them; this role allows it, once it is bound to you:", u.Resource, where)
-		p.line("    kubectl %s read-%s --verb=%s --resource=%s", role, rule.Resources[0], strings.Join(rule.Verbs, ","), u.Resource)
+		p.linef("  %s%s: you may not read them; this role allows it, once it is bound to you:", u.Resource, where)
+		p.linef("    kubectl %s read-%s --verb=%s --resource=%s", role, rule.Resources[0], strings.Join(rule.Verbs, ","), u.Resource)
 	}
 }
