@@ -318,7 +318,7 @@ func TestExplainPlan(t *testing.T) {
 			reason: "the ServiceAccount of the group is missing", state: diagnosis.Broken, code: diagnosis.CodeGroupAccountMissing, object: "OperatorGroup shop/group",
 			change: all(planIs(going, operatorsv1alpha1.InstallPlanReasonInstallCheckFailed, "please make sure the service account exists. sa=shop/poor operatorgroup=shop/group"), func(o *observation) {
 				o.OperatorGroups[0].Spec.ServiceAccountName = "poor"
-				o.OperatorGroups[0].Status.Conditions = []metav1.Condition{{Type: "ServiceAccountAvailable", Status: no, Message: "ServiceAccount poor not found"}}
+				o.OperatorGroups[0].Status.Conditions = []metav1.Condition{{Type: operatorsv1.OperatorGroupServiceAccountCondition, Status: metav1.ConditionTrue, Message: "ServiceAccount poor not found"}}
 			}),
 			summary: []string{"OperatorGroup shop/group names ServiceAccount poor"},
 		},
@@ -428,6 +428,14 @@ func TestExplainVersion(t *testing.T) {
 			reason: "a predecessor that nothing is seen to keep", state: diagnosis.Broken, code: diagnosis.CodePredecessor,
 			change:  update(operatorsv1alpha1.CSVReasonRequirementsMet, "all requirements found, waiting for csv lamp.v1 (Succeeded), which this one replaces, to succeed or to be deleted"),
 			summary: []string{"waiting for csv lamp.v1"},
+		},
+		{
+			reason: "it is gone though its plan is done", state: diagnosis.Broken, code: diagnosis.CodeVersionGone, object: object,
+			change: func(o *observation) {
+				o.sub().Status.State, o.sub().Status.InstalledCSV = operatorsv1alpha1.SubscriptionStateUpgradePending, ""
+				o.Versions = nil
+			},
+			summary: []string{object + " does not exist, though InstallPlan shop/install-a has brought it"},
 		},
 		{
 			reason: "a quota for Deployments", state: diagnosis.Broken, code: diagnosis.CodeQuotaExceeded, object: object,

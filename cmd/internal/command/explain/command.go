@@ -136,8 +136,6 @@ func (o *options) observe(ctx context.Context, namespace string) (*diagnosis.Obs
 	if err != nil {
 		return nil, err //nolint:wrapcheck // says what to do by itself
 	}
-	// The verdict goes by what may not be read; warnings of the API server would stand
-	// between the lines of the answer.
 	reader, err := snapshot.NewClient(config)
 	if err != nil {
 		return nil, &console.Coded{Code: console.Unreachable, Err: err}
