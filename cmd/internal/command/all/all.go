@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chandlery/chandlery/cmd/internal/command/approve"
+	"github.com/chandlery/chandlery/cmd/internal/command/discover"
 	"github.com/chandlery/chandlery/cmd/internal/command/explain"
 	"github.com/chandlery/chandlery/cmd/internal/command/history"
 	"github.com/chandlery/chandlery/cmd/internal/command/plan"
@@ -21,6 +22,7 @@ func Commands(name, envPrefix, agent string) []*cobra.Command {
 	for _, command := range []func(name, envPrefix, agent string) *cobra.Command{
 		status.New,
 		explain.New,
+		discover.New,
 		approve.New,
 		plan.New,
 		history.New,
