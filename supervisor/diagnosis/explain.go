@@ -65,7 +65,8 @@ func (s *story) absent(resource string) Explanation {
 		}
 	}
 	if s.miss(resource, s.subject.Namespace) {
-		return Explanation{Subject: s.subject, State: Unknown, Summary: "it cannot be seen whether it exists: " + resource + " may not be read", Unseen: *s.unseen}
+		hidden := "it cannot be seen whether it exists: " + resource + " may not be read"
+		return Explanation{Subject: s.subject, State: Unknown, Summary: hidden, Unseen: *s.unseen}
 	}
 	return Explanation{Subject: s.subject, State: Missing, Summary: "there is none of that name"}
 }

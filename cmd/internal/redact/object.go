@@ -54,24 +54,20 @@ func (p Policy) field(key string, value any) (any, bool) {
 		// A certificate is there to be shown; whatever else is there is not.
 		text, is := value.(string)
 		return text, is && !strings.Contains(text, "PRIVATE KEY") && decoded(text, 0) == text
-	case "env":
-		if list, is := value.([]any); is {
-			return p.env(list), true
-		}
-	case "args", "command":
-		if list, is := value.([]any); is {
-			return p.arguments(list), true
-		}
-	case "manifest":
-		if text, is := value.(string); is {
-			return p.manifest(text), true
-		}
 	}
-	if text, is := value.(string); is {
+	switch value := value.(type) {
+	case string:
 		if LooksSecret(key) && !namesSecret(key) {
 			return Mark, true
 		}
-		return p.text(text), true
+		return p.text(value), true
+	case []any:
+		switch key {
+		case "env":
+			return p.env(value), true
+		case "args", "command":
+			return p.arguments(value), true
+		}
 	}
 	return p.value(value), true
 }
@@ -146,7 +142,8 @@ func (p Policy) text(text string) string {
 	return Text(text)
 }
 
-// manifest gives an object that is in a text, as the steps of a plan hold them.
+// manifest gives an object that is in a text, as steps of plans and annotations hold
+// them.
 func (p Policy) manifest(text string) string {
 	var object any
 	decoder := json.NewDecoder(strings.NewReader(text))
@@ -157,7 +154,7 @@ func (p Policy) manifest(text string) string {
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	if encoder.Encode(p.value(object)) != nil {
+	if encoder.Encode(p.value(object)) != nil { //nolint:errchkjson // it was decoded from JSON, and encodes again
 		return Mark
 	}
 	return strings.TrimSuffix(b.String(), "\n")

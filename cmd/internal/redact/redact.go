@@ -13,7 +13,8 @@ import (
 const Mark = "[redacted]"
 
 // words are what names of secret things hold.
-const words = `pass(?:word|wd|phrase|code)|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|signing[_-]?key|encryption[_-]?key|credential|authorization|dsn|connection[_-]?string`
+const words = `pass(?:word|wd|phrase|code)|pwd|secret|token|(?:api|access|private|signing|encryption)[_-]?key|` +
+	`credential|authorization|dsn|connection[_-]?string`
 
 var (
 	secretName = regexp.MustCompile(`(?i)` + words + `|(?:^|[_-])(?:auth|key|pass)$`)
@@ -25,7 +26,8 @@ var (
 	userInfo = regexp.MustCompile(`(?i)\b([a-z][a-z0-9+.-]*://)[^/\s@"'<>]+@`)
 	scheme   = regexp.MustCompile(`(?i)\b(bearer|basic|negotiate)(\s+)[A-Za-z0-9._~+/=-]{8,}`)
 	jwt      = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)*`)
-	known    = regexp.MustCompile(`\b(?:(?:AKIA|ASIA)[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}|xox[abeoprs]-[A-Za-z0-9-]{10,}|sha256~[A-Za-z0-9_-]{20,})`)
+	known    = regexp.MustCompile(`\b(?:(?:AKIA|ASIA)[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|` +
+		`glpat-[A-Za-z0-9_-]{16,}|xox[abeoprs]-[A-Za-z0-9-]{10,}|sha256~[A-Za-z0-9_-]{20,})`)
 
 	// assignment is NAME=VALUE, NAME: VALUE, --NAME VALUE and the like, in quotes or not,
 	// which may themselves be quoted once more.

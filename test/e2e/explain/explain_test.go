@@ -91,6 +91,7 @@ func (s *situation) in(t *testing.T) *situation {
 
 // little asks as somebody who may read Subscriptions and no more.
 func little(t *testing.T, h *hospital) {
+	t.Helper()
 	s := h.newSituation(t)
 	s.server.Serve(lamp(operator("lamp", 1)))
 	s.create(s.group(), s.at(), s.subscription())

@@ -79,6 +79,7 @@ func openWard(t *testing.T, c client.Client) *ward {
 
 // breathe renews the Lease of the node.
 func (w *ward) breathe(ctx context.Context, t *testing.T) {
+	t.Helper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: wardName}}
 	err := w.client.Get(ctx, client.ObjectKeyFromObject(lease), lease)
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = new(wardName), new(int32(40))
@@ -95,6 +96,7 @@ func (w *ward) breathe(ctx context.Context, t *testing.T) {
 
 // visit sees to every pod of the node.
 func (w *ward) visit(ctx context.Context, t *testing.T) {
+	t.Helper()
 	var pods corev1.PodList
 	if err := w.client.List(ctx, &pods, client.MatchingFields{"spec.nodeName": wardName}); err != nil {
 		if ctx.Err() == nil {

@@ -140,18 +140,13 @@ func (a *approver) approve(ctx context.Context, names []string) error {
 		return err
 	}
 	results := make([]result, 0, len(choices))
-	waiting := 0
 	for _, c := range choices {
-		one := result{Proposal: proposal.Of(c.plan, w.versions), Result: unchanged, Why: c.why}
-		if c.why == "" {
-			waiting++
-		}
-		results = append(results, one)
+		results = append(results, result{Proposal: proposal.Of(c.plan, w.versions), Result: unchanged, Why: c.why})
 	}
 	if err := a.show(results, notes); err != nil {
 		return err
 	}
-	if waiting > 0 && !a.confirmed(waiting) {
+	if !a.confirmed(choices) {
 		return errors.New("nothing was approved")
 	}
 	failure := a.approveAll(ctx, choices, results)
@@ -192,8 +187,14 @@ func missingRule(resource, verb string) string {
 }
 
 // confirmed asks the person at the terminal, where there is one.
-func (a *approver) confirmed(count int) bool {
-	if a.yes || a.dryRun || !progress.IsTerminal(a.log) || !isTerminal(a.in) {
+func (a *approver) confirmed(choices []choice) bool {
+	count := 0
+	for _, c := range choices {
+		if c.why == "" {
+			count++
+		}
+	}
+	if count == 0 || a.yes || a.dryRun || !progress.IsTerminal(a.log) || !isTerminal(a.in) {
 		return true
 	}
 	what := "it"

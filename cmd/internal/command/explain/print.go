@@ -43,19 +43,30 @@ func Text(o *diagnosis.Observation) string {
 	return p.text.String()
 }
 
+// printer writes explanations for people.
+type printer struct {
+	text  strings.Builder
+	paint console.Paint
+	wide  bool
+}
+
+func (p *printer) linef(format string, args ...any) {
+	fmt.Fprintf(&p.text, format+"\n", args...)
+}
+
 // answer writes a whole answer.
 func (p *printer) answer(a *answer) {
 	for i, e := range a.notable() {
 		if i > 0 {
-			p.line("")
+			p.linef("")
 		}
 		p.explanation(e)
 	}
 	if rest := a.rest(); rest != "" {
 		if p.text.Len() > 0 {
-			p.line("")
+			p.linef("")
 		}
-		p.line("%s", rest)
+		p.linef("%s", rest)
 	}
 	p.unseen(a.hidden())
 }
@@ -84,25 +95,14 @@ func (a *answer) hidden() []diagnosis.Unseen {
 	return hidden
 }
 
-// printer writes explanations for people.
-type printer struct {
-	text  strings.Builder
-	paint console.Paint
-	wide  bool
-}
-
-func (p *printer) line(format string, args ...any) {
-	fmt.Fprintf(&p.text, format+"\n", args...)
-}
-
 // explanation begins with the cause. Nothing may come before it.
 func (p *printer) explanation(e diagnosis.Explanation) {
-	p.line("%s: %s: %s", p.paint.Bold(e.Subject.String()), p.state(e.State), e.Summary)
+	p.linef("%s: %s: %s", p.paint.Bold(e.Subject.String()), p.state(e.State), e.Summary)
 	for i := range e.Findings {
 		f := &e.Findings[i]
 		if i > 0 {
-			p.line("")
-			p.line("Also: %s: %s", p.severity(f.Severity), f.Cause)
+			p.linef("")
+			p.linef("Also: %s: %s", p.severity(f.Severity), f.Cause)
 		}
 		p.chain(f)
 		p.remedy(f)
@@ -138,7 +138,7 @@ func (p *printer) chain(f *diagnosis.Finding) {
 	if len(f.Chain) == 0 {
 		return
 	}
-	p.line("")
+	p.linef("")
 	for i, link := range f.Chain {
 		arrow := "  "
 		if i > 0 {
@@ -151,7 +151,7 @@ func (p *printer) chain(f *diagnosis.Finding) {
 		if link.Says != "" {
 			text += p.paint.Faint("  " + p.clip(link.Says))
 		}
-		p.line("%s%s", arrow, text)
+		p.linef("%s%s", arrow, text)
 	}
 }
 
@@ -165,17 +165,17 @@ func (p *printer) clip(text string) string {
 
 func (p *printer) remedy(f *diagnosis.Finding) {
 	if p.wide {
-		p.line("")
-		p.line("  code %s", f.Code)
+		p.linef("")
+		p.linef("  code %s", f.Code)
 	}
 	if f.Remedy == "" || f.Code == diagnosis.CodeUnderWay {
 		return
 	}
-	p.line("")
-	p.line("  %s %s", p.paint.Bold("To do:"), f.Remedy)
+	p.linef("")
+	p.linef("  %s %s", p.paint.Bold("To do:"), f.Remedy)
 	for _, command := range f.Commands {
 		for line := range strings.SplitSeq(command, "\n") {
-			p.line("    %s", line)
+			p.linef("    %s", line)
 		}
 	}
 }
@@ -185,22 +185,22 @@ func (p *printer) unseen(hidden []diagnosis.Unseen) {
 	if len(hidden) == 0 {
 		return
 	}
-	p.line("")
-	p.line("%s", p.paint.Bold("Could not be seen; a cause may be there:"))
+	p.linef("")
+	p.linef("%s", p.paint.Bold("Could not be seen; a cause may be there:"))
 	for _, u := range hidden {
 		where, role := "", "clusterrole"
 		if u.Namespace != "" {
 			where, role = " in namespace "+u.Namespace, "-n "+u.Namespace+" create role"
 		}
 		if u.Why != diagnosis.WhyForbidden {
-			p.line("  %s%s: %s", u.Resource, where, u.Message)
+			p.linef("  %s%s: %s", u.Resource, where, u.Message)
 			continue
 		}
 		if role == "clusterrole" {
 			role = "create clusterrole"
 		}
 		rule := u.Rule()
-		p.line("  %s%s: you may not read them; this role allows it, once it is bound to you:", u.Resource, where)
-		p.line("    kubectl %s read-%s --verb=%s --resource=%s", role, rule.Resources[0], strings.Join(rule.Verbs, ","), u.Resource)
+		p.linef("  %s%s: you may not read them; this role allows it, once it is bound to you:", u.Resource, where)
+		p.linef("    kubectl %s read-%s --verb=%s --resource=%s", role, rule.Resources[0], strings.Join(rule.Verbs, ","), u.Resource)
 	}
 }

@@ -165,14 +165,13 @@ func observations() map[string]struct {
 		}},
 		"unseen": {reason: "what cannot be seen may be wrong", verdict: status.Unknown, change: func(o *diagnosis.Observation) {
 			o.Namespaces, o.Leases, o.Nodes, o.CatalogSources, o.Deployments = []string{"shop"}, nil, nil, nil, nil
-			for _, u := range []diagnosis.Unseen{
+			o.Unseen = []diagnosis.Unseen{
 				{Resource: "catalogsources.operators.coreos.com", Namespace: "olm", Why: diagnosis.WhyForbidden},
 				{Resource: "deployments.apps", Namespace: "olm", Why: diagnosis.WhyForbidden},
 				{Resource: "deployments.apps", Namespace: "shop", Why: diagnosis.WhyForbidden},
-				{Resource: "nodes", Why: diagnosis.WhyForbidden}, {Resource: "leases.coordination.k8s.io", Why: diagnosis.WhyForbidden},
+				{Resource: "nodes", Why: diagnosis.WhyForbidden},
+				{Resource: "leases.coordination.k8s.io", Why: diagnosis.WhyForbidden},
 				{Resource: "pods", Namespace: "olm", Why: diagnosis.WhyUnreachable, Message: "the server was unable to return a response in the time allotted"},
-			} {
-				o.Unseen = append(o.Unseen, u)
 			}
 		}},
 		"absent": {reason: "a cluster without the kinds has no operators to be well", verdict: status.Wrong, change: func(o *diagnosis.Observation) {

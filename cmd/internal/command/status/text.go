@@ -45,6 +45,7 @@ func (v View) Text(s *Status) string {
 // verdict sums up in the last line, where a person looks who sees it scroll by.
 func (v View) verdict(s *Status) string {
 	switch s.Verdict {
+	case Well:
 	case Wrong:
 		if slices.ContainsFunc(s.Unseen, absent) {
 			return v.Paint.Bad("The kinds of operators.coreos.com are not installed here.") + "\n  > supervisor install-crds\n"
@@ -105,25 +106,29 @@ func (v View) supervisor(s *Supervisor, now time.Time) string {
 	default:
 		text = "nobody leads: the Lease is free"
 	}
-	text += ", in namespace " + s.Namespace
-	if len(s.Standbys) > 0 || s.Image != "" {
-		ready := 0
-		for _, standby := range s.Standbys {
-			if standby.Ready {
-				ready++
-			}
-		}
-		text += fmt.Sprintf("; %d of %d others stand by", ready, len(s.Standbys))
+	return text + ", in namespace " + s.Namespace + v.company(s)
+}
+
+// company says who stands by, and who runs what, as far as the pods are seen.
+func (v View) company(s *Supervisor) string {
+	if len(s.Standbys) == 0 && s.Image == "" {
+		return ""
 	}
+	ready := 0
+	var others strings.Builder
+	for _, standby := range s.Standbys {
+		if standby.Ready {
+			ready++
+		}
+		if v.Wide || standby.Image != s.Image && s.Image != "" {
+			fmt.Fprintf(&others, "; %s runs %s", standby.Pod, standby.Image)
+		}
+	}
+	text := fmt.Sprintf("; %d of %d others stand by", ready, len(s.Standbys))
 	if s.Image != "" {
 		text += "; image " + s.Image
 	}
-	for _, standby := range s.Standbys {
-		if v.Wide || standby.Image != s.Image && s.Image != "" {
-			text += fmt.Sprintf("; %s runs %s", standby.Pod, standby.Image)
-		}
-	}
-	return text
+	return text + others.String()
 }
 
 func (v View) catalogs(s *Status) string {
@@ -143,8 +148,11 @@ func (v View) catalogs(s *Status) string {
 			content = short(c.Digest, v.Wide)
 		}
 		cells := []console.Cell{
-			{Text: v.name(s, c.Namespace, c.Name)}, {Text: replicas, Style: v.count(c.Ready, c.Wanted)},
-			{Text: state, Style: v.connection(state)}, {Text: content}, {Text: since(s.Taken, c.Since)},
+			{Text: v.name(s, c.Namespace, c.Name)},
+			{Text: replicas, Style: v.count(c.Ready, c.Wanted)},
+			{Text: state, Style: v.connection(state)},
+			{Text: content},
+			{Text: since(s.Taken, c.Since)},
 			{Text: cmp.Or(strings.Join(c.nodes(), ","), none)},
 		}
 		if v.Wide {
@@ -240,23 +248,30 @@ func (v View) findings(s *Status, title string, severity diagnosis.Severity, sty
 		} else if severity != diagnosis.Note {
 			b.WriteByte('\n')
 		}
-		cause := f.Cause
-		if v.Wide {
-			cause = f.Code + ": " + cause
-		}
-		b.WriteString(console.Wrap("  ", "    ", cause))
-		if len(f.Affects) > 0 && (v.Wide || len(f.Affects) > 1 || f.Affects[0] != f.Object) {
-			b.WriteString(console.Wrap("    ", "    ", "It keeps: "+affected(f.Affects, v.Wide)))
-		}
-		if f.Remedy != "" && severity != diagnosis.Note {
-			b.WriteString(console.Wrap("    ", "    ", f.Remedy))
-		}
-		if severity == diagnosis.Note && !v.Wide {
-			continue
-		}
-		for _, command := range f.Commands {
-			b.WriteString("  > " + command + "\n")
-		}
+		b.WriteString(v.finding(f))
+	}
+	return b.String()
+}
+
+// finding says what is the matter, whom it keeps and what to do.
+func (v View) finding(f *diagnosis.Finding) string {
+	var b strings.Builder
+	cause := f.Cause
+	if v.Wide {
+		cause = f.Code + ": " + cause
+	}
+	b.WriteString(console.Wrap("  ", "    ", cause))
+	if len(f.Affects) > 0 && (v.Wide || len(f.Affects) > 1 || f.Affects[0] != f.Object) {
+		b.WriteString(console.Wrap("    ", "    ", "It keeps: "+affected(f.Affects, v.Wide)))
+	}
+	if f.Severity == diagnosis.Note && !v.Wide {
+		return b.String()
+	}
+	if f.Remedy != "" {
+		b.WriteString(console.Wrap("    ", "    ", f.Remedy))
+	}
+	for _, command := range f.Commands {
+		b.WriteString("  > " + command + "\n")
 	}
 	return b.String()
 }
@@ -297,7 +312,8 @@ func (v View) unseen(s *Status) string {
 	}
 	for _, one := range order {
 		what := one.resource
-		if slices.Sort(where[one]); where[one][0] != "" {
+		slices.Sort(where[one])
+		if where[one][0] != "" {
 			what += " (" + strings.Join(slices.Compact(where[one]), ", ") + ")"
 		}
 		switch one.why {

@@ -109,7 +109,7 @@ func (w *world) well() {
 }
 
 // phase sets that of the world's plan.
-func (w *world) phase(phase operatorsv1alpha1.InstallPlanPhase) *operatorsv1alpha1.InstallPlan {
+func (w *world) phase(phase operatorsv1alpha1.InstallPlanPhase) {
 	w.t.Helper()
 	p := w.plan()
 	p.Status.Phase = phase
@@ -117,7 +117,6 @@ func (w *world) phase(phase operatorsv1alpha1.InstallPlanPhase) *operatorsv1alph
 		p.Status.CatalogSources = []string{}
 	}
 	w.status(p)
-	return p
 }
 
 func (w *world) plan() *operatorsv1alpha1.InstallPlan {

@@ -66,7 +66,7 @@ func build(ctx context.Context, _ *controlplane.ControlPlane) error {
 	if err != nil {
 		return fmt.Errorf("reading what completes the plugin: %w", err)
 	}
-	if err := os.WriteFile(dir+completer, text, 0o700); err != nil { //nolint:gosec // it is run
+	if err := os.WriteFile(dir+completer, text, 0o700); err != nil {
 		return fmt.Errorf("installing what completes the plugin: %w", err)
 	}
 	return nil

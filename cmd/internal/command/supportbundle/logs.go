@@ -3,6 +3,7 @@ package supportbundle
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -11,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/chandlery/chandlery/cmd/internal/redact"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
@@ -49,35 +49,35 @@ func ofInterest(o *diagnosis.Observation, pod *corev1.Pod) bool {
 
 // addLogs adds the ends of the logs of a pod's containers, those of what crashed before
 // among them. What cannot be read is noted.
-func (c *contents) addLogs(ctx context.Context, clients kubernetes.Interface, pod *corev1.Pod, limit int64) {
+func (g *gatherer) addLogs(ctx context.Context, pod *corev1.Pod) {
 	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		path := fmt.Sprintf("logs/%s/%s/%s", part(pod.Namespace), part(pod.Name), part(container.Name))
 		if container.State.Waiting == nil || container.RestartCount > 0 {
-			c.addLog(ctx, clients, pod, path+".log", limit, &corev1.PodLogOptions{Container: container.Name})
+			g.addLog(ctx, pod, path+".log", &corev1.PodLogOptions{Container: container.Name})
 		}
 		if container.RestartCount > 0 {
-			c.addLog(ctx, clients, pod, path+".previous.log", limit, &corev1.PodLogOptions{Container: container.Name, Previous: true})
+			g.addLog(ctx, pod, path+".previous.log", &corev1.PodLogOptions{Container: container.Name, Previous: true})
 		}
 	}
 }
 
-func (c *contents) addLog(ctx context.Context, clients kubernetes.Interface, pod *corev1.Pod, path string, limit int64, options *corev1.PodLogOptions) {
+func (g *gatherer) addLog(ctx context.Context, pod *corev1.Pod, path string, options *corev1.PodLogOptions) {
 	options.TailLines = new(int64(maxLines))
-	stream, err := clients.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
+	stream, err := g.clients.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
 	if err != nil {
-		c.left = append(c.left, fmt.Sprintf("%s: %v", path, err))
+		g.contents.left = append(g.contents.left, fmt.Sprintf("%s: %v", path, err))
 		return
 	}
-	defer stream.Close()
-	end, whole, err := tail(io.LimitReader(stream, maxTransfer*limit), limit)
+	defer func() { _ = stream.Close() }()
+	end, whole, err := tail(io.LimitReader(stream, maxTransfer*g.logLimit), g.logLimit)
 	if err != nil {
-		c.left = append(c.left, fmt.Sprintf("%s: the end is missing: %v", path, err))
+		g.contents.left = append(g.contents.left, fmt.Sprintf("%s: the end is missing: %v", path, err))
 	}
 	text := redact.Text(string(end))
 	if !whole {
 		text = "[what came before is left out: --log-bytes]\n" + text
 	}
-	c.add(path, []byte(text))
+	g.contents.add(path, []byte(text))
 }
 
 // tail gives the last bytes of a stream, from the beginning of a line on, and says
@@ -98,7 +98,7 @@ func tail(stream io.Reader, limit int64) (end []byte, whole bool, err error) {
 		if !whole {
 			_, kept, _ = bytes.Cut(kept, []byte("\n"))
 		}
-		if err == io.EOF { //nolint:errorlint // io.Reader returns it as it is
+		if errors.Is(err, io.EOF) {
 			err = nil
 		}
 		return bytes.Clone(kept), whole, err //nolint:wrapcheck // the caller says of what

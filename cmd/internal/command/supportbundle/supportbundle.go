@@ -169,7 +169,7 @@ func (g *gatherer) connect() error {
 
 // gather reads everything. What says most comes first: it has room for sure.
 func (g *gatherer) gather(ctx context.Context, what snapshot.Options) (*diagnosis.Observation, error) {
-	g.progress("looking at the cluster")
+	g.progressf("looking at the cluster")
 	observed, err := snapshot.Take(ctx, g.client, what)
 	if err != nil {
 		return nil, &console.Coded{Code: console.Unreachable, Err: err}
@@ -188,7 +188,7 @@ func (g *gatherer) gather(ctx context.Context, what snapshot.Options) (*diagnosi
 		return nil, err //nolint:wrapcheck // wrapped where it arises
 	}
 	objects := objectsOf(observed)
-	g.progress("%d objects", len(objects))
+	g.progressf("%d objects", len(objects))
 	for _, object := range objects {
 		if err := g.contents.addObject(object, kinds, policy); err != nil {
 			return nil, err
@@ -203,7 +203,7 @@ func (g *gatherer) gather(ctx context.Context, what snapshot.Options) (*diagnosi
 	return observed, ctx.Err() //nolint:wrapcheck // somebody has interrupted it
 }
 
-func (g *gatherer) progress(format string, args ...any) { fmt.Fprintf(g.log, format+"\n", args...) }
+func (g *gatherer) progressf(format string, args ...any) { fmt.Fprintf(g.log, format+"\n", args...) }
 
 // summaries adds what the other commands say.
 func (g *gatherer) summaries(o *diagnosis.Observation, policy redact.Policy) error {
@@ -216,21 +216,27 @@ func (g *gatherer) summaries(o *diagnosis.Observation, policy redact.Policy) err
 	g.contents.add("status.json", text)
 	g.contents.add("status.txt", []byte(redact.Text(wide.Text(&s))))
 	g.contents.add("explain.txt", []byte(redact.Text(explain.Text(o))))
-	versions := fmt.Sprintf("program: %s\nplatform: %s/%s\ntaken: %s\n", g.version, runtime.GOOS, runtime.GOARCH, o.Taken.UTC().Format(timeFormat))
+	g.contents.add("versions.txt", []byte(g.versions(&s)))
+	return nil
+}
+
+// versions says what takes part.
+func (g *gatherer) versions(s *status.Status) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "program: %s\nplatform: %s/%s\ntaken: %s\n", g.version, runtime.GOOS, runtime.GOARCH, s.Taken.UTC().Format(timeFormat))
 	if server, err := g.clients.Discovery().ServerVersion(); err != nil {
-		versions += fmt.Sprintf("api server: %v\n", err)
+		fmt.Fprintf(&b, "api server: %v\n", err)
 	} else {
-		versions += "api server: " + server.GitVersion + "\n"
+		fmt.Fprintf(&b, "api server: %s\n", server.GitVersion)
 	}
 	for i := range s.Supervisors {
 		one := &s.Supervisors[i]
 		if one.Image == "" {
 			continue
 		}
-		versions += fmt.Sprintf("supervisor of Lease %s/%s: %s\n", one.Namespace, diagnosis.LeaseName, one.Image)
+		fmt.Fprintf(&b, "supervisor of Lease %s/%s: %s\n", one.Namespace, diagnosis.LeaseName, one.Image)
 	}
-	g.contents.add("versions.txt", []byte(versions))
-	return nil
+	return b.String()
 }
 
 // events adds all events of the namespaces that anything was read from. The observation
@@ -241,7 +247,7 @@ func (g *gatherer) events(ctx context.Context, o *diagnosis.Observation) error {
 		places[object.GetNamespace()] = true
 	}
 	delete(places, "")
-	g.progress("events of %d namespaces", len(places))
+	g.progressf("events of %d namespaces", len(places))
 	for _, namespace := range slices.Sorted(maps.Keys(places)) {
 		var list corev1.EventList
 		if err := g.client.List(ctx, &list, client.InNamespace(namespace)); err != nil {
@@ -260,8 +266,8 @@ func (g *gatherer) logs(ctx context.Context, o *diagnosis.Observation) {
 	for i := range o.Pods {
 		pod := &o.Pods[i]
 		if ctx.Err() == nil && ofInterest(o, pod) {
-			g.progress("log of pod %s/%s", pod.Namespace, pod.Name)
-			g.contents.addLogs(ctx, g.clients, pod, g.logLimit)
+			g.progressf("log of pod %s/%s", pod.Namespace, pod.Name)
+			g.addLogs(ctx, pod)
 		}
 	}
 }
