@@ -9,6 +9,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/command/history"
 	"github.com/chandlery/chandlery/cmd/internal/command/plan"
 	"github.com/chandlery/chandlery/cmd/internal/command/status"
+	"github.com/chandlery/chandlery/cmd/internal/command/takeover"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 )
 
@@ -21,6 +22,8 @@ func Commands(name, envPrefix, agent string) []*cobra.Command {
 		approve.New,
 		plan.New,
 		history.New,
+		takeover.New,
+		takeover.NewHandBack,
 	} {
 		one := command(name, envPrefix, agent)
 		one.PreRun = func(*cobra.Command, []string) { console.Quiet() }
