@@ -35,7 +35,9 @@ const (
 type Sentry struct {
 	deployments, leases client.Reader
 	clock               clock.Clock
-	own                 types.NamespacedName
+	// page is how many Deployments are read at once; 0 for all, as caches have it.
+	page int64
+	own  types.NamespacedName
 	seen                map[types.NamespacedName]sighting
 }
 
@@ -51,14 +53,14 @@ type sighting struct {
 // NewSentry makes a Sentry of a supervisor that competes for the Lease of a namespace.
 func NewSentry(deployments, leases client.Reader, namespace string, c clock.Clock) *Sentry {
 	return &Sentry{
-		deployments: deployments, leases: leases, clock: c,
+		deployments: deployments, leases: leases, clock: c, page: pageSize,
 		own: types.NamespacedName{Namespace: namespace, Name: LeaseName}, seen: map[types.NamespacedName]sighting{},
 	}
 }
 
-// Read makes this reader the one that Deployments are listed with from now on: a cache,
-// once it is filled, makes looking cheap.
-func (s *Sentry) Read(deployments client.Reader) { s.deployments = deployments }
+// Read makes a cache the reader that Deployments are listed with from now on: once it is
+// filled, looking is cheap.
+func (s *Sentry) Read(deployments client.Reader) { s.deployments, s.page = deployments, 0 }
 
 // Look looks once. A supervisor whose Lease is seen for the first time does not count yet.
 func (s *Sentry) Look(ctx context.Context) (Finding, error) {
@@ -102,7 +104,11 @@ func (s *Sentry) lookAtDeployments(ctx context.Context, o *Observation) error {
 	var token string
 	for {
 		var page appsv1.DeploymentList
-		err := s.deployments.List(ctx, &page, client.Limit(pageSize), client.Continue(token), client.UnsafeDisableDeepCopy)
+		options := []client.ListOption{client.UnsafeDisableDeepCopy}
+		if s.page > 0 {
+			options = append(options, client.Limit(s.page), client.Continue(token))
+		}
+		err := s.deployments.List(ctx, &page, options...)
 		switch {
 		case apierrors.IsForbidden(err):
 			o.Hidden = append(o.Hidden, "Deployments, among which OLM's may be: "+err.Error())

@@ -16,6 +16,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -95,7 +96,7 @@ func take(ctx context.Context, c client.Reader) ([]*unstructured.Unstructured, e
 		}
 		for i := range list {
 			if ofOLM(list[i]) {
-				all = append(all, image(list[i]))
+				all = append(all, snapshot(list[i]))
 			}
 		}
 	}
@@ -128,8 +129,32 @@ func listed(ctx context.Context, c client.Reader, gvk schema.GroupVersionKind) (
 	}
 }
 
-// image is what of an object is written down: all but what the API server keeps for itself.
-func image(o *unstructured.Unstructured) *unstructured.Unstructured {
+// marksOf reads the metadata of all objects of a kind, and nothing else: some are large, and
+// Secrets hold what is nobody's business here.
+func marksOf(ctx context.Context, c client.Reader, gvk schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(gvk)
+	err := c.List(ctx, list)
+	if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing every %s: %w", gvk.Kind, err)
+	}
+	all := make([]*unstructured.Unstructured, 0, len(list.Items))
+	for i := range list.Items {
+		list.Items[i].SetGroupVersionKind(gvk)
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&list.Items[i])
+		if err != nil {
+			return nil, fmt.Errorf("converting %s %s/%s: %w", gvk.Kind, list.Items[i].Namespace, list.Items[i].Name, err)
+		}
+		all = append(all, &unstructured.Unstructured{Object: content})
+	}
+	return all, nil
+}
+
+// snapshot is what of an object is written down: all but what the API server keeps for itself.
+func snapshot(o *unstructured.Unstructured) *unstructured.Unstructured {
 	i := o.DeepCopy()
 	delete(i.Object, "status")
 	for _, field := range []string{"managedFields", "resourceVersion", "generation", "creationTimestamp", "selfLink"} {

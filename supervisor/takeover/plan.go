@@ -56,8 +56,12 @@ type Plan struct {
 	Verdict Verdict `json:"verdict"`
 	// Blockers are what stands in the way, each with what to do.
 	Blockers []string `json:"blockers,omitempty"`
+	// Rivals are the Deployments of the other lifecycle manager, each with how it is.
+	Rivals []string `json:"rivals,omitempty"`
 	// Steps are what is to be done, in this order.
 	Steps []Step `json:"steps,omitempty"`
+	// Operations are what handing back does to objects.
+	Operations []Operation `json:"operations,omitempty"`
 	// Adopted is what the controllers go on with, as it is.
 	Adopted []string `json:"adopted,omitempty"`
 	// Changes are what the controllers will do differently from OLM afterwards.
@@ -75,6 +79,9 @@ func NewPlan(o *Observation, again bool) Plan {
 	if len(o.Rivals.Workloads) == 0 && o.Record == nil && len(p.Blockers) == 0 {
 		p.Verdict = Nothing
 		return p
+	}
+	for i := range o.Rivals.Workloads {
+		p.Rivals = append(p.Rivals, o.Rivals.Workloads[i].Describe())
 	}
 	p.Steps = steps(o)
 	p.describe(o)
@@ -142,10 +149,10 @@ func steps(o *Observation) []Step {
 	if len(running) > 0 || len(o.Pods) > 0 {
 		all = append(all, Step{Action: Await, Text: "wait until the pods of these Deployments are gone"})
 	}
-	if o.Record == nil || o.Record.Images == 0 && o.Record.Phase == TakingOver || len(all) > 0 {
+	if o.Record != nil && o.Record.Images == 0 && o.Record.Phase == TakingOver || len(all) > 0 {
 		all = append(all, Step{Action: Keep, Text: fmt.Sprintf("write down %d objects that OLM made and that supervisors may replace, in ConfigMaps %s-0 and following", o.Images, RecordName)})
 	}
-	if len(all) > 0 || o.Record.Phase == TakingOver {
+	if len(all) > 0 || o.Record != nil && o.Record.Phase == TakingOver {
 		all = append(all, Step{Action: Finish, Text: "let supervisors work"})
 	}
 	return all
@@ -176,7 +183,8 @@ func (p *Plan) describe(o *Observation) {
 	}
 	p.Changes = []string{
 		"catalogs run as Deployments behind the Services that there are; the pods that OLM started for them go when the new ones serve",
-		"Deployments of operators, their pods, certificates and roles stay as they are until an operator is next updated",
+		"Deployments of operators, their pods and their certificates stay as they are until an operator is next updated",
+		"Services, webhook configurations and bindings of operators that serve the API server are marked as ours; bindings outside of their namespace get names that contain it",
 	}
 	p.Left = []string{
 		"OLM's Deployments and CustomResourceDefinitions stay, so that handing back is possible: supervisor handback",

@@ -76,9 +76,9 @@ func (w World) Install(ctx context.Context, o Operator) error {
 	for _, step := range []func() error{
 		func() error { return w.create(ctx, byCatalog, o.permissions(csv)...) },
 		func() error { return w.create(ctx, byOLM, o.lifted(csv)...) },
-		func() error { return w.serve(ctx, csv) },
+		func() error { return w.serve(ctx, &o, csv) },
 		func() error { return w.create(ctx, byOLM, w.deployments(&o, csv)...) },
-		func() error { return w.conditions(ctx, csv) },
+		func() error { return w.conditions(ctx, &o, csv) },
 		func() error { return w.roles(ctx, &o, csv, group) },
 		func() error { return w.copies(ctx, &o, csv) },
 		func() error {
@@ -351,6 +351,7 @@ func (o *Operator) lifted(csv *operatorsv1alpha1.ClusterServiceVersion) []client
 		name := named(csv.Name+"-"+p.ServiceAccountName, Hash([]any{csv.Name, p}))
 		labels := owned(csv)
 		labels["olm.permissions.hash"] = Hash(p.Rules)
+		labels = withComponent(o, labels)
 		rules := append(slices.Clone(p.Rules), rbacv1.PolicyRule{Verbs: []string{"get", "list", "watch"}, APIGroups: []string{""}, Resources: []string{"namespaces"}})
 		all = append(all,
 			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Rules: rules},
@@ -404,10 +405,10 @@ func (w World) deployments(o *Operator, csv *operatorsv1alpha1.ClusterServiceVer
 }
 
 // conditions are the OperatorCondition of a version, and the right to it.
-func (w World) conditions(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) error {
+func (w World) conditions(ctx context.Context, o *Operator, csv *operatorsv1alpha1.ClusterServiceVersion) error {
 	managed := map[string]string{"olm.managed": "true"}
 	condition := &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{
-		Namespace: csv.Namespace, Name: csv.Name, Labels: managed, OwnerReferences: reference(csv),
+		Namespace: csv.Namespace, Name: csv.Name, Labels: withComponent(o, map[string]string{"olm.managed": "true"}), OwnerReferences: reference(csv),
 	}}
 	condition.OwnerReferences[0].Controller, condition.OwnerReferences[0].BlockOwnerDeletion = new(true), new(true)
 	accounts := map[string]bool{}

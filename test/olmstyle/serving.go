@@ -29,16 +29,16 @@ const annotationAuthority = "olmcahash"
 
 // serve makes what a version with webhooks needs: certificates, Services, rights and
 // configurations.
-func (w World) serve(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) error {
+func (w World) serve(ctx context.Context, o *Operator, csv *operatorsv1alpha1.ClusterServiceVersion) error {
 	for i := range csv.Spec.WebhookDefinitions {
-		if err := w.serveOne(ctx, csv, &csv.Spec.WebhookDefinitions[i]); err != nil {
+		if err := w.serveOne(ctx, o, csv, &csv.Spec.WebhookDefinitions[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w World) serveOne(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, d *operatorsv1alpha1.WebhookDescription) error {
+func (w World) serveOne(ctx context.Context, o *Operator, csv *operatorsv1alpha1.ClusterServiceVersion, d *operatorsv1alpha1.WebhookDescription) error {
 	name := d.DeploymentName + "-service"
 	ca, cert, key, err := certificate(name, csv.Namespace)
 	if err != nil {
@@ -46,7 +46,7 @@ func (w World) serveOne(ctx context.Context, csv *operatorsv1alpha1.ClusterServi
 	}
 	w.authorities[csv.Namespace+"/"+d.DeploymentName] = caHash(ca)
 	meta := func(name string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: csv.Namespace, Name: name, Labels: owned(csv), OwnerReferences: reference(csv)}
+		return metav1.ObjectMeta{Namespace: csv.Namespace, Name: name, Labels: withComponent(o, owned(csv)), OwnerReferences: reference(csv)}
 	}
 	var account string
 	var selector map[string]string

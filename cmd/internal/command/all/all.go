@@ -12,6 +12,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/command/plan"
 	"github.com/chandlery/chandlery/cmd/internal/command/status"
 	"github.com/chandlery/chandlery/cmd/internal/command/supportbundle"
+	"github.com/chandlery/chandlery/cmd/internal/command/takeover"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 )
 
@@ -27,6 +28,8 @@ func Commands(name, envPrefix, agent string) []*cobra.Command {
 		plan.New,
 		history.New,
 		supportbundle.New,
+		takeover.New,
+		takeover.NewHandBack,
 	} {
 		one := command(name, envPrefix, agent)
 		one.PreRun = func(*cobra.Command, []string) { console.Quiet() }
