@@ -176,8 +176,9 @@ func Suffix(name string) string {
 
 // provided says whether a version of the namespace provides a definition.
 func provided(namespace, name string, present []operatorsv1alpha1.ClusterServiceVersion) bool {
+	is := func(d operatorsv1alpha1.CRDDescription) bool { return d.Name == name }
 	return slices.ContainsFunc(present, func(v operatorsv1alpha1.ClusterServiceVersion) bool {
-		return v.Namespace == namespace && slices.ContainsFunc(v.Spec.CustomResourceDefinitions.Owned, func(d operatorsv1alpha1.CRDDescription) bool { return d.Name == name })
+		return v.Namespace == namespace && slices.ContainsFunc(v.Spec.CustomResourceDefinitions.Owned, is)
 	})
 }
 
@@ -208,7 +209,8 @@ func Rule(r *rbacv1.PolicyRule) string {
 	for _, group := range sorted(r.APIGroups) {
 		for _, resource := range sorted(r.Resources) {
 			if group != "" {
-				resource += "." + group
+				name, sub, _ := strings.Cut(resource, "/")
+				resource = strings.TrimSuffix(name+"."+group+"/"+sub, "/")
 			}
 			things = append(things, resource)
 		}

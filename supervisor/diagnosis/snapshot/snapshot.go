@@ -62,10 +62,10 @@ func Take(ctx context.Context, reader client.Reader, o Options) (*diagnosis.Obse
 		return nil, &UnreachableError{Err: t.failure}
 	}
 	t.catalogs(ctx, o, scope)
+	t.leases(ctx, o)
 	t.workloads(ctx, t.places(scope))
 	t.observation.Nodes = trimmed(list(ctx, t, nil, nodes))
 	t.definitions(ctx)
-	t.leases(ctx, o)
 	return t.observation, nil
 }
 
@@ -138,6 +138,9 @@ func (t *taking) places(scope []string) []string {
 	}
 	for i := range found.Versions {
 		in[found.Versions[i].Namespace] = true
+	}
+	for i := range found.Leases {
+		in[found.Leases[i].Namespace] = true
 	}
 	return slices.Sorted(maps.Keys(in))
 }

@@ -61,13 +61,13 @@ func New(name, envPrefix, agent string) *cobra.Command {
 		Example: fmt.Sprintf("  %[1]s explain argocd -n argocd\n"+
 			"  %[1]s explain --all-namespaces\n"+
 			"  %[1]s explain catalogsource/community -n olm -o yaml", name),
-		// The names would have to be asked of the cluster.
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: o.connection.CompleteNames(console.Subscriptions()),
 		RunE:              o.run,
 	}
 	flags := cmd.Flags()
 	o.connection.AddFlags(flags)
 	o.connection.AddNamespaceFlag(flags, "namespace to look at; empty: that of the kubeconfig's context")
+	o.connection.Complete(cmd)
 	o.output.AddFlags(cmd)
 	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "explain what is not well in any namespace")
 	flags.StringVar(&o.global, "global-catalog-namespace", "olm", "namespace whose CatalogSources serve the Subscriptions of every namespace, as the supervisor was told")

@@ -23,6 +23,39 @@ func (o *options) print(cmd *cobra.Command, a *answer) error {
 		return o.output.Document(out, a) //nolint:wrapcheck // says by itself what failed
 	}
 	p := printer{paint: o.output.Paint(out), wide: o.output.Form == console.Wide}
+	p.answer(a)
+	if _, err := io.WriteString(out, p.text.String()); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	return nil
+}
+
+// Text explains all Subscriptions that are not well of an observation, as the command
+// does in its wide form.
+func Text(o *diagnosis.Observation) string {
+	a := answer{everywhere: true}
+	for _, subject := range subscriptionsOf(o, "", true) {
+		a.Explanations = append(a.Explanations, diagnosis.ExplainObject(o, subject))
+	}
+	a.listing(o)
+	p := printer{wide: true}
+	p.answer(&a)
+	return p.text.String()
+}
+
+// printer writes explanations for people.
+type printer struct {
+	text  strings.Builder
+	paint console.Paint
+	wide  bool
+}
+
+func (p *printer) linef(format string, args ...any) {
+	fmt.Fprintf(&p.text, format+"\n", args...)
+}
+
+// answer writes a whole answer.
+func (p *printer) answer(a *answer) {
 	for i, e := range a.notable() {
 		if i > 0 {
 			p.linef("")
@@ -36,10 +69,6 @@ func (o *options) print(cmd *cobra.Command, a *answer) error {
 		p.linef("%s", rest)
 	}
 	p.unseen(a.hidden())
-	if _, err := io.WriteString(out, p.text.String()); err != nil {
-		return fmt.Errorf("printing: %w", err)
-	}
-	return nil
 }
 
 // hidden is what could not be seen and may matter, each once.
@@ -64,17 +93,6 @@ func (a *answer) hidden() []diagnosis.Unseen {
 		}
 	}
 	return hidden
-}
-
-// printer writes explanations for people.
-type printer struct {
-	text  strings.Builder
-	paint console.Paint
-	wide  bool
-}
-
-func (p *printer) linef(format string, args ...any) {
-	fmt.Fprintf(&p.text, format+"\n", args...)
 }
 
 // explanation begins with the cause. Nothing may come before it.

@@ -1,0 +1,310 @@
+// Package approve is the command that approves InstallPlans, after it has shown what they
+// would change.
+package approve
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/cmd/internal/flagenv"
+	"github.com/chandlery/chandlery/cmd/internal/progress"
+	"github.com/chandlery/chandlery/cmd/internal/proposal"
+)
+
+const help = `Approve InstallPlans that wait, named by themselves or by a Subscription that they
+serve. It shows first what each would install, which CustomResourceDefinitions it
+brings and what its operators may newly do in the whole cluster; on a terminal it
+asks before it approves. What was shown is what is approved: a plan that changes
+meanwhile is not.
+
+It may be repeated: of a plan that does not wait it says so, and changes nothing.
+
+The rights to list installplans and subscriptions and to patch installplans in the
+namespace are enough; with the right to list clusterserviceversions it says, too,
+which versions are replaced.
+
+Exit codes: 0 when everything that was asked for is approved, or was already; 1 when
+the command itself fails, or the answer was no; 2 when, with --wait, a plan or version failed
+or was not done in time; 3 when the right to approve is missing; 4 when the API
+server cannot be reached.`
+
+// options are the flags of the command.
+type options struct {
+	connection console.Connection
+	output     console.Output
+	all        bool
+	dryRun     bool
+	yes        bool
+	wait       bool
+	timeout    time.Duration
+	program    string
+}
+
+// New gives the command "approve" of a program that is called by name, whose flags
+// variables with a prefix stand in for, and that tells API servers its agent.
+func New(name, envPrefix, agent string) *cobra.Command {
+	o := options{connection: console.Connection{Agent: agent}, program: name}
+	cmd := &cobra.Command{
+		Use:   "approve [INSTALLPLAN|SUBSCRIPTION]...",
+		Short: "Approve InstallPlans that wait, after showing what they change",
+		Long:  help,
+		Example: "  " + name + " approve argocd -n argocd --dry-run\n" +
+			"  " + name + " approve argocd -n argocd --wait\n" +
+			"  " + name + " approve --all -n shop --yes",
+		ValidArgsFunction: o.connection.CompleteNames(console.InstallPlans(), console.Subscriptions()),
+		RunE:              o.run,
+	}
+	flags := cmd.Flags()
+	o.connection.AddFlags(flags)
+	o.connection.AddNamespaceFlag(flags, "namespace of the InstallPlans; empty: that of the kubeconfig's context")
+	flags.BoolVar(&o.all, "all", false, "approve all InstallPlans of the namespace that wait")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be approved and ask the API server whether it may be, but change nothing")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask; without a terminal nothing is asked anyway")
+	flags.BoolVar(&o.wait, "wait", false, "follow the plans until their versions are installed or have failed")
+	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long to follow with --wait")
+	o.connection.Complete(cmd)
+	o.output.AddFlags(cmd)
+	flagenv.Describe(flags, envPrefix)
+	return cmd
+}
+
+// result is what came of a plan that was asked for.
+type result struct {
+	proposal.Proposal
+
+	// Result is approved, wouldBeApproved or unchanged.
+	Result string `json:"result"`
+	// Why says why nothing was changed.
+	Why string `json:"why,omitempty"`
+}
+
+// What may come of a plan.
+const (
+	approved  = "approved"
+	dryRun    = "wouldBeApproved"
+	unchanged = "unchanged"
+)
+
+// approver approves plans.
+type approver struct {
+	*options
+
+	client    client.Client
+	namespace string
+	in        io.Reader
+	out, log  io.Writer
+}
+
+func (o *options) run(cmd *cobra.Command, names []string) error {
+	if err := o.output.Validate(); err != nil {
+		return err //nolint:wrapcheck // names the flag
+	}
+	if o.dryRun && o.wait {
+		return errors.New("--dry-run and --wait exclude each other: what is not approved is not installed")
+	}
+	namespace, err := o.connection.Namespace()
+	if err != nil {
+		return err //nolint:wrapcheck // names the flag
+	}
+	c, err := o.connection.Client()
+	if err != nil {
+		return err //nolint:wrapcheck // says where it looked
+	}
+	a := &approver{options: o, client: c, namespace: namespace, in: cmd.InOrStdin(), out: cmd.OutOrStdout(), log: cmd.ErrOrStderr()}
+	return a.approve(cmd.Context(), names)
+}
+
+func (a *approver) approve(ctx context.Context, names []string) error {
+	w, err := a.read(ctx)
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 && !a.all {
+		return fmt.Errorf("name InstallPlans or Subscriptions of namespace %s, or give --all; %s", a.namespace, w.has())
+	}
+	choices, notes, err := w.choose(names, a.all)
+	if err != nil {
+		return err
+	}
+	results := make([]result, 0, len(choices))
+	for _, c := range choices {
+		results = append(results, result{Proposal: proposal.Of(c.plan, w.versions), Result: unchanged, Why: c.why})
+	}
+	if err := a.show(results, notes); err != nil {
+		return err
+	}
+	if !a.confirmed(choices) {
+		return errors.New("nothing was approved")
+	}
+	failure := a.approveAll(ctx, choices, results)
+	if err := a.tell(results, notes); err != nil {
+		return err
+	}
+	if failure == nil && a.wait {
+		failure = a.follow(ctx, choices)
+	}
+	return failure
+}
+
+// read reads the namespace. What only adds to what is shown may be missing.
+func (a *approver) read(ctx context.Context) (*world, error) {
+	var plans operatorsv1alpha1.InstallPlanList
+	var subscriptions operatorsv1alpha1.SubscriptionList
+	var versions operatorsv1alpha1.ClusterServiceVersionList
+	for _, one := range []struct {
+		list     client.ObjectList
+		resource string
+		needed   bool
+	}{{&plans, "installplans", true}, {&subscriptions, "subscriptions", false}, {&versions, "clusterserviceversions", false}} {
+		err := a.client.List(ctx, one.list, client.InNamespace(a.namespace))
+		if err == nil || !one.needed && apierrors.IsForbidden(err) {
+			continue
+		}
+		err = fmt.Errorf("reading the %s of namespace %s: %w", one.resource, a.namespace, err)
+		if apierrors.IsForbidden(err) {
+			err = fmt.Errorf("%w; %s", err, missingRule(one.resource, "list"))
+		}
+		return nil, err
+	}
+	return &world{namespace: a.namespace, plans: plans.Items, subscriptions: subscriptions.Items, versions: versions.Items}, nil
+}
+
+func missingRule(resource, verb string) string {
+	return fmt.Sprintf("the missing rule: {apiGroups: [%s], resources: [%s], verbs: [%s]}", operatorsv1alpha1.GroupName, resource, verb)
+}
+
+// confirmed asks the person at the terminal, where there is one.
+func (a *approver) confirmed(choices []choice) bool {
+	count := 0
+	for _, c := range choices {
+		if c.why == "" {
+			count++
+		}
+	}
+	if count == 0 || a.yes || a.dryRun || !progress.IsTerminal(a.log) || !isTerminal(a.in) {
+		return true
+	}
+	what := "it"
+	if count > 1 {
+		what = fmt.Sprintf("all %d", count)
+	}
+	fmt.Fprintf(a.log, "Approve %s? [y/N] ", what)
+	answer, err := bufio.NewReader(a.in).ReadString('\n')
+	if err != nil {
+		fmt.Fprintln(a.log)
+	}
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes"
+}
+
+func isTerminal(in io.Reader) bool {
+	out, is := in.(io.Writer)
+	return is && progress.IsTerminal(out)
+}
+
+// approveAll approves what waits, and notes what came of it. One that fails does not
+// keep the others.
+func (a *approver) approveAll(ctx context.Context, choices []choice, results []result) error {
+	var failures []error
+	for i, c := range choices {
+		if c.why != "" {
+			continue
+		}
+		if err := a.approveOne(ctx, c.plan, &results[i]); err != nil {
+			failures = append(failures, err)
+			results[i].Why = err.Error()
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// maxTries bounds how often a plan is approved anew that others write to at the time.
+const maxTries = 5
+
+// approveOne approves a plan as it was shown.
+func (a *approver) approveOne(ctx context.Context, p *operatorsv1alpha1.InstallPlan, shown *result) error {
+	version := p.ResourceVersion
+	for range maxTries {
+		err := a.patch(ctx, p, version)
+		if err == nil {
+			shown.Result, shown.Approved = approved, true
+			if a.dryRun {
+				shown.Result, shown.Approved = dryRun, false
+			}
+			return nil
+		}
+		if !apierrors.IsConflict(err) {
+			return a.explain(p, err)
+		}
+		var now operatorsv1alpha1.InstallPlan
+		if err := a.client.Get(ctx, client.ObjectKeyFromObject(p), &now); err != nil {
+			return a.explain(p, err)
+		}
+		switch {
+		case now.UID != p.UID || contentOf(&now) != contentOf(p):
+			return fmt.Errorf("InstallPlan %s/%s has changed since it was shown, and was not approved; look at it again", p.Namespace, p.Name)
+		case settled(&now) != "":
+			shown.Why = settled(&now)
+			return nil
+		}
+		version = now.ResourceVersion
+	}
+	return fmt.Errorf("InstallPlan %s/%s is written to so often that it could not be approved in %d tries; try again", p.Namespace, p.Name, maxTries)
+}
+
+// contentOf is what a person decides on: the versions, and the objects as they are
+// planned.
+func contentOf(p *operatorsv1alpha1.InstallPlan) string {
+	steps := make([]operatorsv1alpha1.StepResource, 0, len(p.Status.Plan))
+	for _, step := range p.Status.Plan {
+		if step != nil {
+			steps = append(steps, step.Resource)
+		}
+	}
+	text, err := json.Marshal([]any{p.Spec.ClusterServiceVersionNames, steps})
+	if err != nil {
+		panic(err) //nolint:forbidigo // texts always marshal
+	}
+	return string(text)
+}
+
+// patch approves a plan if it still has the version that was read.
+func (a *approver) patch(ctx context.Context, p *operatorsv1alpha1.InstallPlan, version string) error {
+	text, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": version, "uid": p.UID},
+		"spec":     map[string]any{"approved": true},
+	})
+	if err != nil {
+		return fmt.Errorf("encoding the patch: %w", err)
+	}
+	options := []client.PatchOption{client.FieldOwner(a.connection.Agent)}
+	if a.dryRun {
+		options = append(options, client.DryRunAll)
+	}
+	return a.client.Patch(ctx, p.DeepCopy(), client.RawPatch(types.MergePatchType, text), options...) //nolint:wrapcheck // explain says what it is about
+}
+
+// explain says why a plan could not be approved, and what to do.
+func (*approver) explain(p *operatorsv1alpha1.InstallPlan, err error) error {
+	switch {
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("approving InstallPlan %s/%s: %w; %s", p.Namespace, p.Name, err, missingRule("installplans", "patch"))
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("InstallPlan %s/%s was deleted before it could be approved", p.Namespace, p.Name)
+	default:
+		return fmt.Errorf("approving InstallPlan %s/%s: %w", p.Namespace, p.Name, err)
+	}
+}

@@ -1,0 +1,146 @@
+package approve
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+)
+
+// choice is a plan that is asked for, and whether there is anything to approve.
+type choice struct {
+	plan *operatorsv1alpha1.InstallPlan
+	// why says why there is nothing to approve; empty when there is.
+	why string
+}
+
+// world is what is there of a namespace.
+type world struct {
+	namespace     string
+	plans         []operatorsv1alpha1.InstallPlan
+	subscriptions []operatorsv1alpha1.Subscription
+	versions      []operatorsv1alpha1.ClusterServiceVersion
+}
+
+// choose finds the plans that are asked for: by their names or those of Subscriptions,
+// or all that wait. Each is there once, in the order in which they are asked for. The
+// notes say of Subscriptions that nothing waits for them.
+func (w *world) choose(names []string, all bool) (choices []choice, notes []string, err error) {
+	add := func(p *operatorsv1alpha1.InstallPlan) {
+		if !slices.ContainsFunc(choices, func(c choice) bool { return c.plan.Name == p.Name }) {
+			choices = append(choices, choice{plan: p, why: settled(p)})
+		}
+	}
+	if all {
+		for i := range w.plans {
+			if settled(&w.plans[i]) == "" {
+				add(&w.plans[i])
+			}
+		}
+	}
+	for _, name := range names {
+		p, note, err := w.find(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if note != "" {
+			notes = append(notes, note)
+		}
+		if p != nil {
+			add(p)
+		}
+	}
+	return choices, notes, nil
+}
+
+// find finds a plan by its name, or by that of a Subscription.
+func (w *world) find(text string) (p *operatorsv1alpha1.InstallPlan, note string, err error) {
+	kind, name, qualified := strings.Cut(text, "/")
+	if !qualified {
+		kind, name = "", text
+	}
+	if !slices.Contains([]string{"", "installplan", "ip", "subscription", "sub"}, strings.ToLower(kind)) {
+		return nil, "", fmt.Errorf("%q names neither an InstallPlan nor a Subscription; write installplan/NAME, subscription/NAME or the name alone", text)
+	}
+	if !strings.HasPrefix(strings.ToLower(kind), "sub") {
+		if p := w.plan(name); p != nil {
+			return p, "", nil
+		}
+	}
+	if !strings.HasPrefix(strings.ToLower(kind), "i") {
+		for i := range w.subscriptions {
+			if w.subscriptions[i].Name == name {
+				p, note := w.planOf(&w.subscriptions[i])
+				return p, note, nil
+			}
+		}
+	}
+	return nil, "", fmt.Errorf("namespace %s has no InstallPlan or Subscription %s that can be seen; %s", w.namespace, name, w.has())
+}
+
+func (w *world) plan(name string) *operatorsv1alpha1.InstallPlan {
+	i := slices.IndexFunc(w.plans, func(p operatorsv1alpha1.InstallPlan) bool { return p.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &w.plans[i]
+}
+
+// planOf gives the plan that a Subscription refers to, or says why there is none.
+func (w *world) planOf(sub *operatorsv1alpha1.Subscription) (*operatorsv1alpha1.InstallPlan, string) {
+	ref := sub.Status.InstallPlanRef
+	if ref == nil {
+		return nil, fmt.Sprintf("Subscription %s/%s: nothing waits: it has no InstallPlan", sub.Namespace, sub.Name)
+	}
+	p := w.plan(ref.Name)
+	if p == nil {
+		return nil, fmt.Sprintf("Subscription %s/%s: nothing waits: its InstallPlan %s is gone", sub.Namespace, sub.Name, ref.Name)
+	}
+	return p, ""
+}
+
+// has lists what there is.
+func (w *world) has() string {
+	var waiting, names []string
+	for i := range w.plans {
+		if settled(&w.plans[i]) == "" {
+			waiting = append(waiting, w.plans[i].Name)
+		}
+	}
+	for i := range w.subscriptions {
+		names = append(names, w.subscriptions[i].Name)
+	}
+	text := "no InstallPlan waits there"
+	if len(waiting) > 0 {
+		text = "these InstallPlans wait: " + strings.Join(waiting, ", ")
+	}
+	if len(names) > 0 {
+		text += "; its Subscriptions are " + strings.Join(names, ", ")
+	}
+	return text
+}
+
+// settled says why there is nothing to approve; empty when there is.
+func settled(p *operatorsv1alpha1.InstallPlan) string {
+	switch phase := p.Status.Phase; {
+	case p.DeletionTimestamp != nil:
+		return "is being deleted"
+	case p.Spec.Approved && p.Spec.Approval == operatorsv1alpha1.ApprovalAutomatic:
+		return "needs no approval, and is in phase " + shown(phase)
+	case p.Spec.Approved:
+		return "is approved already, and in phase " + shown(phase)
+	case phase == operatorsv1alpha1.InstallPlanPhaseComplete, phase == operatorsv1alpha1.InstallPlanPhaseFailed,
+		phase == operatorsv1alpha1.InstallPlanPhaseInstalling:
+		return "does not wait: it is in phase " + shown(phase)
+	default:
+		return ""
+	}
+}
+
+func shown(phase operatorsv1alpha1.InstallPlanPhase) string {
+	if phase == "" {
+		return "none yet"
+	}
+	return string(phase)
+}

@@ -1,0 +1,114 @@
+package approve
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/cmd/internal/proposal"
+)
+
+// show says what was asked for, and what it would change. Programs are told everything
+// at the end.
+func (a *approver) show(results []result, notes []string) error {
+	if a.output.ForMachines() {
+		return nil
+	}
+	paint := a.output.Paint(a.out)
+	var b strings.Builder
+	for _, note := range notes {
+		b.WriteString(console.Wrap("", "  ", note))
+	}
+	if len(results) == 0 && len(notes) == 0 {
+		fmt.Fprintf(&b, "No InstallPlan of namespace %s waits for approval.\n", a.namespace)
+	}
+	for i := range results {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(describe(&results[i], paint, a.output.Form == console.Wide))
+	}
+	return a.write(b.String())
+}
+
+// maxRules bounds how many rules are shown, but in the wide form.
+const maxRules = 12
+
+// describe says what a plan would change.
+func describe(r *result, paint console.Paint, wide bool) string {
+	var b strings.Builder
+	title := paint.Bold("InstallPlan " + r.Namespace + "/" + r.InstallPlan)
+	if r.Why != "" {
+		return title + " " + r.Why + "\n"
+	}
+	if len(r.Subscriptions) > 0 {
+		title += ", for " + strings.Join(r.Subscriptions, ", ")
+	}
+	b.WriteString(title + "\n")
+	for _, v := range r.Versions {
+		b.WriteString("  " + change(v) + "\n")
+	}
+	for _, d := range r.Definitions {
+		news := "updates"
+		if d.New {
+			news = "brings"
+		}
+		fmt.Fprintf(&b, "  %s CustomResourceDefinition %s\n", news, d.Name)
+	}
+	if len(r.ClusterRules) > 0 {
+		b.WriteString("  " + paint.Waiting("may newly do in the whole cluster:") + "\n")
+		for i, rule := range r.ClusterRules {
+			if i == maxRules && !wide {
+				fmt.Fprintf(&b, "    and %d more; -o wide lists them\n", len(r.ClusterRules)-i)
+				break
+			}
+			b.WriteString(console.Wrap("    ", "      ", rule))
+		}
+	}
+	text := fmt.Sprintf("%d objects in all", r.Objects)
+	if r.Objects == 0 {
+		text = "which objects it has is not known yet: the plan is in phase " + cmp.Or(r.Phase, "none yet")
+	}
+	if r.Unread > 0 {
+		text += fmt.Sprintf("; %d of them too large to be in the plan, and not looked at", r.Unread)
+	}
+	b.WriteString(console.Wrap("  ", "  ", text))
+	return b.String()
+}
+
+// change says what a version does.
+func change(v proposal.Version) string {
+	if v.Replaces == "" {
+		return fmt.Sprintf("installs %s (%s)", v.Name, v.Version)
+	}
+	return fmt.Sprintf("updates %s to %s (%s → %s)", v.Replaces, v.Name, v.From, v.Version)
+}
+
+// tell says what came of it.
+func (a *approver) tell(results []result, notes []string) error {
+	if a.output.ForMachines() {
+		document := map[string]any{"plans": append([]result{}, results...), "notes": append([]string{}, notes...)}
+		return a.output.Document(a.out, document) //nolint:wrapcheck // says what it was doing
+	}
+	paint := a.output.Paint(a.out)
+	var b strings.Builder
+	for i := range results {
+		name := results[i].Namespace + "/" + results[i].InstallPlan
+		switch results[i].Result {
+		case approved:
+			b.WriteString("InstallPlan " + name + " is " + paint.Good("approved") + "\n")
+		case dryRun:
+			b.WriteString("InstallPlan " + name + " would be approved (dry run)\n")
+		}
+	}
+	return a.write(b.String())
+}
+
+func (a *approver) write(text string) error {
+	if _, err := io.WriteString(a.out, text); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	return nil
+}

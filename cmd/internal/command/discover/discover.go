@@ -1,0 +1,220 @@
+// Package discover is the command that tells whether APIs, and the operators behind
+// them, are in a cluster.
+package discover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/cmd/internal/flagenv"
+	"github.com/chandlery/chandlery/cmd/internal/progress"
+	"github.com/chandlery/chandlery/supervisor/discovery"
+)
+
+const help = `Tell whether APIs are in the cluster, whether you may read them, and who looks
+after them. Each is written as kubectl writes it: a resource or a kind, then, after
+dots, a version and a group: servicemonitors.monitoring.coreos.com or
+ServiceMonitor.v1.monitoring.coreos.com. A name alone is one of the kinds that are
+listed without arguments, else of the core group.
+
+Without arguments these are the kinds of operators.coreos.com, and the APIs that the
+supervisor uses where a cluster has them.
+
+Who ought to look after the APIs that are named is told by flags: the Deployment of
+the operator by name or by labels, the Lease of its leader, or --owned for the
+ClusterServiceVersion that owns the kind. Each that is named has to be well.
+
+Exit codes:
+  0  Installed: the API can be used
+  1  the command failed
+  2  NotInstalled: the discovery API says that it is not there
+  3  Forbidden: you may not read it, or not even ask; --role prints the rights that
+     are missing, for kubectl apply
+  4  Unreachable: nobody who could know has answered
+  5  Degraded: it is there, and nobody looks after it
+
+Of several results the exit code is that of the worst: Unreachable, Forbidden,
+NotInstalled, Degraded, Installed. That an API which the supervisor can do without is
+not installed counts only where it is named.`
+
+// parallel is how many APIs are asked for at once.
+const parallel = 8
+
+// options are the flags of the command.
+type options struct {
+	connection          console.Connection
+	output              console.Output
+	namespace           string
+	supervisorNamespace string
+	deployment, lease   string
+	selector            string
+	owned, role         bool
+	program             string
+}
+
+// New gives the command "discover" of a program that is called by name, whose flags
+// variables with a prefix stand in for, and that tells API servers its agent.
+func New(name, envPrefix, agent string) *cobra.Command {
+	o := options{connection: console.Connection{Agent: agent}, program: name}
+	cmd := &cobra.Command{
+		Use:   "discover [RESOURCE|KIND[.VERSION][.GROUP]]...",
+		Short: "Tell whether APIs are there, readable and looked after",
+		Long:  help,
+		Example: "  " + name + " discover\n" +
+			"  " + name + " discover servicemonitors.monitoring.coreos.com --selector app.kubernetes.io/name=prometheus-operator\n" +
+			"  " + name + " discover Widget.v1.example.com --as alice --role | kubectl apply -f -\n" +
+			"  " + name + " discover subscriptions -n shop -o json",
+		ValidArgsFunction: complete,
+		RunE:              o.run,
+	}
+	flags := cmd.Flags()
+	o.connection.AddFlags(flags)
+	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace in which the APIs are to be read; empty: everywhere")
+	flags.StringVar(&o.supervisorNamespace, "supervisor-namespace", "chandlery-system", "namespace of the Lease of the supervisor, which looks after operators.coreos.com")
+	flags.StringVar(&o.deployment, "deployment", "", "Deployment, as NAMESPACE/NAME, that looks after the APIs that are named")
+	flags.StringVar(&o.selector, "selector", "", "labels of the Deployments that look after the APIs that are named")
+	flags.StringVar(&o.lease, "lease", "", "Lease, as NAMESPACE/NAME, that the operator of the APIs that are named holds")
+	flags.BoolVar(&o.owned, "owned", false, "a ClusterServiceVersion has to own the APIs that are named")
+	flags.BoolVar(&o.role, "role", false, "print nothing but the rights that are missing, as YAML for kubectl apply")
+	o.connection.Complete(cmd)
+	o.output.AddFlags(cmd)
+	flagenv.Describe(flags, envPrefix)
+	return cmd
+}
+
+func complete(_ *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var names []cobra.Completion
+	for _, one := range known("", "") {
+		names = append(names, one.Resource+"."+one.Group)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (o *options) run(cmd *cobra.Command, args []string) error {
+	if err := o.output.Validate(); err != nil {
+		return err //nolint:wrapcheck // names the flag
+	}
+	targets, err := o.targets(args)
+	if err != nil {
+		return err
+	}
+	cfg, err := o.connection.RESTConfig()
+	if err != nil {
+		return err //nolint:wrapcheck // says where it looked
+	}
+	finder, err := discovery.New(cfg, discovery.Options{Patience: cfg.Timeout})
+	if err != nil {
+		return err //nolint:wrapcheck // says what it prepared
+	}
+	done := progress.Start(cmd.ErrOrStderr(), o.output.ForMachines() || o.role, "asking the API server")
+	found, err := look(cmd.Context(), finder, targets)
+	done()
+	if err != nil {
+		return err
+	}
+	if err := o.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), found); err != nil {
+		return err
+	}
+	if code := worst(found); code != console.Fine {
+		return console.Verdict(code)
+	}
+	return nil
+}
+
+// targets are the APIs to look for.
+func (o *options) targets(args []string) ([]wanted, error) {
+	all := known(o.supervisorNamespace, o.namespace)
+	keeper, err := o.keeper()
+	if err != nil {
+		return nil, err
+	}
+	if len(args) == 0 {
+		if keeper != (discovery.Keeper{}) {
+			return nil, errors.New("--deployment, --selector, --lease and --owned are of APIs that are named; name them")
+		}
+		return all, nil
+	}
+	targets := make([]wanted, 0, len(args))
+	for _, argument := range args {
+		one, err := parse(argument, all)
+		if err != nil {
+			return nil, err
+		}
+		if keeper != (discovery.Keeper{}) {
+			one.Keeper = keeper
+		}
+		if one.Namespace == "" && (one.Kind == "" || one.Resource == "") {
+			one.Namespace = o.namespace
+		}
+		targets = append(targets, one)
+	}
+	return targets, nil
+}
+
+func (o *options) keeper() (discovery.Keeper, error) {
+	deployment, err := namespaced("deployment", o.deployment)
+	if err != nil {
+		return discovery.Keeper{}, err
+	}
+	lease, err := namespaced("lease", o.lease)
+	if err != nil {
+		return discovery.Keeper{}, err
+	}
+	if deployment.Name != "" && o.selector != "" {
+		return discovery.Keeper{}, errors.New("--deployment and --selector exclude each other; give one of them")
+	}
+	return discovery.Keeper{Owned: o.owned, Deployment: deployment, Selector: o.selector, Lease: lease}, nil
+}
+
+// finding is what was found out about one API.
+type finding struct {
+	wanted
+	result discovery.Result
+}
+
+// look asks for all of them.
+func look(ctx context.Context, finder *discovery.Finder, targets []wanted) ([]finding, error) {
+	found := make([]finding, len(targets))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for i, target := range targets {
+		group.Go(func() error {
+			result, err := finder.Find(ctx, discovery.Auto, target.Target)
+			found[i] = finding{target, result}
+			return err //nolint:wrapcheck // names the API
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, fmt.Errorf("looking for APIs: %w", err)
+	}
+	return found, nil
+}
+
+// ranking lists the outcomes, worst first, with their exit codes.
+var ranking = []struct {
+	outcome discovery.Outcome
+	code    console.Code
+}{
+	{discovery.Unreachable, console.Unreachable},
+	{discovery.Forbidden, console.Forbidden},
+	{discovery.NotInstalled, console.Negative},
+	{discovery.Degraded, console.Degraded},
+}
+
+// worst is the exit code of the worst result.
+func worst(found []finding) console.Code {
+	for _, rank := range ranking {
+		for i := range found {
+			f := &found[i]
+			if f.result.Outcome == rank.outcome && !(f.optional && f.result.Outcome == discovery.NotInstalled) {
+				return rank.code
+			}
+		}
+	}
+	return console.Fine
+}

@@ -1,0 +1,65 @@
+package discover
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/supervisor/discovery"
+)
+
+func TestParse(t *testing.T) {
+	gvk := func(group, version, kind string) schema.GroupVersionKind {
+		return schema.GroupVersionKind{Group: group, Version: version, Kind: kind}
+	}
+	for argument, want := range map[string]discovery.Target{
+		"widgets.example.com":    {GroupVersionKind: gvk("example.com", "", ""), Resource: "widgets"},
+		"Widget.example.com":     {GroupVersionKind: gvk("example.com", "", "Widget")},
+		"Widget.v1.example.com":  {GroupVersionKind: gvk("example.com", "v1", "Widget")},
+		"pods":                   {Resource: "pods"},
+		"Pod.v1":                 {GroupVersionKind: gvk("", "v1", "Pod")},
+		"widgets.v1beta2.apps":   {GroupVersionKind: gvk("apps", "v1beta2", ""), Resource: "widgets"},
+		"widgets.v1x.example.io": {GroupVersionKind: gvk("v1x.example.io", "", ""), Resource: "widgets"},
+	} {
+		got, err := parse(argument, known("", ""))
+		if err != nil || got.Target != want {
+			t.Errorf("parse(%q): %+v, %v, want %+v", argument, got.Target, err, want)
+		}
+	}
+	for _, argument := range []string{"", ".", "widgets.", ".example.com", "a/b"} {
+		if got, err := parse(argument, nil); err == nil {
+			t.Errorf("parse(%q): %+v, want an error", argument, got)
+		}
+	}
+	if got, err := parse("servicemonitor", known("", "")); err != nil || got.Group != "monitoring.coreos.com" || got.optional {
+		t.Errorf("a known kind that is named: %+v, %v, want that it is missed where it is not installed", got, err)
+	}
+}
+
+func TestWorst(t *testing.T) {
+	of := func(optional bool, outcomes ...discovery.Outcome) []finding {
+		var all []finding
+		for _, outcome := range outcomes {
+			all = append(all, finding{wanted{optional: optional}, discovery.Result{Verdict: discovery.Verdict{Outcome: outcome}}})
+		}
+		return all
+	}
+	for _, tc := range []struct {
+		reason string
+		found  []finding
+		want   console.Code
+	}{
+		{"all is well", of(false, discovery.Installed), console.Fine},
+		{"what is degraded is there", of(false, discovery.Installed, discovery.Degraded), console.Degraded},
+		{"what is missing is worse", of(false, discovery.NotInstalled, discovery.Degraded), console.Negative},
+		{"what is not known may be worse still", of(false, discovery.NotInstalled, discovery.Forbidden), console.Forbidden},
+		{"most of all where nobody answers", of(false, discovery.Forbidden, discovery.Unreachable), console.Unreachable},
+		{"the cluster is well without it", of(true, discovery.NotInstalled), console.Fine},
+		{"what is broken is told of", of(true, discovery.Unreachable), console.Unreachable},
+	} {
+		if got := worst(tc.found); got != tc.want {
+			t.Errorf("%s: exit code %d, want %d", tc.reason, got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package suite_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/cmd/internal/command/discover"
+	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/test/controlplane"
+)
+
+func TestMain(m *testing.M) {
+	logf.SetLogger(logr.Discard())
+	os.Exit(controlplane.Main(m, controlplane.Options{Nodes: -1}, prepare))
+}
+
+// prepare installs the kinds, and makes the Lease of a supervisor that runs.
+func prepare(ctx context.Context, cp *controlplane.ControlPlane) error {
+	if err := supervisor.InstallCRDs(ctx, cp.Config(), io.Discard); err != nil {
+		return err //nolint:wrapcheck // says what it did
+	}
+	c, err := client.New(cp.Config(), client.Options{})
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	holder, duration := "supervisor-0", int32(15)
+	for _, obj := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "chandlery-system"}},
+		&coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "chandlery-system", Name: supervisor.LeaseName},
+			Spec: coordinationv1.LeaseSpec{
+				HolderIdentity: &holder, LeaseDurationSeconds: &duration,
+				// Whoever is far ahead does not become stale while the tests run.
+				RenewTime: &metav1.MicroTime{Time: time.Now().Add(time.Hour)},
+			},
+		},
+		&coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "stale"},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &duration, RenewTime: &metav1.MicroTime{Time: time.Now().Add(-time.Hour)}},
+		},
+	} {
+		if err := c.Create(ctx, obj); err != nil {
+			return fmt.Errorf("creating %s: %w", obj.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// run runs the command as a program would, and returns its output and its exit code.
+func run(t *testing.T, args ...string) (stdout, stderr string, code console.Code) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	root := &cobra.Command{Use: "supervisor", SilenceErrors: true, SilenceUsage: true}
+	root.AddCommand(discover.New("supervisor", "SUPERVISOR", "test"))
+	root.SetOut(&out)
+	root.SetErr(&errOut)
+	root.SetArgs(append([]string{"discover"}, args...))
+	code = console.Report(&errOut, "supervisor", root.ExecuteContext(t.Context()))
+	if testing.Verbose() {
+		t.Logf("discover %s\n%s%sexit code %d", strings.Join(args, " "), &out, &errOut, code)
+	}
+	return out.String(), errOut.String(), code
+}
+
+// unreachable is a kubeconfig of an API server that is not there.
+func unreachable(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	content := `{"apiVersion": "v1", "kind": "Config", "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c"}}],
+		"clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}]}`
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestDiscover(t *testing.T) {
+	admin := controlplane.Get(t).Kubeconfig()
+	for name, tc := range map[string]struct {
+		reason string
+		args   []string
+		code   console.Code
+		out    []string
+	}{
+		"Everything": {
+			"what the supervisor can do without is not missed", []string{}, console.Fine,
+			[]string{
+				"CatalogSource.operators.coreos.com", "the holder supervisor-0 of Lease chandlery-system/chandlery-supervisor",
+				"Proxy.v1.config.openshift.io is not installed: the API server serves no group",
+				"It is optional: bundles may bring ServiceMonitors",
+			},
+		},
+		"Core":       {"core kinds have no group", []string{"pods"}, console.Fine, []string{"Pod.v1", "Installed"}},
+		"Named":      {"what is named is missed", []string{"ServiceMonitor"}, console.Negative, []string{"NotInstalled", "What to do: install what brings it"}},
+		"Lookup":     {"the version is looked up", []string{"deployments.apps"}, console.Fine, []string{"Deployment.apps", "v1"}},
+		"OtherOne":   {"other versions are named", []string{"subscriptions.v1.operators.coreos.com"}, console.Negative, []string{"subscriptions.v1.operators.coreos.com  NotInstalled", "the kind at v1alpha1 only"}},
+		"Forbidden":  {"the rights are told of", []string{"subscriptions", "-n", "shop", "--as", "alice"}, console.Forbidden, []string{"you may not list", "--role"}},
+		"Wide":       {"and shown", []string{"subscriptions", "--as", "alice", "-o", "wide"}, console.Forbidden, []string{"    kind: ClusterRole\n", "      name: alice\n"}},
+		"Stale":      {"a Lease is looked at", []string{"configmaps", "--lease", "default/stale"}, console.Degraded, []string{"Degraded", "no sign of life", "look at the pods"}},
+		"Nobody":     {"and Deployments", []string{"configmaps", "--selector", "app=none"}, console.Degraded, []string{"nobody", "there are no Deployments"}},
+		"Worst":      {"the worst counts", []string{"pods", "widgets.example.com", "secrets", "--as", "alice"}, console.Forbidden, []string{"NotInstalled", "Forbidden"}},
+		"Syntax":     {"a path is no API", []string{"a/b"}, console.Failed, nil},
+		"Loose":      {"a keeper of nothing", []string{"--owned"}, console.Failed, nil},
+		"HalfName":   {"a Lease has a namespace", []string{"pods", "--lease", "x"}, console.Failed, nil},
+		"NoSuchForm": {"forms are listed", []string{"-o", "xml"}, console.Failed, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, errOut, code := run(t, append(tc.args, "--kubeconfig", admin)...)
+			if code != tc.code {
+				t.Errorf("%s: exit code %d, want %d\n%s%s", tc.reason, code, tc.code, out, errOut)
+			}
+			for _, want := range tc.out {
+				if !strings.Contains(out, want) {
+					t.Errorf("%s: it lacks %q:\n%s", tc.reason, want, out)
+				}
+			}
+			if tc.code == console.Failed && !strings.HasPrefix(errOut, "supervisor: ") {
+				t.Errorf("%s: it says %q", tc.reason, errOut)
+			}
+		})
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	out, _, code := run(t, "pods", "--kubeconfig", unreachable(t))
+	if code != console.Unreachable || !strings.Contains(out, "there is no connection to the API") {
+		t.Errorf("exit code %d\n%s\nwant %d", code, out, console.Unreachable)
+	}
+}
+
+// TestDocument reads what programs read.
+func TestDocument(t *testing.T) {
+	out, _, code := run(t, "subscriptions", "widgets.example.com", "-o", "json", "--kubeconfig", controlplane.Get(t).Kubeconfig())
+	var document struct {
+		APIs []struct {
+			API, Result, Reason, Version string
+			LookedAfterBy                *struct{ Name string }
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &document); err != nil || code != console.Negative || len(document.APIs) != 2 {
+		t.Fatalf("exit code %d, %v:\n%s", code, err, out)
+	}
+	first, second := document.APIs[0], document.APIs[1]
+	if first.Result != "Installed" || first.Version != "v1alpha1" || first.LookedAfterBy == nil || second.Reason != "NoSuchGroup" {
+		t.Errorf("the document is\n%s", out)
+	}
+}
+
+// TestRole applies what --role prints, as the manual says.
+func TestRole(t *testing.T) {
+	cp := controlplane.Get(t)
+	args := []string{"subscriptions", "-n", "default", "--as", "bob", "--kubeconfig", cp.Kubeconfig()}
+	role, _, code := run(t, append(args, "--role")...)
+	if code != console.Forbidden {
+		t.Fatalf("exit code %d, want %d", code, console.Forbidden)
+	}
+	cmd := exec.CommandContext(t.Context(), cp.Kubectl(), "--kubeconfig", cp.Kubeconfig(), "apply", "-f", "-")
+	cmd.Stdin = strings.NewReader(role)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("applying\n%s\n%v: %s", role, err, out)
+	}
+	deadline := time.Now().Add(time.Minute)
+	for code != console.Fine {
+		if time.Now().After(deadline) {
+			t.Fatalf("exit code %d a minute after the rights were given", code)
+		}
+		_, _, code = run(t, args...)
+	}
+}

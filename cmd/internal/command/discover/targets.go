@@ -1,0 +1,104 @@
+package discover
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/discovery"
+	"github.com/chandlery/chandlery/supervisor/discovery/optional"
+)
+
+// wanted is one API that is looked for.
+type wanted struct {
+	discovery.Target
+	// optional says that the cluster is well without it, and use what it is for.
+	optional bool
+	use      string
+}
+
+// otherManagers finds another lifecycle manager that looks after the same kinds.
+const otherManagers = "app in (olm-operator, catalog-operator)"
+
+// known are the kinds that are looked for without arguments.
+func known(supervisorNamespace, namespace string) []wanted {
+	keeper := discovery.Keeper{
+		Lease:    types.NamespacedName{Namespace: supervisorNamespace, Name: supervisor.LeaseName},
+		Selector: otherManagers,
+	}
+	var all []wanted
+	add := func(gv schema.GroupVersion, kind, resource string, clusterScoped bool) {
+		target := discovery.Target{GroupVersionKind: gv.WithKind(kind), Resource: resource, Namespace: namespace, Keeper: keeper}
+		if clusterScoped {
+			target.Namespace = ""
+		}
+		all = append(all, wanted{Target: target})
+	}
+	add(operatorsv1alpha1.SchemeGroupVersion, operatorsv1alpha1.CatalogSourceKind, "catalogsources", false)
+	add(operatorsv1alpha1.SchemeGroupVersion, operatorsv1alpha1.SubscriptionKind, "subscriptions", false)
+	add(operatorsv1alpha1.SchemeGroupVersion, operatorsv1alpha1.InstallPlanKind, "installplans", false)
+	add(operatorsv1alpha1.SchemeGroupVersion, operatorsv1alpha1.ClusterServiceVersionKind, "clusterserviceversions", false)
+	add(operatorsv1.GroupVersion, operatorsv1.OperatorGroupKind, "operatorgroups", false)
+	add(operatorsv1.GroupVersion, "OLMConfig", "olmconfigs", true)
+	add(operatorsv1.GroupVersion, "Operator", "operators", true)
+	add(operatorsv2.GroupVersion, "OperatorCondition", "operatorconditions", false)
+	for _, api := range optional.APIs() {
+		target := api.Target
+		if target.Group != optional.ProxyKind.Group {
+			target.Namespace = namespace
+		}
+		all = append(all, wanted{Target: target, optional: true, use: api.Use})
+	}
+	return all
+}
+
+// version is how versions of APIs look.
+var version = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)
+
+// parse reads an argument: a resource or a kind, and after dots a version and a group.
+// A name alone is one of the known ones, or of the core group.
+func parse(argument string, known []wanted) (wanted, error) {
+	name, rest, dotted := strings.Cut(argument, ".")
+	if name == "" || strings.HasSuffix(argument, ".") || strings.Contains(argument, "/") {
+		return wanted{}, fmt.Errorf("%q names no API; write it as widgets.example.com or Widget.v1.example.com", argument)
+	}
+	if !dotted {
+		for _, one := range known {
+			if strings.EqualFold(name, one.Kind) || name == one.Resource {
+				one.optional = false
+				return one, nil
+			}
+		}
+	}
+	var target discovery.Target
+	if first, group, _ := strings.Cut(rest, "."); version.MatchString(first) {
+		target.Version, target.Group = first, group
+	} else {
+		target.Group = rest
+	}
+	if name[0] >= 'A' && name[0] <= 'Z' {
+		target.Kind = name
+	} else {
+		target.Resource = name
+	}
+	return wanted{Target: target}, nil
+}
+
+// namespaced reads NAMESPACE/NAME.
+func namespaced(flag, text string) (types.NamespacedName, error) {
+	if text == "" {
+		return types.NamespacedName{}, nil
+	}
+	namespace, name, ok := strings.Cut(text, "/")
+	if !ok || namespace == "" || name == "" {
+		return types.NamespacedName{}, fmt.Errorf("--%s is %q; write it as NAMESPACE/NAME", flag, text)
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}, nil
+}

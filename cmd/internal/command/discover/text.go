@@ -1,0 +1,196 @@
+package discover
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/supervisor/discovery"
+)
+
+// report is the document for programs.
+type report struct {
+	APIs []api `json:"apis"`
+}
+
+// api is what was found out about one API.
+type api struct {
+	API          string   `json:"api"`
+	Group        string   `json:"group"`
+	Version      string   `json:"version,omitempty"`
+	Kind         string   `json:"kind,omitempty"`
+	Resource     string   `json:"resource,omitempty"`
+	Namespace    string   `json:"namespace,omitempty"`
+	Optional     bool     `json:"optional"`
+	Use          string   `json:"use,omitempty"`
+	Result       string   `json:"result"`
+	Reason       string   `json:"reason"`
+	Message      string   `json:"message"`
+	Remedy       string   `json:"remedy,omitempty"`
+	Served       []string `json:"servedVersions,omitempty"`
+	LookedAfter  *keeper  `json:"lookedAfterBy,omitempty"`
+	MissingRight string   `json:"missingRights,omitempty"`
+}
+
+type keeper struct {
+	Name    string `json:"name,omitempty"`
+	Version string `json:"version,omitempty"`
+	Detail  string `json:"detail,omitempty"`
+}
+
+func reportOf(found []finding) report {
+	r := report{APIs: make([]api, 0, len(found))}
+	for i := range found {
+		f := &found[i]
+		t := f.result.Target
+		one := api{
+			API: t.String(), Group: t.Group, Version: t.Version, Kind: t.Kind, Resource: t.Resource, Namespace: t.Namespace,
+			Optional: f.optional, Use: f.use,
+			Result: string(f.result.Outcome), Reason: string(f.result.Reason), Message: f.result.What(), Remedy: f.result.Remedy(),
+			Served: f.result.Served, MissingRight: f.result.Grant,
+		}
+		if f.result.Keeper != (discovery.Upkeeper{}) {
+			one.LookedAfter = &keeper{f.result.Keeper.Name, f.result.Keeper.Version, f.result.Keeper.Detail}
+		}
+		r.APIs = append(r.APIs, one)
+	}
+	return r
+}
+
+func (o *options) print(out, errOut io.Writer, found []finding) error {
+	text := ""
+	switch {
+	case o.role:
+		if text = grants(found); text == "" {
+			_, _ = fmt.Fprintln(errOut, "No rights are missing: none of the APIs is Forbidden.")
+		}
+	case o.output.ForMachines():
+		return o.output.Document(out, reportOf(found)) //nolint:wrapcheck // says what it did
+	default:
+		text = o.text(o.output.Paint(out), found)
+	}
+	if _, err := io.WriteString(out, text); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	return nil
+}
+
+// grants are the rights that are missing.
+func grants(found []finding) string {
+	var all []string
+	for i := range found {
+		if grant := found[i].result.Grant; grant != "" {
+			all = append(all, grant)
+		}
+	}
+	return strings.Join(all, "---\n")
+}
+
+// text is the table, and below it what is to be said of each that cannot be used. Of
+// failures that are the same for all it is said once.
+func (o *options) text(paint console.Paint, found []finding) string {
+	var table console.Table
+	header := func(text string) console.Cell { return console.Cell{Text: text, Style: paint.Bold} }
+	table.AddCells(header("API"), header("RESULT"), header("VERSION"), header("WHO LOOKS AFTER IT"))
+	for i := range found {
+		f := &found[i]
+		table.AddCells(
+			console.Cell{Text: nameOf(&f.result)},
+			console.Cell{Text: string(f.result.Outcome), Style: f.style(paint)},
+			console.Cell{Text: versionOf(&f.result)},
+			console.Cell{Text: whoOf(&f.result)},
+		)
+	}
+	var b strings.Builder
+	b.WriteString(table.Text("", 0))
+	o.explain(&b, paint, found)
+	return b.String()
+}
+
+func (o *options) explain(b *strings.Builder, paint console.Paint, found []finding) {
+	forbidden := false
+	for i := range found {
+		f := &found[i]
+		if f.result.Usable() {
+			continue
+		}
+		b.WriteString("\n" + paint.Bold(nameOf(&f.result)) + "\n")
+		b.WriteString(console.Wrap("  ", "  ", upper(f.result.What())+"."))
+		if remedy := f.result.Remedy(); remedy != "" && !(f.optional && f.result.Outcome == discovery.NotInstalled) {
+			b.WriteString(console.Wrap("  What to do: ", "  ", remedy+"."))
+		}
+		if f.optional {
+			b.WriteString(console.Wrap("  It is optional: ", "  ", f.use+"."))
+		}
+		if f.result.Grant != "" && o.output.Form == console.Wide {
+			b.WriteString("  The rights that are missing:\n" + indent(f.result.Grant))
+		}
+		forbidden = forbidden || f.result.Grant != ""
+	}
+	if forbidden && o.output.Form != console.Wide {
+		b.WriteString("\n" + console.Wrap("", "", "To give you the rights that are missing, an administrator applies what this command prints with --role; -o wide shows it."))
+	}
+}
+
+func indent(text string) string {
+	lines := strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
+	return "    " + strings.Join(lines, "    ") + "\n"
+}
+
+// nameOf is an API without the version that it is served at, which has a column of its
+// own.
+func nameOf(r *discovery.Result) string {
+	t := r.Target
+	if r.Outcome != discovery.NotInstalled && t.Group != "" {
+		t.Version = ""
+	}
+	return t.String()
+}
+
+func versionOf(r *discovery.Result) string {
+	if r.Outcome == discovery.NotInstalled {
+		return "-"
+	}
+	if r.Target.Version == "" {
+		return "?"
+	}
+	return r.Target.Version
+}
+
+// whoOf says who reconciles a kind, as far as it was asked.
+func whoOf(r *discovery.Result) string {
+	who := strings.TrimSpace(r.Keeper.Name + " " + r.Keeper.Version)
+	switch {
+	case r.Reason == discovery.ReasonKeeperUnknown:
+		return "not known: " + r.Keeper.Detail
+	case r.Reason == discovery.ReasonNobody:
+		return "nobody"
+	case who == "":
+		return "-"
+	}
+	return who
+}
+
+// style colours a result by what it means.
+func (f *finding) style(paint console.Paint) func(string) string {
+	switch f.result.Outcome {
+	case discovery.Installed:
+		return paint.Good
+	case discovery.NotInstalled:
+		if f.optional {
+			return paint.Faint
+		}
+	case discovery.Forbidden, discovery.Degraded:
+		return paint.Waiting
+	}
+	return paint.Bad
+}
+
+// upper begins a sentence: names of kinds stay as they are.
+func upper(text string) string {
+	if rest, ok := strings.CutPrefix(text, "whether "); ok {
+		return "Whether " + rest
+	}
+	return text
+}

@@ -1,0 +1,211 @@
+package discovery
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write what is generated in docs/discovery.md")
+
+const manual = "../../docs/discovery.md"
+
+// TestManual compares what docs/discovery.md draws and lists with the machine and the
+// table that it is tested by.
+func TestManual(t *testing.T) {
+	text, err := os.ReadFile(manual)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := string(text)
+	for section, content := range map[string]string{"diagram": diagram(), "table": table(), "messages": messages()} {
+		got, err = withSection(got, section, content)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(manual, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := gocmp.Diff(string(text), got); diff != "" {
+		t.Errorf("docs/discovery.md is stale; renew it with: go test ./supervisor/discovery -run TestManual -update\n-have, +want:\n%s", diff)
+	}
+}
+
+// withSection replaces what is between the marks of a section.
+func withSection(text, section, content string) (string, error) {
+	begin, end := "<!-- generated: "+section+" -->\n", "<!-- end of "+section+" -->\n"
+	before, rest, found := strings.Cut(text, begin)
+	_, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		return "", fmt.Errorf("docs/discovery.md lacks the marks of %s", section)
+	}
+	return before + begin + content + end + after, nil
+}
+
+// table is that of the situations.
+func table() string {
+	var out strings.Builder
+	for _, incomplete := range []bool{false, true} {
+		title := "**The version and the name of the resource are known.**"
+		if incomplete {
+			title = "**They have to be looked up first.**"
+		}
+		out.WriteString(title + "\n\n| Listing one object | Discovery API | APIService | Who looks after it | Result | Reason | Because |\n|---|---|---|---|---|---|---|\n")
+		for _, s := range situations {
+			if s.incomplete == incomplete {
+				_, _ = fmt.Fprintf(&out, "| %s | %s | %s | %s | %s | `%s` | %s |\n",
+					cell(s.resource), cell(s.discovery), cell(s.backend), cell(s.upkeep), s.want.Outcome, s.want.Reason, s.reason)
+			}
+		}
+		out.WriteString("\n")
+	}
+	return out.String()
+}
+
+// cell lists answers; a dash is for a question that is not asked.
+func cell[T ~string](answers []T) string {
+	if len(answers) == 0 {
+		return "–"
+	}
+	words := make([]string, 0, len(answers))
+	for _, answer := range answers {
+		words = append(words, string(answer))
+	}
+	return strings.Join(words, ", ")
+}
+
+// messages are the sentences of the reasons.
+func messages() string {
+	var out strings.Builder
+	out.WriteString("| Result | Reason | What is said | What to do |\n|---|---|---|---|\n")
+	var told []Verdict
+	for _, s := range append([]situation{{want: Verdict{Skipped, ReasonDisabled}}}, situations...) {
+		if slices.Contains(told, s.want) {
+			continue
+		}
+		told = append(told, s.want)
+		sentence := sentences[s.want.Reason]
+		plain := strings.NewReplacer("{api}", "*API*", "{detail}", "", "{", "*", "}", "*")
+		_, _ = fmt.Fprintf(&out, "| %s | `%s` | %s | %s |\n", s.want.Outcome, s.want.Reason, plain.Replace(sentence.what), plain.Replace(sentence.remedy))
+	}
+	return out.String()
+}
+
+// An edge of the diagram leads from a question to the next, or to an outcome.
+type edge struct{ from, to string }
+
+// drawing is what leads along which edge: answers, by what was answered before.
+type drawing struct {
+	order  []edge
+	labels map[edge]map[string][]string
+}
+
+func (d *drawing) add(from, to, before, label string) {
+	e := edge{from, to}
+	if d.labels[e] == nil {
+		d.order = append(d.order, e)
+		d.labels[e] = map[string][]string{}
+	}
+	if !slices.Contains(d.labels[e][before], label) {
+		d.labels[e][before] = append(d.labels[e][before], label)
+	}
+}
+
+// label tells the answers of an edge. What was answered before is told where it matters.
+func (d *drawing) label(e edge) string {
+	before := map[string][]string{}
+	for _, b := range slices.Sorted(maps.Keys(d.labels[e])) {
+		answers := strings.Join(d.labels[e][b], ", ")
+		before[answers] = append(before[answers], b)
+	}
+	everywhere := map[string]bool{}
+	for other, labels := range d.labels {
+		for b := range labels {
+			everywhere[b] = everywhere[b] || (other.from == e.from && b != "")
+		}
+	}
+	var told []string
+	for _, answers := range slices.Sorted(maps.Keys(before)) {
+		always := true
+		for b, here := range everywhere {
+			always = always && (!here || slices.Contains(before[answers], b) || slices.Contains(before[answers], ""))
+		}
+		if always {
+			told = append(told, answers)
+			continue
+		}
+		told = append(told, "after "+strings.Join(before[answers], ", ")+" – "+answers)
+	}
+	return strings.Join(told, "<br/>")
+}
+
+// diagram draws the machine by walking it with every combination of answers.
+func diagram() string {
+	d := &drawing{labels: map[edge]map[string][]string{}}
+	d.add("[*]", string(Skipped), "", "disabled")
+	for _, c := range combinations() {
+		d.walk(c)
+	}
+	var out strings.Builder
+	out.WriteString("```mermaid\nstateDiagram-v2\n")
+	for _, e := range d.order {
+		line := "    " + e.from + " --> " + e.to
+		if label := d.label(e); label != "" {
+			line += ": " + label
+		}
+		out.WriteString(line + "\n")
+	}
+	out.WriteString("```\n")
+	return out.String()
+}
+
+// walk draws one way through the machine.
+func (d *drawing) walk(c combination) {
+	f := Facts{Incomplete: c.incomplete, WithKeeper: c.withKeeper}
+	from, before, label := "[*]", "", "resource known"
+	if c.incomplete {
+		label = "resource unknown"
+	}
+	for {
+		step := Next(Auto, f)
+		if step.Ask == AskNothing {
+			d.add(from, string(step.Verdict.Outcome), before, label)
+			return
+		}
+		to := "ask_" + string(step.Ask)
+		d.add(from, to, before, label)
+		from, before = to, ""
+		switch step.Ask {
+		case AskResource:
+			f.Resource, label = c.resource, string(c.resource)
+			switch {
+			case c.resource == OK:
+			case c.incomplete:
+				before = "looking up"
+			default:
+				before = "nothing"
+			}
+		case AskDiscovery:
+			f.Discovery, label = c.discovery, string(c.discovery)
+			before = cmp.Or(string(f.Resource), "nothing")
+		case AskBackend:
+			f.Backend, label = c.backend, string(c.backend)
+		case AskKeeper:
+			f.Upkeep, label = c.upkeep, string(c.upkeep)
+		case AskUser:
+			f.UserAsked, label = true, ""
+		case AskNothing:
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package discovery
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+)
+
+// evidence is what one place says of who looks after a kind.
+type evidence struct {
+	state  Upkeep
+	keeper Upkeeper
+}
+
+// severity orders the states of upkeep: what is wrong comes before what is well, and
+// what is known before what is not. That one place knows of nobody matters only where
+// no other knows of somebody.
+var severity = []Upkeep{LeaseStale, KeeperDown, Kept, KeeperUnknown, KeeperMissing}
+
+// judge makes one statement of all the evidence. A version that is known from one place
+// goes with a name that is known from another.
+func judge(all []evidence) evidence {
+	if len(all) == 0 {
+		return evidence{state: KeeperUnknown}
+	}
+	verdict := slices.MinFunc(all, func(a, b evidence) int {
+		return slices.Index(severity, a.state) - slices.Index(severity, b.state)
+	})
+	for _, e := range all {
+		if verdict.keeper.Version == "" {
+			verdict.keeper.Version = e.keeper.Version
+		}
+	}
+	if verdict.state == KeeperMissing {
+		verdict.keeper.Detail = joined(all)
+	}
+	return verdict
+}
+
+func joined(all []evidence) string {
+	var details []string
+	for _, e := range all {
+		details = append(details, e.keeper.Detail)
+	}
+	return strings.Join(details, ", ")
+}
+
+// ofDeployments says what the Deployments of an operator say: one that is available is
+// enough, since others may be of an older or a newer version.
+func ofDeployments(found []appsv1.Deployment) evidence {
+	i := slices.IndexFunc(found, func(d appsv1.Deployment) bool { return d.Status.AvailableReplicas > 0 })
+	state, detail := Kept, ""
+	if i < 0 {
+		i, state = 0, KeeperDown
+		detail = fmt.Sprintf("%d of %d pods are available", found[0].Status.AvailableReplicas, replicas(&found[0]))
+	}
+	d := &found[i]
+	return evidence{state, Upkeeper{
+		Name: "Deployment " + d.Namespace + "/" + d.Name, Version: d.Labels["app.kubernetes.io/version"], Detail: detail,
+	}}
+}
+
+func replicas(d *appsv1.Deployment) int32 {
+	if d.Spec.Replicas == nil {
+		return 1
+	}
+	return *d.Spec.Replicas
+}
+
+// leaseMargin is by how much the clocks of the machines may differ, and how long a
+// leader may take, before a Lease is called stale.
+const leaseMargin = time.Minute
+
+// ofLease says what a Lease says of its holder.
+func ofLease(lease *coordinationv1.Lease, now time.Time) evidence {
+	name := fmt.Sprintf("Lease %s/%s", lease.Namespace, lease.Name)
+	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
+		return evidence{LeaseStale, Upkeeper{Name: "whoever holds " + name, Detail: "its last holder gave it up, and nobody has taken it"}}
+	}
+	holder := Upkeeper{Name: fmt.Sprintf("the holder %s of %s", *lease.Spec.HolderIdentity, name)}
+	if lease.Spec.RenewTime == nil {
+		holder.Detail = "it has never been renewed"
+		return evidence{LeaseStale, holder}
+	}
+	var duration time.Duration
+	if lease.Spec.LeaseDurationSeconds != nil {
+		duration = time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second
+	}
+	if age := now.Sub(lease.Spec.RenewTime.Time); age > duration+leaseMargin {
+		holder.Detail = fmt.Sprintf("it was renewed %s ago, and is good for %s", age.Round(time.Second), duration)
+		return evidence{LeaseStale, holder}
+	}
+	return evidence{Kept, holder}
+}
+
+// owner is what is needed of a ClusterServiceVersion.
+type owner struct {
+	namespace, name, version, phase, message string
+}
+
+// ofOwners says what the ClusterServiceVersions that own a kind say: one that succeeded
+// is enough, since another may be on its way to replace it.
+func ofOwners(owners []owner) evidence {
+	i := slices.IndexFunc(owners, func(o owner) bool { return o.phase == "Succeeded" })
+	if i >= 0 {
+		return evidence{Kept, owners[i].keeper("")}
+	}
+	detail := "its phase is " + owners[0].phase
+	if owners[0].phase == "" {
+		detail = "it has no phase: nobody installs it"
+	}
+	if owners[0].message != "" {
+		detail += ": " + owners[0].message
+	}
+	return evidence{KeeperDown, owners[0].keeper(detail)}
+}
+
+func (o owner) keeper(detail string) Upkeeper {
+	return Upkeeper{Name: "ClusterServiceVersion " + o.namespace + "/" + o.name, Version: o.version, Detail: detail}
+}

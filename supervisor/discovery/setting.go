@@ -1,0 +1,53 @@
+package discovery
+
+import "fmt"
+
+// A Setting says how much an API matters. It is a value of flags (pflag.Value) and of
+// configuration files (encoding.TextUnmarshaler). The zero Setting is Auto.
+type Setting int
+
+const (
+	// Auto uses the API where it is.
+	Auto Setting = iota
+	// Required takes it for an error that the API is not there, or does not work.
+	Required
+	// Disabled does not even ask.
+	Disabled
+)
+
+// settingNames are how settings are written.
+var settingNames = map[Setting]string{Auto: "auto", Required: "required", Disabled: "disabled"}
+
+// String is how the setting is written.
+func (s Setting) String() string {
+	if name, ok := settingNames[s]; ok {
+		return name
+	}
+	return fmt.Sprintf("Setting(%d)", int(s))
+}
+
+// Set reads a setting.
+func (s *Setting) Set(text string) error {
+	for setting, name := range settingNames {
+		if name == text {
+			*s = setting
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is none of required, disabled and auto", text)
+}
+
+// Type names the kind of value in usage texts.
+func (s *Setting) Type() string { return "required|disabled|auto" }
+
+// UnmarshalText reads a setting.
+func (s *Setting) UnmarshalText(text []byte) error { return s.Set(string(text)) }
+
+// MarshalText writes the setting.
+func (s Setting) MarshalText() ([]byte, error) {
+	name, ok := settingNames[s]
+	if !ok {
+		return nil, fmt.Errorf("there is no setting %d", int(s))
+	}
+	return []byte(name), nil
+}

@@ -1,0 +1,198 @@
+package suite_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/discovery"
+	"github.com/chandlery/chandlery/test/controlplane"
+)
+
+var (
+	kept      = discovery.Verdict{Outcome: discovery.Installed, Reason: discovery.ReasonKept}
+	unknown   = discovery.Verdict{Outcome: discovery.Installed, Reason: discovery.ReasonKeeperUnknown}
+	unkept    = discovery.Verdict{Outcome: discovery.Degraded, Reason: discovery.ReasonNobody}
+	down      = discovery.Verdict{Outcome: discovery.Degraded, Reason: discovery.ReasonKeeperDown}
+	stale     = discovery.Verdict{Outcome: discovery.Degraded, Reason: discovery.ReasonLeaseStale}
+	everybody = person{}
+)
+
+// operator makes the Deployment of an operator, with as many pods as are to run.
+func (w *world) operator(name string, pods int32) *appsv1.Deployment {
+	labels := map[string]string{"app.kubernetes.io/name": name, "app.kubernetes.io/version": "1.2.3"}
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name, Labels: labels},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &pods, Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "operator", Image: "registry.example.com/operator:1"}}},
+			},
+		},
+	}
+	w.create(d)
+	w.eventually("Deployment "+name+" runs", func(ctx context.Context) bool {
+		return w.Get(ctx, client.ObjectKeyFromObject(d), d) == nil && d.Status.ObservedGeneration > 0 && d.Status.AvailableReplicas == pods
+	})
+	return d
+}
+
+// lease makes a Lease that was renewed some time ago.
+func (w *world) lease(name string, ago time.Duration) types.NamespacedName {
+	holder, duration, renewed := name+"-7", int32(15), metav1.NewMicroTime(time.Now().Add(-ago))
+	w.create(&coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &duration, RenewTime: &renewed},
+	})
+	return types.NamespacedName{Namespace: w.namespace, Name: name}
+}
+
+func (w *world) keptBy(k discovery.Keeper) discovery.Target {
+	target := w.widgets("v1")
+	target.Keeper = k
+	return target
+}
+
+// TestKeepers has operators in all states.
+func TestKeepers(t *testing.T) {
+	w := newWorld(t)
+	w.serve(w.definition("v1"))
+	named := func(d *appsv1.Deployment) types.NamespacedName { return client.ObjectKeyFromObject(d) }
+	good, stopped := named(w.operator("good", 1)), named(w.operator("stopped", 0))
+	fresh, old := w.lease("fresh", 0), w.lease("old", time.Hour)
+	absent := types.NamespacedName{Namespace: w.namespace, Name: "absent"}
+
+	w.expect(everybody, w.keptBy(discovery.Keeper{Deployment: good}), kept, "Deployment "+good.String()+" 1.2.3 looks after it")
+	w.expect(everybody, w.keptBy(discovery.Keeper{Deployment: good, Lease: fresh}), kept, "Deployment "+good.String())
+	w.expect(everybody, w.keptBy(discovery.Keeper{Selector: "app.kubernetes.io/name=good"}), kept, "Deployment "+good.String())
+	w.expect(everybody, w.keptBy(discovery.Keeper{Lease: fresh}), kept, "the holder fresh-7 of Lease "+fresh.String())
+	w.expect(everybody, w.keptBy(discovery.Keeper{Deployment: stopped}), down, "0 of 0 pods are available")
+	w.expect(everybody, w.keptBy(discovery.Keeper{Deployment: absent}), unkept, "Deployment "+absent.String()+" does not exist")
+	w.expect(everybody, w.keptBy(discovery.Keeper{Selector: "app.kubernetes.io/name=absent"}), unkept, "there are no Deployments with the labels")
+	w.expect(everybody, w.keptBy(discovery.Keeper{Deployment: good, Lease: old}), stale, "the holder old-7 of Lease "+old.String()+" that looks after it gives no sign of life: it was renewed 1h0m")
+	w.expect(everybody, w.keptBy(discovery.Keeper{Owned: true}), unkept, "")
+}
+
+// TestKeeperOutOfSight has a user who may read the kind and nothing else.
+func TestKeeperOutOfSight(t *testing.T) {
+	w := newWorld(t)
+	w.serve(w.definition("v1"))
+	w.operator("good", 1)
+	target := w.keptBy(discovery.Keeper{Selector: "app.kubernetes.io/name=good"})
+	w.apply(w.find(w.nobody(), target).Grant)
+	w.eventually("the rights are in force", func(context.Context) bool {
+		return w.find(w.nobody(), target).Outcome == discovery.Installed
+	})
+	w.expect(w.nobody(), target, unknown, "who looks after it is not known: you may not read Deployments with the labels")
+}
+
+// TestOwner has ClusterServiceVersions that own the definition.
+func TestOwner(t *testing.T) {
+	w := newWorld(t)
+	w.withVersions()
+	w.serve(w.definition("v1"))
+	target := w.keptBy(discovery.Keeper{Owned: true})
+	w.expect(everybody, target, unkept, "no ClusterServiceVersion owns widgets."+w.group)
+
+	csv := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"namespace": w.namespace, "name": "widgets.v1.4.0"},
+		"spec": map[string]any{
+			"displayName": "Widgets", "version": "1.4.0",
+			"install": map[string]any{"strategy": "deployment", "spec": map[string]any{"deployments": []any{}}},
+			"customresourcedefinitions": map[string]any{"owned": []any{
+				map[string]any{"name": "widgets." + w.group, "kind": "Widget", "version": "v1"},
+			}},
+		},
+	}}
+	csv.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind))
+	w.create(csv)
+	w.expect(everybody, target, down, "ClusterServiceVersion "+w.namespace+"/widgets.v1.4.0 1.4.0 that looks after it does not run: it has no phase")
+	for _, step := range []struct {
+		phase string
+		want  discovery.Verdict
+		say   string
+	}{
+		{"Failed", down, "its phase is Failed: the pod crashes"},
+		{"Succeeded", kept, "ClusterServiceVersion " + w.namespace + "/widgets.v1.4.0 1.4.0 looks after it"},
+	} {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"status": {"phase": "`+step.phase+`", "message": "the pod crashes"}}`))
+		if err := w.Status().Patch(t.Context(), csv, patch); err != nil {
+			t.Fatal(err)
+		}
+		w.expect(everybody, target, step.want, step.say)
+	}
+}
+
+// TestBackendDown has an aggregated API whose Service does not exist.
+func TestBackendDown(t *testing.T) {
+	w := newWorld(t)
+	service := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "v1." + w.group},
+		"spec": map[string]any{
+			"group": w.group, "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(10),
+			"insecureSkipTLSVerify": true, "service": map[string]any{"namespace": w.namespace, "name": "absent"},
+		},
+	}}
+	service.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"})
+	w.create(service)
+	w.eventually("the API server has tried the backend", func(context.Context) bool {
+		return w.find(everybody, w.widgets("v1")).Verdict == backendDown
+	})
+	w.expect(everybody, w.widgets("v1"), backendDown, "APIService v1."+w.group+" is not available: Service "+w.namespace+"/absent: ")
+	unnamed := w.widgets("")
+	unnamed.Resource = ""
+	w.expect(everybody, unnamed, backendDown, "APIService v1."+w.group)
+}
+
+// TestChangesAreNoticed has a Finder that believes a result for long, and an informer
+// that tells it of definitions.
+func TestChangesAreNoticed(t *testing.T) {
+	w := newWorld(t)
+	cfg := controlplane.Get(t).Config()
+	finder, err := discovery.New(cfg, discovery.Options{Keep: time.Hour, KeepOther: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watcher, err := metadata.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	factory := metadatainformer.NewSharedInformerFactory(watcher, 0)
+	informer := factory.ForResource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}).Informer()
+	if _, err := informer.AddEventHandler(finder.Handler()); err != nil {
+		t.Fatal(err)
+	}
+	factory.Start(t.Context().Done())
+	if !cache.WaitForCacheSync(t.Context().Done(), informer.HasSynced) {
+		t.Fatal("the informer does not start")
+	}
+	becomes := func(want discovery.Verdict) {
+		t.Helper()
+		w.eventually("the result is "+string(want.Outcome), func(ctx context.Context) bool {
+			result, err := finder.Find(ctx, discovery.Auto, w.widgets("v1"))
+			return err == nil && result.Verdict == want
+		})
+	}
+	becomes(noGroup)
+	crd := w.definition("v1")
+	w.serve(crd)
+	becomes(served)
+	if err := w.Delete(t.Context(), crd); err != nil {
+		t.Fatal(err)
+	}
+	becomes(noGroup)
+}
