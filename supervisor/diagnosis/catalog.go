@@ -75,7 +75,12 @@ func (s *story) catalogCause(source *operatorsv1alpha1.CatalogSource) *Finding {
 		return s.found(codeOfCatalog(progressing.Reason, cause), Wrong, s.at().String()+": "+cause).advising(remedy).with(s.catalogCommands(source)...)
 	}
 	if status.Message != "" {
-		return s.found(CodeCatalogFailing, Wrong, s.at().String()+": "+cause).advising(remedy).with(s.catalogCommands(source)...)
+		cause = strings.TrimPrefix(cause, "couldn't ensure registry server - ")
+		code := CodeCatalogFailing
+		if strings.Contains(cause, ": asking for the digest: ") {
+			code = CodeCatalogImage
+		}
+		return s.found(code, Wrong, s.at().String()+": "+cause).advising(remedy).with(s.catalogCommands(source)...)
 	}
 	return nil
 }

@@ -17,6 +17,9 @@ const (
 	conditionUninstalling     operatorsv1alpha1.SubscriptionConditionType = "Uninstalling"
 )
 
+// reasonUnsatisfiable is the reason of conditions that list why nothing fits.
+const reasonUnsatisfiable = "ConstraintsNotSatisfiable"
+
 // conditionTargets says, while it is False, why an OperatorGroup selects no namespaces.
 const conditionTargets = "TargetsResolved"
 
@@ -211,10 +214,6 @@ func bundle(s *story) []*Finding {
 		return nil // the plan says which image
 	}
 	cause, remedy := remedyParted(message)
-	if strings.HasSuffix(message, "it is tried again by itself") {
-		// That is not what is to be done.
-		cause, remedy = remedyParted(cause)
-	}
 	code, what := CodeBundleUnusable, s.subject.String()+": "
 	if reason == "BundleUnpackFailed" {
 		code, what = CodeBundleImage, s.subject.String()+": image of a bundle cannot be pulled: "
@@ -229,6 +228,10 @@ func resolution(s *story) []*Finding {
 	spec := s.sub.Spec
 	catalog := fmt.Sprintf("CatalogSource %s/%s", spec.CatalogSourceNamespace, spec.CatalogSource)
 	cause, remedy := remedyParted(message)
+	if reason == reasonUnsatisfiable {
+		// The reasons are listed with commas; what comes after is what to do.
+		cause, remedy, _ = strings.Cut(message, "; ")
+	}
 	said := func(words string) bool { return strings.Contains(cause, words) }
 	code, what := CodeResolutionFailed, ": "+cause
 	switch {
@@ -240,10 +243,9 @@ func resolution(s *story) []*Finding {
 		code, what = CodeStartingMissing, fmt.Sprintf(": channel %s of package %s in %s has no version %s (spec.startingCSV)", spec.Channel, spec.Package, catalog, spec.StartingCSV)
 	case said("no operators found in channel "):
 		code, what = CodeChannelMissing, fmt.Sprintf(": package %s in %s has no channel %s (spec.channel)", spec.Package, catalog, spec.Channel)
-	case reason == "ConstraintsNotSatisfiable" && strings.Contains(message, "no catalog in scope has an operator"):
+	case reason == reasonUnsatisfiable && strings.Contains(remedy, "no catalog in scope has an operator"):
 		code = CodeDependencyMissing
-		_, remedy, _ = strings.Cut(message, "; ")
-	case reason == "ConstraintsNotSatisfiable":
+	case reason == reasonUnsatisfiable:
 		code = CodeUnsatisfiable
 	}
 	return []*Finding{s.found(code, Wrong, s.subject.String()+what).advising(remedy).with(kubectl("edit", s.subject, ""))}
@@ -255,14 +257,14 @@ func held(s *story) []*Finding {
 	if !is {
 		return nil
 	}
-	cause, remedy := remedyParted(message)
 	switch reason {
 	case "Pinned":
 		first, rest, _ := strings.Cut(message, "; ")
-		cause, remedy = remedyParted(rest)
+		cause, remedy := remedyParted(rest)
 		return []*Finding{s.found(CodePinned, Note, fmt.Sprintf("%s is pinned: %s, while %s", s.subject, first, cause)).advising(remedy).
 			with(kubectl("annotate", s.subject, "chandlery.dev/pin-"))}
-	case "ConstraintsNotSatisfiable":
+	case reasonUnsatisfiable:
+		cause, remedy, _ := strings.Cut(message, "; ")
 		return []*Finding{s.found(CodeHeld, Waiting, s.subject.String()+": a newer version cannot be had: "+cause).advising(remedy)}
 	default:
 		return nil // the version itself tells

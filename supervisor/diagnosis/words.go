@@ -11,13 +11,21 @@ import (
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // remedyParted parts a message of the supervisor, which says what is wrong and, after
-// its last semicolon, what to do.
+// its last semicolon, what to do. What goes on by itself afterwards belongs to the latter.
 func remedyParted(message string) (cause, remedy string) {
 	i := strings.LastIndex(message, "; ")
 	if i < 0 {
 		return message, ""
 	}
-	return message[:i], message[i+len("; "):]
+	cause, remedy = message[:i], message[i+len("; "):]
+	if !strings.Contains(remedy, "by itself") || strings.Contains(remedy, ", and ") {
+		return cause, remedy
+	}
+	earlier, todo := remedyParted(cause)
+	if todo == "" {
+		return cause, remedy
+	}
+	return earlier, todo + "; " + remedy
 }
 
 // sentence begins a text with a capital letter and ends it with a full stop. What is

@@ -51,7 +51,9 @@ func installPlans() page[operatorsv1alpha1.InstallPlan] {
 
 func versions() page[operatorsv1alpha1.ClusterServiceVersion] {
 	l := &operatorsv1alpha1.ClusterServiceVersionList{}
-	return page[operatorsv1alpha1.ClusterServiceVersion]{"clusterserviceversions.operators.coreos.com", l, func() []operatorsv1alpha1.ClusterServiceVersion { return l.Items }}
+	return page[operatorsv1alpha1.ClusterServiceVersion]{
+		"clusterserviceversions.operators.coreos.com", l, func() []operatorsv1alpha1.ClusterServiceVersion { return l.Items },
+	}
 }
 
 func operatorGroups() page[operatorsv1.OperatorGroup] {

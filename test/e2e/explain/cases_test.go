@@ -340,12 +340,13 @@ func versionCases() []broken {
 		},
 		{
 			reason: "a definition that the operator requires is missing",
-			make:   func(s *situation) { s.wants(lamp(operator("lamp", 1, requiring("needed.example.com", "v1")))) },
-			words:  []string{"ClusterServiceVersion NAMESPACE/lamp.v1 needs CustomResourceDefinition lamps.needed.example.com", "not present"},
+			make: func(s *situation) {
+				s.later(&unstructured.Unstructured{Object: definition("needed.example.com", "v1")})
+				s.wants(lamp(operator("lamp", 1, requiring("needed.example.com", "v1"))))
+			},
+			words: []string{"ClusterServiceVersion NAMESPACE/lamp.v1 needs CustomResourceDefinition lamps.needed.example.com", "not present"},
 			mend: func(s *situation) {
-				crd := &unstructured.Unstructured{Object: definition("needed.example.com", "v1")}
-				s.create(crd)
-				s.later(crd)
+				s.create(&unstructured.Unstructured{Object: definition("needed.example.com", "v1")})
 			},
 		},
 		{

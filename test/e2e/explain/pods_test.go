@@ -1,6 +1,7 @@
 package explain_test
 
 import (
+	"context"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
@@ -198,7 +199,7 @@ func authority(certificate *x509.Certificate) []byte {
 // letGo takes the finalizers from an object, so that its namespace can go.
 func (s *situation) letGo(o client.Object) {
 	o.SetNamespace(s.namespace)
-	err := s.Patch(s.t.Context(), o, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+	err := s.Patch(context.WithoutCancel(s.t.Context()), o, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
 	if client.IgnoreNotFound(err) != nil {
 		s.t.Error(err)
 	}

@@ -1,0 +1,193 @@
+package explain
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/supervisor/diagnosis"
+)
+
+func ref(kind, name string) diagnosis.Ref {
+	return diagnosis.Ref{Kind: kind, Namespace: "shop", Name: name}
+}
+
+// broken is a Subscription whose pod cannot be pulled, healthy one that is well.
+func broken() diagnosis.Explanation {
+	pod := ref(diagnosis.KindPod, "lamp-1")
+	f := diagnosis.Finding{
+		Code: diagnosis.CodeImagePull, Object: pod, Severity: diagnosis.Wrong, Cause: pod.String() + ": image x cannot be pulled: not found",
+		Chain: []diagnosis.Link{
+			{Object: ref(diagnosis.KindSubscription, "lamp"), State: "UpgradePending"},
+			{Object: ref(diagnosis.KindDeployment, "lamp"), State: "0/1", Says: strings.Repeat("minimum ", 20)},
+			{Object: pod, State: "Pending"},
+		},
+		Remedy: "See that the image exists.", Commands: []string{"kubectl -n shop describe pod lamp-1"},
+	}
+	note := diagnosis.Finding{Code: diagnosis.CodeDeprecated, Severity: diagnosis.Note, Cause: "it is old", Remedy: "Buy another."}
+	return diagnosis.Explanation{Subject: ref(diagnosis.KindSubscription, "lamp"), State: diagnosis.Broken, Summary: f.Cause, Findings: []diagnosis.Finding{f, note}}
+}
+
+func healthy() diagnosis.Explanation {
+	return diagnosis.Explanation{Subject: ref(diagnosis.KindSubscription, "wick"), State: diagnosis.Healthy, Summary: "wick.v1 is installed"}
+}
+
+func unsure() diagnosis.Explanation {
+	return diagnosis.Explanation{
+		Subject: ref(diagnosis.KindSubscription, "torch"), State: diagnosis.Unknown, Summary: "torch.v1 is installed, as far as can be seen",
+		Unseen: []diagnosis.Unseen{{Resource: "pods", Namespace: "shop", Why: diagnosis.WhyForbidden}},
+	}
+}
+
+func TestAnswer(t *testing.T) {
+	t.Parallel()
+	hidden := []diagnosis.Unseen{{Resource: "subscriptions.operators.coreos.com", Why: diagnosis.WhyForbidden}}
+	for _, tc := range []struct {
+		reason string
+		answer answer
+		code   console.Code
+		// text is what the human form is.
+		text string
+	}{
+		{
+			reason: "what is named is told of, the cause first", answer: answer{named: true, Explanations: []diagnosis.Explanation{broken()}}, code: console.Negative,
+			text: `Subscription shop/lamp: wrong: Pod shop/lamp-1: image x cannot be pulled: not found
+
+  Subscription shop/lamp  UpgradePending
+  └> Deployment shop/lamp  0/1  minimum minimum minimum minimum minimum minimum minimum minimum minimum minimum minimum minimum min…
+     └> Pod shop/lamp-1  Pending
+
+  To do: See that the image exists.
+    kubectl -n shop describe pod lamp-1
+
+Also: note: it is old
+
+  To do: Buy another.
+`,
+		},
+		{
+			reason: "what is named is told of though it is well", answer: answer{named: true, Explanations: []diagnosis.Explanation{healthy()}}, code: console.Fine,
+			text: "Subscription shop/wick: healthy: wick.v1 is installed\n",
+		},
+		{
+			reason: "where none is named, those that are well are counted", answer: answer{namespace: "shop", Explanations: []diagnosis.Explanation{healthy(), healthy()}}, code: console.Fine,
+			text: "2 of 2 Subscriptions in namespace shop are well or on their way.\n",
+		},
+		{
+			reason: "what could not be seen is named with its rule", answer: answer{namespace: "shop", Explanations: []diagnosis.Explanation{healthy(), unsure()}}, code: console.Forbidden,
+			text: `2 of 2 Subscriptions in namespace shop seem to be well or on their way, as far as can be seen.
+
+Could not be seen; a cause may be there:
+  pods in namespace shop: you may not read them; this role allows it, once it is bound to you:
+    kubectl -n shop create role read-pods --verb=get,list --resource=pods
+`,
+		},
+		{
+			reason: "nobody to tell of", answer: answer{everywhere: true}, code: console.Fine,
+			text: "There is no Subscription in the cluster.\n",
+		},
+		{
+			reason: "Subscriptions that may not be listed", answer: answer{namespace: "shop", Unseen: hidden}, code: console.Forbidden,
+			text: `No Subscription of namespace shop can be seen.
+
+Could not be seen; a cause may be there:
+  subscriptions.operators.coreos.com: you may not read them; this role allows it, once it is bound to you:
+    kubectl create clusterrole read-subscriptions --verb=get,list --resource=subscriptions.operators.coreos.com
+`,
+		},
+		{
+			reason: "an API that is not there", answer: answer{namespace: "shop", missing: true}, code: console.Negative,
+			text: "The API of Subscriptions is not installed in this cluster: supervisor install-crds\n",
+		},
+		{
+			reason: "a namespace instead of all", answer: answer{everywhere: true, Fallback: "shop", Explanations: []diagnosis.Explanation{healthy()}}, code: console.Forbidden,
+			text: "1 of 1 Subscriptions in namespace shop (others may not be listed) are well or on their way.\n",
+		},
+	} {
+		if code := tc.answer.code(); code != tc.code {
+			t.Errorf("%s: code %d, want %d", tc.reason, code, tc.code)
+		}
+		if got := printed(t, console.Human, &tc.answer); got != tc.text {
+			t.Errorf("%s: printed\n%s\nwant\n%s", tc.reason, got, tc.text)
+		}
+	}
+}
+
+func printed(t *testing.T, form string, a *answer) string {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := &cobra.Command{}
+	cmd.SetOut(&out)
+	o := options{}
+	o.output.AddFlags(cmd)
+	o.output.Form = form
+	if err := o.print(cmd, a); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// TestForms checks that the wide form has all, and that programs get the explanations.
+func TestForms(t *testing.T) {
+	t.Parallel()
+	a := &answer{named: true, Explanations: []diagnosis.Explanation{broken()}}
+	wide := printed(t, console.Wide, a)
+	for _, words := range []string{"code ImagePullFailed", strings.TrimSpace(strings.Repeat("minimum ", 20))} {
+		if !strings.Contains(wide, words) {
+			t.Errorf("the wide form lacks %q:\n%s", words, wide)
+		}
+	}
+	var document struct{ Explanations []diagnosis.Explanation }
+	if err := json.Unmarshal([]byte(printed(t, console.JSON, a)), &document); err != nil || len(document.Explanations) != 1 || document.Explanations[0].Findings[0].Code != diagnosis.CodeImagePull {
+		t.Errorf("as JSON: %+v, %v", document, err)
+	}
+}
+
+func TestSubjects(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		reason, arg string
+		want        diagnosis.Ref
+		everywhere  bool
+		refused     string
+	}{
+		{reason: "a name alone", arg: "lamp", want: ref(diagnosis.KindSubscription, "lamp")},
+		{reason: "a short type", arg: "csv/lamp.v1", want: ref(diagnosis.KindVersion, "lamp.v1")},
+		{reason: "a type as kubectl prints it", arg: "catalogsource.operators.coreos.com/wares", want: ref(diagnosis.KindCatalogSource, "wares")},
+		{reason: "another type", arg: "pod/lamp-1", refused: `"pod/lamp-1" cannot be explained`},
+		{reason: "no name", arg: "csv/", refused: "cannot be explained"},
+		{reason: "a name in all namespaces", arg: "lamp", everywhere: true, refused: "--all-namespaces explains everything"},
+	} {
+		o := options{everywhere: tc.everywhere}
+		got, err := o.subjects("shop", []string{tc.arg})
+		if tc.refused != "" {
+			if err == nil || !strings.Contains(err.Error(), tc.refused) {
+				t.Errorf("%s: %v, want %q", tc.reason, err, tc.refused)
+			}
+			continue
+		}
+		if err != nil || got[0] != tc.want {
+			t.Errorf("%s: %v, %v; want %v", tc.reason, got, err, tc.want)
+		}
+	}
+}
+
+// TestNew checks that the command refuses what cannot be, before it asks anybody.
+func TestNew(t *testing.T) {
+	t.Parallel()
+	cmd := New("kubectl chandlery", "CHANDLERY", "test")
+	cmd.SetArgs([]string{"-o", "xml"})
+	cmd.SetOut(io.Discard)
+	cmd.SetErr(io.Discard)
+	if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), `--output is "xml"`) {
+		t.Errorf("error is %v", err)
+	}
+	if !strings.Contains(cmd.Example, "kubectl chandlery explain argocd") {
+		t.Errorf("examples are\n%s", cmd.Example)
+	}
+}

@@ -1,0 +1,3 @@
+// Package suite tests package snapshot on a real kube-apiserver, as users with different
+// rights.
+package suite
