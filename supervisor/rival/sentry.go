@@ -38,7 +38,7 @@ type Sentry struct {
 	// page is how many Deployments are read at once; 0 for all, as caches have it.
 	page int64
 	own  types.NamespacedName
-	seen                map[types.NamespacedName]sighting
+	seen map[types.NamespacedName]sighting
 }
 
 // sighting is what was seen of a Lease.
