@@ -1,5 +1,5 @@
-// Command render writes the generated pages of docs/reference into a folder (default
-// docs/reference): the last step of `make generate`. It asks the programs for their
+// Command render writes the generated pages of docs/reference, and the list of decisions
+// beside it, into a folder (default docs/reference): the last step of `make generate`. It asks the programs for their
 // commands and flags, the type-checked code for metrics, and the compiler of the contracts
 // for services and messages, and fails rather than leave something out.
 package main
@@ -31,6 +31,7 @@ const generated = "<!-- Made by `make generate`; edits are lost. -->\n\n"
 func render(ctx context.Context, dir string) error {
 	pages := map[string]func(context.Context) (string, error){
 		"metrics.md": metricsPage, "api.md": apiPage, "api-chandlery.md": extensionPage, "findings.md": findingsPage,
+		"../decisions/README.md": decisionsPage,
 	}
 	for _, program := range programs() {
 		pages[program.page()] = program.reference
