@@ -119,6 +119,20 @@ func TestReachable(t *testing.T) {
 	}
 }
 
+// TestTables counts cells: a bar that is not escaped makes one too many.
+func TestTables(t *testing.T) {
+	t.Parallel()
+	for name, page := range pages(t) {
+		for _, table := range page.Tables {
+			for _, row := range table.Body() {
+				if len(row.Cells) != len(table.Header) {
+					t.Errorf("%s:%d: the row has %d cells, the header %d", name, row.Line, len(row.Cells), len(table.Header))
+				}
+			}
+		}
+	}
+}
+
 // TestLength keeps pages of a size that one reads.
 func TestLength(t *testing.T) {
 	t.Parallel()

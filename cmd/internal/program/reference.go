@@ -173,8 +173,8 @@ func unit(kind string) string {
 		return "number"
 	case "string":
 		return "text"
-	default:
-		return kind
+	default: // of a type of its own, which may list its values
+		return strings.ReplaceAll(kind, "|", ", ")
 	}
 }
 

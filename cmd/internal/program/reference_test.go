@@ -10,6 +10,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// glow is a value of a type that lists what it can be.
+type glow struct{}
+
+func (*glow) String() string   { return "dim" }
+func (*glow) Set(string) error { return nil }
+func (*glow) Type() string     { return "dim|bright" }
+
 // TestReference looks for what a person needs of each command, and for nothing that only
 // holds on this machine.
 func TestReference(t *testing.T) {
@@ -30,6 +37,7 @@ func TestReference(t *testing.T) {
 	flags.String("config", "/somebody/home/.lamp", "file")
 	flags.Duration("time", time.Minute, "how long")
 	flags.Bool("secret", false, "unseen")
+	flags.Var(new(glow), "glow", "how brightly")
 	if err := flags.MarkHidden("secret"); err != nil {
 		t.Fatal(err)
 	}
@@ -53,6 +61,7 @@ func TestReference(t *testing.T) {
 		"so have caches":                          "`~/.cache/lamp`",
 		"and homes":                               "`~/.lamp`",
 		"times are explained":                     "| `--time` | time, as `1m30s` | `1m0s` |",
+		"types that list values say them":         "| `--glow` | dim, bright | `dim` |",
 		"exit codes are listed":                   "| 0 | it burns |\n| 2 | there is no wick |\n",
 		"so they are from sentences":              "| 0 | it is cut |\n| 1 | it is not, or too long |\n| 4 | there is none |\n",
 		"commands below others have their flags":  "### kubectl lamp wicks cut\n\n```text\nkubectl lamp wicks cut\n```\n\nCut wicks.\n\n| Flag | Value | Default | Variable | Meaning |\n|---|---|---|---|---|\n| `--count` |",
