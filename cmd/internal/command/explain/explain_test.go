@@ -59,7 +59,7 @@ func TestAnswer(t *testing.T) {
 			text: `Subscription shop/lamp: wrong: Pod shop/lamp-1: image x cannot be pulled: not found
 
   Subscription shop/lamp  UpgradePending
-  └> Deployment shop/lamp  0/1  minimum minimum minimum minimum minimum minimum minimum minimum minimum minimum minimum minimum min…
+  └> Deployment shop/lamp  0/1  ` + strings.Repeat("minimum ", 12) + `min…
      └> Pod shop/lamp-1  Pending
 
   To do: See that the image exists.

@@ -88,8 +88,11 @@ func TestTake(t *testing.T) {
 			t.Errorf("looked at %v, want to fall back on %s", o.Namespaces, shop)
 		}
 		for _, want := range []diagnosis.Unseen{
-			{Resource: "catalogsources.operators.coreos.com", Namespace: wares}, {Resource: "pods", Namespace: shop},
-			{Resource: "nodes"}, {Resource: "leases.coordination.k8s.io"}, {Resource: "customresourcedefinitions.apiextensions.k8s.io"},
+			{Resource: "catalogsources.operators.coreos.com", Namespace: wares},
+			{Resource: "pods", Namespace: shop},
+			{Resource: "nodes"},
+			{Resource: "leases.coordination.k8s.io"},
+			{Resource: "customresourcedefinitions.apiextensions.k8s.io"},
 		} {
 			if !slices.ContainsFunc(o.Unseen, func(u diagnosis.Unseen) bool {
 				return u.Resource == want.Resource && u.Namespace == want.Namespace && u.Why == diagnosis.WhyForbidden && u.Message != ""
