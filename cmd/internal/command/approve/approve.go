@@ -37,8 +37,8 @@ namespace are enough; with the right to list clusterserviceversions it says, too
 which versions are replaced.
 
 Exit codes: 0 when everything that was asked for is approved, or was already; 1 when
-the command itself fails, or the answer was no; 2 when, with --wait, a plan or version failed
-or was not done in time; 3 when the right to approve is missing; 4 when the API
+the command itself fails, or the answer was no; 2 when, with --wait, a plan or version
+failed or was not done in time; 3 when the right to approve is missing; 4 when the API
 server cannot be reached.`
 
 // options are the flags of the command.

@@ -44,7 +44,11 @@ condition, until it is interrupted. With -o json or yaml it prints a document fo
 each transition, beginning with those that the ledger holds.
 
 The rights to get, list and watch subscriptions in the namespace are enough; with
-the right to list installplans it says, too, which versions a plan installs.`
+the right to list installplans it says, too, which versions a plan installs.
+
+Exit codes: 0 when it was told; 1 when the command itself fails, or a ledger cannot be
+read; 3 when a right is missing, which is named; 4 when the API server cannot be
+reached.`
 
 // New gives the command "history" of a program that is called by name, whose flags
 // variables with a prefix stand in for, and that tells API servers its agent.

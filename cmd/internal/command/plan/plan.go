@@ -58,7 +58,8 @@ catalogs as they are now, if every installation succeeds.
 
 Exit codes: 0 when everything can be done or is up to date, 1 when the command
 itself fails, 2 when something would not be installed, or cannot be looked at
-because its catalog cannot be read.`
+because its catalog cannot be read, 3 when a right is missing, which is named, 4 when
+the API server cannot be reached.`
 
 // New gives the command "plan" of a program that is called by name, whose flags
 // variables with a prefix stand in for, and that tells API servers its agent.

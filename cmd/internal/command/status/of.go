@@ -13,6 +13,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/proposal"
 	"github.com/chandlery/chandlery/supervisor/diagnosis"
+	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
 // Verdict says in a word how things are.
@@ -50,9 +51,12 @@ type Status struct {
 	// Verdict sums it up.
 	Verdict Verdict `json:"verdict"`
 	// Supervisors are the Leases of supervisors: one, where nobody made a mistake.
-	Supervisors   []Supervisor   `json:"supervisors"`
-	Catalogs      []Catalog      `json:"catalogs"`
-	Subscriptions []Subscription `json:"subscriptions"`
+	Supervisors []Supervisor `json:"supervisors"`
+	// Others are Deployments of another lifecycle manager, as far as they are in the
+	// namespaces that were looked at.
+	Others        []rival.Workload `json:"others,omitempty"`
+	Catalogs      []Catalog        `json:"catalogs"`
+	Subscriptions []Subscription   `json:"subscriptions"`
 	// Approvals are the plans that wait for somebody.
 	Approvals []Approval `json:"approvals"`
 	// Findings are what is wrong, what waits and what is to be known, the worst first.
@@ -88,6 +92,9 @@ func Of(o *diagnosis.Observation) Status {
 		Taken: o.Taken, Namespaces: o.Namespaces, Supervisors: supervisors(o), Catalogs: catalogsOf(o),
 		Subscriptions: subscriptions(o), Approvals: approvals(o), Findings: []diagnosis.Finding{}, Unseen: []Unseen{},
 	}
+	others := rival.Recognise(rival.Observation{Deployments: o.Deployments})
+	s.Others = others.Workloads
+	s.Findings = append(s.Findings, s.rivalry(others.Active())...)
 	for _, finding := range diagnosis.Examine(o) {
 		if finding.Code != diagnosis.CodePlanNeedsApproval {
 			s.Findings = append(s.Findings, finding)
@@ -103,6 +110,27 @@ func Of(o *diagnosis.Observation) Status {
 	}
 	s.Verdict = s.verdict()
 	return s
+}
+
+// CodeRival is that of the finding that another lifecycle manager works beside a
+// supervisor.
+const CodeRival = "AnotherManagerRuns"
+
+// rivalry says that two write the same objects, when they do.
+func (s *Status) rivalry(active []rival.Workload) []diagnosis.Finding {
+	if !slices.ContainsFunc(s.Supervisors, func(one Supervisor) bool { return one.Leads }) {
+		return nil
+	}
+	var found []diagnosis.Finding
+	for i := range active {
+		w := &active[i]
+		found = append(found, diagnosis.Finding{
+			Code: CodeRival, Severity: diagnosis.Wrong, Object: diagnosis.Ref{Kind: diagnosis.KindDeployment, Namespace: w.Namespace, Name: w.Name},
+			Cause:  w.Describe() + " works beside the supervisor, and both write the same objects",
+			Remedy: "Take over from it (the command takeover says first what that changes), or stop the supervisor.",
+		})
+	}
+	return found
 }
 
 func (s *Status) verdict() Verdict {

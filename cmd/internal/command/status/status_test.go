@@ -174,6 +174,11 @@ func observations() map[string]struct {
 				{Resource: "pods", Namespace: "olm", Why: diagnosis.WhyUnreachable, Message: "the server was unable to return a response in the time allotted"},
 			}
 		}},
+		"rival": {reason: "two that write the same objects are too many", verdict: status.Wrong, change: func(o *diagnosis.Observation) {
+			other := appsv1.Deployment{ObjectMeta: meta("olm", "catalog-operator"), Status: appsv1.DeploymentStatus{Replicas: 1, ReadyReplicas: 1}}
+			other.Spec.Template.Spec.Containers = []corev1.Container{{Name: "catalog-operator", Image: "registry.example.com/olm:v0.40.0", Command: []string{"/bin/catalog"}}}
+			o.Deployments = append(o.Deployments, other)
+		}},
 		"absent": {reason: "a cluster without the kinds has no operators to be well", verdict: status.Wrong, change: func(o *diagnosis.Observation) {
 			*o = diagnosis.Observation{Taken: now, Unseen: []diagnosis.Unseen{
 				{Resource: "subscriptions.operators.coreos.com", Why: diagnosis.WhyNotInstalled},

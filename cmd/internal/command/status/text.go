@@ -11,6 +11,7 @@ import (
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/supervisor/diagnosis"
+	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
 // View is how a status is shown to a person.
@@ -77,20 +78,25 @@ func (v View) head(table *console.Table, titles ...string) {
 
 func (v View) supervisors(s *Status) string {
 	const title = "SUPERVISOR"
-	var b strings.Builder
+	var b, others strings.Builder
 	for i := range s.Supervisors {
 		one := &s.Supervisors[i]
 		text := console.Wrap(title+"  ", "            ", v.supervisor(one, s.Taken))
 		b.WriteString(v.Paint.Bold(title) + strings.TrimPrefix(text, title))
 	}
+	for i := range s.Others {
+		other := &s.Others[i]
+		what := map[rival.State]string{rival.Running: "works here", rival.Stopped: "is stopped", rival.HandedOver: "was taken over from"}[other.State()]
+		fmt.Fprintf(&others, "OTHER       %s/%s (%s) %s\n", other.Namespace, other.Name, cmp.Or(other.Version, other.Program), what)
+	}
 	if len(s.Supervisors) > 0 {
-		return b.String()
+		return b.String() + others.String()
 	}
 	text := "none: there is no Lease of one"
 	if slices.ContainsFunc(s.Unseen, func(u Unseen) bool { return strings.HasPrefix(u.Resource, "leases.") }) {
 		text = "not known: its Lease could not be read"
 	}
-	return v.Paint.Bold(title) + "  " + text + "\n"
+	return v.Paint.Bold(title) + "  " + text + "\n" + others.String()
 }
 
 // supervisor says who leads, and who stands by.

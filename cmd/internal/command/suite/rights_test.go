@@ -3,12 +3,15 @@ package suite_test
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/chandlery/chandlery/test/controlplane"
 )
 
 const lampCatalog = `
@@ -105,6 +108,30 @@ func TestStatusFallsBack(t *testing.T) {
 			t.Errorf("%s: %+v", user.name, got)
 		}
 	}
+}
+
+// TestStatusWatches looks again and again, through the death of the API server, until it
+// is interrupted.
+func TestStatusWatches(t *testing.T) {
+	w := newWorld(t)
+	w.well()
+	r := &running{cmd: exec.CommandContext(t.Context(), program, "status", "--watch", "--interval", "1s", "-n", w.namespace, "--kubeconfig", w.kubeconfig)}
+	r.cmd.Stdout, r.cmd.Stderr = r, r
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.await(t, "All is well.")
+	cp := controlplane.Get(t)
+	if err := cp.KillComponent(controlplane.KubeAPIServer); err != nil {
+		t.Fatal(err)
+	}
+	r.await(t, "; it is tried again")
+	if err := cp.StartComponent(t.Context(), controlplane.KubeAPIServer); err != nil {
+		t.Fatal(err)
+	}
+	w.waits()
+	r.await(t, "WAITS FOR APPROVAL")
+	r.interrupt(t)
 }
 
 // TestDocuments shows that JSON and YAML are one document, whoever asks.

@@ -20,13 +20,23 @@ import (
 // clusterWide is the folder of what is in no namespace.
 const clusterWide = "_cluster"
 
-// objectsOf lists everything that was observed, but for events.
+// objectsOf lists everything that was observed, but for events, and for what runs in
+// namespaces that have nothing to do with operators.
 func objectsOf(o *diagnosis.Observation) []client.Object {
-	return slices.Concat(
+	objects := slices.Concat(
 		pointers(o.CatalogSources), pointers(o.Subscriptions), pointers(o.InstallPlans), pointers(o.Versions),
-		pointers(o.OperatorGroups), pointers(o.OperatorConditions), pointers(o.Deployments), pointers(o.Pods),
-		pointers(o.Nodes), pointers(o.Leases), pointers(o.Definitions),
+		pointers(o.OperatorGroups), pointers(o.OperatorConditions), pointers(o.Leases),
 	)
+	places := map[string]bool{}
+	for _, object := range objects {
+		places[object.GetNamespace()] = true
+	}
+	for _, object := range slices.Concat(pointers(o.Deployments), pointers(o.Pods)) {
+		if places[object.GetNamespace()] {
+			objects = append(objects, object)
+		}
+	}
+	return slices.Concat(objects, pointers(o.Nodes), pointers(o.Definitions))
 }
 
 // pointers gives the items of a list as objects.

@@ -102,7 +102,7 @@ type direction struct {
 
 func newCommand(name, envPrefix, agent string, cmd *cobra.Command, d direction) *cobra.Command {
 	o := &options{connection: console.Connection{Agent: agent}, program: name}
-	cmd.Args = cobra.NoArgs
+	cmd.Args, cmd.ValidArgsFunction = cobra.NoArgs, cobra.NoFileCompletions
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return o.run(cmd, d) }
 	flags := cmd.Flags()
 	o.connection.AddFlags(flags)

@@ -1,0 +1,79 @@
+//go:build linux
+
+package suite_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// terminal gives both ends of a new one.
+func terminal(t *testing.T) (person, program *os.File) {
+	t.Helper()
+	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = person.Close() })
+	if err := unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = program.Close() })
+	return person, program
+}
+
+// TestApproveAsks approves at a terminal only when the answer is yes.
+func TestApproveAsks(t *testing.T) {
+	for answer, want := range map[string]bool{"\n": false, "no\n": false, "y\n": true, "YES\n": true} {
+		t.Run(strings.TrimSpace(answer), func(t *testing.T) {
+			w := newWorld(t)
+			w.waits()
+			person, tty := terminal(t)
+			r := &running{cmd: exec.CommandContext(t.Context(), program, "approve", "my-lamp", "-n", w.namespace, "--kubeconfig", w.kubeconfig)}
+			r.cmd.Env = []string{"TERM=xterm", "HOME=" + t.TempDir()}
+			r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = tty, tty, tty
+			if err := r.cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			// The kernel gives an error when the last program has closed the other end,
+			// which ends the copy.
+			go func() {
+				buffer := make([]byte, 1024)
+				for {
+					n, err := person.Read(buffer)
+					_, _ = r.Write(buffer[:n])
+					if err != nil {
+						return
+					}
+				}
+			}()
+			r.await(t, "Approve it? [y/N] ")
+			if w.plan().Spec.Approved {
+				t.Fatal("it was approved before anybody said so")
+			}
+			if _, err := person.WriteString(answer); err != nil {
+				t.Fatal(err)
+			}
+			_ = r.cmd.Wait()
+			if got := r.cmd.ProcessState.ExitCode() == 0; got != want || w.plan().Spec.Approved != want {
+				t.Errorf("exit code %d: %s", r.cmd.ProcessState.ExitCode(), r.text())
+			}
+			if !strings.Contains(r.text(), "\x1b[") {
+				t.Errorf("there are no colours: %q", r.text())
+			}
+		})
+	}
+}
