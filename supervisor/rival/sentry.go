@@ -122,7 +122,8 @@ func (s *Sentry) lookAtDeployments(ctx context.Context, o *Observation) error {
 				o.Deployments = append(o.Deployments, page.Items[i])
 			}
 		}
-		if token = page.Continue; token == "" {
+		// A cache gives all at once, and a token that it does not take.
+		if token = page.Continue; token == "" || s.page == 0 {
 			return nil
 		}
 	}
