@@ -51,7 +51,7 @@ func known(supervisorNamespace, namespace string) []wanted {
 	add(operatorsv2.GroupVersion, "OperatorCondition", "operatorconditions", false)
 	for _, api := range optional.APIs() {
 		target := api.Target
-		if target.Group != optional.ProxyKind.Group {
+		if api.Name != optional.OpenShift {
 			target.Namespace = namespace
 		}
 		all = append(all, wanted{Target: target, optional: true, use: api.Use})
