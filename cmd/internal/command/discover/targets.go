@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/supervisor/discovery"
 	"github.com/chandlery/chandlery/supervisor/discovery/optional"
+	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
 // wanted is one API that is looked for.
@@ -30,7 +30,7 @@ const otherManagers = "app in (olm-operator, catalog-operator)"
 // known are the kinds that are looked for without arguments.
 func known(supervisorNamespace, namespace string) []wanted {
 	keeper := discovery.Keeper{
-		Lease:    types.NamespacedName{Namespace: supervisorNamespace, Name: supervisor.LeaseName},
+		Lease:    types.NamespacedName{Namespace: supervisorNamespace, Name: rival.LeaseName},
 		Selector: otherManagers,
 	}
 	var all []wanted
