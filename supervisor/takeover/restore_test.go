@@ -97,6 +97,12 @@ func TestRestoration(t *testing.T) {
 			[]string{"Strip Secret lamps/cert"},
 		},
 		{
+			"marks of ours on what another version has taken over",
+			[]*unstructured.Unstructured{ownedBy(object("Role", "lamps/cert", nil), "ClusterServiceVersion", "lamp.v0", "v0")},
+			[]*unstructured.Unstructured{by(object("Role", "lamps/cert", map[string]any{"metadata|annotations": map[string]any{"chandlery.dev/applied-hash": "1"}}), ours, mine)},
+			[]string{"Strip Role lamps/cert"},
+		},
+		{
 			"marks that people made", nil,
 			[]*unstructured.Unstructured{by(object("Subscription", "lamps/lamp", map[string]any{"metadata|annotations": map[string]any{"chandlery.dev/pin": "lamp.v1"}}), ours, mine)}, nil,
 		},
