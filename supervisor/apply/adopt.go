@@ -12,6 +12,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
+// componentPrefix begins those labels.
+const componentPrefix = "operators.coreos.com/"
+
 const (
 	kindCSV = "ClusterServiceVersion"
 	kindCRD = "CustomResourceDefinition"
@@ -91,7 +94,7 @@ func split(entry *metav1.ManagedFieldsEntry, live *unstructured.Unstructured, ve
 	if err != nil || entry.APIVersion != version || !lifecycle(entry, theirs, live) {
 		return &fieldpath.Set{}, err
 	}
-	moved := theirs.RecursiveDifference(left(live.GetKind()))
+	moved := theirs.RecursiveDifference(left(live.GetKind()).Union(components(theirs)))
 	if moved.Empty() {
 		return moved, nil
 	}
@@ -115,6 +118,18 @@ func left(kind string) *fieldpath.Set {
 		paths = append(paths, fieldpath.MakePathOrDie("secrets"), fieldpath.MakePathOrDie("imagePullSecrets"))
 	}
 	return fieldpath.NewSet(paths...)
+}
+
+// components are the labels by which the components of an operator are found. They are
+// put on objects beside what is applied, whoever applies it.
+func components(theirs *fieldpath.Set) *fieldpath.Set {
+	found := fieldpath.NewSet()
+	theirs.Iterate(func(path fieldpath.Path) {
+		if text := path.String(); strings.HasPrefix(text, ".metadata.labels."+componentPrefix) {
+			found.Insert(path.Copy())
+		}
+	})
+	return found
 }
 
 // lifecycle says whether an entry is that of a manager which installed the object:

@@ -39,6 +39,10 @@ func TestAdopt(t *testing.T) {
 			entries: []metav1.ManagedFieldsEntry{entry("tool", update, `{"f:metadata":{"f:labels":{"f:olm.owner":{}}}}`)},
 			want:    map[string]string{FieldManager: `{"f:metadata":{"f:labels":{"f:olm.owner":{}}}}`},
 		},
+		"the label of a component": {
+			entries: []metav1.ManagedFieldsEntry{entry("olm", update, `{"f:data":{"f:a":{}},"f:metadata":{"f:labels":{"f:operators.coreos.com/lamp.lamps":{}}}}`)},
+			want:    map[string]string{FieldManager: dataA, "olm": `{"f:metadata":{"f:labels":{"f:operators.coreos.com/lamp.lamps":{}}}}`},
+		},
 		"what others added stays theirs": {
 			entries: []metav1.ManagedFieldsEntry{entry("olm", update, dataA), entry("somebody", update, dataB)},
 			want:    map[string]string{FieldManager: dataA, "somebody": dataB},

@@ -163,6 +163,9 @@ func snapshot(o *unstructured.Unstructured) *unstructured.Unstructured {
 	if o.GetKind() == "Pod" {
 		// Whoever makes it again finds a place and a token for it by itself.
 		unstructured.RemoveNestedField(i.Object, "spec", "nodeName")
+		for _, label := range []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion} {
+			unstructured.RemoveNestedField(i.Object, "metadata", "labels", label)
+		}
 		dropTokens(i)
 	}
 	return i

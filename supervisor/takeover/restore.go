@@ -72,10 +72,10 @@ func restoration(images []*unstructured.Unstructured, live inventory) []Operatio
 	var made, replaced, removed, stripped []Operation
 	recorded := map[string]bool{}
 	for _, image := range images {
-		recorded[keyOf(image)] = true
 		if !owned(image, live) {
 			continue
 		}
+		recorded[keyOf(image)] = true
 		now := live[keyOf(image)]
 		switch {
 		case now == nil:

@@ -3,7 +3,6 @@ package takeover_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -245,7 +244,7 @@ func (s *scene) publish(pkg string, versions ...string) {
 			}
 			properties = append(properties, map[string]any{"type": "olm.bundle.object", "value": map[string]any{"data": text}})
 		}
-		write(map[string]any{"schema": "olm.bundle", "name": v.Name, "package": pkg, "image": "registry.example.com/" + pkg + "-bundle:v" + number, "properties": properties})
+		write(map[string]any{"schema": "olm.bundle", "name": v.Name, "package": pkg, "properties": properties})
 	}
 	write(map[string]any{"schema": "olm.channel", "name": "stable", "package": pkg, "entries": entries})
 	file := filepath.Join(s.catalog, pkg+".json")
@@ -296,9 +295,8 @@ func (s *scene) supervise(name string, more ...string) *process.Process {
 	}
 	return s.start(name, "supervisor", append([]string{
 		"run", "--kubeconfig", kubeconfig, "--identity", name, "--leader-election-namespace", home,
-		"--lease-duration", "3s", "--renew-deadline", "2s", "--retry-period", "500ms", "--catalog-refresh-interval", "1s",
+		// It is not about leadership here, and the lead must not be lost to a slow machine.
+		"--lease-duration", "60s", "--renew-deadline", "50s", "--retry-period", "500ms", "--catalog-refresh-interval", "1s",
 		"--metrics-address", "0", "--health-address", "0", "--bundle-cache-dir", s.t.TempDir(),
 	}, more...)...)
 }
-
-var _ = fmt.Sprint

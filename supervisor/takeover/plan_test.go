@@ -1,0 +1,114 @@
+package takeover
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chandlery/chandlery/supervisor/rival"
+)
+
+func workload(name string, replicas int32, takenOver bool) rival.Workload {
+	return rival.Workload{Namespace: "olm", Name: name, Program: name, Replicas: replicas, Pods: replicas, Ready: replicas, TakenOver: takenOver}
+}
+
+func recorded(phase Phase, images int, names ...string) *Record {
+	r := &Record{Phase: phase, Images: images}
+	for _, name := range names {
+		r.Rivals = append(r.Rivals, Rival{Namespace: "olm", Name: name, Replicas: 1})
+	}
+	return r
+}
+
+func TestNewPlan(t *testing.T) {
+	const o, c = "olm-operator", "catalog-operator"
+	kept := workload(o, 1, false)
+	kept.Keeper = "ClusterVersion version"
+	for _, tt := range []struct {
+		reason    string
+		workloads []rival.Workload
+		with      func(*Observation)
+		again     bool
+		want      Verdict
+		steps     []Action
+		blocked   string
+	}{
+		{reason: "a cluster without OLM", want: Nothing},
+		{reason: "OLM as it runs", workloads: []rival.Workload{workload(c, 1, false), workload(o, 1, false)}, want: Possible, steps: []Action{Begin, Stop, Stop, Await, Keep, Finish}},
+		{reason: "OLM that somebody has stopped is marked, and what it left written down", workloads: []rival.Workload{workload(o, 0, false)}, want: Possible, steps: []Action{Begin, Stop, Await, Keep, Finish}},
+		{
+			reason: "interrupted before the first was stopped", workloads: []rival.Workload{workload(c, 1, false), workload(o, 1, false)},
+			with: func(ob *Observation) { ob.Record = recorded(TakingOver, 0, o, c) }, want: Possible, steps: []Action{Stop, Stop, Await, Keep, Finish},
+		},
+		{
+			reason: "interrupted between the two", workloads: []rival.Workload{workload(c, 0, true), workload(o, 1, false)},
+			with: func(ob *Observation) { ob.Record = recorded(TakingOver, 0, o, c) }, want: Possible, steps: []Action{Stop, Await, Keep, Finish},
+		},
+		{
+			reason: "interrupted while pods were waited for", workloads: []rival.Workload{workload(c, 0, true), workload(o, 0, true)},
+			with: func(ob *Observation) {
+				ob.Record, ob.Pods = recorded(TakingOver, 0, o, c), []string{"olm/olm-operator-x"}
+			}, want: Possible, steps: []Action{Await, Keep, Finish},
+		},
+		{
+			reason: "interrupted while objects were written down", workloads: []rival.Workload{workload(c, 0, true), workload(o, 0, true)},
+			with: func(ob *Observation) { ob.Record = recorded(TakingOver, 0, o, c) }, want: Possible, steps: []Action{Keep, Finish},
+		},
+		{
+			reason: "interrupted before the end: what was written down is not written again", workloads: []rival.Workload{workload(c, 0, true), workload(o, 0, true)},
+			with: func(ob *Observation) { ob.Record = recorded(TakingOver, 1, o, c) }, want: Possible, steps: []Action{Finish},
+		},
+		{
+			reason: "done", workloads: []rival.Workload{workload(c, 0, true), workload(o, 0, true)},
+			with: func(ob *Observation) { ob.Record = recorded(TakenOver, 1, o, c) }, want: Done,
+		},
+		{
+			reason: "done, and OLM uninstalled since",
+			with:   func(ob *Observation) { ob.Record = recorded(TakenOver, 1, o, c) }, want: Done,
+		},
+		{
+			reason: "started again by somebody: a supervisor leaves that", workloads: []rival.Workload{workload(c, 0, true), workload(o, 1, true)},
+			with: func(ob *Observation) { ob.Record = recorded(TakenOver, 1, o, c) }, want: Blocked, blocked: "scaled up again",
+		},
+		{
+			reason: "started again by somebody, and the command is given", workloads: []rival.Workload{workload(c, 0, true), workload(o, 1, true)}, again: true,
+			with: func(ob *Observation) { ob.Record = recorded(TakenOver, 1, o, c) }, want: Possible, steps: []Action{Begin, Stop, Await, Keep, Finish},
+		},
+		{
+			reason: "another part of OLM appears", workloads: []rival.Workload{workload(c, 1, false), workload(o, 0, true)},
+			with: func(ob *Observation) { ob.Record = recorded(TakenOver, 1, o) }, want: Possible, steps: []Action{Begin, Stop, Await, Keep, Finish},
+		},
+		{reason: "OpenShift would start it again", workloads: []rival.Workload{kept}, with: func(ob *Observation) { ob.OpenShift = true }, want: Blocked, blocked: "cluster version operator"},
+		{reason: "OpenShift without OLM", with: func(ob *Observation) { ob.OpenShift = true }, want: Nothing},
+		{
+			reason: "another supervisor", with: func(ob *Observation) {
+				ob.Rivals.Supervisors = []rival.Supervisor{{Namespace: "elsewhere", Holder: "a"}}
+			},
+			want: Blocked, blocked: "another supervisor works here (a, Lease elsewhere/chandlery-supervisor)",
+		},
+		{reason: "one that may not look", with: func(ob *Observation) { ob.Rivals.Hidden = []string{"Deployments"} }, want: Blocked, blocked: "may not see Deployments"},
+		{
+			reason: "half handed back", workloads: []rival.Workload{workload(o, 0, true)},
+			with: func(ob *Observation) { ob.Record = recorded(HandingBack, 1, o) }, want: Blocked, blocked: "supervisor handback",
+		},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			ob := &Observation{Rivals: rival.Finding{Workloads: tt.workloads}}
+			if tt.with != nil {
+				tt.with(ob)
+			}
+			p := NewPlan(ob, tt.again)
+			var got []Action
+			for _, s := range p.Steps {
+				got = append(got, s.Action)
+			}
+			if diff := cmp.Diff(tt.steps, got); p.Verdict != tt.want || diff != "" {
+				t.Errorf("verdict %s, want %s; steps (-want +got):\n%s", p.Verdict, tt.want, diff)
+			}
+			if all := strings.Join(p.Blockers, "; "); !strings.Contains(all, tt.blocked) || tt.blocked == "" && all != "" {
+				t.Errorf("blocked by %q, want %q", all, tt.blocked)
+			}
+		})
+	}
+}

@@ -1,0 +1,250 @@
+package suite_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/rival"
+	"github.com/chandlery/chandlery/supervisor/scheme"
+	"github.com/chandlery/chandlery/supervisor/takeover"
+	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/olmstyle"
+)
+
+// manyWrites is more than a take-over or a hand-back has.
+const manyWrites = 40
+
+func TestMain(m *testing.M) {
+	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
+	os.Exit(controlplane.Main(m, controlplane.Options{}, func(ctx context.Context, cp *controlplane.ControlPlane) error {
+		return supervisor.InstallCRDs(ctx, cp.Config(), io.Discard)
+	}))
+}
+
+// errDead is the error of a process that is no more.
+var errDead = errors.New("the process is dead")
+
+// mortal is a client of a process that dies at its nth write: before it is sent, or when
+// it has been and nobody hears of it.
+type mortal struct {
+	client.Client
+
+	at     int64
+	sent   bool
+	writes atomic.Int64
+}
+
+func (m *mortal) wrap(c client.WithWatch) client.Client {
+	write := func(do func() error) error {
+		n := m.writes.Add(1)
+		switch {
+		case n > m.at, n == m.at && !m.sent:
+			return errDead
+		case n == m.at:
+			return errors.Join(do(), errDead)
+		default:
+			return do()
+		}
+	}
+	return interceptor.NewClient(c, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			return write(func() error { return c.Create(ctx, o, opts...) })
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			return write(func() error { return c.Update(ctx, o, opts...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			return write(func() error { return c.Patch(ctx, o, p, opts...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			return write(func() error { return c.Delete(ctx, o, opts...) })
+		},
+	})
+}
+
+// TestDiesAtEveryWrite takes over by processes that die, one write later each time, and by
+// one that does not; and hands back so.
+func TestDiesAtEveryWrite(t *testing.T) {
+	kinds, err := scheme.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := controlplane.Get(t).Config()
+	cfg.QPS = -1
+	c, err := client.NewWithWatch(cfg, client.Options{Scheme: kinds})
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := controlplane.Namespace(t)
+	w := olmstyle.New(c)
+	if err := errors.Join(w.InstallOLM(t.Context()), w.Catalog(t.Context(), "hosted", "registry.example.com/catalog@sha256:"+strings.Repeat("a", 64), "")); err != nil {
+		t.Fatal(err)
+	}
+	mover := func(c client.Client) *takeover.Mover {
+		return &takeover.Mover{Client: c, Namespace: home, Again: true, Clock: clock.RealClock{}, Tell: func(string) {}}
+	}
+	for _, sent := range []bool{false, true} {
+		for n := int64(1); ; n++ {
+			if n > manyWrites {
+				t.Fatal("it never comes to an end")
+			}
+			name := fmt.Sprintf("write %d, sent %v", n, sent)
+			there, back := &mortal{at: n, sent: sent}, &mortal{at: n, sent: sent}
+			first := mover(there.wrap(c)).Run(t.Context())
+			if err := mover(c).Run(t.Context()); err != nil {
+				t.Fatalf("%s: going on: %v", name, err)
+			}
+			isTakenOver(t, c, home, name)
+			work(t, c)
+			second := mover(back.wrap(c)).Back(t.Context())
+			if err := mover(c).Back(t.Context()); err != nil {
+				t.Fatalf("%s: going on to hand back: %v", name, err)
+			}
+			isHandedBack(t, c, home, name)
+			if first == nil && second == nil {
+				const least = 6
+				if n < least {
+					t.Errorf("only %d writes", n)
+				}
+				break
+			}
+			for _, err := range []error{first, second} {
+				if err != nil && !errors.Is(err, errDead) {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		}
+	}
+}
+
+// isTakenOver sees that OLM is stopped, and that what it was is written down.
+func isTakenOver(t *testing.T, c client.Client, home, when string) {
+	t.Helper()
+	for _, name := range []string{"olm-operator", "catalog-operator"} {
+		d := &appsv1.Deployment{}
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "olm", Name: name}, d); err != nil {
+			t.Fatal(err)
+		}
+		if *d.Spec.Replicas != 0 || d.Labels[rival.LabelTakenOver] != "1" {
+			t.Errorf("%s: Deployment %s has %d replicas and the labels %v", when, name, *d.Spec.Replicas, d.Labels)
+		}
+	}
+	cm := &corev1.ConfigMap{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: home, Name: takeover.RecordName}, cm); err != nil {
+		t.Fatal(err)
+	}
+	record := strings.Join(strings.Fields(cm.Data["record.json"]), "")
+	for _, part := range []string{`"phase":"TakenOver"`, `"name":"olm-operator","replicas":1`, `"name":"catalog-operator","replicas":1`, `"images":1`} {
+		if !strings.Contains(record, part) {
+			t.Errorf("%s: the record lacks %s: %s", when, part, record)
+		}
+	}
+	if err := takeover.NewRecords(c, home).Check(t.Context()); err != nil {
+		t.Errorf("%s: %v", when, err)
+	}
+}
+
+// work does what a supervisor does to what OLM made.
+func work(t *testing.T, c client.Client) {
+	t.Helper()
+	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "hosted-unpack-bundles"}}
+	if err := c.Delete(t.Context(), policy); err != nil {
+		t.Fatal(err)
+	}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "hosted"}}
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"chandlery.dev/applied-hash":"x"},"labels":{"olm.service-spec-hash":"y"}}}`))
+	if err := c.Patch(t.Context(), service, patch, client.FieldOwner("chandlery-supervisor")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// isHandedBack sees that everything is as it was.
+func isHandedBack(t *testing.T, c client.Client, home, when string) {
+	t.Helper()
+	for _, name := range []string{"olm-operator", "catalog-operator"} {
+		d := &appsv1.Deployment{}
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "olm", Name: name}, d); err != nil {
+			t.Fatal(err)
+		}
+		if _, marked := d.Labels[rival.LabelTakenOver]; *d.Spec.Replicas != 1 || marked {
+			t.Errorf("%s: Deployment %s has %d replicas and the labels %v", when, name, *d.Spec.Replicas, d.Labels)
+		}
+	}
+	service := &corev1.Service{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "olm", Name: "hosted"}, service); err != nil {
+		t.Fatal(err)
+	}
+	if len(service.Annotations) != 0 || service.Labels["olm.service-spec-hash"] == "y" {
+		t.Errorf("%s: Service hosted: annotations %v, labels %v", when, service.Annotations, service.Labels)
+	}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "olm", Name: "hosted-unpack-bundles"}, &networkingv1.NetworkPolicy{}); err != nil {
+		t.Errorf("%s: %v", when, err)
+	}
+	var maps corev1.ConfigMapList
+	if err := c.List(t.Context(), &maps, client.InNamespace(home), client.HasLabels{"chandlery.dev/takeover"}); err != nil {
+		t.Fatal(err)
+	}
+	if len(maps.Items) != 0 {
+		t.Errorf("%s: %d ConfigMaps are left", when, len(maps.Items))
+	}
+}
+
+// TestOpenShift sees that what OpenShift keeps is left alone.
+func TestOpenShift(t *testing.T) {
+	kinds, err := scheme.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.NewWithWatch(controlplane.Get(t).Config(), client.Options{Scheme: kinds})
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := controlplane.Namespace(t)
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: home, Name: "olm-operator", Labels: map[string]string{"app": "olm-operator"},
+			Annotations: map[string]string{"include.release.openshift.io/self-managed-high-availability": "true"},
+		},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "kept"}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "kept"}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "olm-operator", Image: "registry.example.com/operator-lifecycle-manager:v4", Command: []string{"/bin/olm"}}}},
+			},
+		},
+	}
+	if err := c.Create(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		if err := c.Delete(ctx, d); err != nil {
+			t.Error(err)
+		}
+	})
+	m := &takeover.Mover{Client: c, Namespace: home, Clock: clock.RealClock{}, Tell: func(step string) { t.Error(step) }}
+	err = m.Run(t.Context())
+	if !errors.Is(err, takeover.ErrRefused) || !strings.Contains(err.Error(), "spec.overrides of ClusterVersion version") {
+		t.Errorf("error %v", err)
+	}
+}
