@@ -44,6 +44,9 @@ type fence struct {
 	patience time.Duration
 	// depose ends the run of the process; called at most once.
 	depose context.CancelCauseFunc
+	// clear is asked before the process takes the lead, unless it is nil. Its error keeps
+	// it from that; one that is a refusal ends the run.
+	clear func(context.Context) error
 
 	mu sync.Mutex
 	// renewed is when the last renewal that succeeded was begun; zero while the
@@ -62,6 +65,13 @@ func (f *fence) open() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return !f.lost && !f.renewed.IsZero() && f.clock.Since(f.renewed) < f.lifetime
+}
+
+// leads says whether the process has the Lease, as far as it knows.
+func (f *fence) leads() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.renewed.IsZero()
 }
 
 // renew records a renewal that was begun at a time.
@@ -175,6 +185,9 @@ type fencedLock struct {
 
 // Create makes the Lease.
 func (l *fencedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if err := l.cleared(ctx); err != nil {
+		return err
+	}
 	begun := l.fence.clock.Now()
 	err := l.Interface.Create(ctx, record)
 	l.note(record, begun, err)
@@ -183,7 +196,11 @@ func (l *fencedLock) Create(ctx context.Context, record resourcelock.LeaderElect
 
 // Update takes, renews or releases the Lease.
 func (l *fencedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	if record.HolderIdentity != l.Identity() {
+	if record.HolderIdentity == l.Identity() {
+		if err := l.cleared(ctx); err != nil {
+			return err
+		}
+	} else {
 		// What is released must not be written under any more, whether or not the
 		// release itself gets through.
 		l.fence.release()
@@ -205,6 +222,19 @@ func (l *fencedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecor
 		l.fence.lose("the Lease is held by " + record.HolderIdentity)
 	}
 	return record, raw, err //nolint:wrapcheck // leader election looks at the API's own error
+}
+
+// cleared makes sure that nothing stands against taking the lead. Who leads already is
+// watched in another way.
+func (l *fencedLock) cleared(ctx context.Context) error {
+	if l.fence.clear == nil || l.fence.leads() {
+		return nil
+	}
+	err := l.fence.clear(ctx)
+	if refusal(err) {
+		l.fence.depose(err)
+	}
+	return err
 }
 
 func (l *fencedLock) note(record resourcelock.LeaderElectionRecord, begun time.Time, err error) {

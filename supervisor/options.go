@@ -14,11 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/chandlery/chandlery/supervisor/catalogsource"
+	"github.com/chandlery/chandlery/supervisor/rival"
 	"github.com/chandlery/chandlery/supervisor/unpack"
 )
 
 // LeaseName is the name of the Lease that the leading supervisor holds.
-const LeaseName = "chandlery-supervisor"
+const LeaseName = rival.LeaseName
 
 // namespaceFile tells a process in a pod which namespace it runs in.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
@@ -73,6 +74,9 @@ type Options struct {
 	// Concurrency is the number of objects that each controller works on at
 	// once.
 	Concurrency int
+	// TakeOver has the process take over from a lifecycle manager that works in the
+	// cluster, before it leads. Without it, it refuses to work beside one.
+	TakeOver bool
 	// Hosting says how catalogs are run.
 	Hosting catalogsource.Hosting
 	// OptionalAPIs says how much the APIs matter that are used where they are.
@@ -103,6 +107,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.FailoverBurst, "failover-burst", 50, "number of such pods at once, when there were none for a while")
 	fs.IntVar(&o.Concurrency, "concurrency", 4, "number of objects that each controller works on at once")
 	o.OptionalAPIs.addFlags(fs)
+	fs.BoolVar(&o.TakeOver, "takeover", false, "take over from an OLM that works in the cluster, before leading: it is scaled to 0, and what it installed is adopted as it is; without this flag, a supervisor ends where another lifecycle manager works")
 	o.Hosting.AddFlags(fs, o.Version)
 }
 

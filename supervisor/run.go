@@ -64,6 +64,11 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err := awaitKinds(ctx, cfg); err != nil {
 		return err
 	}
+	g, err := newGuard(cfg, o, ctrl.LoggerFrom(ctx))
+	if err != nil {
+		return err
+	}
+	f.clear = g.clear
 	mgr, err := newManager(cfg, o, f)
 	if err != nil {
 		return err
@@ -71,11 +76,17 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err := preflight(ctx, mgr, o); err != nil {
 		return err
 	}
+	if err := g.admit(ctx); err != nil {
+		return err
+	}
 	if err := setup(ctx, mgr, o, f.standing); err != nil {
 		return err
 	}
+	if err := mgr.Add(&watcher{guard: g, mgr: mgr, namespace: o.LeaderElectionNamespace, depose: depose}); err != nil {
+		return fmt.Errorf("preparing to watch for other lifecycle managers: %w", err)
+	}
 	err = mgr.Start(ctx)
-	if cause := context.Cause(ctx); errors.Is(cause, ErrDeposed) {
+	if cause := context.Cause(ctx); errors.Is(cause, ErrDeposed) || refusal(cause) {
 		return fmt.Errorf("running the controllers: %w", cause)
 	}
 	if err != nil {

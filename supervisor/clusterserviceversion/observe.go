@@ -213,23 +213,40 @@ func (r *reconciler) observeComponents(ctx context.Context, s *scope, others csv
 		return err
 	}
 	s.settings = config
-	s.deployments, err = desiredDeployments(s.CSV, config, s.mount)
+	live, err := r.deriveDeployments(ctx, s)
 	if err != nil {
-		return fmt.Errorf("deriving the Deployments of ClusterServiceVersion %s/%s: %w", s.CSV.Namespace, s.CSV.Name, err)
-	}
-	live := map[string]*appsv1.Deployment{}
-	for _, want := range s.deployments {
-		have, err := r.readDeployment(ctx, want)
-		if err != nil {
-			return err
-		}
-		if have != nil {
-			live[want.Name] = have
-		}
+		return err
 	}
 	s.Components = components(s.CSV, s.deployments, live, others, cmp.Or(invalid, s.withheld()))
 	s.Components.Corrected = r.refusals.corrected(client.ObjectKeyFromObject(s.CSV), s.deployments)
 	return nil
+}
+
+// deriveDeployments derives how the Deployments ought to be, and reads those that there
+// are. One that was made in another way, and is as it ought to be, ought to stay so.
+func (r *reconciler) deriveDeployments(ctx context.Context, s *scope) (live map[string]*appsv1.Deployment, err error) {
+	if s.deployments, err = s.derive(s.settings); err != nil {
+		return nil, err
+	}
+	live = map[string]*appsv1.Deployment{}
+	for i, want := range s.deployments {
+		have, err := r.readDeployment(ctx, want)
+		if err != nil {
+			return nil, err
+		}
+		if have == nil {
+			continue
+		}
+		live[want.Name] = have
+		same, err := s.inherited(s.settings, want, have)
+		if err != nil {
+			return nil, err
+		}
+		if same != nil {
+			s.deployments[i] = same
+		}
+	}
+	return live, nil
 }
 
 // observePin looks for a Subscription that is pinned to the successor of a version.

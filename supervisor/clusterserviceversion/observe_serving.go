@@ -403,18 +403,25 @@ func (r *reconciler) observeSwitch(ctx context.Context, s *scope) error {
 // mount gives a Deployment the certificates that it serves with, and, where it converts
 // objects, the time to part with its callers.
 func (s *scope) mount(d *appsv1.Deployment) {
+	s.mountCertificates(d)
+	if s.served == nil || !s.served.lingers {
+		return
+	}
+	for _, server := range s.served.servers {
+		if server.Deployment == d.Name && server.Converts() {
+			serving.AddLinger(d)
+		}
+	}
+}
+
+// mountCertificates gives a Deployment the certificates that it serves with.
+func (s *scope) mountCertificates(d *appsv1.Deployment) {
 	if s.served == nil {
 		return
 	}
 	for _, server := range s.served.servers {
-		if server.Deployment != d.Name {
-			continue
-		}
-		if cert := s.served.certs[server.Deployment]; cert != nil {
+		if cert := s.served.certs[server.Deployment]; cert != nil && server.Deployment == d.Name {
 			serving.Mount(&d.Spec.Template, server, cert)
-		}
-		if server.Converts() && s.served.lingers {
-			serving.AddLinger(d)
 		}
 	}
 }

@@ -142,10 +142,8 @@ func (r *reconciler) remount(ctx context.Context, s *scope) error {
 		return err
 	}
 	s.settings = config
-	if s.deployments, err = desiredDeployments(s.CSV, config, s.mount); err != nil {
-		return fmt.Errorf("deriving the Deployments of ClusterServiceVersion %s/%s: %w", s.CSV.Namespace, s.CSV.Name, err)
-	}
-	return nil
+	_, err = r.deriveDeployments(ctx, s)
+	return err
 }
 
 // switchOver tells the API server to use what the Deployments serve. What it used

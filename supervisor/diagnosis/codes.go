@@ -53,6 +53,7 @@ const (
 	CodeOwnerConflict         = "OwnerConflict"
 	CodeNotUpgradeable        = "OperatorNotUpgradeable"
 	CodePredecessor           = "PredecessorNotReady"
+	CodeVersionGone           = "VersionDeleted"
 	CodeVersionInvalid        = "VersionInvalid"
 	CodeServing               = "ServingResourcesBroken"
 	CodeVersionFailing        = "VersionFailing"
@@ -161,6 +162,7 @@ func versionCodes() []CodeInfo {
 		{CodeOwnerConflict, "Another operator has what this one brings.", "Uninstall one of the two operators."},
 		{CodeNotUpgradeable, "The installed operator says that it must not be upgraded now.", "Do what it says, or override its OperatorCondition."},
 		{CodePredecessor, "A version waits for the one that it replaces.", "Mend that one, or delete it."},
+		{CodeVersionGone, "The ClusterServiceVersion that a plan has brought does not exist.", "Delete the InstallPlan, and it is made anew."},
 		{CodeVersionInvalid, "A ClusterServiceVersion says what cannot be.", "Ask its author to correct it, or choose another version."},
 		{CodeServing, "Certificates, Services or APIServices of an operator are not as they should be.", "See the message; they are repaired by themselves unless somebody else changes them."},
 		{CodeVersionFailing, "A ClusterServiceVersion is not well, for the reason that its status gives.", "Do what the status says."},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -64,7 +65,8 @@ func (s *story) absent(resource string) Explanation {
 		}
 	}
 	if s.miss(resource, s.subject.Namespace) {
-		return Explanation{Subject: s.subject, State: Unknown, Summary: "it cannot be seen whether it exists: " + resource + " may not be read", Unseen: *s.unseen}
+		hidden := "it cannot be seen whether it exists: " + resource + " may not be read"
+		return Explanation{Subject: s.subject, State: Unknown, Summary: hidden, Unseen: *s.unseen}
 	}
 	return Explanation{Subject: s.subject, State: Missing, Summary: "there is none of that name"}
 }
@@ -76,7 +78,7 @@ func (s *story) explanation(findings []Finding, well string) Explanation {
 		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace))
 	})
 	if len(findings) > 0 {
-		e.Summary = findings[0].Cause
+		e.Summary = s.briefly(&findings[0])
 	}
 	switch severity := worst(findings); {
 	case severity == Wrong:
@@ -92,10 +94,15 @@ func (s *story) explanation(findings []Finding, well string) Explanation {
 	default:
 		e.State, e.Summary = Healthy, well
 		if len(findings) > 0 {
-			e.Summary += "; " + findings[0].Cause
+			e.Summary += "; " + s.briefly(&findings[0])
 		}
 	}
 	return e
+}
+
+// briefly is the cause without the name of the subject before it.
+func (s *story) briefly(f *Finding) string {
+	return strings.TrimPrefix(f.Cause, s.subject.String()+": ")
 }
 
 func has(findings []Finding, code string) bool {
@@ -160,6 +167,7 @@ func Examine(o *Observation) []Finding {
 	for i := range o.Versions {
 		all = merge(all, ExplainObject(o, refTo(KindVersion, &o.Versions[i])).Findings, nil)
 	}
+	all = slices.DeleteFunc(all, func(f Finding) bool { return f.Code == CodeUnderWay })
 	slices.SortStableFunc(all, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Severity.rank(), b.Severity.rank()), cmp.Compare(depth(a.Code), depth(b.Code)), compareRefs(a.Object, b.Object))
 	})

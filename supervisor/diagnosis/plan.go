@@ -104,8 +104,8 @@ func (s *story) lookupTrouble(p *operatorsv1alpha1.InstallPlan) []*Finding {
 		}
 		at := s.to(Ref{Kind: KindBundleImage, Name: lookup.Path}, "", "")
 		cause, remedy := remedyParted(failed.Message)
-		return []*Finding{at.found(CodeBundleImage, Wrong, fmt.Sprintf("image %s of bundle %s cannot be had: %s: %s", lookup.Path, lookup.Identifier, failed.Reason, cause)).
-			advising(remedy)}
+		cause = fmt.Sprintf("image %s of bundle %s cannot be had: %s: %s", lookup.Path, lookup.Identifier, failed.Reason, cause)
+		return []*Finding{at.found(CodeBundleImage, Wrong, cause).advising(remedy)}
 	}
 	return nil
 }

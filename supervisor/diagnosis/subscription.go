@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,9 @@ const (
 	conditionConfigInvalid    operatorsv1alpha1.SubscriptionConditionType = "ConfigInvalid"
 	conditionUninstalling     operatorsv1alpha1.SubscriptionConditionType = "Uninstalling"
 )
+
+// conditionTargets says, while it is False, why an OperatorGroup selects no namespaces.
+const conditionTargets = "TargetsResolved"
 
 // rule looks for one kind of cause.
 type rule struct {
@@ -98,6 +102,8 @@ func (s *story) underWay() *Finding {
 	if csv := s.version(s.sub.Namespace, status.CurrentCSV); csv != nil && csv.Status.Phase != operatorsv1alpha1.CSVPhaseSucceeded {
 		at = at.to(refTo(KindVersion, csv), string(csv.Status.Phase), csv.Status.Message)
 		what = fmt.Sprintf("ClusterServiceVersion %s is in phase %s: %s", csv.Name, orNone(string(csv.Status.Phase)), csv.Status.Message)
+	} else if csv != nil {
+		what = csv.Name + " runs, which the Subscription does not say yet"
 	} else if status.CurrentCSV != "" {
 		what = status.CurrentCSV + " is on its way: " + what
 	}
@@ -182,9 +188,9 @@ func (s *story) groupTrouble(namespace string) *Finding {
 		c := &group.Status.Conditions[i]
 		cause, remedy := remedyParted(c.Message)
 		switch {
-		case c.Type == "ServiceAccountAvailable" && c.Status == metav1.ConditionFalse:
+		case c.Type == operatorsv1.OperatorGroupServiceAccountCondition && c.Status == metav1.ConditionTrue:
 			return at.groupAccount(group.Spec.ServiceAccountName)
-		case c.Type == "TargetsValid" && c.Status == metav1.ConditionFalse:
+		case c.Type == conditionTargets && c.Status == metav1.ConditionFalse:
 			return at.found(CodeGroupTargetsInvalid, Wrong, at.at().String()+": "+cause).advising(remedy).with(kubectl("edit", at.at(), ""))
 		}
 	}
@@ -201,8 +207,8 @@ func (s *story) groupAccount(account string) *Finding {
 // bundle is for a bundle image that cannot be had.
 func bundle(s *story) []*Finding {
 	reason, message, is := s.told(operatorsv1alpha1.SubscriptionBundleUnpackFailed)
-	if !is {
-		return nil
+	if !is || len(plan(s)) > 0 {
+		return nil // the plan says which image
 	}
 	cause, remedy := remedyParted(message)
 	if strings.HasSuffix(message, "it is tried again by itself") {

@@ -18,7 +18,7 @@ func (s *story) supervisor() []*Finding {
 		if s.miss("leases.coordination.k8s.io", "") {
 			return nil
 		}
-		f := s.found(CodeSupervisorNotRunning, Wrong, "no supervisor runs: there is no Lease "+LeaseName+" in this cluster, so nobody acts on "+s.subject.String())
+		f := s.found(CodeSupervisorNotRunning, Wrong, "no supervisor runs: there is no Lease "+LeaseName+" in this cluster, so that nothing goes on in it")
 		f.Object = Ref{Kind: KindLease, Name: LeaseName}
 		return []*Finding{f.advising("Install or start the supervisor.").with("kubectl get pods --all-namespaces -l app.kubernetes.io/name=chandlery")}
 	}

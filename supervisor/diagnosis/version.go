@@ -18,9 +18,33 @@ func version(s *story) []*Finding {
 		csv = s.version(s.sub.Namespace, s.sub.Status.InstalledCSV)
 	}
 	if csv == nil {
+		return s.versionGone()
+	}
+	at := s
+	if ref := s.sub.Status.InstallPlanRef; ref != nil {
+		if p := s.plan(csv.Namespace, ref.Name); p != nil && slices.Contains(p.Spec.ClusterServiceVersionNames, csv.Name) {
+			at = s.to(refTo(KindInstallPlan, p), string(p.Status.Phase), "")
+		}
+	}
+	return at.versionTrouble(csv)
+}
+
+// versionGone is for a version that a plan has brought and that is not there. Plans were
+// read before versions, so that one is not merely younger than the other.
+func (s *story) versionGone() []*Finding {
+	const resource = "clusterserviceversions.operators.coreos.com"
+	name, ref := s.sub.Status.CurrentCSV, s.sub.Status.InstallPlanRef
+	if name == "" || ref == nil || s.hidden(resource, s.sub.Namespace) {
 		return nil
 	}
-	return s.versionTrouble(csv)
+	p := s.plan(s.sub.Namespace, ref.Name)
+	if p == nil || p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete || !slices.Contains(p.Spec.ClusterServiceVersionNames, name) {
+		return nil
+	}
+	plan := s.to(refTo(KindInstallPlan, p), string(p.Status.Phase), "")
+	at := plan.to(Ref{Kind: KindVersion, Namespace: s.sub.Namespace, Name: name}, "missing", "")
+	return []*Finding{at.found(CodeVersionGone, Wrong, fmt.Sprintf("%s does not exist, though %s has brought it: it was deleted, or a copy of an operator of that name was in its place", at.at(), plan.at())).
+		with(kubectl("delete", plan.at(), ""))}
 }
 
 // versionTrouble finds what keeps a version from running. What keeps another one that it
@@ -46,14 +70,20 @@ func (s *story) versionTrouble(csv *operatorsv1alpha1.ClusterServiceVersion) []*
 			return []*Finding{at.found(CodeNotLookedAt, Wrong, self.String()+" has no status, though it is there"+since(&csv.CreationTimestamp))}
 		}
 		return nil
+	default:
+		return at.ill(csv)
 	}
-	if f := at.byReason(csv); f != nil {
+}
+
+// ill finds what keeps a version in a phase in which it does not run.
+func (s *story) ill(csv *operatorsv1alpha1.ClusterServiceVersion) []*Finding {
+	if f := s.byReason(csv); f != nil {
 		return []*Finding{f}
 	}
-	if found := at.components(csv); len(found) > 0 {
+	if found := s.components(csv); len(found) > 0 {
 		return found
 	}
-	if f := at.fallback(csv); f != nil {
+	if f := s.fallback(csv); f != nil {
 		return []*Finding{f}
 	}
 	return nil
@@ -133,11 +163,11 @@ func (s *story) notUpgradeable(csv *operatorsv1alpha1.ClusterServiceVersion) *Fi
 	} else if ok, message := verdict.Upgradeable(seen); !ok {
 		why = message
 	}
-	why, remedy := remedyParted(why)
+	why, remedy := remedyParted(strings.TrimPrefix(why, condition.String()+": "))
 	at := s.to(condition, "Upgradeable=False", why)
+	const override = `{"spec":{"overrides":[{"type":"Upgradeable","status":"True","reason":"Checked","message":"upgrade it"}]}}`
 	return at.found(CodeNotUpgradeable, Waiting, fmt.Sprintf("%s does not let %s be upgraded to %s: %s", condition, csv.Spec.Replaces, csv.Name, why)).
-		advising(remedy).
-		with(kubectl("patch", condition, `--type merge -p '{"spec":{"overrides":[{"type":"Upgradeable","status":"True","reason":"Checked","message":"upgrade it"}]}}'`))
+		advising(remedy).with(kubectl("patch", condition, "--type merge -p '"+override+"'"))
 }
 
 // predecessor looks at the version that this one waits for.
@@ -167,7 +197,8 @@ func (s *story) requirement(csv *operatorsv1alpha1.ClusterServiceVersion) *Findi
 		says := fmt.Sprintf("%s needs %s %s: %s", s.at(), r.Kind, r.Name, r.Message)
 		switch r.Kind {
 		case operatorsv1alpha1.ClusterServiceVersionKind:
-			return s.found(CodeKubernetesTooOld, Wrong, fmt.Sprintf("%s: spec.minKubeVersion is not met: %s", s.at(), r.Message))
+			return s.found(CodeKubernetesTooOld, Wrong, fmt.Sprintf("%s: spec.minKubeVersion is not met: %s", s.at(),
+				strings.TrimPrefix(r.Message, "CSV version requirement not met: ")))
 		case KindDefinition:
 			return at.found(CodeDefinitionMissing, Wrong, says).with("kubectl get customresourcedefinition " + r.Name)
 		case KindServiceAccount:
@@ -258,22 +289,18 @@ func (s *story) cleanup(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
 		severity = Wrong
 	}
 	f := at.found(CodeCleanupHeld, severity, fmt.Sprintf("%s is being deleted: %s", self, csv.Status.Message))
-	for _, list := range csv.Status.Cleanup.PendingDeletion {
-		for _, one := range list.Instances {
-			held := Ref{Kind: list.Kind, Namespace: one.Namespace, Name: one.Name}
-			f.Object = held
-			f.Chain = append(f.Chain, Link{Object: held, State: "being deleted", Says: "its finalizers hold it"})
-			f.Cause = fmt.Sprintf("%s is held by its finalizers, and %s waits for it to go: %s", held, self, oneLine(csv.Status.Message))
-			resource := strings.ToLower(list.Kind)
-			if list.Group != "" {
-				resource += "." + list.Group
-			}
-			command := "kubectl get " + resource + " " + one.Name + " -o yaml"
-			if one.Namespace != "" {
-				command = "kubectl -n " + one.Namespace + " get " + resource + " " + one.Name + " -o yaml"
-			}
-			return f.with(command, kubectl("annotate", self, "chandlery.dev/skip-cleanup=true"))
-		}
+	i := slices.IndexFunc(csv.Status.Cleanup.PendingDeletion, func(l operatorsv1alpha1.ResourceList) bool { return len(l.Instances) > 0 })
+	if i < 0 {
+		return f.with(kubectl("describe", self, ""))
 	}
-	return f.with(kubectl("describe", self, ""))
+	list := csv.Status.Cleanup.PendingDeletion[i]
+	held := Ref{Kind: list.Kind, Namespace: list.Instances[0].Namespace, Name: list.Instances[0].Name}
+	f.Object = held
+	f.Chain = append(f.Chain, Link{Object: held, State: "being deleted", Says: "its finalizers hold it"})
+	resource := held
+	if list.Group != "" {
+		resource.Kind += "." + list.Group
+	}
+	return f.causing(fmt.Sprintf("%s is held by its finalizers, and %s waits for it to go: %s", held, self, csv.Status.Message)).
+		with(kubectl("get", resource, "-o yaml"), kubectl("annotate", self, "chandlery.dev/skip-cleanup=true"))
 }

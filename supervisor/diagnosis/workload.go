@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // podRule finds one kind of trouble of a pod; nil for none.
@@ -66,24 +67,44 @@ func onLostNode(s *story, pod *corev1.Pod) *Finding {
 	}
 	s.miss("nodes", "")
 	node := find(s.Nodes, Ref{Name: pod.Spec.NodeName})
-	if node == nil {
+	if node == nil || lost(node) == nil {
 		return nil
 	}
-	for _, c := range node.Status.Conditions {
-		if c.Type != corev1.NodeReady || c.Status == corev1.ConditionTrue {
-			continue
+	return s.nodeLost(node, fmt.Sprintf("Pod %s/%s is on it", pod.Namespace, pod.Name))
+}
+
+// lost is the condition of a node that does not answer; nil when it does.
+func lost(node *corev1.Node) *corev1.NodeCondition {
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			return c
 		}
-		at := s.to(refTo(KindNode, node), "NotReady", c.Message)
-		return at.found(CodeNodeLost, Wrong, fmt.Sprintf("Node %s is lost (Ready is %s%s), and Pod %s/%s is on it",
-			node.Name, c.Status, since(&c.LastTransitionTime), pod.Namespace, pod.Name)).with(kubectl("describe", at.at(), ""))
 	}
 	return nil
 }
 
+func (s *story) nodeLost(node *corev1.Node, what string) *Finding {
+	c := lost(node)
+	at := s.to(refTo(KindNode, node), "NotReady", c.Message)
+	return at.found(CodeNodeLost, Wrong, fmt.Sprintf("Node %s is lost (Ready is %s%s), and %s", node.Name, c.Status, since(&c.LastTransitionTime), what)).
+		with(kubectl("describe", at.at(), ""))
+}
+
+// unschedulable is for a pod that has no node. Where it may run on a node alone that is
+// lost, that is why.
 func unschedulable(s *story, pod *corev1.Pod) *Finding {
 	c := podCondition(pod, corev1.PodScheduled)
 	if c == nil || c.Status != corev1.ConditionFalse {
 		return nil
+	}
+	if len(pod.Spec.NodeSelector) > 0 && strings.Contains(c.Message, "untolerated taint") {
+		s.miss("nodes", "")
+		for i := range s.Nodes {
+			node := &s.Nodes[i]
+			if labels.SelectorFromSet(pod.Spec.NodeSelector).Matches(labels.Set(node.Labels)) && lost(node) != nil {
+				return s.nodeLost(node, fmt.Sprintf("Pod %s/%s is to run on it by its nodeSelector", pod.Namespace, pod.Name))
+			}
+		}
 	}
 	return s.found(CodeUnschedulable, Wrong, s.at().String()+" cannot be scheduled: "+cmp.Or(c.Message, c.Reason)).with(kubectl("describe", s.at(), ""))
 }

@@ -91,9 +91,6 @@ func (c *Connection) CompleteNames(resources ...schema.GroupVersionResource) cob
 func (c *Connection) names(
 	ctx context.Context, namespace, typed string, given []string, resources ...schema.GroupVersionResource,
 ) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	Quiet()
 	ctx, cancel := context.WithTimeout(ctx, completionPatience)
 	defer cancel()

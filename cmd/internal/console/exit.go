@@ -34,13 +34,13 @@ const (
 
 // Verdict ends a command with a code, when its output has said why. It is an error so
 // that it travels as one; [Report] prints nothing for it.
-type Verdict Code
+type Verdict Code //nolint:errname // it is no error to whoever reads the output
 
 // Error says what the code means.
 func (v Verdict) Error() string { return fmt.Sprintf("the command ends with exit code %d", int(v)) }
 
 // Coded is an error that ends the program with a code other than [Failed].
-type Coded struct {
+type Coded struct { //nolint:errname // as Verdict, it is about the code
 	// Code is the exit code.
 	Code Code
 	// Err says what went wrong, and what to do.
@@ -56,11 +56,10 @@ func (c *Coded) Unwrap() error { return c.Err }
 // Report prints what ended a program, after its name, and returns its exit code. What a
 // [Verdict] says stands in the output already.
 func Report(out io.Writer, program string, err error) Code {
-	var verdict Verdict
 	if err == nil {
 		return Fine
 	}
-	if errors.As(err, &verdict) {
+	if verdict, is := errors.AsType[Verdict](err); is {
 		return Code(verdict)
 	}
 	_, _ = fmt.Fprintf(out, "%s: %v\n", program, err)

@@ -20,7 +20,7 @@ func TestTable(t *testing.T) {
 	}{
 		"Aligned":   {reason: "columns stand below each other, and lines do not end with spaces", rows: [][]string{{"A", "B", ""}, {"long", "", "c"}}, want: "> A     B\n> long     c\n"},
 		"Cut":       {reason: "the widest column gives way first", rows: [][]string{{"short", strings.Repeat("x", 30)}}, width: 20, want: "> short  xxxxxxxxxx…\n"},
-		"Least":     {reason: "a table that cannot be as narrow is wider", rows: [][]string{{"abcdefgh", "abcdefgh"}}, width: 10, want: "> abcde…  abcde…\n"},
+		"Least":     {reason: "a table that cannot be as narrow is wider", rows: [][]string{{"abcdefgh", "ijklmnop"}}, width: 10, want: "> abcde…  ijklm…\n"},
 		"Runes":     {reason: "letters count, not bytes", rows: [][]string{{"äöü", "b"}, {"abc", "d"}}, want: "> äöü  b\n> abc  d\n"},
 		"Line":      {reason: "what a cluster says cannot break the table", rows: [][]string{{"a\nb\x1b[2J", "c"}}, want: "> a b\ufffd[2J  c\n"},
 		"Different": {reason: "rows may end early", rows: [][]string{{"a"}, {"b", "c"}}, want: "> a\n> b  c\n"},

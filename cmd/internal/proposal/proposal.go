@@ -176,8 +176,9 @@ func Suffix(name string) string {
 
 // provided says whether a version of the namespace provides a definition.
 func provided(namespace, name string, present []operatorsv1alpha1.ClusterServiceVersion) bool {
+	is := func(d operatorsv1alpha1.CRDDescription) bool { return d.Name == name }
 	return slices.ContainsFunc(present, func(v operatorsv1alpha1.ClusterServiceVersion) bool {
-		return v.Namespace == namespace && slices.ContainsFunc(v.Spec.CustomResourceDefinitions.Owned, func(d operatorsv1alpha1.CRDDescription) bool { return d.Name == name })
+		return v.Namespace == namespace && slices.ContainsFunc(v.Spec.CustomResourceDefinitions.Owned, is)
 	})
 }
 

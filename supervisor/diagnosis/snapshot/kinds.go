@@ -17,15 +17,17 @@ var originals = client.MatchingLabelsSelector{Selector: notCopied()}
 
 // page is a list that is empty yet, and how to get at its items.
 type page[T any] struct {
-	list  client.ObjectList
-	items func() []T
+	// resource is what the list is of: its plural name, with the group.
+	resource string
+	list     client.ObjectList
+	items    func() []T
 }
 
 // catalogSources are not read as what they are: the decoder of that type panics where
 // spec.updateStrategy has no registryPoll.
 func catalogSources() page[operatorsv1alpha1.CatalogSource] {
 	l := catalogs.NewList()
-	return page[operatorsv1alpha1.CatalogSource]{l, func() []operatorsv1alpha1.CatalogSource {
+	return page[operatorsv1alpha1.CatalogSource]{"catalogsources.operators.coreos.com", l, func() []operatorsv1alpha1.CatalogSource {
 		sources := make([]operatorsv1alpha1.CatalogSource, 0, len(l.Items))
 		for i := range l.Items {
 			// What the API server let in by its schema can be decoded.
@@ -39,52 +41,52 @@ func catalogSources() page[operatorsv1alpha1.CatalogSource] {
 
 func subscriptions() page[operatorsv1alpha1.Subscription] {
 	l := &operatorsv1alpha1.SubscriptionList{}
-	return page[operatorsv1alpha1.Subscription]{l, func() []operatorsv1alpha1.Subscription { return l.Items }}
+	return page[operatorsv1alpha1.Subscription]{"subscriptions.operators.coreos.com", l, func() []operatorsv1alpha1.Subscription { return l.Items }}
 }
 
 func installPlans() page[operatorsv1alpha1.InstallPlan] {
 	l := &operatorsv1alpha1.InstallPlanList{}
-	return page[operatorsv1alpha1.InstallPlan]{l, func() []operatorsv1alpha1.InstallPlan { return l.Items }}
+	return page[operatorsv1alpha1.InstallPlan]{"installplans.operators.coreos.com", l, func() []operatorsv1alpha1.InstallPlan { return l.Items }}
 }
 
 func versions() page[operatorsv1alpha1.ClusterServiceVersion] {
 	l := &operatorsv1alpha1.ClusterServiceVersionList{}
-	return page[operatorsv1alpha1.ClusterServiceVersion]{l, func() []operatorsv1alpha1.ClusterServiceVersion { return l.Items }}
+	return page[operatorsv1alpha1.ClusterServiceVersion]{"clusterserviceversions.operators.coreos.com", l, func() []operatorsv1alpha1.ClusterServiceVersion { return l.Items }}
 }
 
 func operatorGroups() page[operatorsv1.OperatorGroup] {
 	l := &operatorsv1.OperatorGroupList{}
-	return page[operatorsv1.OperatorGroup]{l, func() []operatorsv1.OperatorGroup { return l.Items }}
+	return page[operatorsv1.OperatorGroup]{"operatorgroups.operators.coreos.com", l, func() []operatorsv1.OperatorGroup { return l.Items }}
 }
 
 func operatorConditions() page[operatorsv2.OperatorCondition] {
 	l := &operatorsv2.OperatorConditionList{}
-	return page[operatorsv2.OperatorCondition]{l, func() []operatorsv2.OperatorCondition { return l.Items }}
+	return page[operatorsv2.OperatorCondition]{"operatorconditions.operators.coreos.com", l, func() []operatorsv2.OperatorCondition { return l.Items }}
 }
 
 func deployments() page[appsv1.Deployment] {
 	l := &appsv1.DeploymentList{}
-	return page[appsv1.Deployment]{l, func() []appsv1.Deployment { return l.Items }}
+	return page[appsv1.Deployment]{"deployments.apps", l, func() []appsv1.Deployment { return l.Items }}
 }
 
 func pods() page[corev1.Pod] {
 	l := &corev1.PodList{}
-	return page[corev1.Pod]{l, func() []corev1.Pod { return l.Items }}
+	return page[corev1.Pod]{"pods", l, func() []corev1.Pod { return l.Items }}
 }
 
 func events() page[corev1.Event] {
 	l := &corev1.EventList{}
-	return page[corev1.Event]{l, func() []corev1.Event { return l.Items }}
+	return page[corev1.Event]{"events", l, func() []corev1.Event { return l.Items }}
 }
 
 func nodes() page[corev1.Node] {
 	l := &corev1.NodeList{}
-	return page[corev1.Node]{l, func() []corev1.Node { return l.Items }}
+	return page[corev1.Node]{"nodes", l, func() []corev1.Node { return l.Items }}
 }
 
 func leases() page[coordinationv1.Lease] {
 	l := &coordinationv1.LeaseList{}
-	return page[coordinationv1.Lease]{l, func() []coordinationv1.Lease { return l.Items }}
+	return page[coordinationv1.Lease]{"leases.coordination.k8s.io", l, func() []coordinationv1.Lease { return l.Items }}
 }
 
 // trimmed drops what makes nodes large and says nothing of their health.

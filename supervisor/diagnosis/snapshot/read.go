@@ -66,19 +66,19 @@ func (t *taking) unseen(resource, namespace string, err error) {
 
 // list reads the objects of a kind in some namespaces, or in all when there are none.
 // Namespaces that may not be read are noted and the others read.
-func list[T any](ctx context.Context, t *taking, resource string, namespaces []string, kind func() page[T], opts ...client.ListOption) []T {
+func list[T any](ctx context.Context, t *taking, namespaces []string, kind func() page[T], opts ...client.ListOption) []T {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
 	var all []T
 	for _, namespace := range namespaces {
-		items, err := pagesOf(ctx, t.reader, kind, append(opts[:len(opts):len(opts)], client.InNamespace(namespace)))
+		items, err := pagesOf(ctx, t.reader, kind, append(slices.Clip(opts), client.InNamespace(namespace)))
 		t.heard(err)
 		all = append(all, items...)
 		if err == nil {
 			continue
 		}
-		t.unseen(resource, namespace, err)
+		t.unseen(kind().resource, namespace, err)
 		if why(err) == diagnosis.WhyNotInstalled {
 			break // nor is it in any other namespace
 		}
@@ -91,7 +91,7 @@ func pagesOf[T any](ctx context.Context, reader client.Reader, kind func() page[
 	next := ""
 	for {
 		p := kind()
-		err := reader.List(ctx, p.list, append(opts[:len(opts):len(opts)], client.Limit(pageSize), client.Continue(next))...)
+		err := reader.List(ctx, p.list, append(slices.Clip(opts), client.Limit(pageSize), client.Continue(next))...)
 		if apierrors.IsResourceExpired(err) && next != "" {
 			// The list was changed for longer than the API server remembers.
 			all, next = nil, ""

@@ -62,10 +62,10 @@ func Take(ctx context.Context, reader client.Reader, o Options) (*diagnosis.Obse
 		return nil, &UnreachableError{Err: t.failure}
 	}
 	t.catalogs(ctx, o, scope)
-	t.workloads(ctx, t.places(scope))
-	t.observation.Nodes = trimmed(list(ctx, t, "nodes", nil, nodes))
-	t.definitions(ctx)
 	t.leases(ctx, o)
+	t.workloads(ctx, t.places(scope))
+	t.observation.Nodes = trimmed(list(ctx, t, nil, nodes))
+	t.definitions(ctx)
 	return t.observation, nil
 }
 
@@ -87,11 +87,11 @@ func (t *taking) operators(ctx context.Context, o Options) []string {
 		scope = []string{o.Fallback}
 		found.Namespaces = scope
 	}
-	found.Subscriptions = list(ctx, t, "subscriptions.operators.coreos.com", scope, subscriptions)
-	found.InstallPlans = list(ctx, t, "installplans.operators.coreos.com", scope, installPlans)
-	found.Versions = list(ctx, t, "clusterserviceversions.operators.coreos.com", scope, versions, originals)
-	found.OperatorGroups = list(ctx, t, "operatorgroups.operators.coreos.com", scope, operatorGroups)
-	found.OperatorConditions = list(ctx, t, "operatorconditions.operators.coreos.com", scope, operatorConditions)
+	found.Subscriptions = list(ctx, t, scope, subscriptions)
+	found.InstallPlans = list(ctx, t, scope, installPlans)
+	found.Versions = list(ctx, t, scope, versions, originals)
+	found.OperatorGroups = list(ctx, t, scope, operatorGroups)
+	found.OperatorConditions = list(ctx, t, scope, operatorConditions)
 	return scope
 }
 
@@ -105,9 +105,8 @@ func (t *taking) mayLookEverywhere(ctx context.Context) bool {
 // catalogs reads the catalogs of the namespaces that are looked at, and those that
 // their Subscriptions draw from.
 func (t *taking) catalogs(ctx context.Context, o Options, scope []string) {
-	const resource = "catalogsources.operators.coreos.com"
 	if len(scope) == 0 {
-		t.observation.CatalogSources = list(ctx, t, resource, nil, catalogSources)
+		t.observation.CatalogSources = list(ctx, t, nil, catalogSources)
 		return
 	}
 	from := map[string]bool{}
@@ -120,7 +119,7 @@ func (t *taking) catalogs(ctx context.Context, o Options, scope []string) {
 		}
 	}
 	delete(from, "")
-	t.observation.CatalogSources = list(ctx, t, resource, slices.Sorted(maps.Keys(from)), catalogSources)
+	t.observation.CatalogSources = list(ctx, t, slices.Sorted(maps.Keys(from)), catalogSources)
 }
 
 // maxApart is how many namespaces are read one by one. Where there are more, all of the
@@ -140,6 +139,9 @@ func (t *taking) places(scope []string) []string {
 	for i := range found.Versions {
 		in[found.Versions[i].Namespace] = true
 	}
+	for i := range found.Leases {
+		in[found.Leases[i].Namespace] = true
+	}
 	return slices.Sorted(maps.Keys(in))
 }
 
@@ -152,7 +154,7 @@ func (t *taking) workloads(ctx context.Context, places []string) {
 		places = nil
 	}
 	found := t.observation
-	found.Deployments = list(ctx, t, "deployments.apps", places, deployments)
-	found.Pods = list(ctx, t, "pods", places, pods)
-	found.Events = list(ctx, t, "events", places, events, client.MatchingFields{"type": "Warning"})
+	found.Deployments = list(ctx, t, places, deployments)
+	found.Pods = list(ctx, t, places, pods)
+	found.Events = list(ctx, t, places, events, client.MatchingFields{"type": "Warning"})
 }

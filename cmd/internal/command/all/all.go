@@ -7,9 +7,12 @@ import (
 
 	"github.com/chandlery/chandlery/cmd/internal/command/approve"
 	"github.com/chandlery/chandlery/cmd/internal/command/discover"
+	"github.com/chandlery/chandlery/cmd/internal/command/explain"
 	"github.com/chandlery/chandlery/cmd/internal/command/history"
 	"github.com/chandlery/chandlery/cmd/internal/command/plan"
 	"github.com/chandlery/chandlery/cmd/internal/command/status"
+	"github.com/chandlery/chandlery/cmd/internal/command/supportbundle"
+	"github.com/chandlery/chandlery/cmd/internal/command/takeover"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 )
 
@@ -19,10 +22,14 @@ func Commands(name, envPrefix, agent string) []*cobra.Command {
 	var commands []*cobra.Command
 	for _, command := range []func(name, envPrefix, agent string) *cobra.Command{
 		status.New,
+		explain.New,
 		discover.New,
 		approve.New,
 		plan.New,
 		history.New,
+		supportbundle.New,
+		takeover.New,
+		takeover.NewHandBack,
 	} {
 		one := command(name, envPrefix, agent)
 		one.PreRun = func(*cobra.Command, []string) { console.Quiet() }

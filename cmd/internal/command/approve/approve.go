@@ -140,22 +140,17 @@ func (a *approver) approve(ctx context.Context, names []string) error {
 		return err
 	}
 	results := make([]result, 0, len(choices))
-	waiting := 0
 	for _, c := range choices {
-		one := result{Proposal: proposal.Of(c.plan, w.versions), Result: unchanged, Why: c.why}
-		if c.why == "" {
-			waiting++
-		}
-		results = append(results, one)
+		results = append(results, result{Proposal: proposal.Of(c.plan, w.versions), Result: unchanged, Why: c.why})
 	}
 	if err := a.show(results, notes); err != nil {
 		return err
 	}
-	if waiting > 0 && !a.confirmed(waiting) {
+	if !a.confirmed(choices) {
 		return errors.New("nothing was approved")
 	}
 	failure := a.approveAll(ctx, choices, results)
-	if err := a.tell(results); err != nil {
+	if err := a.tell(results, notes); err != nil {
 		return err
 	}
 	if failure == nil && a.wait {
@@ -192,8 +187,14 @@ func missingRule(resource, verb string) string {
 }
 
 // confirmed asks the person at the terminal, where there is one.
-func (a *approver) confirmed(count int) bool {
-	if a.yes || a.dryRun || !progress.IsTerminal(a.log) || !isTerminal(a.in) {
+func (a *approver) confirmed(choices []choice) bool {
+	count := 0
+	for _, c := range choices {
+		if c.why == "" {
+			count++
+		}
+	}
+	if count == 0 || a.yes || a.dryRun || !progress.IsTerminal(a.log) || !isTerminal(a.in) {
 		return true
 	}
 	what := "it"
@@ -239,9 +240,9 @@ func (a *approver) approveOne(ctx context.Context, p *operatorsv1alpha1.InstallP
 	for range maxTries {
 		err := a.patch(ctx, p, version)
 		if err == nil {
-			shown.Result = approved
+			shown.Result, shown.Approved = approved, true
 			if a.dryRun {
-				shown.Result = dryRun
+				shown.Result, shown.Approved = dryRun, false
 			}
 			return nil
 		}

@@ -130,7 +130,8 @@ func settled(p *operatorsv1alpha1.InstallPlan) string {
 		return "needs no approval, and is in phase " + shown(phase)
 	case p.Spec.Approved:
 		return "is approved already, and in phase " + shown(phase)
-	case phase == operatorsv1alpha1.InstallPlanPhaseComplete, phase == operatorsv1alpha1.InstallPlanPhaseFailed, phase == operatorsv1alpha1.InstallPlanPhaseInstalling:
+	case phase == operatorsv1alpha1.InstallPlanPhaseComplete, phase == operatorsv1alpha1.InstallPlanPhaseFailed,
+		phase == operatorsv1alpha1.InstallPlanPhaseInstalling:
 		return "does not wait: it is in phase " + shown(phase)
 	default:
 		return ""

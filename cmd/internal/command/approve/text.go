@@ -87,9 +87,10 @@ func change(v proposal.Version) string {
 }
 
 // tell says what came of it.
-func (a *approver) tell(results []result) error {
+func (a *approver) tell(results []result, notes []string) error {
 	if a.output.ForMachines() {
-		return a.output.Document(a.out, map[string]any{"plans": append([]result{}, results...)}) //nolint:wrapcheck // says what it was doing
+		document := map[string]any{"plans": append([]result{}, results...), "notes": append([]string{}, notes...)}
+		return a.output.Document(a.out, document) //nolint:wrapcheck // says what it was doing
 	}
 	paint := a.output.Paint(a.out)
 	var b strings.Builder

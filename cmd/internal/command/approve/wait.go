@@ -43,7 +43,7 @@ func (a *approver) follow(ctx context.Context, choices []choice) error {
 			if done, failed := a.report(now, told); done || failed {
 				return verdict(failed)
 			}
-		} else if ctx.Err() == nil && console.CodeOf(err) != console.Unreachable {
+		} else if answered(err) {
 			return err
 		}
 		select {
@@ -52,6 +52,13 @@ func (a *approver) follow(ctx context.Context, choices []choice) error {
 		case <-ticker.C():
 		}
 	}
+}
+
+// answered says whether an error is an answer of the API server that will not change by
+// itself. While it cannot be reached, as during an update of the cluster, the plans go on.
+func answered(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && console.CodeOf(err) != console.Unreachable
 }
 
 func verdict(failed bool) error {

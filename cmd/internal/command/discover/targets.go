@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/diagnosis"
 	"github.com/chandlery/chandlery/supervisor/discovery"
 	"github.com/chandlery/chandlery/supervisor/discovery/optional"
 )
@@ -30,7 +30,7 @@ const otherManagers = "app in (olm-operator, catalog-operator)"
 // known are the kinds that are looked for without arguments.
 func known(supervisorNamespace, namespace string) []wanted {
 	keeper := discovery.Keeper{
-		Lease:    types.NamespacedName{Namespace: supervisorNamespace, Name: supervisor.LeaseName},
+		Lease:    types.NamespacedName{Namespace: supervisorNamespace, Name: diagnosis.LeaseName},
 		Selector: otherManagers,
 	}
 	var all []wanted

@@ -45,6 +45,8 @@ type Status struct {
 	Taken time.Time `json:"taken"`
 	// Namespaces are those that were looked at; empty for all.
 	Namespaces []string `json:"namespaces,omitempty"`
+	// Fallback is the namespace that was looked at because one may not look at all.
+	Fallback string `json:"fallback,omitempty"`
 	// Verdict sums it up.
 	Verdict Verdict `json:"verdict"`
 	// Supervisors are the Leases of supervisors: one, where nobody made a mistake.
@@ -105,16 +107,24 @@ func Of(o *diagnosis.Observation) Status {
 
 func (s *Status) verdict() Verdict {
 	wrong := func(f diagnosis.Finding) bool { return f.Severity == diagnosis.Wrong }
-	absent := func(u Unseen) bool { return u.Why == diagnosis.WhyNotInstalled && isOperators(u.Resource) }
 	hidden := func(u Unseen) bool { return u.Why != diagnosis.WhyNotInstalled }
 	switch {
 	case slices.ContainsFunc(s.Findings, wrong), slices.ContainsFunc(s.Unseen, absent):
 		return Wrong
-	case slices.ContainsFunc(s.Unseen, hidden):
+	case slices.ContainsFunc(s.Unseen, hidden), s.Fallback != "":
 		return Unknown
 	default:
 		return Well
 	}
+}
+
+// absent says that the cluster lacks a kind without which there are no operators.
+func absent(u Unseen) bool { return u.Why == diagnosis.WhyNotInstalled && isOperators(u.Resource) }
+
+// FellBack notes that one namespace was looked at in place of all.
+func (s *Status) FellBack(namespace string) {
+	s.Fallback = namespace
+	s.Verdict = s.verdict()
 }
 
 // isOperators says whether a resource is of the API group that everything is about.

@@ -89,7 +89,7 @@ func (o *options) run(cmd *cobra.Command) error {
 	if o.watch && o.interval < leastInterval {
 		return fmt.Errorf("--interval is %s; it has to be %s or more", o.interval, leastInterval)
 	}
-	what, err := o.scope(named)
+	what, err := Scope(&o.connection, o.global, named, o.all)
 	if err != nil {
 		return err
 	}
@@ -112,13 +112,14 @@ func (o *options) run(cmd *cobra.Command) error {
 	return s.Verdict.exit()
 }
 
-// scope says what to look at.
-func (o *options) scope(named bool) (snapshot.Options, error) {
-	what := snapshot.Options{GlobalNamespace: o.global}
-	if o.all {
+// Scope says what to look at: the namespace that was named, or all of them, falling back
+// to that of the kubeconfig where one may not look at all, unless all were asked for.
+func Scope(connection *console.Connection, global string, named, all bool) (snapshot.Options, error) {
+	what := snapshot.Options{GlobalNamespace: global, SupervisorNamespaces: []string{"chandlery-system", global, "default"}}
+	if all {
 		return what, nil
 	}
-	namespace, err := o.connection.Namespace()
+	namespace, err := connection.Namespace()
 	if err != nil {
 		return what, err //nolint:wrapcheck // names the flag
 	}
@@ -127,7 +128,6 @@ func (o *options) scope(named bool) (snapshot.Options, error) {
 	} else {
 		what.Fallback = namespace
 	}
-	what.SupervisorNamespaces = []string{"chandlery-system", o.global, namespace, "default"}
 	return what, nil
 }
 
@@ -137,6 +137,9 @@ func look(ctx context.Context, reader client.Reader, what snapshot.Options) (*St
 		return nil, &console.Coded{Code: console.Unreachable, Err: err}
 	}
 	s := Of(observed)
+	if len(what.Namespaces) == 0 && len(observed.Namespaces) > 0 {
+		s.FellBack(what.Fallback)
+	}
 	return &s, nil
 }
 

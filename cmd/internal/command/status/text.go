@@ -45,7 +45,11 @@ func (v View) Text(s *Status) string {
 // verdict sums up in the last line, where a person looks who sees it scroll by.
 func (v View) verdict(s *Status) string {
 	switch s.Verdict {
+	case Well:
 	case Wrong:
+		if slices.ContainsFunc(s.Unseen, absent) {
+			return v.Paint.Bad("The kinds of operators.coreos.com are not installed here.") + "\n  > supervisor install-crds\n"
+		}
 		return v.Paint.Bad("Something is wrong: see WRONG above.") + "\n"
 	case Unknown:
 		return v.Paint.Waiting("Nothing is wrong as far as can be seen.") + "\n"
@@ -72,10 +76,12 @@ func (v View) head(table *console.Table, titles ...string) {
 }
 
 func (v View) supervisors(s *Status) string {
+	const title = "SUPERVISOR"
 	var b strings.Builder
 	for i := range s.Supervisors {
 		one := &s.Supervisors[i]
-		b.WriteString(console.Wrap(v.Paint.Bold("SUPERVISOR")+"  ", "            ", v.supervisor(one, s.Taken)))
+		text := console.Wrap(title+"  ", "            ", v.supervisor(one, s.Taken))
+		b.WriteString(v.Paint.Bold(title) + strings.TrimPrefix(text, title))
 	}
 	if len(s.Supervisors) > 0 {
 		return b.String()
@@ -84,7 +90,7 @@ func (v View) supervisors(s *Status) string {
 	if slices.ContainsFunc(s.Unseen, func(u Unseen) bool { return strings.HasPrefix(u.Resource, "leases.") }) {
 		text = "not known: its Lease could not be read"
 	}
-	return v.Paint.Bold("SUPERVISOR") + "  " + text + "\n"
+	return v.Paint.Bold(title) + "  " + text + "\n"
 }
 
 // supervisor says who leads, and who stands by.
@@ -100,25 +106,29 @@ func (v View) supervisor(s *Supervisor, now time.Time) string {
 	default:
 		text = "nobody leads: the Lease is free"
 	}
-	text += fmt.Sprintf(" (Lease %s/%s)", s.Namespace, diagnosis.LeaseName)
-	if len(s.Standbys) > 0 || s.Image != "" {
-		ready := 0
-		for _, standby := range s.Standbys {
-			if standby.Ready {
-				ready++
-			}
-		}
-		text += fmt.Sprintf("; %d of %d others stand by", ready, len(s.Standbys))
+	return text + ", in namespace " + s.Namespace + v.company(s)
+}
+
+// company says who stands by, and who runs what, as far as the pods are seen.
+func (v View) company(s *Supervisor) string {
+	if len(s.Standbys) == 0 && s.Image == "" {
+		return ""
 	}
-	if s.Image != "" {
-		text += "; it runs " + s.Image
-	}
+	ready := 0
+	var others strings.Builder
 	for _, standby := range s.Standbys {
+		if standby.Ready {
+			ready++
+		}
 		if v.Wide || standby.Image != s.Image && s.Image != "" {
-			text += fmt.Sprintf("; %s runs %s", standby.Pod, standby.Image)
+			fmt.Fprintf(&others, "; %s runs %s", standby.Pod, standby.Image)
 		}
 	}
-	return text
+	text := fmt.Sprintf("; %d of %d others stand by", ready, len(s.Standbys))
+	if s.Image != "" {
+		text += "; image " + s.Image
+	}
+	return text + others.String()
 }
 
 func (v View) catalogs(s *Status) string {
@@ -138,8 +148,11 @@ func (v View) catalogs(s *Status) string {
 			content = short(c.Digest, v.Wide)
 		}
 		cells := []console.Cell{
-			{Text: v.name(s, c.Namespace, c.Name)}, {Text: replicas, Style: v.count(c.Ready, c.Wanted)},
-			{Text: state, Style: v.connection(state)}, {Text: content}, {Text: since(s.Taken, c.Since)},
+			{Text: v.name(s, c.Namespace, c.Name)},
+			{Text: replicas, Style: v.count(c.Ready, c.Wanted)},
+			{Text: state, Style: v.connection(state)},
+			{Text: content},
+			{Text: since(s.Taken, c.Since)},
 			{Text: cmp.Or(strings.Join(c.nodes(), ","), none)},
 		}
 		if v.Wide {
@@ -156,7 +169,9 @@ func (v View) catalogs(s *Status) string {
 // nothing says that there are no objects of a kind, unless they could not be seen.
 func (v View) nothing(s *Status, resource, title string) string {
 	text := "none"
-	if slices.ContainsFunc(s.Unseen, func(u Unseen) bool { return strings.HasPrefix(u.Resource, resource+".") }) {
+	if slices.ContainsFunc(s.Unseen, func(u Unseen) bool {
+		return strings.HasPrefix(u.Resource, resource+".") && u.Why != diagnosis.WhyNotInstalled
+	}) {
 		text = "could not be read"
 	}
 	return v.Paint.Bold(title) + "  " + text + "\n"
@@ -213,9 +228,9 @@ func (v View) approvals(s *Status) string {
 		a := &s.Approvals[i]
 		text := fmt.Sprintf("%s of InstallPlan %s/%s", strings.Join(a.Versions, ", "), a.Namespace, a.InstallPlan)
 		if len(a.Subscriptions) > 0 {
-			text += ", for " + strings.Join(a.Subscriptions, ", ")
+			text += ", for Subscription " + strings.Join(a.Subscriptions, ", ")
 		}
-		b.WriteString(console.Wrap("  ", "    ", text+", for "+ago(s.Taken, a.Since)))
+		b.WriteString(console.Wrap("  ", "    ", text+"; made "+ago(s.Taken, a.Since)+" ago"))
 		fmt.Fprintf(&b, "  > %s approve %s -n %s\n", v.Program, a.InstallPlan, a.Namespace)
 	}
 	return b.String()
@@ -230,24 +245,33 @@ func (v View) findings(s *Status, title string, severity diagnosis.Severity, sty
 		}
 		if b.Len() == 0 {
 			b.WriteString(style(title) + "\n")
+		} else if severity != diagnosis.Note {
+			b.WriteByte('\n')
 		}
-		cause := f.Cause
-		if v.Wide {
-			cause = f.Code + ": " + cause
-		}
-		b.WriteString(console.Wrap("  ", "    ", cause))
-		if len(f.Affects) > 0 && (v.Wide || len(f.Affects) > 1 || f.Affects[0] != f.Object) {
-			b.WriteString(console.Wrap("    ", "    ", "It keeps: "+affected(f.Affects, v.Wide)))
-		}
-		if f.Remedy != "" && severity != diagnosis.Note {
-			b.WriteString(console.Wrap("    ", "    ", f.Remedy))
-		}
-		if severity == diagnosis.Note && !v.Wide {
-			continue
-		}
-		for _, command := range f.Commands {
-			b.WriteString("  > " + command + "\n")
-		}
+		b.WriteString(v.finding(f))
+	}
+	return b.String()
+}
+
+// finding says what is the matter, whom it keeps and what to do.
+func (v View) finding(f *diagnosis.Finding) string {
+	var b strings.Builder
+	cause := f.Cause
+	if v.Wide {
+		cause = f.Code + ": " + cause
+	}
+	b.WriteString(console.Wrap("  ", "    ", cause))
+	if len(f.Affects) > 0 && (v.Wide || len(f.Affects) > 1 || f.Affects[0] != f.Object) {
+		b.WriteString(console.Wrap("    ", "    ", "It keeps: "+affected(f.Affects, v.Wide)))
+	}
+	if f.Severity == diagnosis.Note && !v.Wide {
+		return b.String()
+	}
+	if f.Remedy != "" {
+		b.WriteString(console.Wrap("    ", "    ", f.Remedy))
+	}
+	for _, command := range f.Commands {
+		b.WriteString("  > " + command + "\n")
 	}
 	return b.String()
 }
@@ -276,25 +300,31 @@ func (v View) unseen(s *Status) string {
 		if where[one] == nil {
 			order = append(order, one)
 		}
-		where[one] = append(where[one], cmp.Or(u.Namespace, "all namespaces"))
+		where[one] = append(where[one], u.Namespace)
 	}
-	if len(order) == 0 {
+	if len(order) == 0 && s.Fallback == "" {
 		return ""
 	}
 	var b strings.Builder
 	b.WriteString(v.Paint.Bold("NOT SEEN") + "\n")
+	if s.Fallback != "" {
+		b.WriteString(console.Wrap("  ", "    ", "other namespaces than "+s.Fallback+": you may not list the Subscriptions of all"))
+	}
 	for _, one := range order {
+		what := one.resource
 		slices.Sort(where[one])
-		places := strings.Join(slices.Compact(where[one]), ", ")
+		if where[one][0] != "" {
+			what += " (" + strings.Join(slices.Compact(where[one]), ", ") + ")"
+		}
 		switch one.why {
 		case diagnosis.WhyForbidden:
 			resource, group, _ := strings.Cut(one.resource, ".")
-			b.WriteString(console.Wrap("  ", "    ", fmt.Sprintf("%s (%s): you may not read them", one.resource, places)))
+			b.WriteString(console.Wrap("  ", "    ", what+": you may not read them"))
 			fmt.Fprintf(&b, "    missing rule: {apiGroups: [%q], resources: [%s], verbs: [get, list]}\n", group, resource)
 		case diagnosis.WhyNotInstalled:
 			b.WriteString(console.Wrap("  ", "    ", one.resource+": this cluster has no such kind"))
 		default:
-			b.WriteString(console.Wrap("  ", "    ", fmt.Sprintf("%s (%s): %s", one.resource, places, v.message(s, one.resource, one.why))))
+			b.WriteString(console.Wrap("  ", "    ", what+": "+v.message(s, one.resource, one.why)))
 		}
 	}
 	return b.String()

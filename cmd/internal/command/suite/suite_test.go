@@ -11,12 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/supervisor/history"
@@ -27,22 +29,24 @@ import (
 // patience bounds the wait for anything that has to come true.
 const patience = 60 * time.Second
 
-// program is the supervisor, built once for the package.
-var program string
+// program is the supervisor, and plugin the one for kubectl, built once for the package
+// into a folder of their own.
+var program, plugin string
 
 func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
 func run(m *testing.M) int {
+	ctrllog.SetLogger(logr.Discard())
 	dir, err := os.MkdirTemp("", "chandlery-suite-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "making a folder for the program:", err)
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	program = filepath.Join(dir, "supervisor")
-	return controlplane.Main(m, controlplane.Options{Nodes: -1}, build, installCRDs)
+	program, plugin = filepath.Join(dir, "supervisor"), filepath.Join(dir, "kubectl-chandlery")
+	return controlplane.Main(m, controlplane.Options{Nodes: -1}, build, installCRDs, prepare)
 }
 
 func build(ctx context.Context, _ *controlplane.ControlPlane) error {
@@ -50,11 +54,20 @@ func build(ctx context.Context, _ *controlplane.ControlPlane) error {
 	if err != nil {
 		return fmt.Errorf("finding the checkout: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/supervisor")
+	dir := filepath.Dir(program) + string(filepath.Separator)
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", dir, "./cmd/supervisor", "./cmd/kubectl-chandlery")
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the program: %w\n%s", err, out)
+		return fmt.Errorf("building the programs: %w\n%s", err, out)
+	}
+	const completer = "kubectl_complete-chandlery"
+	text, err := os.ReadFile(filepath.Join(root, "cmd", "kubectl-chandlery", completer))
+	if err != nil {
+		return fmt.Errorf("reading what completes the plugin: %w", err)
+	}
+	if err := os.WriteFile(dir+completer, text, 0o700); err != nil {
+		return fmt.Errorf("installing what completes the plugin: %w", err)
 	}
 	return nil
 }

@@ -1,0 +1,110 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/supervisor/diagnosis"
+)
+
+// answer is what the command prints; as JSON and YAML it is printed as it is.
+type answer struct {
+	// Explanations are those of what was named, else of all Subscriptions.
+	Explanations []diagnosis.Explanation `json:"explanations"`
+	// Unseen is what kept Subscriptions from being found.
+	Unseen []diagnosis.Unseen `json:"unseen,omitempty"`
+	// Fallback is the namespace that was looked at instead of all.
+	Fallback string `json:"fallback,omitempty"`
+
+	named, everywhere bool
+	namespace         string
+	missing           bool
+}
+
+// listing notes what kept the Subscriptions from being listed, where none was named.
+func (a *answer) listing(o *diagnosis.Observation) {
+	if a.named {
+		return
+	}
+	if a.Explanations == nil {
+		a.Explanations = []diagnosis.Explanation{}
+	}
+	for _, u := range o.Unseen {
+		if u.Resource != "subscriptions.operators.coreos.com" {
+			continue
+		}
+		if u.Why == diagnosis.WhyNotInstalled {
+			a.missing = true
+		}
+		a.Unseen = append(a.Unseen, u)
+	}
+	if a.everywhere && len(o.Namespaces) > 0 {
+		a.Fallback = o.Namespaces[0]
+	}
+}
+
+// code is how the program ends.
+func (a *answer) code() console.Code {
+	is := func(states ...diagnosis.State) bool {
+		return slices.ContainsFunc(a.Explanations, func(e diagnosis.Explanation) bool { return slices.Contains(states, e.State) })
+	}
+	switch {
+	case a.missing, is(diagnosis.Broken, diagnosis.Held, diagnosis.Missing):
+		return console.Negative
+	case is(diagnosis.Unknown), len(a.Unseen) > 0, a.Fallback != "":
+		return console.Forbidden
+	default:
+		return console.Fine
+	}
+}
+
+// notable are the explanations that are worth a person's time: those that were asked
+// for, else those of what is not well.
+func (a *answer) notable() []diagnosis.Explanation {
+	if a.named {
+		return a.Explanations
+	}
+	return slices.DeleteFunc(slices.Clone(a.Explanations), func(e diagnosis.Explanation) bool {
+		return e.State == diagnosis.Healthy || e.State == diagnosis.Progressing || onlyUnsure(e)
+	})
+}
+
+// onlyUnsure says whether an explanation has nothing to tell but that not everything
+// could be seen.
+func onlyUnsure(e diagnosis.Explanation) bool {
+	return e.State == diagnosis.Unknown && len(e.Findings) == 0
+}
+
+// rest says how many Subscriptions are not told of; empty for none.
+func (a *answer) rest() string {
+	where := "namespace " + a.namespace
+	if a.everywhere {
+		where = "the cluster"
+		if a.Fallback != "" {
+			where = "namespace " + a.Fallback + " (others may not be listed)"
+		}
+	}
+	told := len(a.notable())
+	well := 0
+	for _, e := range a.Explanations {
+		if e.State == diagnosis.Healthy || e.State == diagnosis.Progressing {
+			well++
+		}
+	}
+	unsure := len(a.Explanations) - told - well
+	switch {
+	case a.named:
+		return ""
+	case a.missing:
+		return "The API of Subscriptions is not installed in this cluster: supervisor install-crds"
+	case len(a.Explanations) == 0 && len(a.Unseen) > 0:
+		return "No Subscription of " + where + " can be seen."
+	case len(a.Explanations) == 0:
+		return "There is no Subscription in " + where + "."
+	case unsure > 0:
+		return fmt.Sprintf("%d of %d Subscriptions in %s seem to be well or on their way, as far as can be seen.", well+unsure, len(a.Explanations), where)
+	default:
+		return fmt.Sprintf("%d of %d Subscriptions in %s are well or on their way.", well, len(a.Explanations), where)
+	}
+}

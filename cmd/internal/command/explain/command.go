@@ -1,0 +1,165 @@
+package explain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/cmd/internal/flagenv"
+	"github.com/chandlery/chandlery/supervisor/diagnosis"
+	"github.com/chandlery/chandlery/supervisor/diagnosis/snapshot"
+)
+
+const help = `Say why a Subscription is not progressing: the cause first, then the way that leads
+to it, from the Subscription over catalog, InstallPlan and ClusterServiceVersion to
+the Deployment and its pods, then what to do.
+
+Without a SUBSCRIPTION it explains all of the namespace that are not well. It also
+explains catalogsource/NAME, installplan/NAME and csv/NAME.
+
+The right to read is enough. What may not be read is named, with the rule that is
+missing, where the cause may be there.
+
+Exit codes:
+  0  all is well, or on its way
+  1  the command failed
+  2  something is wrong, waits for somebody, or does not exist
+  3  nothing wrong is seen, while not everything could be seen
+  4  the API server cannot be reached`
+
+// kinds are what may come before the slash of an argument.
+var kinds = map[string]string{
+	"subscription": diagnosis.KindSubscription, "subscriptions": diagnosis.KindSubscription, "sub": diagnosis.KindSubscription,
+	"catalogsource": diagnosis.KindCatalogSource, "catalogsources": diagnosis.KindCatalogSource, "catsrc": diagnosis.KindCatalogSource,
+	"installplan": diagnosis.KindInstallPlan, "installplans": diagnosis.KindInstallPlan, "ip": diagnosis.KindInstallPlan,
+	"clusterserviceversion": diagnosis.KindVersion, "clusterserviceversions": diagnosis.KindVersion,
+	"csv": diagnosis.KindVersion, "csvs": diagnosis.KindVersion,
+}
+
+// options are the flags of the command.
+type options struct {
+	connection console.Connection
+	output     console.Output
+	everywhere bool
+	global     string
+	// supervisors are the namespaces where the Lease may be.
+	supervisors []string
+}
+
+// New gives the command. Name is what its user types before it, envPrefix begins the
+// names of the variables that stand in for flags, and agent is what audit logs show.
+func New(name, envPrefix, agent string) *cobra.Command {
+	o := options{connection: console.Connection{Agent: agent}}
+	cmd := &cobra.Command{
+		Use:   "explain [SUBSCRIPTION | TYPE/NAME]...",
+		Short: "Say why a Subscription is not progressing, and what to do",
+		Long:  help,
+		Example: fmt.Sprintf("  %[1]s explain argocd -n argocd\n"+
+			"  %[1]s explain --all-namespaces\n"+
+			"  %[1]s explain catalogsource/community -n olm -o yaml", name),
+		ValidArgsFunction: o.connection.CompleteNames(console.Subscriptions()),
+		RunE:              o.run,
+	}
+	flags := cmd.Flags()
+	o.connection.AddFlags(flags)
+	o.connection.AddNamespaceFlag(flags, "namespace to look at; empty: that of the kubeconfig's context")
+	o.connection.Complete(cmd)
+	o.output.AddFlags(cmd)
+	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "explain what is not well in any namespace")
+	flags.StringVar(&o.global, "global-catalog-namespace", "olm", "namespace whose CatalogSources serve the Subscriptions of every namespace, as the supervisor was told")
+	flags.StringSliceVar(&o.supervisors, "supervisor-namespace", []string{"chandlery-system"}, "namespaces, separated by commas, where the Lease of the supervisor is looked for by those who may not look everywhere")
+	flagenv.Describe(flags, envPrefix)
+	return cmd
+}
+
+func (o *options) run(cmd *cobra.Command, args []string) error {
+	if err := o.output.Validate(); err != nil {
+		return err //nolint:wrapcheck // names the flag by itself
+	}
+	namespace, err := o.connection.Namespace()
+	if err != nil {
+		return err //nolint:wrapcheck // says what to do by itself
+	}
+	subjects, err := o.subjects(namespace, args)
+	if err != nil {
+		return err
+	}
+	observation, err := o.observe(cmd.Context(), namespace)
+	if err != nil {
+		return err
+	}
+	a := answer{named: len(subjects) > 0, namespace: namespace, everywhere: o.everywhere}
+	if !a.named {
+		subjects = subscriptionsOf(observation, namespace, o.everywhere)
+	}
+	for _, subject := range subjects {
+		a.Explanations = append(a.Explanations, diagnosis.ExplainObject(observation, subject))
+	}
+	a.listing(observation)
+	if err := o.print(cmd, &a); err != nil {
+		return err
+	}
+	if code := a.code(); code != console.Fine {
+		return console.Verdict(code)
+	}
+	return nil
+}
+
+// subjects are what the arguments name.
+func (o *options) subjects(namespace string, args []string) ([]diagnosis.Ref, error) {
+	if o.everywhere && len(args) > 0 {
+		return nil, errors.New("--all-namespaces explains everything that is not well; name a namespace with -n to explain " + strings.Join(args, ", "))
+	}
+	subjects := make([]diagnosis.Ref, 0, len(args))
+	for _, arg := range args {
+		subject := diagnosis.Ref{Kind: diagnosis.KindSubscription, Namespace: namespace, Name: arg}
+		if word, name, typed := strings.Cut(arg, "/"); typed {
+			// kubectl writes types with their group: subscription.operators.coreos.com/NAME.
+			word, _, _ = strings.Cut(strings.ToLower(word), ".")
+			subject.Kind, subject.Name = kinds[word], name
+		}
+		if subject.Kind == "" || subject.Name == "" {
+			return nil, fmt.Errorf("%q cannot be explained; write NAME for a Subscription, or subscription/, catalogsource/, installplan/ or csv/ before another name", arg)
+		}
+		subjects = append(subjects, subject)
+	}
+	return subjects, nil
+}
+
+// observe reads what there is.
+func (o *options) observe(ctx context.Context, namespace string) (*diagnosis.Observation, error) {
+	config, err := o.connection.RESTConfig()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // says what to do by itself
+	}
+	reader, err := snapshot.NewClient(config)
+	if err != nil {
+		return nil, &console.Coded{Code: console.Unreachable, Err: err}
+	}
+	scope := snapshot.Options{GlobalNamespace: o.global, SupervisorNamespaces: append([]string{o.global}, o.supervisors...)}
+	if o.everywhere {
+		scope.Fallback = namespace
+	} else {
+		scope.Namespaces = []string{namespace}
+	}
+	observation, err := snapshot.Take(ctx, reader, scope)
+	if unreachable := (*snapshot.UnreachableError)(nil); errors.As(err, &unreachable) {
+		return nil, &console.Coded{Code: console.Unreachable, Err: fmt.Errorf("%s: %w", config.Host, err)}
+	}
+	return observation, err //nolint:wrapcheck // there is no other error
+}
+
+// subscriptionsOf are all Subscriptions that were found in a namespace, or anywhere.
+func subscriptionsOf(o *diagnosis.Observation, namespace string, everywhere bool) []diagnosis.Ref {
+	var subjects []diagnosis.Ref
+	for i := range o.Subscriptions {
+		if sub := &o.Subscriptions[i]; everywhere || sub.Namespace == namespace {
+			subjects = append(subjects, diagnosis.Ref{Kind: diagnosis.KindSubscription, Namespace: sub.Namespace, Name: sub.Name})
+		}
+	}
+	return subjects
+}

@@ -1,0 +1,2 @@
+// Package explain is the command that says why something is not progressing.
+package explain

@@ -1,0 +1,206 @@
+package explain
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/supervisor/diagnosis"
+)
+
+// saysWidth is how much of what objects say themselves is printed for people; the form
+// wide has all of it.
+const saysWidth = 100
+
+func (o *options) print(cmd *cobra.Command, a *answer) error {
+	out := cmd.OutOrStdout()
+	if o.output.ForMachines() {
+		return o.output.Document(out, a) //nolint:wrapcheck // says by itself what failed
+	}
+	p := printer{paint: o.output.Paint(out), wide: o.output.Form == console.Wide}
+	p.answer(a)
+	if _, err := io.WriteString(out, p.text.String()); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	return nil
+}
+
+// Text explains all Subscriptions that are not well of an observation, as the command
+// does in its wide form.
+func Text(o *diagnosis.Observation) string {
+	a := answer{everywhere: true}
+	for _, subject := range subscriptionsOf(o, "", true) {
+		a.Explanations = append(a.Explanations, diagnosis.ExplainObject(o, subject))
+	}
+	a.listing(o)
+	p := printer{wide: true}
+	p.answer(&a)
+	return p.text.String()
+}
+
+// printer writes explanations for people.
+type printer struct {
+	text  strings.Builder
+	paint console.Paint
+	wide  bool
+}
+
+func (p *printer) linef(format string, args ...any) {
+	fmt.Fprintf(&p.text, format+"\n", args...)
+}
+
+// answer writes a whole answer.
+func (p *printer) answer(a *answer) {
+	for i, e := range a.notable() {
+		if i > 0 {
+			p.linef("")
+		}
+		p.explanation(e)
+	}
+	if rest := a.rest(); rest != "" {
+		if p.text.Len() > 0 {
+			p.linef("")
+		}
+		p.linef("%s", rest)
+	}
+	p.unseen(a.hidden())
+}
+
+// hidden is what could not be seen and may matter, each once.
+func (a *answer) hidden() []diagnosis.Unseen {
+	var hidden []diagnosis.Unseen
+	add := func(u diagnosis.Unseen) {
+		same := func(other diagnosis.Unseen) bool {
+			return other.Resource == u.Resource && other.Namespace == u.Namespace
+		}
+		if !slices.ContainsFunc(hidden, same) {
+			hidden = append(hidden, u)
+		}
+	}
+	for _, u := range a.Unseen {
+		if u.Why != diagnosis.WhyNotInstalled {
+			add(u)
+		}
+	}
+	for _, e := range a.Explanations {
+		for _, u := range e.Unseen {
+			add(u)
+		}
+	}
+	return hidden
+}
+
+// explanation begins with the cause. Nothing may come before it.
+func (p *printer) explanation(e diagnosis.Explanation) {
+	p.linef("%s: %s: %s", p.paint.Bold(e.Subject.String()), p.state(e.State), e.Summary)
+	for i := range e.Findings {
+		f := &e.Findings[i]
+		if i > 0 {
+			p.linef("")
+			p.linef("Also: %s: %s", p.severity(f.Severity), f.Cause)
+		}
+		p.chain(f)
+		p.remedy(f)
+	}
+}
+
+func (p *printer) state(state diagnosis.State) string {
+	word := strings.ToLower(string(state))
+	switch state {
+	case diagnosis.Healthy:
+		return p.paint.Good(word)
+	case diagnosis.Broken, diagnosis.Missing:
+		return p.paint.Bad(word)
+	default:
+		return p.paint.Waiting(word)
+	}
+}
+
+func (p *printer) severity(severity diagnosis.Severity) string {
+	word := strings.ToLower(string(severity))
+	switch severity {
+	case diagnosis.Wrong:
+		return p.paint.Bad(word)
+	case diagnosis.Waiting:
+		return p.paint.Waiting(word)
+	default:
+		return p.paint.Faint(word)
+	}
+}
+
+// chain draws the way from what was asked about to the cause.
+func (p *printer) chain(f *diagnosis.Finding) {
+	if len(f.Chain) == 0 {
+		return
+	}
+	p.linef("")
+	for i, link := range f.Chain {
+		arrow := "  "
+		if i > 0 {
+			arrow = strings.Repeat("   ", i-1) + "  └> "
+		}
+		text := link.Object.String()
+		if link.State != "" {
+			text += "  " + link.State
+		}
+		if link.Says != "" {
+			text += p.paint.Faint("  " + p.clip(link.Says))
+		}
+		p.linef("%s%s", arrow, text)
+	}
+}
+
+// clip shortens what an object says of itself.
+func (p *printer) clip(text string) string {
+	if p.wide || utf8.RuneCountInString(text) <= saysWidth {
+		return text
+	}
+	return string([]rune(text)[:saysWidth-1]) + "…"
+}
+
+func (p *printer) remedy(f *diagnosis.Finding) {
+	if p.wide {
+		p.linef("")
+		p.linef("  code %s", f.Code)
+	}
+	if f.Remedy == "" || f.Code == diagnosis.CodeUnderWay {
+		return
+	}
+	p.linef("")
+	p.linef("  %s %s", p.paint.Bold("To do:"), f.Remedy)
+	for _, command := range f.Commands {
+		for line := range strings.SplitSeq(command, "\n") {
+			p.linef("    %s", line)
+		}
+	}
+}
+
+// unseen lists what could not be read, and what it takes to.
+func (p *printer) unseen(hidden []diagnosis.Unseen) {
+	if len(hidden) == 0 {
+		return
+	}
+	p.linef("")
+	p.linef("%s", p.paint.Bold("Could not be seen; a cause may be there:"))
+	for _, u := range hidden {
+		where, role := "", "clusterrole"
+		if u.Namespace != "" {
+			where, role = " in namespace "+u.Namespace, "-n "+u.Namespace+" create role"
+		}
+		if u.Why != diagnosis.WhyForbidden {
+			p.linef("  %s%s: %s", u.Resource, where, u.Message)
+			continue
+		}
+		if role == "clusterrole" {
+			role = "create clusterrole"
+		}
+		rule := u.Rule()
+		p.linef("  %s%s: you may not read them; this role allows it, once it is bound to you:", u.Resource, where)
+		p.linef("    kubectl %s read-%s --verb=%s --resource=%s", role, rule.Resources[0], strings.Join(rule.Verbs, ","), u.Resource)
+	}
+}

@@ -1,0 +1,208 @@
+package suite_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// waits makes the world's plan one that waits, with what it would apply.
+func (w *world) waits() {
+	w.t.Helper()
+	p := w.plan()
+	p.Status.Phase, p.Status.CatalogSources = operatorsv1alpha1.InstallPlanPhaseRequiresApproval, []string{"wares"}
+	p.Status.Plan = []*operatorsv1alpha1.Step{
+		{Resolving: "lamp.v1", Status: operatorsv1alpha1.StepStatusUnknown, Resource: operatorsv1alpha1.StepResource{
+			Kind: "ClusterServiceVersion", Name: "lamp.v1", Manifest: `{"kind":"ClusterServiceVersion","spec":{"version":"1.0.0"}}`,
+		}},
+		{Resolving: "lamp.v1", Status: operatorsv1alpha1.StepStatusUnknown, Resource: operatorsv1alpha1.StepResource{
+			Kind: "ClusterRole", Name: "lamp", Manifest: `{"kind":"ClusterRole","rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}]}`,
+		}},
+	}
+	w.status(p)
+}
+
+// TestApprove approves a plan, twice.
+func TestApprove(t *testing.T) {
+	w := newWorld(t)
+	w.waits()
+	for _, program := range callers(t) {
+		got := program.call(t, w.kubeconfig, "approve", "my-lamp", "-n", w.namespace, "--dry-run")
+		contains(t, got.out, "installs lamp.v1 (1.0.0)", "may newly do in the whole cluster:", "get secrets", "2 objects in all", "would be approved (dry run)")
+		if got.code != 0 || w.plan().Spec.Approved {
+			t.Fatalf("%s: %+v", program.name, got)
+		}
+		contains(t, program.call(t, w.kubeconfig, "status", "-n", w.namespace).out, "> "+program.name+" approve install-aaa -n "+w.namespace)
+	}
+	for _, want := range []string{"InstallPlan " + w.namespace + "/install-aaa is approved\n", "is approved already, and in phase RequiresApproval"} {
+		got := callers(t)[1].call(t, w.kubeconfig, "approve", "installplan/install-aaa", "-n", w.namespace)
+		contains(t, got.out, want)
+		if got.code != 0 || !w.plan().Spec.Approved {
+			t.Fatalf("%+v", got)
+		}
+	}
+	got := callers(t)[0].call(t, w.kubeconfig, "approve", "--all", "-n", w.namespace)
+	contains(t, got.out, "No InstallPlan of namespace "+w.namespace+" waits for approval.")
+}
+
+// TestApproveRights names the rule that is missing, and lets those who have it.
+func TestApproveRights(t *testing.T) {
+	w := newWorld(t)
+	w.waits()
+	plans := func(verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{operatorsv1alpha1.GroupName}, Resources: []string{"installplans"}, Verbs: verbs}
+	}
+	t.Run("Reader", func(t *testing.T) {
+		reader := w.in(t).as(plans("list"))
+		for _, flags := range [][]string{{"--dry-run"}, {}} {
+			got := callers(t)[1].call(t, reader.kubeconfig, append([]string{"approve", "install-aaa", "-n", w.namespace}, flags...)...)
+			contains(t, got.log, "the missing rule: {apiGroups: [operators.coreos.com], resources: [installplans], verbs: [patch]}")
+			if got.code != 3 || w.plan().Spec.Approved {
+				t.Errorf("%+v", got)
+			}
+		}
+	})
+	t.Run("Approver", func(t *testing.T) {
+		approver := w.in(t).as(plans("list", "patch"))
+		got := callers(t)[1].call(t, approver.kubeconfig, "approve", "install-aaa", "-n", w.namespace)
+		if got.code != 0 || !w.plan().Spec.Approved {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// TestApproveWaits follows plans to their ends.
+func TestApproveWaits(t *testing.T) {
+	for phase, want := range map[operatorsv1alpha1.InstallPlanPhase]struct {
+		code int
+		says string
+	}{
+		operatorsv1alpha1.InstallPlanPhaseComplete: {code: 0, says: "ClusterServiceVersion lamp.v1 is in phase Succeeded"},
+		operatorsv1alpha1.InstallPlanPhaseFailed:   {code: 2, says: "InstallPlan install-aaa is in phase Failed"},
+	} {
+		t.Run(string(phase), func(t *testing.T) {
+			w := newWorld(t)
+			w.waits()
+			r := &running{cmd: exec.CommandContext(t.Context(), program, "approve", "my-lamp", "--wait", "-n", w.namespace, "--kubeconfig", w.kubeconfig)}
+			r.cmd.Stdout, r.cmd.Stderr = r, r
+			if err := r.cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			r.await(t, "InstallPlan install-aaa is in phase RequiresApproval")
+			if phase == operatorsv1alpha1.InstallPlanPhaseComplete {
+				w.well()
+			} else {
+				w.phase(phase)
+			}
+			var exit *exec.ExitError
+			if err := r.cmd.Wait(); err != nil && !errors.As(err, &exit) {
+				t.Fatal(err)
+			}
+			contains(t, r.text(), want.says)
+			if got := r.cmd.ProcessState.ExitCode(); got != want.code {
+				t.Errorf("exit code %d, want %d: %s", got, want.code, r.text())
+			}
+		})
+	}
+	w := newWorld(t)
+	w.waits()
+	got := callers(t)[0].call(t, w.kubeconfig, "approve", "my-lamp", "--wait", "--timeout", "1s", "-n", w.namespace)
+	contains(t, got.log, "not installed within 1s (--timeout): InstallPlan install-aaa is in phase RequiresApproval")
+	if got.code != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestSupportBundle gathers a bundle in which nothing is that was secret.
+func TestSupportBundle(t *testing.T) {
+	const hush = "hushhush4711"
+	w := newWorld(t)
+	w.well()
+	w.create(
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "keys"}, StringData: map[string]string{"a": hush}},
+		&corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "lamp", Annotations: map[string]string{"example.com/url": "https://me:" + hush + "@example.com"}},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{
+				Name: "lamp", Image: "lamp", Args: []string{"--token", hush},
+				Env: []corev1.EnvVar{{Name: "COLOUR", Value: "green"}, {Name: "PASSWORD", Value: hush}},
+			}}},
+		},
+	)
+	for flags, want := range map[string]string{"": "value: '[redacted]'", "--show-env": "value: green"} {
+		path := filepath.Join(t.TempDir(), "bundle.tar.gz")
+		args := strings.Fields("support-bundle -n " + w.namespace + " -o " + path + " " + flags)
+		got := callers(t)[1].call(t, w.kubeconfig, args...)
+		if got.code != 0 || got.out != path+"\n" {
+			t.Fatalf("%+v", got)
+		}
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%v, %v", info.Mode(), err)
+		}
+		left, err := os.ReadDir(filepath.Dir(path))
+		if err != nil || len(left) != 1 {
+			t.Errorf("there is more than the bundle: %v, %v", left, err)
+		}
+		files := unpacked(t, path)
+		for name, content := range files {
+			if strings.Contains(content, hush) {
+				t.Errorf("%s is not redacted:\n%s", name, content)
+			}
+		}
+		contains(t, files["objects/"+w.namespace+"/pod/lamp.yaml"], want, "https://[redacted]@example.com", "name: PASSWORD")
+		contains(t, files["status.txt"], "my-lamp")
+		contains(t, files["explain.txt"], "1 of 1 Subscriptions")
+		contains(t, files["versions.txt"], "api server: v1.")
+		for _, name := range []string{"status.json", "objects/" + w.namespace + "/subscription/my-lamp.yaml", "objects/" + global + "/catalogsource/wares.yaml"} {
+			if files[name] == "" {
+				t.Errorf("%s is not there; there are %d files", name, len(files))
+			}
+		}
+	}
+	got := callers(t)[1].call(t, w.kubeconfig, "support-bundle", "-n", w.namespace, "--max-bytes", "2Ki", "-o", "small.tar.gz")
+	contains(t, got.log, "missing.txt in the bundle lists it")
+	if got.code != 3 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// unpacked gives the files of a bundle by their paths below its folder.
+func unpacked(t *testing.T, path string) map[string]string {
+	t.Helper()
+	packed, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	zipped, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for archive := tar.NewReader(zipped); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(archive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, name, _ := strings.Cut(header.Name, "/")
+		files[name] = string(content)
+	}
+}

@@ -1,0 +1,226 @@
+package suite_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/blang/semver/v4"
+	"github.com/operator-framework/api/pkg/lib/version"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/test/buildcache"
+	"github.com/chandlery/chandlery/test/controlplane"
+)
+
+// global is the namespace of catalogs and of the supervisor's Lease.
+const global = "olm"
+
+// prepare makes what all tests share: the rights that users have where the product is
+// installed, a catalog, and the Lease of a supervisor that lives.
+func prepare(ctx context.Context, cp *controlplane.ControlPlane) error {
+	scheme, err := supervisor.NewScheme()
+	if err != nil {
+		return err
+	}
+	c, err := client.New(cp.Config(), client.Options{Scheme: scheme})
+	if err != nil {
+		return err
+	}
+	root, err := buildcache.SourceDir(".")
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(filepath.Join(root, "deploy", "rbac", "users.yaml"))
+	if err != nil {
+		return err
+	}
+	source := &operatorsv1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: global, Name: "wares"},
+		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: "wares.example.com:50051"},
+	}
+	now := metav1.NowMicro()
+	objects := []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: global}},
+		source,
+		&coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: global, Name: supervisor.LeaseName},
+			Spec: coordinationv1.LeaseSpec{
+				HolderIdentity: new("supervisor-0_12345678"), LeaseDurationSeconds: new(int32(3600)), AcquireTime: &now, RenewTime: &now,
+			},
+		},
+	}
+	for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
+		role := &rbacv1.ClusterRole{}
+		if err := yaml.UnmarshalStrict(document, role); err != nil {
+			return fmt.Errorf("reading the rights of users: %w", err)
+		}
+		objects = append(objects, role)
+	}
+	for _, o := range objects {
+		if err := c.Create(ctx, o); err != nil {
+			return fmt.Errorf("creating %s: %w", o.GetName(), err)
+		}
+	}
+	source.Status.GRPCConnectionState = &operatorsv1alpha1.GRPCConnectionState{Address: source.Spec.Address, LastObservedState: "READY"}
+	return c.Status().Update(ctx, source)
+}
+
+// well makes the Subscription of the world one that has what it wants.
+func (w *world) well() {
+	w.t.Helper()
+	csv := &operatorsv1alpha1.ClusterServiceVersion{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "lamp.v1"},
+		Spec: operatorsv1alpha1.ClusterServiceVersionSpec{
+			DisplayName: "Lamp",
+			Version:     version.OperatorVersion{Version: semver.MustParse("1.0.0")},
+			InstallStrategy: operatorsv1alpha1.NamedInstallStrategy{
+				StrategyName: operatorsv1alpha1.InstallStrategyNameDeployment,
+				StrategySpec: operatorsv1alpha1.StrategyDetailsDeployment{DeploymentSpecs: []operatorsv1alpha1.StrategyDeploymentSpec{}},
+			},
+			InstallModes: []operatorsv1alpha1.InstallMode{{Type: operatorsv1alpha1.InstallModeTypeAllNamespaces, Supported: true}},
+		},
+	}
+	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "group"}}
+	w.create(csv, group)
+	group.Status = operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: new(metav1.Now())}
+	w.status(group)
+	csv.Status.Phase, csv.Status.Reason = operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVReasonInstallSuccessful
+	w.status(csv)
+	w.phase(operatorsv1alpha1.InstallPlanPhaseComplete)
+	w.change("my-lamp", func(o client.Object) error { return w.Status().Update(w.t.Context(), o) }, func(sub *operatorsv1alpha1.Subscription) {
+		sub.Status.State, sub.Status.InstalledCSV, sub.Status.Conditions = operatorsv1alpha1.SubscriptionStateAtLatest, "lamp.v1", nil
+	})
+}
+
+// phase sets that of the world's plan.
+func (w *world) phase(phase operatorsv1alpha1.InstallPlanPhase) {
+	w.t.Helper()
+	p := w.plan()
+	p.Status.Phase = phase
+	if p.Status.CatalogSources == nil {
+		p.Status.CatalogSources = []string{}
+	}
+	w.status(p)
+}
+
+func (w *world) plan() *operatorsv1alpha1.InstallPlan {
+	w.t.Helper()
+	p := &operatorsv1alpha1.InstallPlan{}
+	if err := w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "install-aaa"}, p); err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+func (w *world) status(o client.Object) {
+	w.t.Helper()
+	if err := w.Status().Update(w.t.Context(), o); err != nil {
+		w.t.Fatalf("writing the status of %T %s: %v", o, o.GetName(), err)
+	}
+}
+
+// answer is how a command ended.
+type answer struct {
+	out, log string
+	code     int
+}
+
+// caller is one of the two programs, as a person calls it.
+type caller struct {
+	name string
+	argv []string
+}
+
+// callers are both of them. kubectl looks for the plugin in the PATH.
+func callers(t *testing.T) []caller {
+	t.Helper()
+	return []caller{
+		{name: "supervisor", argv: []string{program}},
+		{name: "kubectl chandlery", argv: []string{controlplane.Get(t).Kubectl(), "chandlery"}},
+	}
+}
+
+// call runs a program as somebody.
+func (c caller) call(t *testing.T, kubeconfig string, args ...string) answer {
+	t.Helper()
+	argv := slices.Concat(c.argv, args)
+	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+	var out, log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &log
+	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PATH="+filepath.Dir(plugin)+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("running %v: %v", argv, err)
+	}
+	return answer{out: out.String(), log: log.String(), code: cmd.ProcessState.ExitCode()}
+}
+
+// user is somebody with rights.
+type user struct{ name, kubeconfig string }
+
+// users are those of all kinds of rights, as seen from the world's namespace.
+func (w *world) users() []user {
+	w.t.Helper()
+	cp := controlplane.Get(w.t)
+	viewer, reader, nobody := "viewer-"+w.namespace, "reader-"+w.namespace, "nobody-"+w.namespace
+	subject := func(name string) []rbacv1.Subject {
+		return []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}}
+	}
+	view := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: viewer}, RoleRef: view, Subjects: subject(viewer)}
+	w.create(
+		binding,
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: reader}, RoleRef: view, Subjects: subject(reader)},
+	)
+	w.t.Cleanup(func() { _ = w.Delete(context.WithoutCancel(w.t.Context()), binding) })
+	all := []user{{name: "admin", kubeconfig: w.kubeconfig}}
+	for kind, name := range map[string]string{"viewer": viewer, "reader": reader, "nobody": nobody} {
+		kubeconfig, err := cp.NewKubeconfig(name)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		all = append(all, user{name: kind, kubeconfig: kubeconfig})
+	}
+	w.await("the rights of viewers", func() bool {
+		for _, u := range all {
+			may := callers(w.t)[1].call(w.t, u.kubeconfig, "history", "-n", w.namespace)
+			if (may.code == 0) != (u.name != "nobody") {
+				return false
+			}
+		}
+		return true
+	})
+	return all
+}
+
+// await waits until something is so.
+func (w *world) await(what string, is func() bool) {
+	w.t.Helper()
+	ticker, deadline := time.NewTicker(100*time.Millisecond), time.After(patience)
+	defer ticker.Stop()
+	for !is() {
+		select {
+		case <-ticker.C:
+		case <-deadline:
+			w.t.Fatalf("waiting for %s took too long", what)
+		}
+	}
+}

@@ -1,0 +1,207 @@
+package suite_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+const lampCatalog = `
+schema: olm.package
+name: lamp
+defaultChannel: stable
+---
+schema: olm.channel
+package: lamp
+name: stable
+entries: [{name: lamp.v1}]
+---
+schema: olm.bundle
+package: lamp
+name: lamp.v1
+properties: [{type: olm.package, value: {packageName: lamp, version: 1.0.0}}, {type: olm.bundle.object, value: {data: e30=}}]
+`
+
+// TestRights runs every command as users of all kinds of rights, by both programs. What
+// may not be read is never taken for absent, and what is missing is named.
+func TestRights(t *testing.T) {
+	w := newWorld(t)
+	w.well()
+	catalog := filepath.Join(t.TempDir(), "catalog")
+	if err := os.MkdirAll(catalog, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(catalog, "lamp.yaml"), []byte(lampCatalog), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	users := w.users()
+	for _, tt := range []struct {
+		args []string
+		// codes are those of the users; says is in what each of them reads.
+		codes map[string]int
+		says  map[string]string
+	}{
+		{
+			args:  []string{"status"},
+			codes: map[string]int{"admin": 0, "viewer": 3, "reader": 3, "nobody": 3},
+			says: map[string]string{
+				"admin": "All is well.", "viewer": "missing rule: {apiGroups: [\"\"], resources: [nodes], verbs: [get, list]}",
+				"reader": "catalogsources.operators.coreos.com (olm): you may not read them", "nobody": "SUBSCRIPTION  could not be read",
+			},
+		},
+		{
+			args:  []string{"explain", "my-lamp"},
+			codes: map[string]int{"admin": 0, "viewer": 3, "reader": 3, "nobody": 3},
+			says:  map[string]string{"admin": "healthy", "nobody": "subscriptions.operators.coreos.com"},
+		},
+		{
+			args:  []string{"history", "my-lamp"},
+			codes: map[string]int{"admin": 0, "viewer": 0, "reader": 0, "nobody": 3},
+			says:  map[string]string{"admin": "install-aaa: lamp.v1", "reader": "install-aaa: lamp.v1", "nobody": "the right to get subscriptions.operators.coreos.com"},
+		},
+		{
+			args:  []string{"plan", "--catalog", catalog},
+			codes: map[string]int{"admin": 0, "viewer": 0, "reader": 3, "nobody": 3},
+			says:  map[string]string{"admin": "lamp", "reader": "the right to list catalogsources.operators.coreos.com in namespace olm", "nobody": "forbidden"},
+		},
+		{
+			args:  []string{"approve", "my-lamp"},
+			codes: map[string]int{"admin": 0, "viewer": 0, "reader": 0, "nobody": 3},
+			says:  map[string]string{"viewer": "does not wait: it is in phase Complete", "nobody": "resources: [installplans], verbs: [list]"},
+		},
+		{
+			args:  []string{"support-bundle"},
+			codes: map[string]int{"admin": 0, "viewer": 3, "reader": 3, "nobody": 3},
+			says:  map[string]string{"admin": ".tar.gz\n", "nobody": "missing.txt in the bundle lists it"},
+		},
+	} {
+		for _, program := range callers(t) {
+			for _, user := range users {
+				t.Run(strings.Join([]string{tt.args[0], program.name, user.name}, "/"), func(t *testing.T) {
+					got := program.call(t, user.kubeconfig, append(tt.args, "-n", w.namespace)...)
+					if got.code != tt.codes[user.name] {
+						t.Errorf("exit code %d, want %d:\n%s%s", got.code, tt.codes[user.name], got.out, got.log)
+					}
+					contains(t, got.out+got.log, tt.says[user.name])
+				})
+			}
+		}
+	}
+}
+
+// TestStatusFallsBack shows that who may not see every namespace is shown one, and told.
+func TestStatusFallsBack(t *testing.T) {
+	w := newWorld(t)
+	w.well()
+	for _, user := range w.users() {
+		got := callers(t)[1].call(t, user.kubeconfig, "status")
+		told := strings.Contains(got.out, "other namespaces than default: you may not list the Subscriptions of all")
+		if want := user.name == "reader" || user.name == "nobody"; told != want || want && got.code != 3 {
+			t.Errorf("%s: %+v", user.name, got)
+		}
+	}
+}
+
+// TestDocuments shows that JSON and YAML are one document, whoever asks.
+func TestDocuments(t *testing.T) {
+	w := newWorld(t)
+	for _, args := range [][]string{{"status"}, {"explain"}, {"history"}, {"approve", "--dry-run", "my-lamp"}} {
+		t.Run(args[0], func(t *testing.T) {
+			documents := map[string]any{}
+			for _, form := range []string{"json", "yaml"} {
+				got := callers(t)[1].call(t, w.kubeconfig, append(args, "-n", w.namespace, "-o", form)...)
+				var document map[string]any
+				decode := json.Unmarshal
+				if form == "yaml" {
+					decode = func(text []byte, into any) error { return yaml.Unmarshal(text, into) }
+				}
+				if err := decode([]byte(got.out), &document); err != nil {
+					t.Fatalf("%s: %v: %s%s", form, err, got.out, got.log)
+				}
+				delete(document, "taken")
+				documents[form] = document
+			}
+			if diff := cmp.Diff(documents["json"], documents["yaml"]); diff != "" || len(documents["json"].(map[string]any)) == 0 {
+				t.Errorf("(-json +yaml):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestExitCodes shows each way in which commands end that rights do not decide.
+func TestExitCodes(t *testing.T) {
+	w := newWorld(t)
+	dead := filepath.Join(t.TempDir(), "dead")
+	const nowhere = `{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a","namespace":"shop"}}],
+	  "clusters":[{"name":"a","cluster":{"server":"https://127.0.0.1:1"}}],"users":[{"name":"a","user":{"token":"x"}}]}`
+	if err := os.WriteFile(dead, []byte(nowhere), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		args       []string
+		kubeconfig string
+		code       int
+		says       string
+	}{
+		"Usage":               {args: []string{"status", "--nonsense"}, code: 1, says: "status --help'"},
+		"Form":                {args: []string{"status", "-o", "svg"}, code: 1, says: "human, wide, json, yaml"},
+		"Both":                {args: []string{"status", "-A", "-n", w.namespace}, code: 1, says: "exclude each other"},
+		"Nobody":              {args: []string{"approve", "-n", w.namespace, "someone"}, code: 1, says: "its Subscriptions are my-lamp"},
+		"Nothing":             {args: []string{"approve", "-n", w.namespace}, code: 1, says: "these InstallPlans wait: install-aaa"},
+		"Wrong":               {args: []string{"status", "-n", w.namespace}, code: 2, says: "Something is wrong"},
+		"Size":                {args: []string{"support-bundle", "--log-bytes", "much"}, code: 1, says: "--log-bytes"},
+		"Unreachable status":  {args: []string{"status"}, kubeconfig: dead, code: 4, says: "127.0.0.1:1"},
+		"Unreachable history": {args: []string{"history"}, kubeconfig: dead, code: 4, says: "127.0.0.1:1"},
+		"Unreachable explain": {args: []string{"explain"}, kubeconfig: dead, code: 4, says: "127.0.0.1:1"},
+		"Unreachable approve": {args: []string{"approve", "--all"}, kubeconfig: dead, code: 4, says: "127.0.0.1:1"},
+		"Unreachable bundle":  {args: []string{"support-bundle"}, kubeconfig: dead, code: 4, says: "127.0.0.1:1"},
+		"Unreachable plan":    {args: []string{"plan", "-n", "shop"}, kubeconfig: dead, code: 4, says: "127.0.0.1:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tt.kubeconfig == "" {
+				tt.kubeconfig = w.kubeconfig
+			}
+			for _, program := range callers(t) {
+				got := program.call(t, tt.kubeconfig, tt.args...)
+				if got.code != tt.code {
+					t.Errorf("%s: exit code %d, want %d:\n%s%s", program.name, got.code, tt.code, got.out, got.log)
+				}
+				contains(t, got.out+got.log, tt.says)
+			}
+		})
+	}
+}
+
+// TestCompletion completes what is typed after "kubectl chandlery", by kubectl itself.
+func TestCompletion(t *testing.T) {
+	w := newWorld(t)
+	for name, tt := range map[string]struct {
+		args []string
+		want string
+	}{
+		"Commands":      {args: []string{"chandlery", "st"}, want: "status\t"},
+		"Namespaces":    {args: []string{"chandlery", "status", "-n", w.namespace[:len(w.namespace)-1]}, want: w.namespace + "\n"},
+		"Subscriptions": {args: []string{"chandlery", "history", "-n", w.namespace, "my"}, want: "my-lamp\n"},
+		"Plans":         {args: []string{"chandlery", "approve", "-n", w.namespace, ""}, want: "install-aaa\nmy-lamp\n"},
+		"Given":         {args: []string{"chandlery", "approve", "-n", w.namespace, "install-aaa", ""}, want: "my-lamp\n"},
+		"Forms":         {args: []string{"chandlery", "status", "-o", "j"}, want: "human\nwide\njson\nyaml\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kubectl := caller{argv: callers(t)[1].argv[:1]}
+			got := kubectl.call(t, w.kubeconfig, append([]string{"__complete"}, tt.args...)...)
+			if got.code != 0 || !strings.HasPrefix(got.out, tt.want) {
+				t.Errorf("%+v, want %q", got, tt.want)
+			}
+		})
+	}
+	nobody := w.as()
+	got := callers(t)[0].call(t, nobody.kubeconfig, "__complete", "history", "-n", w.namespace, "")
+	if got.out != ":4\n" || strings.Contains(got.log, "forbidden") {
+		t.Errorf("who may see nothing is not left in silence: %+v", got)
+	}
+}

@@ -1,0 +1,300 @@
+// Package supportbundle is the command that gathers what somebody needs who helps from
+// afar, without what is secret.
+package supportbundle
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/cmd/internal/command/explain"
+	"github.com/chandlery/chandlery/cmd/internal/command/status"
+	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/cmd/internal/flagenv"
+	"github.com/chandlery/chandlery/cmd/internal/redact"
+	"github.com/chandlery/chandlery/supervisor/diagnosis"
+	"github.com/chandlery/chandlery/supervisor/diagnosis/snapshot"
+	"github.com/chandlery/chandlery/supervisor/scheme"
+)
+
+const (
+	// timeFormat is how times are written.
+	timeFormat = time.RFC3339
+	// nameFormat is how they are in the names of files.
+	nameFormat = "20060102-150405"
+)
+
+const help = `Gather what somebody needs who helps from afar, in one file: what status and explain
+say, the objects that they read, events, and the logs of supervisors, catalogs and
+operators. Read access is enough; what could not be read is listed in the bundle.
+
+Secrets and ConfigMaps are not read at all. Of everything else, what looks like a
+password, a token, a private key or the credentials of a URL is taken out, and so are
+the values of all environment variables, unless --show-env shows those whose names do
+not look secret. Certificates stay. Names of objects, images and hosts stay as well:
+look through the bundle before you give it away.
+
+The file can be read by its owner alone. Exit codes: 0 when everything could be read;
+1 when no bundle was written; 3 when it was written and something could not be read,
+which missing.txt in it lists; 4 when the API server cannot be reached.`
+
+// options are the flags of the command.
+type options struct {
+	connection console.Connection
+	all        bool
+	global     string
+	path       string
+	logBytes   string
+	maxBytes   string
+	showEnv    bool
+	noLogs     bool
+	program    string
+}
+
+// New gives the command "support-bundle" of a program that is called by name, whose flags
+// variables with a prefix stand in for, and that tells API servers its agent.
+func New(name, envPrefix, agent string) *cobra.Command {
+	o := options{connection: console.Connection{Agent: agent}, program: name}
+	cmd := &cobra.Command{
+		Use:   "support-bundle [-n NAMESPACE | -A]",
+		Short: "Gather what helps to find a trouble, without secrets, in one file",
+		Long:  help,
+		Example: "  " + name + " support-bundle -n shop\n" +
+			"  " + name + " support-bundle -A -o trouble.tar.gz --log-bytes 4Mi",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+	}
+	flags := cmd.Flags()
+	o.connection.AddFlags(flags)
+	o.connection.AddNamespaceFlag(flags, "namespace to gather from, with the catalogs that it uses; empty: all that can be seen")
+	flags.BoolVarP(&o.all, "all-namespaces", "A", false, "gather from all namespaces, and do not fall back to one")
+	flags.StringVar(&o.global, "global-catalog-namespace", "olm", "namespace whose CatalogSources serve the Subscriptions of every namespace, as the supervisor was told")
+	flags.StringVarP(&o.path, "output", "o", "", "file to write, - for standard output; empty: chandlery-support-TIME.tar.gz here")
+	flags.StringVar(&o.logBytes, "log-bytes", "1Mi", "how much is kept of the end of each log")
+	flags.StringVar(&o.maxBytes, "max-bytes", "64Mi", "how much the bundle holds at most, before it is compressed")
+	flags.BoolVar(&o.noLogs, "no-logs", false, "leave the logs of pods out")
+	flags.BoolVar(&o.showEnv, "show-env", false, "show the values of environment variables whose names do not look secret")
+	o.connection.Complete(cmd)
+	if err := cmd.MarkFlagFilename("output", "tar.gz"); err != nil {
+		panic(err) //nolint:forbidigo // the flag has just been added
+	}
+	flagenv.Describe(flags, envPrefix)
+	return cmd
+}
+
+// gatherer gathers a bundle.
+type gatherer struct {
+	*options
+
+	logLimit int64
+	client   client.Client
+	clients  kubernetes.Interface
+	version  string
+	log      io.Writer
+	contents contents
+}
+
+func (o *options) run(cmd *cobra.Command) error {
+	named := cmd.Flags().Changed("namespace")
+	if named && o.all {
+		return errors.New("--namespace (-n) and --all-namespaces (-A) exclude each other; give one of them")
+	}
+	logLimit, err := bytesOf("--log-bytes", o.logBytes)
+	if err != nil {
+		return err
+	}
+	room, err := bytesOf("--max-bytes", o.maxBytes)
+	if err != nil {
+		return err
+	}
+	g := &gatherer{options: o, logLimit: logLimit, version: cmd.Root().Version, log: cmd.ErrOrStderr(), contents: contents{room: room}}
+	if err := g.connect(); err != nil {
+		return err
+	}
+	what, err := status.Scope(&o.connection, o.global, named, o.all)
+	if err != nil {
+		return err //nolint:wrapcheck // names the flag
+	}
+	observed, err := g.gather(cmd.Context(), what)
+	if err != nil {
+		return err
+	}
+	if err := g.write(cmd.OutOrStdout(), observed.Taken); err != nil {
+		return err
+	}
+	if len(g.contents.left) > 0 {
+		fmt.Fprintf(g.log, "something could not be read: missing.txt in the bundle lists it\n")
+		return console.Verdict(console.Forbidden)
+	}
+	return nil
+}
+
+// bytesOf reads a size.
+func bytesOf(flag, text string) (int64, error) {
+	quantity, err := resource.ParseQuantity(text)
+	if err != nil || quantity.Value() <= 0 {
+		return 0, fmt.Errorf("%s is %q; it has to be a size of at least one byte, as 512Ki or 64Mi", flag, text)
+	}
+	return quantity.Value(), nil
+}
+
+func (g *gatherer) connect() error {
+	cfg, err := g.connection.RESTConfig()
+	if err != nil {
+		return err //nolint:wrapcheck // says where it looked
+	}
+	if g.client, err = g.connection.Client(); err != nil {
+		return err //nolint:wrapcheck // says where it looked
+	}
+	if g.clients, err = kubernetes.NewForConfig(cfg); err != nil {
+		return fmt.Errorf("reaching the API server at %s: %w", cfg.Host, err)
+	}
+	return nil
+}
+
+// gather reads everything. What says most comes first: it has room for sure.
+func (g *gatherer) gather(ctx context.Context, what snapshot.Options) (*diagnosis.Observation, error) {
+	g.progressf("looking at the cluster")
+	observed, err := snapshot.Take(ctx, g.client, what)
+	if err != nil {
+		return nil, &console.Coded{Code: console.Unreachable, Err: err}
+	}
+	for _, u := range observed.Unseen {
+		if u.Why != diagnosis.WhyNotInstalled {
+			g.contents.left = append(g.contents.left, fmt.Sprintf("%s of %s: %s", u.Resource, cmp.Or(u.Namespace, "all namespaces"), cmp.Or(u.Message, u.Why)))
+		}
+	}
+	policy := redact.Policy{Env: g.showEnv}
+	if err := g.summaries(observed, policy); err != nil {
+		return nil, err
+	}
+	kinds, err := scheme.New()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // wrapped where it arises
+	}
+	objects := objectsOf(observed)
+	g.progressf("%d objects", len(objects))
+	for _, object := range objects {
+		if err := g.contents.addObject(object, kinds, policy); err != nil {
+			return nil, err
+		}
+	}
+	if err := g.events(ctx, observed); err != nil {
+		return nil, err
+	}
+	if !g.noLogs {
+		g.logs(ctx, observed)
+	}
+	return observed, ctx.Err() //nolint:wrapcheck // somebody has interrupted it
+}
+
+func (g *gatherer) progressf(format string, args ...any) { fmt.Fprintf(g.log, format+"\n", args...) }
+
+// summaries adds what the other commands say.
+func (g *gatherer) summaries(o *diagnosis.Observation, policy redact.Policy) error {
+	s := status.Of(o)
+	text, err := asJSON(s, policy)
+	if err != nil {
+		return err
+	}
+	wide := status.View{Wide: true, Program: g.program}
+	g.contents.add("status.json", text)
+	g.contents.add("status.txt", []byte(redact.Text(wide.Text(&s))))
+	g.contents.add("explain.txt", []byte(redact.Text(explain.Text(o))))
+	g.contents.add("versions.txt", []byte(g.versions(&s)))
+	return nil
+}
+
+// versions says what takes part.
+func (g *gatherer) versions(s *status.Status) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "program: %s\nplatform: %s/%s\ntaken: %s\n", g.version, runtime.GOOS, runtime.GOARCH, s.Taken.UTC().Format(timeFormat))
+	if server, err := g.clients.Discovery().ServerVersion(); err != nil {
+		fmt.Fprintf(&b, "api server: %v\n", err)
+	} else {
+		fmt.Fprintf(&b, "api server: %s\n", server.GitVersion)
+	}
+	for i := range s.Supervisors {
+		one := &s.Supervisors[i]
+		if one.Image == "" {
+			continue
+		}
+		fmt.Fprintf(&b, "supervisor of Lease %s/%s: %s\n", one.Namespace, diagnosis.LeaseName, one.Image)
+	}
+	return b.String()
+}
+
+// events adds all events of the namespaces that anything was read from. The observation
+// has warnings only.
+func (g *gatherer) events(ctx context.Context, o *diagnosis.Observation) error {
+	places := map[string]bool{}
+	for _, object := range objectsOf(o) {
+		places[object.GetNamespace()] = true
+	}
+	delete(places, "")
+	g.progressf("events of %d namespaces", len(places))
+	for _, namespace := range slices.Sorted(maps.Keys(places)) {
+		var list corev1.EventList
+		if err := g.client.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+			g.contents.left = append(g.contents.left, fmt.Sprintf("events/%s.yaml: %v", namespace, err))
+			continue
+		}
+		if err := g.contents.addEvents(namespace, list.Items); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// logs adds the logs of the pods that matter.
+func (g *gatherer) logs(ctx context.Context, o *diagnosis.Observation) {
+	for i := range o.Pods {
+		pod := &o.Pods[i]
+		if ctx.Err() == nil && ofInterest(o, pod) {
+			g.progressf("log of pod %s/%s", pod.Namespace, pod.Name)
+			g.addLogs(ctx, pod)
+		}
+	}
+}
+
+// write writes the bundle where it is wanted.
+func (g *gatherer) write(out io.Writer, at time.Time) error {
+	root := "chandlery-support-" + at.UTC().Format(nameFormat)
+	if len(g.contents.left) > 0 {
+		// There is always room to say what there was no room for.
+		text := strings.Join(g.contents.left, "\n") + "\n"
+		g.contents.files = append(g.contents.files, file{path: "missing.txt", content: []byte(redact.Text(text))})
+	}
+	if g.path == "-" {
+		return g.contents.write(out, root, at)
+	}
+	path := g.path
+	if path == "" {
+		path = root + ".tar.gz"
+	}
+	if err := g.contents.writeFile(path, root, at); err != nil {
+		return err
+	}
+	if whole, err := filepath.Abs(path); err == nil {
+		path = whole
+	}
+	if _, err := fmt.Fprintln(out, path); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	return nil
+}

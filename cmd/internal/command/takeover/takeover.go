@@ -1,0 +1,165 @@
+// Package takeover has the commands that take a cluster over from OLM, and hand it back.
+package takeover
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/utils/clock"
+
+	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/cmd/internal/flagenv"
+	"github.com/chandlery/chandlery/cmd/internal/progress"
+	"github.com/chandlery/chandlery/supervisor/takeover"
+)
+
+const help = `Take over from an OLM that works in this cluster. Its Deployments are scaled to 0 and
+not deleted; what it installed stays as it is and is looked after by supervisors from
+then on: no pod of an operator is restarted. Before anything is changed it is written
+down, in ConfigMaps beside the supervisors, so that handback can put it in place again.
+
+It may be interrupted at any moment and repeated. Where supervisors are started with
+--takeover they do the same by themselves.
+
+It takes the rights of an administrator of the cluster: to patch deployments in OLM's
+namespace, to list what OLM makes in all namespaces, and to create and update
+configmaps in the namespace of the supervisors.
+
+Exit codes: 0 when it is possible, with --dry-run, or done; 1 when the command itself
+fails, or the answer was no; 2 when there is nothing to take over or something stands
+in the way, which the output says; 3 when a right is missing; 4 when the API server
+cannot be reached.`
+
+const helpBack = `Hand this cluster back to the OLM that it was taken over from. Supervisors are told to
+end, and their Deployment is scaled to 0; what they made in place of what OLM had made
+goes, what they deleted is made again, their marks are taken off everything else; then
+OLM's Deployments get the replicas that they had. Operators stay in the version that
+they have now.
+
+It may be interrupted at any moment and repeated.
+
+Exit codes: 0 when it is possible, with --dry-run, or done; 1 when the command itself
+fails, or the answer was no; 2 when there is nothing to hand back; 3 when a right is
+missing; 4 when the API server cannot be reached.`
+
+// defaultNamespace is where the supervisors are when they were installed as documented.
+const defaultNamespace = "chandlery-system"
+
+// options are the flags of both commands.
+type options struct {
+	connection console.Connection
+	output     console.Output
+	namespace  string
+	dryRun     bool
+	yes        bool
+	program    string
+}
+
+// New gives the command "takeover" of a program that is called by name, whose flags
+// variables with a prefix stand in for, and that tells API servers its agent.
+func New(name, envPrefix, agent string) *cobra.Command {
+	return newCommand(name, envPrefix, agent, &cobra.Command{
+		Use:     "takeover",
+		Short:   "Take over from an OLM that works in the cluster",
+		Long:    help,
+		Example: "  " + name + " takeover --dry-run\n  " + name + " takeover --yes",
+	}, direction{
+		question: "Take over?", refused: "nothing was taken over",
+		nothing: "There is nothing to take over: no OLM was found in this cluster.",
+		done:    "Everything has been taken over; there is nothing left to do.",
+		plan:    (*takeover.Mover).Plan, run: (*takeover.Mover).Run,
+		next: "Taken over. Next: see to it that supervisors run in namespace %s; those that refused begin by themselves. Then look at: " + name + " status. To go back: " + name + " handback",
+	})
+}
+
+// NewHandBack gives the command "handback".
+func NewHandBack(name, envPrefix, agent string) *cobra.Command {
+	return newCommand(name, envPrefix, agent, &cobra.Command{
+		Use:     "handback",
+		Short:   "Hand the cluster back to the OLM that it was taken over from",
+		Long:    helpBack,
+		Example: "  " + name + " handback --dry-run\n  " + name + " handback --yes",
+	}, direction{
+		question: "Hand back?", refused: "nothing was handed back",
+		nothing: "There is nothing to hand back: no record of a take-over was found. Are the supervisors in another namespace (--supervisor-namespace)?",
+		plan:    (*takeover.Mover).PlanBack, run: (*takeover.Mover).Back,
+		next: "Handed back: OLM's Deployments have their replicas again. Supervisors refuse to work beside it; uninstall them from namespace %s, or leave them at 0 replicas",
+	})
+}
+
+// direction is in what the two commands differ.
+type direction struct {
+	question, refused, nothing, done, next string
+
+	plan func(*takeover.Mover, context.Context) (takeover.Plan, error)
+	run  func(*takeover.Mover, context.Context) error
+}
+
+func newCommand(name, envPrefix, agent string, cmd *cobra.Command, d direction) *cobra.Command {
+	o := &options{connection: console.Connection{Agent: agent}, program: name}
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return o.run(cmd, d) }
+	flags := cmd.Flags()
+	o.connection.AddFlags(flags)
+	flags.StringVar(&o.namespace, "supervisor-namespace", defaultNamespace, "namespace of the supervisors: that of their --leader-election-namespace, where the record is kept")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "say what would be done, and change nothing")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask; without a terminal nothing is asked anyway")
+	o.connection.Complete(cmd)
+	o.output.AddFlags(cmd)
+	flagenv.Describe(flags, envPrefix)
+	return cmd
+}
+
+func (o *options) run(cmd *cobra.Command, d direction) error {
+	if err := o.output.Validate(); err != nil {
+		return err //nolint:wrapcheck // names the flag
+	}
+	c, err := o.connection.Client()
+	if err != nil {
+		return err //nolint:wrapcheck // says where it looked
+	}
+	m := &takeover.Mover{
+		Client: c, Namespace: o.namespace, Again: true, Clock: clock.RealClock{},
+		Tell: func(step string) { fmt.Fprintf(cmd.ErrOrStderr(), "%s ...\n", capital(step)) },
+	}
+	plan, err := d.plan(m, cmd.Context())
+	if err != nil {
+		return err
+	}
+	if err := o.show(cmd.OutOrStdout(), &plan, d); err != nil {
+		return err
+	}
+	switch {
+	case plan.Verdict == takeover.Nothing || plan.Verdict == takeover.Blocked:
+		return console.Verdict(console.Negative)
+	case plan.Verdict == takeover.Done || o.dryRun:
+		return nil
+	case !o.confirmed(cmd.InOrStdin(), cmd.ErrOrStderr(), d.question):
+		return errors.New(d.refused)
+	}
+	if err := d.run(m, cmd.Context()); err != nil {
+		return fmt.Errorf("%w; what was done so far is written down: run the command again to go on", err)
+	}
+	fmt.Fprint(cmd.ErrOrStderr(), console.Wrap("", "", fmt.Sprintf(d.next, o.namespace)))
+	return nil
+}
+
+// confirmed asks the person at the terminal, where there is one.
+func (o *options) confirmed(in io.Reader, out io.Writer, question string) bool {
+	terminal, is := in.(io.Writer)
+	if o.yes || !is || !progress.IsTerminal(terminal) || !progress.IsTerminal(out) {
+		return true
+	}
+	fmt.Fprintf(out, "%s [y/N] ", question)
+	answer, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil {
+		fmt.Fprintln(out)
+	}
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes"
+}

@@ -1,0 +1,71 @@
+package takeover
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/supervisor/takeover"
+)
+
+// show prints a plan.
+func (o *options) show(out io.Writer, p *takeover.Plan, d direction) error {
+	if o.output.ForMachines() {
+		return o.output.Document(out, p) //nolint:wrapcheck // says what it was about
+	}
+	paint := o.output.Paint(out)
+	var b strings.Builder
+	switch p.Verdict {
+	case takeover.Nothing:
+		b.WriteString(console.Wrap("", "", d.nothing))
+	case takeover.Done:
+		b.WriteString(paint.Good(d.done) + "\n")
+	case takeover.Blocked:
+		section(&b, paint.Bad("Something stands in the way:"), p.Blockers)
+	case takeover.Possible:
+	}
+	section(&b, paint.Bold("The other lifecycle manager:"), p.Rivals)
+	steps := make([]string, 0, len(p.Steps))
+	for _, step := range p.Steps {
+		steps = append(steps, step.Text)
+	}
+	section(&b, paint.Bold("What is done, in this order:"), steps)
+	if o.output.Form == console.Wide && len(p.Operations) > 0 {
+		var table console.Table
+		for _, op := range p.Operations {
+			name := strings.TrimPrefix(op.Namespace+"/"+op.Name, "/")
+			table.Add(strings.ToLower(string(op.Verb)), op.Kind, name)
+		}
+		fmt.Fprintf(&b, "%s\n%s", paint.Bold("Objects:"), table.Text("  ", 0))
+	}
+	if p.Verdict == takeover.Possible || p.Verdict == takeover.Blocked {
+		section(&b, paint.Bold("Goes on as it is, looked after by supervisors:"), p.Adopted)
+		section(&b, paint.Bold("Becomes different:"), p.Changes)
+		section(&b, paint.Bold("Is left alone:"), p.Left)
+		section(&b, paint.Waiting("To know before:"), p.Risks)
+	}
+	if _, err := io.WriteString(out, b.String()); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	return nil
+}
+
+// section prints a heading, and lines under it, if there are any.
+func section(b *strings.Builder, heading string, lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	b.WriteString(heading + "\n")
+	for _, line := range lines {
+		b.WriteString(console.Wrap("  - ", "    ", capital(line)))
+	}
+}
+
+// capital begins a sentence.
+func capital(text string) string {
+	if text == "" {
+		return text
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}

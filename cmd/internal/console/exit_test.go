@@ -1,0 +1,50 @@
+package console_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/chandlery/chandlery/cmd/internal/console"
+)
+
+func TestReport(t *testing.T) {
+	t.Parallel()
+	things := schema.GroupResource{Resource: "things"}
+	dial := &url.Error{Op: "Get", URL: "https://a", Err: &net.OpError{Op: "dial", Err: errors.New("connection refused")}}
+	for name, tt := range map[string]struct {
+		reason string
+		err    error
+		code   console.Code
+		quiet  bool
+	}{
+		"Nothing":    {reason: "all is well", code: console.Fine, quiet: true},
+		"Verdict":    {reason: "the output has said it already", err: fmt.Errorf("a: %w", console.Verdict(console.Degraded)), code: console.Degraded, quiet: true},
+		"Coded":      {reason: "who knows better says so", err: fmt.Errorf("a: %w", &console.Coded{Code: console.Negative, Err: dial}), code: console.Negative},
+		"Usage":      {reason: "anything else is a failure", err: errors.New("unknown flag"), code: console.Failed},
+		"Forbidden":  {reason: "a right is missing", err: fmt.Errorf("a: %w", apierrors.NewForbidden(things, "x", nil)), code: console.Forbidden},
+		"Unknown":    {reason: "nor may one who is not known", err: apierrors.NewUnauthorized("who?"), code: console.Forbidden},
+		"Dial":       {reason: "nobody listens", err: fmt.Errorf("a: %w", dial), code: console.Unreachable},
+		"Timeout":    {reason: "nobody answers", err: fmt.Errorf("a: %w", context.DeadlineExceeded), code: console.Unreachable},
+		"Overloaded": {reason: "the API server has no time", err: apierrors.NewTooManyRequests("later", 1), code: console.Unreachable},
+		"NotFound":   {reason: "an answer is none of these", err: apierrors.NewNotFound(things, "x"), code: console.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out strings.Builder
+			if got := console.Report(&out, "lamp", tt.err); got != tt.code {
+				t.Errorf("%s: code %d, want %d", tt.reason, got, tt.code)
+			}
+			if (out.Len() == 0) != tt.quiet || !tt.quiet && !strings.HasPrefix(out.String(), "lamp: ") {
+				t.Errorf("%s: printed %q", tt.reason, out.String())
+			}
+		})
+	}
+}

@@ -1,0 +1,62 @@
+package console_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chandlery/chandlery/cmd/internal/console"
+)
+
+func TestOutput(t *testing.T) {
+	for name, tt := range map[string]struct {
+		reason string
+		args   []string
+		err    string
+		form   string
+		good   string
+	}{
+		"Default": {reason: "people are meant, and what is no terminal has no colours", form: console.Human, good: "well"},
+		"Table":   {reason: "scripts of earlier days say table", args: []string{"-o", "table"}, form: console.Human, good: "well"},
+		"Colours": {reason: "they can be insisted on", args: []string{"--color", "always"}, form: console.Human, good: "\x1b[32mwell\x1b[0m"},
+		"None":    {reason: "or refused", args: []string{"--color", "never"}, form: console.Human, good: "well"},
+		"Also":    {reason: "a command may have forms of its own", args: []string{"-o", "svg"}, form: "svg", good: "well"},
+		"Form":    {reason: "others are none", args: []string{"-o", "xml"}, err: `--output is "xml"; it has to be one of human, wide, json, yaml, svg`},
+		"Color":   {reason: "nor are other colours", args: []string{"--color", "red"}, err: `--color is "red"; it has to be one of auto, always, never`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := console.Output{Also: []string{"svg"}}
+			cmd := &cobra.Command{Use: "lamp"}
+			o.AddFlags(cmd)
+			if err := cmd.ParseFlags(tt.args); err != nil {
+				t.Fatal(err)
+			}
+			err := o.Validate()
+			if (err == nil) != (tt.err == "") || err != nil && err.Error() != tt.err {
+				t.Fatalf("%s: error %v, want %q", tt.reason, err, tt.err)
+			}
+			if err != nil {
+				return
+			}
+			if got := o.Paint(&strings.Builder{}).Good("well"); o.Form != tt.form || got != tt.good {
+				t.Errorf("%s: form %s, %q", tt.reason, o.Form, got)
+			}
+		})
+	}
+}
+
+func TestDocument(t *testing.T) {
+	t.Parallel()
+	value := map[string]any{"a": []int{1}, "b": "<x>"}
+	for form, want := range map[string]string{
+		console.JSON: "{\n  \"a\": [\n    1\n  ],\n  \"b\": \"<x>\"\n}\n",
+		console.YAML: "a:\n- 1\nb: <x>\n",
+	} {
+		o := console.Output{Form: form}
+		var out strings.Builder
+		if err := o.Document(&out, value); err != nil || out.String() != want || !o.ForMachines() {
+			t.Errorf("%s: %q, %v", form, out.String(), err)
+		}
+	}
+}

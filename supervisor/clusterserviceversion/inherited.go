@@ -1,0 +1,164 @@
+package clusterserviceversion
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// derive returns the Deployments that a version declares, with its settings and
+// certificates, as they are to be.
+func (s *scope) derive(config settings) ([]*appsv1.Deployment, error) {
+	all, err := desiredDeployments(s.CSV, config, s.mount)
+	if err != nil {
+		return nil, fmt.Errorf("deriving the Deployments of ClusterServiceVersion %s/%s: %w", s.CSV.Namespace, s.CSV.Name, err)
+	}
+	return all, nil
+}
+
+// inherited is what is wanted of a Deployment that a lifecycle manager before this one
+// made for the same version with the same settings: what it is. Nothing is wrong with it,
+// and to have it the way it would be made here, its pods would have to be replaced. nil
+// where it differs in more than the way it was made.
+func (s *scope) inherited(config settings, want, have *appsv1.Deployment) (*appsv1.Deployment, error) {
+	hash := have.Labels[LabelDeploymentHash]
+	if hash == "" || hash == want.Labels[LabelDeploymentHash] || !isOwnedBy(have.Labels, s.CSV) {
+		return nil, nil //nolint:nilnil // nothing is inherited, which is no error
+	}
+	plain, err := desiredDeployments(s.CSV, config, s.mountCertificates)
+	if err != nil {
+		return nil, fmt.Errorf("deriving the Deployments of ClusterServiceVersion %s/%s: %w", s.CSV.Namespace, s.CSV.Name, err)
+	}
+	i := slices.IndexFunc(plain, func(d *appsv1.Deployment) bool { return d.Name == want.Name })
+	theirs, same := plain[i].DeepCopy(), plain[i]
+	annotate(theirs, s.CSV)
+	made, err := specHash(&theirs.Spec)
+	if err != nil {
+		return nil, err
+	}
+	// By its hash it was made so, whatever people have changed since.
+	if made == hash {
+		theirs.Labels[LabelDeploymentHash] = hash
+		return theirs, nil
+	}
+	// Or it is so, whatever its hash was made of.
+	annotations := maps.Clone(have.Spec.Template.Annotations)
+	maps.Copy(annotations, same.Spec.Template.Annotations)
+	if !maps.Equal(annotations, have.Spec.Template.Annotations) {
+		return nil, nil //nolint:nilnil // nothing is inherited, which is no error
+	}
+	same.Spec.Template.Annotations = annotations
+	equal, err := equivalent(&same.Spec, &have.Spec)
+	if err != nil || !equal {
+		return nil, err
+	}
+	same.Labels[LabelDeploymentHash] = hash
+	return same, nil
+}
+
+// annotate gives the pods of a Deployment every annotation of the version, as OLM does.
+func annotate(d *appsv1.Deployment, csv *operatorsv1alpha1.ClusterServiceVersion) {
+	annotations := maps.Clone(d.Spec.Template.Annotations)
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	maps.Copy(annotations, csv.Annotations)
+	d.Spec.Template.Annotations = annotations
+}
+
+// defaults are what the API server fills in where a Deployment says nothing, by the name
+// of the field. A field that is called so elsewhere has the same default there.
+var defaults = map[string][]any{
+	"replicas": {int64(1)}, "progressDeadlineSeconds": {int64(600)}, "revisionHistoryLimit": {int64(10)},
+	"maxSurge": {"25%"}, "maxUnavailable": {"25%"}, "type": {"RollingUpdate", ""},
+	"restartPolicy": {"Always"}, "terminationGracePeriodSeconds": {int64(30)}, "dnsPolicy": {"ClusterFirst"},
+	"schedulerName": {"default-scheduler"}, "terminationMessagePath": {"/dev/termination-log"},
+	"terminationMessagePolicy": {"File"}, "imagePullPolicy": {"Always", "IfNotPresent"}, "protocol": {"TCP"},
+	"timeoutSeconds": {int64(1)}, "periodSeconds": {int64(10)}, "successThreshold": {int64(1)}, "failureThreshold": {int64(3)},
+	"scheme": {"HTTP"}, "path": {"/"}, "service": {""}, "apiVersion": {"v1"}, "defaultMode": {int64(420)}, "expirationSeconds": {int64(3600)},
+	"divisor": {"0"},
+}
+
+// equivalent says whether a spec that is there is the one that is wanted, with nothing
+// besides but what the API server fills in.
+func equivalent(want, have *appsv1.DeploymentSpec) (bool, error) {
+	w, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
+	if err != nil {
+		return false, fmt.Errorf("converting a Deployment: %w", err)
+	}
+	h, err := runtime.DefaultUnstructuredConverter.ToUnstructured(have)
+	if err != nil {
+		return false, fmt.Errorf("converting a Deployment: %w", err)
+	}
+	return sameFields(w, h), nil
+}
+
+func sameValue(name string, want, have any) bool {
+	if want == nil || isEmpty(want) {
+		return isDefault(name, have)
+	}
+	switch w := want.(type) {
+	case map[string]any:
+		h, isMap := have.(map[string]any)
+		return isMap && sameFields(w, h)
+	case []any:
+		h, isList := have.([]any)
+		return isList && len(w) == len(h) && !slices.ContainsFunc(indexes(w), func(i int) bool { return !sameValue(name, w[i], h[i]) })
+	default:
+		return reflect.DeepEqual(want, have)
+	}
+}
+
+func indexes(list []any) []int {
+	out := make([]int, len(list))
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+func sameFields(want, have map[string]any) bool {
+	for key, value := range want {
+		if !sameValue(key, value, have[key]) {
+			return false
+		}
+	}
+	for key, value := range have {
+		if _, wanted := want[key]; wanted {
+			continue
+		}
+		// The old name of a field is filled in from the new one.
+		if key == "serviceAccount" && value == want["serviceAccountName"] {
+			continue
+		}
+		if !isDefault(key, value) {
+			return false
+		}
+	}
+	return true
+}
+
+// isDefault says whether a value is what the API server fills in for a field, or nothing.
+func isDefault(name string, value any) bool {
+	if m, isMap := value.(map[string]any); isMap {
+		return sameFields(nil, m)
+	}
+	return value == nil || isEmpty(value) || slices.Contains(defaults[name], value)
+}
+
+// isEmpty says whether a value means the same as none.
+func isEmpty(value any) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	default:
+		return false
+	}
+}

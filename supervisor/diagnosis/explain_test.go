@@ -1,0 +1,666 @@
+package diagnosis_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/diagnosis"
+)
+
+// explained is a case of what becomes of a change to a cluster where all is well.
+type explained struct {
+	reason string
+	change func(*observation)
+	state  diagnosis.State
+	code   string
+	// object is the one at which the cause lies, as KIND NAMESPACE/NAME.
+	object string
+	// summary is in what leads the explanation.
+	summary []string
+}
+
+func check(t *testing.T, cases []explained) {
+	t.Helper()
+	for _, tc := range cases {
+		t.Run(strings.ReplaceAll(tc.reason, " ", "_"), func(t *testing.T) {
+			e := diagnosis.Explain(well(tc.change), lamp)
+			if e.State != tc.state {
+				t.Errorf("state is %s, want %s: %s", e.State, tc.state, e.Summary)
+			}
+			for _, words := range tc.summary {
+				if !strings.Contains(e.Summary, words) {
+					t.Errorf("summary lacks %q:\n%s", words, e.Summary)
+				}
+			}
+			if tc.code == "" {
+				if len(e.Findings) > 0 {
+					t.Errorf("found %+v, want nothing", e.Findings)
+				}
+				return
+			}
+			if len(e.Findings) == 0 {
+				t.Fatalf("nothing was found, want %s: %s", tc.code, e.Summary)
+			}
+			f := e.Findings[0]
+			if f.Code != tc.code || tc.object != "" && f.Object.String() != tc.object {
+				t.Errorf("found %s at %s, want %s at %s", f.Code, f.Object, tc.code, tc.object)
+			}
+			if f.Remedy == "" {
+				t.Error("there is no remedy")
+			}
+		})
+	}
+}
+
+const no = metav1.ConditionFalse
+
+func TestExplainCatalog(t *testing.T) {
+	t.Parallel()
+	away := func(state, message string) func(*observation) {
+		return all(says(operatorsv1alpha1.SubscriptionResolutionFailed, "ErrorPreventedResolution", "error using catalogsource olm/wares: away; what is installed stays"), func(o *observation) {
+			o.catalog().Status.GRPCConnectionState.LastObservedState = state
+			o.catalog().Status.Reason, o.catalog().Status.Message = operatorsv1alpha1.CatalogSourceRegistryServerError, message
+		})
+	}
+	hosted := func(reason, message string) func(*observation) {
+		return all(away("TRANSIENT_FAILURE", "couldn't ensure registry server - "+message), func(o *observation) {
+			o.catalog().Spec = operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Image: "registry.example.com/wares:1"}
+			o.catalog().Status.Conditions = []metav1.Condition{{Type: "Progressing", Status: no, Reason: reason, Message: message}}
+		})
+	}
+	catalogPod := func(change func(*corev1.Pod)) func(*observation) {
+		return all(hosted("StartingReplicas", "0 of 2 replicas are available"), func(o *observation) {
+			pod := corev1.Pod{ObjectMeta: meta("olm", "wares-1"), Spec: corev1.PodSpec{NodeName: "n1"}, Status: corev1.PodStatus{Phase: corev1.PodPending}}
+			pod.Labels = map[string]string{"olm.catalogSource": "wares"}
+			change(&pod)
+			o.Pods = append(o.Pods, pod)
+		})
+	}
+	check(t, []explained{
+		{
+			reason: "all is well", change: func(*observation) {}, state: diagnosis.Healthy,
+			summary: []string{"lamp.v1 is installed and runs since 2026-03-02T08:30:00Z; channel stable of CatalogSource olm/wares has nothing newer"},
+		},
+		{
+			reason: "no catalog of that name", state: diagnosis.Broken, code: diagnosis.CodeCatalogMissing, object: "CatalogSource olm/gone",
+			change: all(says(operatorsv1alpha1.SubscriptionResolutionFailed, "ConstraintsNotSatisfiable",
+				"constraints not satisfiable: no operators found from catalog gone in namespace olm referenced by subscription lamp"),
+				func(o *observation) { o.sub().Spec.CatalogSource = "gone" }),
+			summary: []string{"CatalogSource olm/gone does not exist", "spec.source", "there are olm/wares"},
+		},
+		{
+			reason: "a catalog that may not be seen is not taken for missing", state: diagnosis.Broken, code: diagnosis.CodeCatalogFailing,
+			change: all(says(operatorsv1alpha1.SubscriptionCatalogSourcesUnhealthy, "UnhealthyCatalogSourceFound", "targeted catalogsource olm/wares unhealthy"),
+				hides("catalogsources.operators.coreos.com", "olm"), func(o *observation) { o.CatalogSources = nil }),
+			summary: []string{"targeted catalogsource olm/wares unhealthy"},
+		},
+		{
+			reason: "address where nothing answers", state: diagnosis.Broken, code: diagnosis.CodeCatalogUnreachable, object: "CatalogSource olm/wares",
+			change:  away("TRANSIENT_FAILURE", "the catalog's content could not be read: connection refused; check spec.address wares.olm.svc:50051 and that the catalog serves there"),
+			summary: []string{"spec.address wares.olm.svc:50051 does not answer: connection refused"},
+		},
+		{
+			reason: "a spec that makes no sense", state: diagnosis.Broken, code: diagnosis.CodeCatalogInvalid,
+			change: all(away("", "unknown sourcetype: http; set spec.sourceType to grpc"), func(o *observation) {
+				o.catalog().Status.Reason = operatorsv1alpha1.CatalogSourceSpecInvalidError
+			}),
+			summary: []string{"unknown sourcetype: http"},
+		},
+		{
+			reason: "a status tells what pods would, where they may not be seen", state: diagnosis.Broken, code: diagnosis.CodeCatalogImage, object: "CatalogSource olm/wares",
+			change: all(hosted("ErrImagePull", "pod wares-1: image of container registry-server cannot be pulled: not found; check spec.image and spec.secrets"),
+				hides("pods", "olm")),
+			summary: []string{"pod wares-1: image of container registry-server cannot be pulled: not found"},
+		},
+		{
+			reason: "an image of a catalog that cannot be pulled", state: diagnosis.Broken, code: diagnosis.CodeCatalogImage, object: "Pod olm/wares-1",
+			change: catalogPod(func(pod *corev1.Pod) {
+				pod.Spec.Containers = []corev1.Container{{Name: "registry-server", Image: "registry.example.com/wares:1"}}
+				pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "registry-server", State: corev1.ContainerState{
+					Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: `Back-off pulling image: ErrImagePull: not found`},
+				}}}
+			}),
+			summary: []string{"CatalogSource olm/wares: Pod olm/wares-1: image registry.example.com/wares:1 of container registry-server cannot be pulled: not found"},
+		},
+		{
+			reason: "the node of a catalog is lost", state: diagnosis.Broken, code: diagnosis.CodeCatalogNodeLost, object: "Node n1",
+			change: all(catalogPod(func(*corev1.Pod) {}), func(o *observation) {
+				o.Nodes[0].Status.Conditions[0].Status = corev1.ConditionUnknown
+			}),
+			summary: []string{"Node n1 is lost", "olm/wares-1"},
+		},
+		{
+			reason: "a pod that waits for the node that is lost", state: diagnosis.Broken, code: diagnosis.CodeCatalogNodeLost, object: "Node n1",
+			change: all(catalogPod(func(pod *corev1.Pod) {
+				pod.Spec.NodeName, pod.Spec.NodeSelector = "", map[string]string{"rack": "a"}
+				pod.Status.Conditions = []corev1.PodCondition{{
+					Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable",
+					Message: "0/1 nodes are available: 1 node(s) had untolerated taint(s)",
+				}}
+			}), func(o *observation) {
+				o.Nodes[0].Labels = map[string]string{"rack": "a"}
+				o.Nodes[0].Status.Conditions[0].Status = corev1.ConditionUnknown
+			}),
+			summary: []string{"Node n1 is lost", "olm/wares-1 is to run on it"},
+		},
+		{
+			reason: "a catalog that was just made", state: diagnosis.Held, code: diagnosis.CodeCatalogStarting,
+			change:  all(away("CONNECTING", ""), func(o *observation) { o.catalog().Status.Reason = "" }),
+			summary: []string{"CatalogSource olm/wares: is not read yet"},
+		},
+		{
+			reason: "what happens to one pod of a catalog that serves keeps nothing", state: diagnosis.Healthy, code: diagnosis.CodeCatalogCrashing,
+			change: func(o *observation) {
+				o.catalog().Spec = operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Image: "registry.example.com/wares:1"}
+				o.catalog().Status.Conditions = []metav1.Condition{{Type: "Progressing", Status: no, Reason: "CrashLoopBackOff", Message: "pod wares-2: container registry-server ended with exit code 1; check that the image holds a catalog"}}
+			},
+			summary: []string{"lamp.v1 is installed", "wares-2"},
+		},
+		{
+			reason: "a catalog that the group keeps out", state: diagnosis.Broken, code: diagnosis.CodeCatalogExcluded, object: "OperatorGroup shop/group",
+			change: all(says(operatorsv1alpha1.SubscriptionResolutionFailed, "ConstraintsNotSatisfiable", "no operators found from catalog wares in namespace olm"), func(o *observation) {
+				o.OperatorGroups[0].Annotations = map[string]string{"olm.operatorframework.io/exclude-global-namespace-resolution": "true"}
+			}),
+			summary: []string{"OperatorGroup shop/group keeps CatalogSource olm/wares out"},
+		},
+	})
+}
+
+func TestExplainResolution(t *testing.T) {
+	t.Parallel()
+	nothingFits := func(message string) func(*observation) {
+		return says(operatorsv1alpha1.SubscriptionResolutionFailed, "ConstraintsNotSatisfiable", "constraints not satisfiable: "+message)
+	}
+	check(t, []explained{
+		{
+			reason: "no such package", state: diagnosis.Broken, code: diagnosis.CodePackageMissing, object: "Subscription shop/lamp",
+			change:  nothingFits("no operators found in package lamp in the catalog referenced by subscription lamp, subscription lamp exists; the catalog has 3 packages; check spec.name"),
+			summary: []string{"CatalogSource olm/wares has no package lamp"},
+		},
+		{
+			reason: "no such channel", state: diagnosis.Broken, code: diagnosis.CodeChannelMissing,
+			change:  nothingFits("no operators found in channel stable of package lamp in the catalog referenced by subscription lamp, subscription lamp exists; set spec.channel to one of beta"),
+			summary: []string{"package lamp in CatalogSource olm/wares has no channel stable"},
+		},
+		{
+			reason: "no such version", state: diagnosis.Broken, code: diagnosis.CodeStartingMissing,
+			change: all(nothingFits("no operators found with name lamp.v9 in channel stable of package lamp in the catalog referenced by subscription lamp; remove it"),
+				func(o *observation) { o.sub().Spec.StartingCSV = "lamp.v9" }),
+			summary: []string{"has no version lamp.v9"},
+		},
+		{
+			reason: "a dependency that nobody has", state: diagnosis.Broken, code: diagnosis.CodeDependencyMissing,
+			change:  nothingFits("bundle lamp.v1 requires an operator with package: wick, subscription lamp exists; no catalog in scope has an operator with package: wick; create a CatalogSource that has one"),
+			summary: []string{"requires an operator with package: wick"},
+		},
+		{
+			reason: "a rival", state: diagnosis.Broken, code: diagnosis.CodeUnsatisfiable,
+			change:  nothingFits("lamp.v1 and torch.v1 provide Light; clusterserviceversion torch.v1 is in the way"),
+			summary: []string{"lamp.v1 and torch.v1 provide Light"},
+		},
+		{
+			reason: "no group", state: diagnosis.Broken, code: diagnosis.CodeGroupMissing, object: "Namespace shop",
+			change: all(says(operatorsv1alpha1.SubscriptionResolutionFailed, "ErrorPreventedResolution", "found 0 operatorGroups, expected 1; create one"),
+				func(o *observation) { o.OperatorGroups = nil }),
+			summary: []string{"namespace shop has no OperatorGroup"},
+		},
+		{
+			reason: "two groups", state: diagnosis.Broken, code: diagnosis.CodeGroupAmbiguous, object: "Namespace shop",
+			change: all(says(operatorsv1alpha1.SubscriptionResolutionFailed, "ErrorPreventedResolution", "found 2 operatorGroups, expected 1; delete one"),
+				func(o *observation) {
+					o.OperatorGroups = append(o.OperatorGroups, operatorsv1.OperatorGroup{ObjectMeta: meta("shop", "other")})
+				}),
+			summary: []string{"namespace shop has 2 OperatorGroups (group, other)"},
+		},
+		{
+			reason: "groups that may not be seen are not taken for missing", state: diagnosis.Broken, code: diagnosis.CodePackageMissing,
+			change: all(nothingFits("no operators found in package lamp in the catalog; check spec.name"),
+				hides("operatorgroups.operators.coreos.com", "shop"), func(o *observation) { o.OperatorGroups = nil }),
+			summary: []string{"has no package lamp"},
+		},
+		{
+			reason: "a bundle image that cannot be pulled", state: diagnosis.Broken, code: diagnosis.CodeBundleImage,
+			change: says(operatorsv1alpha1.SubscriptionBundleUnpackFailed, "BundleUnpackFailed",
+				"Bundle unpacking failed - NotFound: bundle lamp.v1: registry.example.com/lamp:1: not found; push the image, or have the catalog name one that is there; it is tried again by itself"),
+			summary: []string{"NotFound: bundle lamp.v1: registry.example.com/lamp:1: not found"},
+		},
+		{
+			reason: "a pinned version is as somebody wants it", state: diagnosis.Healthy, code: diagnosis.CodePinned,
+			change:  tells("NewerVersionHeld", "Pinned", "annotation chandlery.dev/pin holds lamp.v1; lamp.v2 is available; remove the annotation, or name a newer version in it, to go on"),
+			summary: []string{"lamp.v1 is installed", "annotation chandlery.dev/pin holds lamp.v1", "lamp.v2 is available"},
+		},
+		{
+			reason: "a newer version that cannot be had", state: diagnosis.Held, code: diagnosis.CodeHeld,
+			change:  tells("NewerVersionHeld", "ConstraintsNotSatisfiable", "constraints not satisfiable: lamp.v2 requires an operator; create a CatalogSource that has one"),
+			summary: []string{"a newer version cannot be had", "lamp.v2 requires an operator"},
+		},
+		{
+			reason: "a deprecation is worth a word", state: diagnosis.Healthy, code: diagnosis.CodeDeprecated,
+			change:  tells(operatorsv1alpha1.SubscriptionPackageDeprecated, "Deprecated", "use torch"),
+			summary: []string{"use torch"},
+		},
+		{
+			reason: "settings that cannot be read", state: diagnosis.Broken, code: diagnosis.CodeConfigInvalid,
+			change:  tells("ConfigInvalid", "InvalidAnnotation", "annotation chandlery.dev/config: unknown field; correct it"),
+			summary: []string{"annotation chandlery.dev/config: unknown field"},
+		},
+		{
+			reason: "made a moment ago", state: diagnosis.Progressing, code: diagnosis.CodeUnderWay,
+			change: all(says("Other", "", ""), func(o *observation) {
+				o.sub().Status.Conditions, o.sub().CreationTimestamp = nil, ago(time.Second)
+			}),
+			summary: []string{"was made a moment ago"},
+		},
+		{
+			reason: "nobody has looked at it", state: diagnosis.Broken, code: diagnosis.CodeNotLookedAt,
+			change:  all(says("Other", "", ""), func(o *observation) { o.sub().Status.Conditions = nil }),
+			summary: []string{"Subscription shop/lamp has no status"},
+		},
+	})
+}
+
+func TestExplainPlan(t *testing.T) {
+	t.Parallel()
+	const (
+		failed     = operatorsv1alpha1.InstallPlanPhaseFailed
+		going      = operatorsv1alpha1.InstallPlanPhaseInstalling
+		component  = operatorsv1alpha1.InstallPlanReasonComponentFailed
+		mend       = "; mend the cause, and the plan goes on by itself within minutes; deleting the InstallPlan tries again at once"
+		retry      = "retrying execution due to error: "
+		planObject = "InstallPlan shop/install-a"
+	)
+	check(t, []explained{
+		{
+			reason: "it waits for approval", state: diagnosis.Held, code: diagnosis.CodePlanNeedsApproval, object: planObject,
+			change:  planIs(operatorsv1alpha1.InstallPlanPhaseRequiresApproval, "", "the InstallPlan needs approval"),
+			summary: []string{"InstallPlan shop/install-a, which installs lamp.v1, waits for approval"},
+		},
+		{
+			reason: "a right is missing", state: diagnosis.Broken, code: diagnosis.CodeRightsMissing, object: planObject,
+			change:  planIs(going, "", retry+`error applying Role lamp of lamp.v1: roles.rbac.authorization.k8s.io is forbidden: User "system:serviceaccount:shop:poor" cannot create resource "roles"; grant ServiceAccount shop/poor that right, or take spec.serviceAccountName out of OperatorGroup group; the plan goes on by itself`),
+			summary: []string{"InstallPlan shop/install-a: error applying Role lamp", "system:serviceaccount:shop:poor"},
+		},
+		{
+			reason: "a kind that is not served", state: diagnosis.Broken, code: diagnosis.CodePlanStepAPI, object: planObject,
+			change:  planIs(failed, component, "api-server resource not found installing Gadget g: GroupVersionKind x/v1, Kind=Gadget not found on the cluster"+mend),
+			summary: []string{"Gadget g"},
+		},
+		{
+			reason: "a definition that would lose what is stored", state: diagnosis.Broken, code: diagnosis.CodePlanDefinition, object: planObject,
+			change:  planIs(failed, component, "error applying CustomResourceDefinition lamps.example.com of lamp.v1: the CustomResourceDefinition is left as it is: v1 is stored"+mend),
+			summary: []string{"lamps.example.com"},
+		},
+		{
+			reason: "an object of another operator", state: diagnosis.Broken, code: diagnosis.CodePlanConflict,
+			change:  planIs(failed, component, "error applying ConfigMap settings of lamp.v1: it is not this operator's: ConfigMap belongs to ClusterServiceVersion torch.v1; uninstall one"+mend),
+			summary: []string{"torch.v1"},
+		},
+		{
+			reason: "a webhook", state: diagnosis.Broken, code: diagnosis.CodeAdmission,
+			change:  planIs(going, "", retry+`error applying ConfigMap settings of lamp.v1: admission webhook "no.example.com" denied the request: no; change the policy that refuses it`),
+			summary: []string{`admission webhook "no.example.com"`},
+		},
+		{
+			reason: "what may pass by itself is waited for", state: diagnosis.Held, code: diagnosis.CodePlanStep,
+			change:  planIs(going, "", retry+"error applying ConfigMap settings of lamp.v1: etcdserver: request timed out"),
+			summary: []string{"request timed out"},
+		},
+		{
+			reason: "the ServiceAccount of the group is missing", state: diagnosis.Broken, code: diagnosis.CodeGroupAccountMissing, object: "OperatorGroup shop/group",
+			change: all(planIs(going, operatorsv1alpha1.InstallPlanReasonInstallCheckFailed, "please make sure the service account exists. sa=shop/poor operatorgroup=shop/group"), func(o *observation) {
+				o.OperatorGroups[0].Spec.ServiceAccountName = "poor"
+				o.OperatorGroups[0].Status.Conditions = []metav1.Condition{{Type: operatorsv1.OperatorGroupServiceAccountCondition, Status: metav1.ConditionTrue, Message: "ServiceAccount poor not found"}}
+			}),
+			summary: []string{"OperatorGroup shop/group names ServiceAccount poor"},
+		},
+		{
+			reason: "somebody declared it failed", state: diagnosis.Broken, code: diagnosis.CodePlanDeclaredFailed,
+			change: planIs(failed, "", ""), summary: []string{"does not say why"},
+		},
+		{
+			reason: "its bundle image is not to be had", state: diagnosis.Broken, code: diagnosis.CodeBundleImage, object: "BundleImage registry.example.com/lamp:1",
+			change: all(planIs(operatorsv1alpha1.InstallPlanPhasePlanning, "", ""), func(o *observation) {
+				o.plan().Status.BundleLookups = []operatorsv1alpha1.BundleLookup{{
+					Path: "registry.example.com/lamp:1", Identifier: "lamp.v1",
+					Conditions: []operatorsv1alpha1.BundleLookupCondition{{Type: operatorsv1alpha1.BundleLookupFailed, Status: corev1.ConditionTrue, Reason: "NotFound", Message: "not found; push the image"}},
+				}}
+			}),
+			summary: []string{"registry.example.com/lamp:1", "NotFound: not found"},
+		},
+		{
+			reason: "a plan that may not be seen is told of by its Subscription", state: diagnosis.Held, code: diagnosis.CodePlanNeedsApproval, object: planObject,
+			change: all(planIs("", "", ""), hides("installplans.operators.coreos.com", "shop"), func(o *observation) { o.InstallPlans = nil },
+				tells(operatorsv1alpha1.SubscriptionInstallPlanPending, "RequiresApproval", "")),
+			summary: []string{"waits for approval"},
+		},
+		{
+			reason: "it is carried out", state: diagnosis.Progressing, code: diagnosis.CodeUnderWay, object: planObject,
+			change: planIs(going, "", ""), summary: []string{"lamp.v1 is on its way: InstallPlan install-a is in phase Installing"},
+		},
+	})
+}
+
+func TestExplainVersion(t *testing.T) {
+	t.Parallel()
+	const (
+		failed  = operatorsv1alpha1.CSVPhaseFailed
+		pending = operatorsv1alpha1.CSVPhasePending
+		object  = "ClusterServiceVersion shop/lamp.v1"
+	)
+	lacks := func(kind, name, message string) func(*observation) {
+		return all(versionIs(pending, operatorsv1alpha1.CSVReasonRequirementsNotMet, "one or more requirements couldn't be found"), func(o *observation) {
+			o.csv().Status.RequirementStatus = []operatorsv1alpha1.RequirementStatus{
+				{Kind: "ServiceAccount", Name: "good", Status: operatorsv1alpha1.RequirementStatusReasonPresent},
+				{Kind: kind, Name: name, Status: operatorsv1alpha1.RequirementStatusReasonNotPresent, Message: message},
+			}
+		})
+	}
+	update := func(reason operatorsv1alpha1.ConditionReason, message string) func(*observation) {
+		return func(o *observation) {
+			next := *o.csv().DeepCopy()
+			next.Name, next.Spec.Replaces = "lamp.v2", "lamp.v1"
+			next.Status.Phase, next.Status.Reason, next.Status.Message = pending, reason, message
+			o.Versions = append(o.Versions, next)
+			o.sub().Status.State, o.sub().Status.CurrentCSV = operatorsv1alpha1.SubscriptionStateUpgradePending, "lamp.v2"
+		}
+	}
+	check(t, []explained{
+		{
+			reason: "install modes", state: diagnosis.Broken, code: diagnosis.CodeInstallMode, object: "OperatorGroup shop/group",
+			change: versionIs(failed, operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup,
+				"AllNamespaces InstallModeType not supported, cannot configure to watch all namespaces: change spec.targetNamespaces of OperatorGroup group in namespace shop: this version supports OwnNamespace"),
+			summary: []string{object, "AllNamespaces InstallModeType not supported"},
+		},
+		{
+			reason: "Kubernetes too old", state: diagnosis.Broken, code: diagnosis.CodeKubernetesTooOld, object: object,
+			change:  lacks("ClusterServiceVersion", "lamp.v1", "CSV version requirement not met: minKubeVersion (9.0.0) > server version (1.36.0)"),
+			summary: []string{"spec.minKubeVersion is not met", "9.0.0"},
+		},
+		{
+			reason: "a definition is missing", state: diagnosis.Broken, code: diagnosis.CodeDefinitionMissing, object: "CustomResourceDefinition wicks.example.com",
+			change: lacks("CustomResourceDefinition", "wicks.example.com", "CRD is not present"), summary: []string{object + " needs CustomResourceDefinition wicks.example.com: CRD is not present"},
+		},
+		{
+			reason: "rights are missing", state: diagnosis.Broken, code: diagnosis.CodePermissionsMissing, object: "ServiceAccount shop/lamp",
+			change:  lacks("ServiceAccount", "lamp", "the service account lacks 1 of 2 policy rules; give it a role with them"),
+			summary: []string{"ServiceAccount lamp: the service account lacks 1 of 2 policy rules"},
+		},
+		{
+			reason: "what another operator was to bring is missing because of that one", state: diagnosis.Broken, code: diagnosis.CodeDeployment,
+			change: all(lacks("APIService", "v1.wick.example.com", "APIService is not available"), func(o *observation) {
+				wick := operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta("shop", "wick.v1")}
+				wick.Spec.APIServiceDefinitions.Owned = []operatorsv1alpha1.APIServiceDescription{{Group: "wick.example.com", Version: "v1"}}
+				wick.Status.Phase, wick.Status.Message = failed, "install failed: deployment wick not ready before timeout"
+				o.Versions = append(o.Versions, wick)
+			}),
+			object: "ClusterServiceVersion shop/wick.v1", summary: []string{"deployment wick not ready"},
+		},
+		{
+			reason: "owner conflict", state: diagnosis.Broken, code: diagnosis.CodeOwnerConflict, object: object,
+			change:  versionIs(failed, operatorsv1alpha1.CSVReasonOwnerConflict, "conflicting CRD owner in namespace: spec.customresourcedefinitions.owned names lamps.example.com, which csv torch.v1 owns already; uninstall one of the two operators"),
+			summary: []string{"csv torch.v1 owns already"},
+		},
+		{
+			reason: "the operator does not let itself be upgraded", state: diagnosis.Held, code: diagnosis.CodeNotUpgradeable, object: "OperatorCondition shop/lamp.v1",
+			change: all(update(operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable, "operator is not upgradeable"), func(o *observation) {
+				o.OperatorConditions = []operatorsv2.OperatorCondition{condition("lamp.v1", no, "a migration runs")}
+			}),
+			summary: []string{"OperatorCondition shop/lamp.v1 does not let lamp.v1 be upgraded to lamp.v2", "a migration runs"},
+		},
+		{
+			reason: "what keeps the predecessor keeps the update", state: diagnosis.Broken, code: diagnosis.CodeImagePull, object: "Pod shop/lamp-1",
+			change: all(waits("ErrImagePull", "not found"), update(operatorsv1alpha1.CSVReasonRequirementsMet, "all requirements found, waiting for csv lamp.v1 (Failed), which this one replaces, to succeed or to be deleted"),
+				func(o *observation) {
+					o.csv().Status.Phase, o.csv().Status.Reason = failed, operatorsv1alpha1.CSVReasonInstallCheckFailed
+				}),
+			summary: []string{"image registry.example.com/lamp:1 of container main cannot be pulled: not found"},
+		},
+		{
+			reason: "a predecessor that nothing is seen to keep", state: diagnosis.Broken, code: diagnosis.CodePredecessor,
+			change:  update(operatorsv1alpha1.CSVReasonRequirementsMet, "all requirements found, waiting for csv lamp.v1 (Succeeded), which this one replaces, to succeed or to be deleted"),
+			summary: []string{"waiting for csv lamp.v1"},
+		},
+		{
+			reason: "it is gone though its plan is done", state: diagnosis.Broken, code: diagnosis.CodeVersionGone, object: object,
+			change: func(o *observation) {
+				o.sub().Status.State, o.sub().Status.InstalledCSV = operatorsv1alpha1.SubscriptionStateUpgradePending, ""
+				o.Versions = nil
+			},
+			summary: []string{object + " does not exist, though InstallPlan shop/install-a has brought it"},
+		},
+		{
+			reason: "a quota for Deployments", state: diagnosis.Broken, code: diagnosis.CodeQuotaExceeded, object: object,
+			change:  versionIs(failed, operatorsv1alpha1.CSVReasonComponentFailed, "install strategy failed: deployments.apps is forbidden: exceeded quota: small; raise the quota or make room in it"),
+			summary: []string{"exceeded quota: small"},
+		},
+		{
+			reason: "a spec that cannot be", state: diagnosis.Broken, code: diagnosis.CodeVersionInvalid,
+			change: versionIs(failed, operatorsv1alpha1.CSVReasonInvalidStrategy, "install strategy invalid: spec.install.strategy is \"helm\"; set it to \"deployment\""), summary: []string{"install strategy invalid"},
+		},
+		{
+			reason: "serving resources", state: diagnosis.Broken, code: diagnosis.CodeServing,
+			change: versionIs(failed, operatorsv1alpha1.CSVReasonAPIServiceResourceIssue, "Secret lamp-cert is gone"), summary: []string{"Secret lamp-cert is gone"},
+		},
+		{
+			reason: "something is tried again and again", state: diagnosis.Broken, code: diagnosis.CodeAdmission,
+			change: versionIs(pending, operatorsv1alpha1.CSVReasonNeedsReinstall, `requirements not yet checked; going on fails and is tried again: failed calling webhook "slow.example.com": timeout`), summary: []string{"slow.example.com"},
+		},
+		{
+			reason: "custom resources that finalizers hold", state: diagnosis.Broken, code: diagnosis.CodeCleanupHeld, object: "Lamp shop/old",
+			change: all(tells("Uninstalling", "WaitingOnCleanup", "waiting for clusterserviceversion lamp.v1 (...)"), func(o *observation) {
+				o.sub().DeletionTimestamp, o.csv().DeletionTimestamp = new(ago(time.Hour)), new(ago(time.Hour))
+				o.csv().Status.Reason = operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete
+				o.csv().Status.Message = "waiting for custom resources: 1 left, first Lamp shop/old; Lamp shop/old has been held for more than a minute by the finalizers example.com/never"
+				o.csv().Status.Cleanup.PendingDeletion = []operatorsv1alpha1.ResourceList{{Group: "example.com", Kind: "Lamp", Instances: []operatorsv1alpha1.ResourceInstance{{Namespace: "shop", Name: "old"}}}}
+			}),
+			summary: []string{"Lamp shop/old is held by its finalizers", "example.com/never"},
+		},
+		{
+			reason: "another operator needs what is uninstalled", state: diagnosis.Broken, code: diagnosis.CodeUninstallHeld,
+			change: all(tells("Uninstalling", "StillRequired", "clusterserviceversion torch.v1 requires an operator; delete that operator too"), func(o *observation) {
+				o.sub().DeletionTimestamp = new(ago(time.Hour))
+			}),
+			summary: []string{"torch.v1 requires an operator"},
+		},
+		{
+			reason: "it is being installed", state: diagnosis.Progressing, code: diagnosis.CodeUnderWay, object: object,
+			change: versionIs(operatorsv1alpha1.CSVPhaseInstallReady, operatorsv1alpha1.CSVReasonRequirementsMet, "all requirements found, attempting install"), summary: []string{"ClusterServiceVersion lamp.v1 is in phase InstallReady"},
+		},
+	})
+}
+
+func TestExplainPods(t *testing.T) {
+	t.Parallel()
+	const pod = "Pod shop/lamp-1"
+	crash := func(reason string, code int32) func(*observation) {
+		return container(func(s *corev1.ContainerStatus) {
+			s.RestartCount = 4
+			s.State.Waiting = &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 40s"}
+			s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{Reason: reason, ExitCode: code, Message: "no bulb\nin the socket"}
+		})
+	}
+	check(t, []explained{
+		{
+			reason: "an image cannot be pulled", state: diagnosis.Broken, code: diagnosis.CodeImagePull, object: pod,
+			change: waits("ImagePullBackOff", `Back-off pulling image "x": ErrImagePull: not found`), summary: []string{pod + ": image registry.example.com/lamp:1 of container main cannot be pulled: not found"},
+		},
+		{
+			reason: "a crash loop", state: diagnosis.Broken, code: diagnosis.CodeCrashLoop, object: pod,
+			change: crash("Error", 3), summary: []string{"container main ended with exit code 3, no bulb in the socket (4 restarts)"},
+		},
+		{
+			reason: "out of memory", state: diagnosis.Broken, code: diagnosis.CodeOutOfMemory, object: pod,
+			change: crash("OOMKilled", 137), summary: []string{"used more memory than its limit", "OOMKilled"},
+		},
+		{
+			reason: "a Secret for the environment", state: diagnosis.Broken, code: diagnosis.CodeConfigMissing, object: pod,
+			change: waits("CreateContainerConfigError", `secret "oil" not found`), summary: []string{`secret "oil" not found`},
+		},
+		{
+			reason: "a Secret for a volume", state: diagnosis.Broken, code: diagnosis.CodeConfigMissing, object: pod,
+			change:  all(installing, warns("Pod", "lamp-1", "FailedMount", `MountVolume.SetUp failed for volume "oil" : secret "oil" not found`)),
+			summary: []string{`secret "oil" not found`},
+		},
+		{
+			reason: "a volume", state: diagnosis.Broken, code: diagnosis.CodeVolume, object: pod,
+			change: all(installing, warns("Pod", "lamp-1", "FailedAttachVolume", "disk is elsewhere")), summary: []string{"disk is elsewhere"},
+		},
+		{
+			reason: "no node takes it", state: diagnosis.Broken, code: diagnosis.CodeUnschedulable, object: pod,
+			change: all(installing, func(o *observation) {
+				o.pod().Spec.NodeName = ""
+				o.pod().Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient cpu."}}
+			}),
+			summary: []string{"3 Insufficient cpu"},
+		},
+		{
+			reason: "its node is lost", state: diagnosis.Broken, code: diagnosis.CodeNodeLost, object: "Node n1",
+			change: all(installing, func(o *observation) { o.Nodes[0].Status.Conditions[0].Status = corev1.ConditionUnknown }), summary: []string{"Node n1 is lost"},
+		},
+		{
+			reason: "a probe fails", state: diagnosis.Broken, code: diagnosis.CodeProbe, object: pod,
+			change: all(container(func(s *corev1.ContainerStatus) { s.State.Running = &corev1.ContainerStateRunning{} }),
+				warns("Pod", "lamp-1", "Unhealthy", "Readiness probe failed: 503")),
+			summary: []string{"Readiness probe failed: 503"},
+		},
+		{
+			reason: "a quota", state: diagnosis.Broken, code: diagnosis.CodeQuotaExceeded, object: "Deployment shop/lamp",
+			change: refused(`pods "lamp-x" is forbidden: exceeded quota: small, requested: pods=1, used: pods=0, limited: pods=0`), summary: []string{"Deployment shop/lamp", "exceeded quota: small"},
+		},
+		{
+			reason: "PodSecurity", state: diagnosis.Broken, code: diagnosis.CodePodSecurity, object: "Deployment shop/lamp",
+			change: refused(`pods "lamp-x" is forbidden: violates PodSecurity "restricted:latest": privileged`), summary: []string{"violates PodSecurity"},
+		},
+		{
+			reason: "a webhook", state: diagnosis.Broken, code: diagnosis.CodeAdmission, object: "Deployment shop/lamp",
+			change: refused(`admission webhook "pods.example.com" denied the request: no`), summary: []string{"pods.example.com"},
+		},
+		{
+			reason: "no ServiceAccount", state: diagnosis.Broken, code: diagnosis.CodeServiceAccountMissing, object: "Deployment shop/lamp",
+			change: refused(`pods "lamp-x" is forbidden: error looking up service account shop/lamp: serviceaccount "lamp" not found`), summary: []string{`serviceaccount "lamp" not found`},
+		},
+		{
+			reason: "something else refuses", state: diagnosis.Broken, code: diagnosis.CodePodsRefused, object: "Deployment shop/lamp",
+			change: refused("the moon is full"), summary: []string{"the moon is full"},
+		},
+		{
+			reason: "nothing is seen but that time is up", state: diagnosis.Broken, code: diagnosis.CodeDeployment, object: "Deployment shop/lamp",
+			change: all(installing, hides("pods", "shop"), func(o *observation) {
+				o.Pods = nil
+				o.Deployments[0].Status.Conditions = append(o.Deployments[0].Status.Conditions, appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded"})
+			}),
+			summary: []string{"Deployment shop/lamp is not available"},
+		},
+		{
+			reason: "whatever keeps it may be in what cannot be seen", state: diagnosis.Unknown, code: diagnosis.CodeUnderWay,
+			change: all(installing, hides("pods", "shop"), func(o *observation) { o.Pods = nil }), summary: []string{"could not be seen"},
+		},
+		{
+			reason: "a pod that is going says nothing", state: diagnosis.Progressing, code: diagnosis.CodeUnderWay,
+			change: all(waits("ErrImagePull", "not found"), func(o *observation) { o.pod().DeletionTimestamp = new(ago(0)) }), summary: []string{"Installing"},
+		},
+	})
+}
+
+func TestExplainSupervisor(t *testing.T) {
+	t.Parallel()
+	check(t, []explained{
+		{
+			reason: "no Lease", state: diagnosis.Broken, code: diagnosis.CodeSupervisorNotRunning, object: "Lease chandlery-supervisor",
+			change: func(o *observation) { o.Leases = nil }, summary: []string{"no supervisor runs", "no Lease chandlery-supervisor"},
+		},
+		{
+			reason: "a Lease that was given up", state: diagnosis.Broken, code: diagnosis.CodeSupervisorNotRunning, object: "Lease chandlery-system/chandlery-supervisor",
+			change: func(o *observation) { o.Leases[0].Spec.HolderIdentity = new("") }, summary: []string{"was given up"},
+		},
+		{
+			reason: "a Lease that has run out comes before what statuses say", state: diagnosis.Broken, code: diagnosis.CodeSupervisorNotRunning,
+			change: all(planIs(operatorsv1alpha1.InstallPlanPhaseRequiresApproval, "", ""), func(o *observation) {
+				o.Leases[0].Spec.RenewTime = new(metav1.NewMicroTime(now.Add(-time.Hour)))
+			}),
+			summary: []string{"is held by supervisor-1, which last renewed it at 2026-03-02T08:00:00Z"},
+		},
+		{
+			reason: "a Lease that nobody may see", state: diagnosis.Unknown,
+			change: all(hides("leases.coordination.k8s.io", ""), func(o *observation) { o.Leases = nil }), summary: []string{"lamp.v1 is installed", "as far as can be seen"},
+		},
+		{
+			reason: "no Subscription of that name", state: diagnosis.Missing,
+			change: func(o *observation) { o.Subscriptions = nil }, summary: []string{"there is none of that name"},
+		},
+		{
+			reason: "a Subscription that may not be seen", state: diagnosis.Unknown,
+			change: all(hides("subscriptions.operators.coreos.com", "shop"), func(o *observation) { o.Subscriptions = nil }), summary: []string{"may not be read"},
+		},
+		{
+			reason: "an API that is not there", state: diagnosis.Missing, code: diagnosis.CodeNotInstalled,
+			change: func(o *observation) {
+				o.Subscriptions = nil
+				o.Unseen = []diagnosis.Unseen{{Resource: "subscriptions.operators.coreos.com", Why: diagnosis.WhyNotInstalled}}
+			},
+			summary: []string{"not installed in this cluster"},
+		},
+	})
+}
+
+// TestExamine checks that a cause that keeps several Subscriptions is told once, and what
+// matters most first.
+func TestExamine(t *testing.T) {
+	t.Parallel()
+	o := well(all(says(operatorsv1alpha1.SubscriptionResolutionFailed, "ErrorPreventedResolution", "error using catalogsource olm/wares: away"), func(o *observation) {
+		o.catalog().Status.GRPCConnectionState.LastObservedState = "TRANSIENT_FAILURE"
+		o.catalog().Status.Message = "the catalog's content could not be read: connection refused; check it"
+		second := *o.sub().DeepCopy()
+		second.Name = "torch"
+		third := *o.sub().DeepCopy()
+		third.Name, third.Status.Conditions = "wick", nil
+		third.Status.Conditions = []operatorsv1alpha1.SubscriptionCondition{{Type: operatorsv1alpha1.SubscriptionPackageDeprecated, Status: corev1.ConditionTrue, Message: "old"}}
+		o.Subscriptions = append(o.Subscriptions, second, third)
+	}))
+	found := diagnosis.Examine(o)
+	if len(found) != 2 {
+		t.Fatalf("found %d causes, want 2: %+v", len(found), found)
+	}
+	if found[0].Code != diagnosis.CodeCatalogUnreachable || len(found[0].Affects) != 3 {
+		t.Errorf("first is %s, which affects %v; want the catalog, which affects all three", found[0].Code, found[0].Affects)
+	}
+	if found[1].Severity != diagnosis.Note {
+		t.Errorf("last is %+v, want a note", found[1])
+	}
+	if got := diagnosis.Examine(well()); len(got) != 0 {
+		t.Errorf("found %+v where all is well", got)
+	}
+}
+
+// TestCodes checks that every code is documented, once.
+func TestCodes(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, c := range diagnosis.Codes() {
+		if seen[c.Code] || c.Code == "" || c.Meaning == "" || c.Remedy == "" || !strings.HasSuffix(c.Remedy, ".") && !strings.HasSuffix(c.Remedy, "=true") {
+			t.Errorf("code %+v is twice, or lacks something", c)
+		}
+		seen[c.Code] = true
+	}
+}
+
+// TestRule checks the rule that shows what could not be seen.
+func TestRule(t *testing.T) {
+	t.Parallel()
+	rule := diagnosis.Unseen{Resource: "deployments.apps"}.Rule()
+	if rule.APIGroups[0] != "apps" || rule.Resources[0] != "deployments" || !slices.Equal(rule.Verbs, []string{"get", "list"}) {
+		t.Errorf("rule is %+v", rule)
+	}
+	if rule := (diagnosis.Unseen{Resource: "pods"}).Rule(); rule.APIGroups[0] != "" || rule.Resources[0] != "pods" {
+		t.Errorf("rule is %+v", rule)
+	}
+}

@@ -1,0 +1,157 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/rival"
+	"github.com/chandlery/chandlery/supervisor/takeover"
+)
+
+// rivalPoll is the pause between two looks for other lifecycle managers. Deployments are
+// looked for in the cache, so that it costs little.
+const rivalPoll = 5 * time.Second
+
+// guard keeps a supervisor from working beside another lifecycle manager: at its start,
+// before it takes the lead, and while it leads.
+type guard struct {
+	sentry *rival.Sentry
+	// mover takes over from a lifecycle manager; nil to refuse where one works.
+	mover  *takeover.Mover
+	record *takeover.Records
+	log    logr.Logger
+}
+
+// newGuard makes the guard of a process. What it writes goes past the fence: it takes
+// over before the process leads, since nothing else may be at work by then.
+func newGuard(cfg *rest.Config, o Options, log logr.Logger) (*guard, error) {
+	scheme, err := NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("preparing to look for other lifecycle managers: %w", err)
+	}
+	g := &guard{
+		sentry: rival.NewSentry(c, c, o.LeaderElectionNamespace, clock.RealClock{}),
+		record: takeover.NewRecords(c, o.LeaderElectionNamespace), log: log,
+	}
+	if o.TakeOver {
+		g.mover = &takeover.Mover{Client: c, Namespace: o.LeaderElectionNamespace, Clock: clock.RealClock{}, Tell: func(step string) { log.Info("Taking over", "step", step) }}
+	}
+	return g, nil
+}
+
+// admit says whether the process may begin, as a standby at least.
+func (g *guard) admit(ctx context.Context) error {
+	found, err := g.sentry.Wait(ctx)
+	if err != nil {
+		return err //nolint:wrapcheck // says what was looked for
+	}
+	for _, hidden := range found.Hidden {
+		g.log.Info("Other lifecycle managers would go unseen", "because", hidden)
+	}
+	return g.judge(ctx, &found, g.mover != nil)
+}
+
+// judge says whether what was found lets a process go on. mends tells that it will
+// have taken over before it leads.
+func (g *guard) judge(ctx context.Context, found *rival.Finding, mends bool) error {
+	if mends && len(found.Supervisors) == 0 {
+		return nil
+	}
+	if err := found.Err(); err != nil {
+		return err //nolint:wrapcheck // says everything
+	}
+	return g.record.Check(ctx) //nolint:wrapcheck // says everything
+}
+
+// clear is asked before the process takes the lead.
+func (g *guard) clear(ctx context.Context) error {
+	if g.mover != nil {
+		if err := g.mover.Run(ctx); err != nil {
+			return fmt.Errorf("taking over because of --takeover: %w", err)
+		}
+	}
+	found, err := g.sentry.Look(ctx)
+	if err != nil {
+		return err //nolint:wrapcheck // says what was looked for
+	}
+	return g.judge(ctx, &found, false)
+}
+
+// refusal says whether an error means that the process must not work here, as against
+// one that passes.
+func refusal(err error) bool {
+	var beside *rival.Error
+	return errors.As(err, &beside) || errors.Is(err, takeover.ErrRefused)
+}
+
+// watcher looks for rivals while the process leads, and ends it when there is one.
+type watcher struct {
+	*guard
+
+	mgr       ctrl.Manager
+	namespace string
+	depose    context.CancelCauseFunc
+}
+
+// NeedLeaderElection says that only the leader watches: the others look before they lead.
+func (w *watcher) NeedLeaderElection() bool { return true }
+
+// Start looks until ctx ends.
+func (w *watcher) Start(ctx context.Context) error {
+	w.sentry.Read(w.mgr.GetClient())
+	tick := time.NewTicker(rivalPoll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		found, err := w.sentry.Look(ctx)
+		if err == nil {
+			err = w.judge(ctx, &found, false)
+		}
+		switch {
+		case err == nil || ctx.Err() != nil:
+		case refusal(err):
+			w.stepDown(ctx, err)
+			return nil
+		default:
+			w.log.Error(err, "Cannot see whether another lifecycle manager works")
+		}
+	}
+}
+
+// stepDown ends the process. Whoever starts it again meets the same refusal until the
+// other is gone.
+func (w *watcher) stepDown(ctx context.Context, err error) {
+	w.log.Error(err, "Stepping down")
+	lease := &coordinationv1.Lease{
+		TypeMeta:   metav1.TypeMeta{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: LeaseName},
+	}
+	const longest = 1000
+	note := err.Error()
+	w.mgr.GetEventRecorder("supervisor").Eventf(lease, nil, corev1.EventTypeWarning, "SteppingDown", "SteppingDown", "%s", note[:min(len(note), longest)])
+	// Events are sent by and by; the process is not in such a hurry.
+	select {
+	case <-time.After(time.Second):
+	case <-ctx.Done():
+	}
+	w.depose(err)
+}

@@ -1,0 +1,369 @@
+package takeover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/rival"
+)
+
+// The actions of handing back, in their order.
+const (
+	// Mark tells supervisors to end.
+	Mark Action = "Mark"
+	// Dismiss scales the Deployment of the supervisors to 0.
+	Dismiss Action = "Dismiss"
+	// Release waits until nobody leads.
+	Release Action = "Release"
+	// Restore puts objects back.
+	Restore Action = "Restore"
+	// Start scales a Deployment of OLM up again.
+	Start Action = "Start"
+	// Forget deletes the record.
+	Forget Action = "Forget"
+)
+
+// labelSupervisor is what the Deployment of the supervisors is found by.
+const labelSupervisor = "app.kubernetes.io/name"
+
+// marksOn are the kinds on whose objects we may have put marks, besides those that are
+// written down.
+func marksOn() []schema.GroupVersionKind {
+	const operators = "operators.coreos.com"
+	return []schema.GroupVersionKind{
+		{Group: operators, Version: "v1alpha1", Kind: "CatalogSource"},
+		{Group: operators, Version: "v1alpha1", Kind: "Subscription"},
+		{Group: operators, Version: "v1alpha1", Kind: "InstallPlan"},
+		{Group: operators, Version: "v1alpha1", Kind: "ClusterServiceVersion"},
+		{Group: operators, Version: "v1", Kind: "OperatorGroup"},
+		{Group: operators, Version: "v2", Kind: "OperatorCondition"},
+		{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
+		{Version: "v1", Kind: "Secret"},
+		{Version: "v1", Kind: "Namespace"},
+	}
+}
+
+// NewHandBack makes the plan to hand back what was taken over. dismissed are the
+// Deployments of supervisors that have replicas, as namespace/name.
+func NewHandBack(record *Record, dismissed []string, operations []Operation) Plan {
+	if record == nil {
+		return Plan{Verdict: Nothing}
+	}
+	p := Plan{Verdict: Possible}
+	add := func(action Action, format string, args ...any) {
+		p.Steps = append(p.Steps, Step{Action: action, Text: fmt.Sprintf(format, args...)})
+	}
+	if record.Phase != HandingBack {
+		add(Mark, "tell supervisors to end, and not to begin again, in ConfigMap %s", RecordName)
+	}
+	for _, name := range dismissed {
+		namespace, name, _ := strings.Cut(name, "/")
+		p.Steps = append(p.Steps, Step{Action: Dismiss, Namespace: namespace, Name: name, Text: fmt.Sprintf("scale Deployment %s/%s, the supervisors, to 0 replicas", namespace, name)})
+	}
+	add(Release, "wait until no supervisor leads")
+	add(Restore, "%s", describe(operations))
+	for _, r := range record.Rivals {
+		p.Steps = append(p.Steps, Step{
+			Action: Start, Namespace: r.Namespace, Name: r.Name, Replicas: r.Replicas,
+			Text: fmt.Sprintf("scale Deployment %s/%s to %d replica%s, as before", r.Namespace, r.Name, r.Replicas, plural(int(r.Replicas))),
+		})
+	}
+	add(Forget, "delete ConfigMap %s, and those with what was written down", RecordName)
+	p.Operations = operations
+	p.Left = []string{
+		"operators stay in the version that they have now, and so do the Deployments, roles and InstallPlans of those that were installed or updated meanwhile",
+		"annotations " + ourPrefix + "* that people have set stay; OLM does not look at them",
+		"status is OLM's to write again",
+	}
+	return p
+}
+
+// describe counts what is done to objects.
+func describe(operations []Operation) string {
+	count := map[Verb]int{}
+	for _, o := range operations {
+		count[o.Verb]++
+	}
+	return fmt.Sprintf("make %d objects again, put %d back as they were, delete %d that OLM does not make, and take our marks off %d",
+		count[Make], count[Replace], count[Remove], count[Strip])
+}
+
+// PlanBack says what handing back would do.
+func (m *Mover) PlanBack(ctx context.Context) (Plan, error) {
+	records := NewRecords(m.Client, m.Namespace)
+	record, _, err := records.read(ctx)
+	if err != nil || record == nil {
+		return NewHandBack(nil, nil, nil), err
+	}
+	dismissed, err := m.supervisors(ctx)
+	if err != nil {
+		return Plan{}, err
+	}
+	operations, err := m.operations(ctx, record)
+	if err != nil {
+		return Plan{}, err
+	}
+	return NewHandBack(record, dismissed, operations), nil
+}
+
+// operations reads what there is, and compares it with what was written down.
+func (m *Mover) operations(ctx context.Context, record *Record) ([]Operation, error) {
+	images, err := NewRecords(m.Client, m.Namespace).load(ctx, record.Images)
+	if err != nil {
+		return nil, err
+	}
+	live := inventory{}
+	for _, gvk := range slices.Concat(imaged(), ours()) {
+		list, err := listed(ctx, m.Client, gvk)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range list {
+			live[keyOf(o)] = o
+		}
+	}
+	for _, gvk := range marksOn() {
+		list, err := marksOf(ctx, m.Client, gvk)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range list {
+			live[keyOf(o)] = o
+		}
+	}
+	return restoration(images, live), nil
+}
+
+// supervisors names the Deployments of supervisors in the namespace that have replicas.
+func (m *Mover) supervisors(ctx context.Context) ([]string, error) {
+	var list appsv1.DeploymentList
+	if err := m.Client.List(ctx, &list, client.InNamespace(m.Namespace), client.MatchingLabels{labelSupervisor: rival.LeaseName}); err != nil {
+		return nil, fmt.Errorf("looking for the Deployment of the supervisors: %w", err)
+	}
+	var names []string
+	for i := range list.Items {
+		if ptr.Deref(list.Items[i].Spec.Replicas, 1) > 0 {
+			names = append(names, list.Items[i].Namespace+"/"+list.Items[i].Name)
+		}
+	}
+	return names, nil
+}
+
+// Back hands back. Like Run it may be interrupted and run again.
+func (m *Mover) Back(ctx context.Context) error {
+	var last error
+	for range rounds {
+		p, err := m.PlanBack(ctx)
+		if err != nil {
+			return err
+		}
+		if p.Verdict == Nothing {
+			return nil
+		}
+		last = nil
+		for _, step := range p.Steps {
+			m.Tell(step.Text)
+			if last = m.undo(ctx, step); last != nil {
+				last = fmt.Errorf("%s: %w", step.Text, last)
+				break
+			}
+		}
+		if last != nil && !passing(last) {
+			return last
+		}
+	}
+	return fmt.Errorf("handing back: others keep changing what is there: %w", last)
+}
+
+func (m *Mover) undo(ctx context.Context, step Step) error {
+	key := client.ObjectKey{Namespace: step.Namespace, Name: step.Name}
+	switch step.Action {
+	case Mark:
+		return m.change(ctx, func(r *Record) { r.Phase = HandingBack })
+	case Dismiss:
+		return m.rescale(ctx, key, 0, nil)
+	case Release:
+		return m.released(ctx)
+	case Restore:
+		return m.restore(ctx)
+	case Start:
+		return client.IgnoreNotFound(m.rescale(ctx, key, step.Replicas, map[string]any{rival.LabelTakenOver: nil}))
+	case Forget:
+		return m.forget(ctx)
+	default:
+		return fmt.Errorf("unknown action %q", step.Action)
+	}
+}
+
+func (m *Mover) rescale(ctx context.Context, key client.ObjectKey, replicas int32, labels map[string]any) error {
+	d := &appsv1.Deployment{}
+	if err := m.Client.Get(ctx, key, d); err != nil {
+		return fmt.Errorf("reading Deployment %s: %w", key, err)
+	}
+	return m.scale(ctx, d, replicas, labels)
+}
+
+// released waits until nobody leads: the Lease is given back, or not renewed for as long
+// as it is for.
+func (m *Mover) released(ctx context.Context) error {
+	var (
+		version string
+		since   time.Time
+		begun   = m.Clock.Now()
+	)
+	for {
+		lease := &coordinationv1.Lease{}
+		err := m.Client.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: rival.LeaseName}, lease)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading Lease %s/%s: %w", m.Namespace, rival.LeaseName, err)
+		}
+		if lease.ResourceVersion != version {
+			version, since = lease.ResourceVersion, m.Clock.Now()
+		}
+		holder := ptr.Deref(lease.Spec.HolderIdentity, "")
+		duration := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
+		switch {
+		case holder == "", m.Clock.Since(since) > duration+time.Second:
+			return nil
+		case m.Clock.Since(begun) > gonePatience:
+			return fmt.Errorf("supervisor %s still holds Lease %s/%s after %s; stop it and begin again", holder, m.Namespace, rival.LeaseName, gonePatience)
+		}
+		if err := m.pause(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// pause waits a moment.
+func (m *Mover) pause(ctx context.Context) error {
+	select {
+	case <-m.Clock.After(goneDelay):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx) //nolint:wrapcheck // the caller's own
+	}
+}
+
+// restore puts objects back. What ours serve goes when what serves in its place does, or
+// had its time for that.
+func (m *Mover) restore(ctx context.Context) error {
+	record, _, err := NewRecords(m.Client, m.Namespace).read(ctx)
+	if err != nil || record == nil {
+		return err
+	}
+	operations, err := m.operations(ctx, record)
+	if err != nil {
+		return err
+	}
+	waited := false
+	for _, o := range operations {
+		if o.Verb == Remove && !waited {
+			waited = true
+			if err := m.serve(ctx, operations); err != nil {
+				return err
+			}
+		}
+		if err := m.write(ctx, o); err != nil {
+			return fmt.Errorf("%s %s %s/%s: %w", strings.ToLower(string(o.Verb)), o.Kind, o.Namespace, o.Name, err)
+		}
+	}
+	return nil
+}
+
+func (m *Mover) write(ctx context.Context, o Operation) error {
+	switch o.Verb {
+	case Make:
+		err := m.Client.Create(ctx, o.want, client.FieldOwner(fieldOwner))
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err //nolint:wrapcheck // wrapped by the caller
+	case Replace:
+		return m.Client.Update(ctx, o.want, client.FieldOwner(fieldOwner)) //nolint:wrapcheck // wrapped by the caller
+	case Strip:
+		//nolint:wrapcheck // wrapped by the caller
+		return client.IgnoreNotFound(m.Client.Patch(ctx, o.want, client.MergeFromWithOptions(o.live, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldOwner)))
+	case Remove:
+		uid := o.live.GetUID()
+		err := m.Client.Delete(ctx, o.live, client.Preconditions{UID: &uid}, client.PropagationPolicy("Foreground"))
+		return client.IgnoreNotFound(err) //nolint:wrapcheck // wrapped by the caller
+	default:
+		return fmt.Errorf("unknown verb %q", o.Verb)
+	}
+}
+
+// servePatience is how long pods of catalogs that are made again are waited for. When it
+// is over, the catalogs are left to OLM, which starts others.
+const servePatience = time.Minute
+
+// serve waits until the pods that were made again serve.
+func (m *Mover) serve(ctx context.Context, operations []Operation) error {
+	begun := m.Clock.Now()
+	for _, o := range operations {
+		if o.Verb != Make || o.Kind != "Pod" {
+			continue
+		}
+		for {
+			pod := &corev1.Pod{}
+			err := m.Client.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, pod)
+			if client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("reading pod %s/%s: %w", o.Namespace, o.Name, err)
+			}
+			if err != nil || ready(pod) || m.Clock.Since(begun) > servePatience {
+				break
+			}
+			if err := m.pause(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func ready(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// forget deletes the record; that which says that there is one goes last.
+func (m *Mover) forget(ctx context.Context) error {
+	records := NewRecords(m.Client, m.Namespace)
+	record, cm, err := records.read(ctx)
+	if err != nil || record == nil {
+		return err
+	}
+	var problems []error
+	var list corev1.ConfigMapList
+	if err := m.Client.List(ctx, &list, client.InNamespace(m.Namespace), client.MatchingLabels{labelRecord: "images"}); err != nil {
+		return fmt.Errorf("looking for the record: %w", err)
+	}
+	for i := range list.Items {
+		problems = append(problems, client.IgnoreNotFound(m.Client.Delete(ctx, &list.Items[i])))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return fmt.Errorf("deleting the record: %w", err)
+	}
+	if err := client.IgnoreNotFound(m.Client.Delete(ctx, cm)); err != nil {
+		return fmt.Errorf("deleting the record: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,293 @@
+package takeover
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	imagesKey = "objects.json.gz"
+	// chunkSize is how much is written into one ConfigMap, which may hold 1 MiB.
+	chunkSize = 700 << 10
+)
+
+// imaged are the kinds of which objects are written down: those that the controllers may
+// replace, relabel or delete because they are made in another way here. Workloads of
+// operators are not among them: nothing is undone of what an operator has become since.
+func imaged() []schema.GroupVersionKind {
+	const rbac, admission = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
+	return []schema.GroupVersionKind{
+		{Version: "v1", Kind: "ServiceAccount"},
+		{Version: "v1", Kind: "Service"},
+		{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
+		{Group: rbac, Version: "v1", Kind: "Role"},
+		{Group: rbac, Version: "v1", Kind: "RoleBinding"},
+		{Group: rbac, Version: "v1", Kind: "ClusterRole"},
+		{Group: rbac, Version: "v1", Kind: "ClusterRoleBinding"},
+		{Group: admission, Version: "v1", Kind: "ValidatingWebhookConfiguration"},
+		{Group: admission, Version: "v1", Kind: "MutatingWebhookConfiguration"},
+		{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"},
+		{Version: "v1", Kind: "Pod"},
+	}
+}
+
+// ours are the kinds that the controllers make for catalogs and OLM does not.
+func ours() []schema.GroupVersionKind {
+	return []schema.GroupVersionKind{
+		{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
+		{Group: "apps", Version: "v1", Kind: "Deployment"},
+	}
+}
+
+// ofOLM says whether an object is one that OLM made and the controllers may replace.
+func ofOLM(o *unstructured.Unstructured) bool {
+	labels := o.GetLabels()
+	if o.GetKind() == "Pod" {
+		return ownerOf(o, "CatalogSource") != nil
+	}
+	switch {
+	case o.GetDeletionTimestamp() != nil:
+		return false
+	case labels["olm.owner.kind"] == "ClusterServiceVersion", labels["olm.managed"] == "true":
+		return true
+	case ownerOf(o, "CatalogSource") != nil, ownerOf(o, "ClusterServiceVersion") != nil:
+		return true
+	case strings.HasPrefix(o.GetName(), "olm.og."), labels["olm.owner.kind"] == "OperatorGroup":
+		return true
+	}
+	// Bindings that OLM makes without labels: the right of API servers of operators to
+	// delegate authentication and authorization.
+	return o.GetKind() == "RoleBinding" && o.GetNamespace() == "kube-system" && strings.HasSuffix(o.GetName(), "-service-auth-reader") ||
+		o.GetKind() == "ClusterRoleBinding" && strings.HasSuffix(o.GetName(), "-service-system:auth-delegator")
+}
+
+func ownerOf(o metav1.Object, kind string) *metav1.OwnerReference {
+	refs := o.GetOwnerReferences()
+	i := slices.IndexFunc(refs, func(ref metav1.OwnerReference) bool { return ref.Kind == kind })
+	if i < 0 {
+		return nil
+	}
+	return &refs[i]
+}
+
+// take reads the objects that are to be written down.
+func take(ctx context.Context, c client.Reader) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	for _, gvk := range imaged() {
+		list, err := listed(ctx, c, gvk)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list {
+			if ofOLM(list[i]) {
+				all = append(all, snapshot(list[i]))
+			}
+		}
+	}
+	return all, nil
+}
+
+// listed reads all objects of a kind; none of one that the cluster does not serve.
+func listed(ctx context.Context, c client.Reader, gvk schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
+	const page = 500
+	var (
+		all   []*unstructured.Unstructured
+		token string
+	)
+	for {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(gvk)
+		err := c.List(ctx, list, client.Limit(page), client.Continue(token))
+		if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing every %s: %w", gvk.Kind, err)
+		}
+		for i := range list.Items {
+			all = append(all, &list.Items[i])
+		}
+		if token = list.GetContinue(); token == "" {
+			return all, nil
+		}
+	}
+}
+
+// marksOf reads the metadata of all objects of a kind, and nothing else: some are large, and
+// Secrets hold what is nobody's business here.
+func marksOf(ctx context.Context, c client.Reader, gvk schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(gvk)
+	err := c.List(ctx, list)
+	if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing every %s: %w", gvk.Kind, err)
+	}
+	all := make([]*unstructured.Unstructured, 0, len(list.Items))
+	for i := range list.Items {
+		list.Items[i].SetGroupVersionKind(gvk)
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&list.Items[i])
+		if err != nil {
+			return nil, fmt.Errorf("converting %s %s/%s: %w", gvk.Kind, list.Items[i].Namespace, list.Items[i].Name, err)
+		}
+		all = append(all, &unstructured.Unstructured{Object: content})
+	}
+	return all, nil
+}
+
+// snapshot is what of an object is written down: all but what the API server keeps for itself.
+func snapshot(o *unstructured.Unstructured) *unstructured.Unstructured {
+	i := o.DeepCopy()
+	delete(i.Object, "status")
+	for _, field := range []string{"managedFields", "resourceVersion", "generation", "creationTimestamp", "selfLink"} {
+		unstructured.RemoveNestedField(i.Object, "metadata", field)
+	}
+	if o.GetKind() == "Pod" {
+		// Whoever makes it again finds a place and a token for it by itself.
+		unstructured.RemoveNestedField(i.Object, "spec", "nodeName")
+		dropTokens(i)
+	}
+	return i
+}
+
+// dropTokens takes out of a pod the volume with its token, which admission adds to each.
+func dropTokens(pod *unstructured.Unstructured) {
+	const prefix = "kube-api-access-"
+	without := func(list []any) []any {
+		return slices.DeleteFunc(list, func(e any) bool {
+			m, _ := e.(map[string]any)
+			name, _ := m["name"].(string)
+			return strings.HasPrefix(name, prefix)
+		})
+	}
+	if volumes, found, _ := unstructured.NestedSlice(pod.Object, "spec", "volumes"); found {
+		_ = unstructured.SetNestedSlice(pod.Object, without(volumes), "spec", "volumes")
+	}
+	for _, kind := range []string{"containers", "initContainers"} {
+		containers, found, _ := unstructured.NestedSlice(pod.Object, "spec", kind)
+		if !found {
+			continue
+		}
+		for _, c := range containers {
+			container, _ := c.(map[string]any)
+			if mounts, found, _ := unstructured.NestedSlice(container, "volumeMounts"); found {
+				_ = unstructured.SetNestedSlice(container, without(mounts), "volumeMounts")
+			}
+		}
+		_ = unstructured.SetNestedSlice(pod.Object, containers, "spec", kind)
+	}
+}
+
+// save writes images down, and says in how many ConfigMaps.
+func (r *Records) save(ctx context.Context, images []*unstructured.Unstructured) (int, error) {
+	chunks, err := pack(images, chunkSize)
+	if err != nil {
+		return 0, err
+	}
+	for i, chunk := range chunks {
+		cm := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: chunkName(i), Labels: map[string]string{labelRecord: "images"}},
+			BinaryData: map[string][]byte{imagesKey: chunk},
+		}
+		err := r.client.Create(ctx, cm, client.FieldOwner(fieldOwner))
+		if apierrors.IsAlreadyExists(err) {
+			// Of a try that was cut off. It does not count before the record says so.
+			err = r.client.Update(ctx, cm, client.FieldOwner(fieldOwner))
+		}
+		if err != nil {
+			return 0, fmt.Errorf("writing down what OLM made: %w", err)
+		}
+	}
+	return len(chunks), nil
+}
+
+func chunkName(i int) string { return RecordName + "-" + strconv.Itoa(i) }
+
+// load reads what was written down.
+func (r *Records) load(ctx context.Context, chunks int) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	for i := range chunks {
+		cm := &corev1.ConfigMap{}
+		if err := r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: chunkName(i)}, cm); err != nil {
+			return nil, fmt.Errorf("reading what OLM had made: %w", err)
+		}
+		images, err := unpack(cm.BinaryData[imagesKey])
+		if err != nil {
+			return nil, fmt.Errorf("reading what OLM had made, ConfigMap %s/%s: %w", cm.Namespace, cm.Name, err)
+		}
+		all = append(all, images...)
+	}
+	return all, nil
+}
+
+// pack writes objects into chunks that are no larger than limit when it can be had: each
+// has whole objects.
+func pack(images []*unstructured.Unstructured, limit int) ([][]byte, error) {
+	var (
+		chunks [][]byte
+		batch  []*unstructured.Unstructured
+	)
+	for begin := 0; begin < len(images); {
+		// The largest batch that fits is looked for by halving: few clusters need two.
+		batch = images[begin:]
+		for {
+			chunk, err := compress(batch)
+			if err != nil {
+				return nil, err
+			}
+			if len(chunk) <= limit || len(batch) == 1 {
+				chunks = append(chunks, chunk)
+				break
+			}
+			batch = batch[:(len(batch)+1)/2]
+		}
+		begin += len(batch)
+	}
+	return chunks, nil
+}
+
+func compress(batch []*unstructured.Unstructured) ([]byte, error) {
+	var out bytes.Buffer
+	writer := gzip.NewWriter(&out)
+	if err := json.NewEncoder(writer).Encode(batch); err != nil {
+		return nil, fmt.Errorf("encoding objects: %w", err)
+	}
+	if err := writer.Close(); err != nil {
+		return nil, fmt.Errorf("compressing objects: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+func unpack(chunk []byte) ([]*unstructured.Unstructured, error) {
+	reader, err := gzip.NewReader(bytes.NewReader(chunk))
+	if err != nil {
+		return nil, fmt.Errorf("decompressing: %w", err)
+	}
+	text, err := io.ReadAll(reader)
+	if err != nil {
+		return nil, fmt.Errorf("decompressing: %w", err)
+	}
+	var images []*unstructured.Unstructured
+	if err := json.Unmarshal(text, &images); err != nil {
+		return nil, fmt.Errorf("decoding: %w", err)
+	}
+	return images, nil
+}

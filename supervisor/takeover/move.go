@@ -1,0 +1,220 @@
+package takeover
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/rival"
+)
+
+const (
+	// goneDelay is the pause between two looks at pods that are about to go, and
+	// gonePatience how long they are waited for: a pod of a lost node does not go by itself.
+	goneDelay    = 500 * time.Millisecond
+	gonePatience = 3 * time.Minute
+	// rounds is how often a plan is made anew because something changed under it.
+	rounds = 10
+)
+
+// Mover takes over from OLM, and hands back.
+type Mover struct {
+	// Client reads and writes past every cache.
+	Client client.Client
+	// Namespace is that of the supervisors, where the record is kept.
+	Namespace string
+	// Again allows to stop an OLM that somebody started again after it was taken over from.
+	Again bool
+	// Clock tells the time.
+	Clock clock.Clock
+	// Tell hears of each step before it is done.
+	Tell func(step string)
+}
+
+// Plan says what taking over would do.
+func (m *Mover) Plan(ctx context.Context) (Plan, error) {
+	o, err := observe(ctx, m.Client, m.Namespace, m.Clock)
+	if err != nil {
+		return Plan{}, err
+	}
+	return NewPlan(o, m.Again), nil
+}
+
+// Run takes over. It may be interrupted at any moment and run again, and by several at
+// once. Where there is nothing to take over it does nothing.
+func (m *Mover) Run(ctx context.Context) error {
+	var last error
+	for range rounds {
+		p, err := m.Plan(ctx)
+		if err != nil {
+			return err
+		}
+		switch p.Verdict {
+		case Nothing, Done:
+			return nil
+		case Blocked:
+			return fmt.Errorf("%w: %s", ErrRefused, strings.Join(p.Blockers, "; "))
+		case Possible:
+		}
+		if last = m.execute(ctx, p.Steps); last != nil && !passing(last) {
+			return last
+		}
+	}
+	return fmt.Errorf("taking over: others keep changing what is there: %w", last)
+}
+
+// passing says whether another plan may do better.
+func passing(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
+}
+
+func (m *Mover) execute(ctx context.Context, steps []Step) error {
+	for _, step := range steps {
+		m.Tell(step.Text)
+		if err := m.do(ctx, step); err != nil {
+			return fmt.Errorf("%s: %w", step.Text, err)
+		}
+	}
+	return nil
+}
+
+func (m *Mover) do(ctx context.Context, step Step) error {
+	switch step.Action {
+	case Begin:
+		return m.begin(ctx)
+	case Stop:
+		return m.stop(ctx, step)
+	case Await:
+		return m.await(ctx)
+	case Keep:
+		return m.keep(ctx)
+	case Finish:
+		return m.change(ctx, func(r *Record) { r.Phase = TakenOver })
+	default:
+		return fmt.Errorf("unknown action %q", step.Action)
+	}
+}
+
+// begin writes down the replicas of Deployments that are not in the record yet. What is
+// in it stays: it is from the time before anything was changed.
+func (m *Mover) begin(ctx context.Context) error {
+	found, err := rival.NewSentry(m.Client, m.Client, m.Namespace, m.Clock).Look(ctx)
+	if err != nil {
+		return err //nolint:wrapcheck // says what was looked for
+	}
+	records := NewRecords(m.Client, m.Namespace)
+	record, cm, err := records.read(ctx)
+	if err != nil {
+		return err
+	}
+	if record == nil {
+		record = &Record{Begun: m.Clock.Now().UTC().Truncate(time.Second)}
+	}
+	for i := range found.Workloads {
+		w := &found.Workloads[i]
+		if !record.has(w) {
+			record.Rivals = append(record.Rivals, Rival{Namespace: w.Namespace, Name: w.Name, Replicas: w.Replicas, Image: w.Image})
+		}
+	}
+	record.Phase = TakingOver
+	return records.write(ctx, record, cm)
+}
+
+// change changes the record.
+func (m *Mover) change(ctx context.Context, how func(*Record)) error {
+	records := NewRecords(m.Client, m.Namespace)
+	record, cm, err := records.read(ctx)
+	if err != nil {
+		return err
+	}
+	if record == nil {
+		return fmt.Errorf("ConfigMap %s/%s, the record of the take-over, is gone", m.Namespace, RecordName)
+	}
+	how(record)
+	return records.write(ctx, record, cm)
+}
+
+// stop scales a Deployment to 0 and marks it, in one write.
+func (m *Mover) stop(ctx context.Context, step Step) error {
+	d := &appsv1.Deployment{}
+	key := client.ObjectKey{Namespace: step.Namespace, Name: step.Name}
+	if err := m.Client.Get(ctx, key, d); err != nil {
+		return fmt.Errorf("reading Deployment %s: %w", key, err)
+	}
+	replicas := ptr.Deref(d.Spec.Replicas, 1)
+	marks := map[string]any{}
+	if d.Labels[rival.LabelTakenOver] == "" {
+		marks[rival.LabelTakenOver] = fmt.Sprint(replicas)
+	}
+	return m.scale(ctx, d, 0, marks)
+}
+
+// scale sets the replicas of a Deployment that was read, and labels.
+func (m *Mover) scale(ctx context.Context, d *appsv1.Deployment, replicas int32, labels map[string]any) error {
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": d.ResourceVersion, "labels": labels},
+		"spec":     map[string]any{"replicas": replicas},
+	})
+	if err != nil {
+		return fmt.Errorf("encoding a patch: %w", err)
+	}
+	if err := m.Client.Patch(ctx, d, client.RawPatch(types.MergePatchType, body), client.FieldOwner(fieldOwner)); err != nil {
+		return fmt.Errorf("scaling Deployment %s to %d: %w", client.ObjectKeyFromObject(d), replicas, err)
+	}
+	return nil
+}
+
+// await waits until no pod of OLM is left: one that is about to go may still write.
+func (m *Mover) await(ctx context.Context) error {
+	begun := m.Clock.Now()
+	for {
+		o, err := rival.NewSentry(m.Client, m.Client, m.Namespace, m.Clock).Look(ctx)
+		if err != nil {
+			return err //nolint:wrapcheck // says what was looked for
+		}
+		var left []string
+		for i := range o.Workloads {
+			pods, err := podsOf(ctx, m.Client, client.ObjectKey{Namespace: o.Workloads[i].Namespace, Name: o.Workloads[i].Name})
+			if err != nil {
+				return err
+			}
+			left = append(left, pods...)
+		}
+		if len(left) == 0 && len(o.Active()) == 0 {
+			return nil
+		}
+		if m.Clock.Since(begun) > gonePatience {
+			return fmt.Errorf("after %s there are still pods %s; if their node is lost, delete them with: kubectl delete pod --force, and begin again",
+				gonePatience, strings.Join(left, ", "))
+		}
+		select {
+		case <-m.Clock.After(goneDelay):
+		case <-ctx.Done():
+			return context.Cause(ctx) //nolint:wrapcheck // the caller's own
+		}
+	}
+}
+
+// keep writes down what the controllers may replace. It comes when OLM has stopped and
+// before a supervisor works, so that nobody changes anything meanwhile.
+func (m *Mover) keep(ctx context.Context) error {
+	records := NewRecords(m.Client, m.Namespace)
+	images, err := take(ctx, m.Client)
+	if err != nil {
+		return err
+	}
+	chunks, err := records.save(ctx, images)
+	if err != nil {
+		return err
+	}
+	return m.change(ctx, func(r *Record) { r.Images = chunks })
+}

@@ -1,0 +1,209 @@
+package takeover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/rival"
+)
+
+// Observation is what a plan is made from.
+type Observation struct {
+	// Rivals are the lifecycle managers that there are.
+	Rivals rival.Finding
+	// Pods are those of the rivals' Deployments that are still there.
+	Pods []string
+	// Record is what was written down; nil for nothing.
+	Record *Record
+	// OpenShift says that the cluster's own operator keeps OLM as it is.
+	OpenShift bool
+	// PackageServer is the Deployment that answers for packages.operators.coreos.com, as
+	// namespace/name; empty for none.
+	PackageServer string
+	// Inventory counts what would be adopted, by kind and how it is.
+	Inventory []Count
+	// Underway are the plans that are being carried out, as namespace/name.
+	Underway []string
+	// Images are what would be written down.
+	Images int
+}
+
+// Count is how many objects there are of a kind, by what they are: a phase, a type.
+type Count struct {
+	Kind  string         `json:"kind"`
+	Total int            `json:"total"`
+	By    map[string]int `json:"by,omitempty"`
+}
+
+// observe reads what a plan is made from.
+func observe(ctx context.Context, c client.Client, namespace string, cl clock.Clock) (*Observation, error) {
+	o := &Observation{}
+	var err error
+	if o.Rivals, err = rival.NewSentry(c, c, namespace, cl).Look(ctx); err != nil {
+		return nil, err //nolint:wrapcheck // says what was looked for
+	}
+	if o.Record, _, err = NewRecords(c, namespace).read(ctx); err != nil {
+		return nil, err
+	}
+	for i := range o.Rivals.Workloads {
+		w := &o.Rivals.Workloads[i]
+		o.OpenShift = o.OpenShift || w.Keeper != ""
+		pods, err := podsOf(ctx, c, client.ObjectKey{Namespace: w.Namespace, Name: w.Name})
+		if err != nil {
+			return nil, err
+		}
+		o.Pods = append(o.Pods, pods...)
+	}
+	if err := o.findClusterVersion(ctx, c); err != nil {
+		return nil, err
+	}
+	if err := o.findPackageServer(ctx, c); err != nil {
+		return nil, err
+	}
+	if err := o.count(ctx, c); err != nil {
+		return nil, err
+	}
+	images, err := take(ctx, c)
+	o.Images = len(images)
+	return o, err
+}
+
+// podsOf names the pods of a Deployment that are still there, those that are about to go
+// among them: they may still write.
+func podsOf(ctx context.Context, c client.Reader, key client.ObjectKey) ([]string, error) {
+	d := &appsv1.Deployment{}
+	if err := c.Get(ctx, key, d); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("reading Deployment %s: %w", key, err)
+	}
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("reading the selector of Deployment %s: %w", key, err)
+	}
+	var pods corev1.PodList
+	if err := c.List(ctx, &pods, client.InNamespace(key.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("listing the pods of Deployment %s: %w", key, err)
+	}
+	var names []string
+	for i := range pods.Items {
+		if phase := pods.Items[i].Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed {
+			names = append(names, pods.Items[i].Namespace+"/"+pods.Items[i].Name)
+		}
+	}
+	return names, nil
+}
+
+// findClusterVersion finds out whether the cluster is OpenShift's, which keeps its OLM.
+func (o *Observation) findClusterVersion(ctx context.Context, c client.Reader) error {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "ClusterVersion"})
+	err := c.Get(ctx, client.ObjectKey{Name: "version"}, u)
+	switch {
+	case err == nil, apierrors.IsForbidden(err):
+		// The kind is there, whoever may read it.
+		o.OpenShift = true
+		return nil
+	case apierrors.IsNotFound(err), apimeta.IsNoMatchError(err), notServed(err):
+		return nil
+	default:
+		return fmt.Errorf("finding out whether this is OpenShift: %w", err)
+	}
+}
+
+func notServed(err error) bool {
+	var failed *apimeta.NoResourceMatchError
+	return errors.As(err, &failed)
+}
+
+func (o *Observation) findPackageServer(ctx context.Context, c client.Reader) error {
+	for i := range o.Rivals.Workloads {
+		key := client.ObjectKey{Namespace: o.Rivals.Workloads[i].Namespace, Name: rival.OLMPackageServer}
+		err := c.Get(ctx, key, &appsv1.Deployment{})
+		if err == nil {
+			o.PackageServer = key.String()
+			return nil
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading Deployment %s: %w", key, err)
+		}
+	}
+	return nil
+}
+
+// count counts what would be adopted.
+func (o *Observation) count(ctx context.Context, c client.Reader) error {
+	v1alpha1 := func(kind string) schema.GroupVersionKind { return operatorsv1alpha1.SchemeGroupVersion.WithKind(kind) }
+	for _, counted := range []struct {
+		gvk schema.GroupVersionKind
+		how func(*unstructured.Unstructured) string
+	}{
+		{v1alpha1("CatalogSource"), field("spec", "sourceType")},
+		{v1alpha1("Subscription"), field("status", "state")},
+		{v1alpha1("InstallPlan"), o.plan},
+		{v1alpha1("ClusterServiceVersion"), version},
+		{operatorsv1.SchemeGroupVersion.WithKind("OperatorGroup"), func(*unstructured.Unstructured) string { return "" }},
+	} {
+		list, err := listed(ctx, c, counted.gvk)
+		if err != nil {
+			return err
+		}
+		count := Count{Kind: counted.gvk.Kind, Total: len(list), By: map[string]int{}}
+		for _, u := range list {
+			count.By[counted.how(u)]++
+		}
+		delete(count.By, "")
+		o.Inventory = append(o.Inventory, count)
+	}
+	slices.Sort(o.Underway)
+	return nil
+}
+
+func field(path ...string) func(*unstructured.Unstructured) string {
+	return func(u *unstructured.Unstructured) string {
+		text, _, _ := unstructured.NestedString(u.Object, path...)
+		return text
+	}
+}
+
+// version says how a ClusterServiceVersion is.
+func version(u *unstructured.Unstructured) string {
+	if u.GetLabels()[operatorsv1alpha1.CopiedLabelKey] != "" {
+		return "copied"
+	}
+	return field("status", "phase")(u)
+}
+
+// plan says how an InstallPlan is, and remembers those that are being carried out.
+func (o *Observation) plan(u *unstructured.Unstructured) string {
+	phase := field("status", "phase")(u)
+	if phase == string(operatorsv1alpha1.InstallPlanPhaseInstalling) || phase == string(operatorsv1alpha1.InstallPlanPhasePlanning) {
+		o.Underway = append(o.Underway, u.GetNamespace()+"/"+u.GetName())
+	}
+	return phase
+}
+
+// words lists how objects are, in the order of the words.
+func (c *Count) words() []string {
+	var words []string
+	for _, how := range slices.Sorted(maps.Keys(c.By)) {
+		words = append(words, fmt.Sprintf("%d %s", c.By[how], how))
+	}
+	return words
+}

@@ -1,0 +1,207 @@
+package takeover
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/chandlery/chandlery/supervisor/rival"
+)
+
+// Verdict is what a plan comes to.
+type Verdict string
+
+// The verdicts.
+const (
+	// Possible says that the steps can be done.
+	Possible Verdict = "Possible"
+	// Nothing says that there is nothing to take over.
+	Nothing Verdict = "Nothing"
+	// Done says that everything has been done.
+	Done Verdict = "Done"
+	// Blocked says that something stands in the way.
+	Blocked Verdict = "Blocked"
+)
+
+// Action is what a step does.
+type Action string
+
+// The actions of a take-over, in their order.
+const (
+	// Begin writes down how many replicas OLM has.
+	Begin Action = "Begin"
+	// Stop scales a Deployment of OLM to 0.
+	Stop Action = "Stop"
+	// Await waits until its pods are gone.
+	Await Action = "Await"
+	// Keep writes down what the controllers may replace.
+	Keep Action = "Keep"
+	// Finish lets the supervisors work.
+	Finish Action = "Finish"
+)
+
+// Step is one thing to do.
+type Step struct {
+	Action Action `json:"action"`
+	// Namespace and Name are those of the Deployment that it is about, if it is.
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	// Replicas are those that the Deployment has now.
+	Replicas int32 `json:"replicas,omitempty"`
+	// Text says the same to a person.
+	Text string `json:"text"`
+}
+
+// Plan is what taking over means for a cluster.
+type Plan struct {
+	Verdict Verdict `json:"verdict"`
+	// Blockers are what stands in the way, each with what to do.
+	Blockers []string `json:"blockers,omitempty"`
+	// Rivals are the Deployments of the other lifecycle manager, each with how it is.
+	Rivals []string `json:"rivals,omitempty"`
+	// Steps are what is to be done, in this order.
+	Steps []Step `json:"steps,omitempty"`
+	// Operations are what handing back does to objects.
+	Operations []Operation `json:"operations,omitempty"`
+	// Adopted is what the controllers go on with, as it is.
+	Adopted []string `json:"adopted,omitempty"`
+	// Changes are what the controllers will do differently from OLM afterwards.
+	Changes []string `json:"changes,omitempty"`
+	// Left is what is not touched.
+	Left []string `json:"left,omitempty"`
+	// Risks are what a person should know before.
+	Risks []string `json:"risks,omitempty"`
+}
+
+// NewPlan makes the plan to take over what was observed. again allows to stop an OLM that
+// somebody started again after it was taken over from.
+func NewPlan(o *Observation, again bool) Plan {
+	p := Plan{Blockers: blockers(o, again)}
+	if len(o.Rivals.Workloads) == 0 && o.Record == nil && len(p.Blockers) == 0 {
+		p.Verdict = Nothing
+		return p
+	}
+	for i := range o.Rivals.Workloads {
+		p.Rivals = append(p.Rivals, o.Rivals.Workloads[i].Describe())
+	}
+	p.Steps = steps(o)
+	p.describe(o)
+	switch {
+	case len(p.Blockers) > 0:
+		p.Verdict, p.Steps = Blocked, nil
+	case len(p.Steps) == 0:
+		p.Verdict = Done
+	default:
+		p.Verdict = Possible
+	}
+	return p
+}
+
+// blockers are what stands in the way.
+func blockers(o *Observation, again bool) []string {
+	var all []string
+	if o.OpenShift && len(o.Rivals.Workloads) > 0 {
+		all = append(all, "OpenShift's cluster version operator keeps OLM as it is and would start it again; on OpenShift OLM is a part of the platform. "+
+			"Whoever wants to replace it all the same has to list Deployments olm-operator and catalog-operator as unmanaged in spec.overrides of ClusterVersion version, which makes the cluster unsupported and stops its upgrades; this program does not do that")
+	}
+	for _, s := range o.Rivals.Supervisors {
+		all = append(all, fmt.Sprintf("another supervisor works here (%s, Lease %s/%s); stop it first", s.Holder, s.Namespace, rival.LeaseName))
+	}
+	for _, hidden := range o.Rivals.Hidden {
+		all = append(all, "may not see "+hidden)
+	}
+	if o.Record != nil && o.Record.Phase == HandingBack {
+		all = append(all, "this cluster is being handed back; finish that first, with: supervisor handback")
+	}
+	if again || o.Record == nil || o.Record.Phase != TakenOver {
+		return all
+	}
+	for _, w := range o.Rivals.Active() {
+		if w.TakenOver {
+			all = append(all, fmt.Sprintf("Deployment %s/%s was scaled up again after it was taken over from, so that somebody wants it to run; to stop it again, run: supervisor takeover", w.Namespace, w.Name))
+		}
+	}
+	return all
+}
+
+// steps are what has yet to be done.
+func steps(o *Observation) []Step {
+	var all []Step
+	var running, unrecorded []rival.Workload
+	for i := range o.Rivals.Workloads {
+		w := o.Rivals.Workloads[i]
+		if w.Replicas > 0 || !w.TakenOver {
+			running = append(running, w)
+		}
+		if !o.Record.has(&w) {
+			unrecorded = append(unrecorded, w)
+		}
+	}
+	if len(unrecorded) > 0 || o.Record != nil && o.Record.Phase == TakenOver && len(running) > 0 {
+		all = append(all, Step{Action: Begin, Text: "write down how many replicas OLM's Deployments have, in ConfigMap " + RecordName})
+	}
+	for i := range running {
+		w := &running[i]
+		all = append(all, Step{
+			Action: Stop, Namespace: w.Namespace, Name: w.Name, Replicas: w.Replicas,
+			Text: fmt.Sprintf("scale Deployment %s/%s from %d to 0 replicas; it is not deleted", w.Namespace, w.Name, w.Replicas),
+		})
+	}
+	if len(running) > 0 || len(o.Pods) > 0 {
+		all = append(all, Step{Action: Await, Text: "wait until the pods of these Deployments are gone"})
+	}
+	if o.Record != nil && o.Record.Images == 0 && o.Record.Phase == TakingOver || len(all) > 0 {
+		all = append(all, Step{Action: Keep, Text: fmt.Sprintf("write down %d objects that OLM made and that supervisors may replace, in ConfigMaps %s-0 and following", o.Images, RecordName)})
+	}
+	if len(all) > 0 || o.Record != nil && o.Record.Phase == TakingOver {
+		all = append(all, Step{Action: Finish, Text: "let supervisors work"})
+	}
+	return all
+}
+
+// has says whether a Deployment is in the record.
+func (r *Record) has(w *rival.Workload) bool {
+	if r == nil {
+		return false
+	}
+	for _, known := range r.Rivals {
+		if known.Namespace == w.Namespace && known.Name == w.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// describe says what becomes of what there is.
+func (p *Plan) describe(o *Observation) {
+	for i := range o.Inventory {
+		c := &o.Inventory[i]
+		text := fmt.Sprintf("%d %s", c.Total, c.Kind+plural(c.Total))
+		if words := c.words(); len(words) > 0 {
+			text += " (" + strings.Join(words, ", ") + ")"
+		}
+		p.Adopted = append(p.Adopted, text)
+	}
+	p.Changes = []string{
+		"catalogs run as Deployments behind the Services that there are; the pods that OLM started for them go when the new ones serve",
+		"Deployments of operators, their pods and their certificates stay as they are until an operator is next updated",
+		"Services, webhook configurations and bindings of operators that serve the API server are marked as ours; bindings outside of their namespace get names that contain it",
+	}
+	p.Left = []string{
+		"OLM's Deployments and CustomResourceDefinitions stay, so that handing back is possible: supervisor handback",
+		"ConfigMaps and Jobs of bundles that OLM unpacked stay until their CatalogSource goes",
+	}
+	if o.PackageServer != "" {
+		p.Left = append(p.Left, "Deployment "+o.PackageServer+" goes on answering for packages.operators.coreos.com (kubectl get packagemanifests), which supervisors do not serve; nobody renews or updates it while OLM is stopped")
+	}
+	p.Risks = append(p.Risks, "handing back does not undo what operators become meanwhile: updates stay")
+	if len(o.Underway) > 0 {
+		p.Risks = append(p.Risks, "InstallPlans that are being carried out are gone on with: "+strings.Join(o.Underway, ", "))
+	}
+}
+
+func plural(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return "s"
+}

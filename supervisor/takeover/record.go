@@ -1,0 +1,132 @@
+package takeover
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// RecordName is the name of the ConfigMap that says how far a take-over is, and how many
+	// replicas OLM had. Those with the images begin with it.
+	RecordName = "chandlery-takeover"
+	// labelRecord marks every ConfigMap of a record.
+	labelRecord = "chandlery.dev/takeover"
+	recordKey   = "record.json"
+	fieldOwner  = "chandlery-takeover"
+)
+
+// ErrRefused says that a supervisor must not work here now.
+var ErrRefused = errors.New("refused")
+
+// Phase is how far a take-over is.
+type Phase string
+
+// The phases, in their order.
+const (
+	// TakingOver says that OLM is being stopped, or what it left is being written down.
+	TakingOver Phase = "TakingOver"
+	// TakenOver says that the supervisors may work.
+	TakenOver Phase = "TakenOver"
+	// HandingBack says that they must not any more.
+	HandingBack Phase = "HandingBack"
+)
+
+// Rival is a Deployment of OLM as it was before.
+type Rival struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Replicas  int32  `json:"replicas"`
+	Image     string `json:"image,omitempty"`
+}
+
+// Record is what is known of a take-over.
+type Record struct {
+	Phase Phase     `json:"phase"`
+	Begun time.Time `json:"begun"`
+	// Rivals are the Deployments that were scaled to 0.
+	Rivals []Rival `json:"rivals"`
+	// Images is in how many ConfigMaps the objects are written down that may be replaced;
+	// 0 while they are not.
+	Images int `json:"images,omitempty"`
+}
+
+// Records keeps the record of a cluster, in the namespace of the supervisors.
+type Records struct {
+	client    client.Client
+	namespace string
+}
+
+// NewRecords gives the records in a namespace.
+func NewRecords(c client.Client, namespace string) *Records {
+	return &Records{client: c, namespace: namespace}
+}
+
+// Check refuses while a take-over, or a hand-back, is half done.
+func (r *Records) Check(ctx context.Context) error {
+	record, _, err := r.read(ctx)
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	if err != nil || record == nil {
+		return err
+	}
+	switch record.Phase {
+	case TakingOver:
+		return fmt.Errorf("%w: a take-over from OLM was begun at %s and is not finished (ConfigMap %s/%s); finish it with: supervisor takeover, or by starting with --takeover; or undo it with: supervisor handback",
+			ErrRefused, record.Begun.Format(time.RFC3339), r.namespace, RecordName)
+	case HandingBack:
+		return fmt.Errorf("%w: this cluster is being handed back to OLM (ConfigMap %s/%s); finish that with: supervisor handback", ErrRefused, r.namespace, RecordName)
+	case TakenOver:
+	}
+	return nil
+}
+
+// read gives the record, and the ConfigMap that it is in; nil when there is none.
+func (r *Records) read(ctx context.Context) (*Record, *corev1.ConfigMap, error) {
+	cm := &corev1.ConfigMap{}
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: RecordName}, cm)
+	if apierrors.IsNotFound(err) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the record of the take-over: %w", err)
+	}
+	record := &Record{}
+	if err := json.Unmarshal([]byte(cm.Data[recordKey]), record); err != nil {
+		return nil, nil, fmt.Errorf("decoding the record of the take-over, %s of ConfigMap %s/%s: %w", recordKey, cm.Namespace, cm.Name, err)
+	}
+	return record, cm, nil
+}
+
+// write replaces the record that was read from a ConfigMap; nil to make it.
+func (r *Records) write(ctx context.Context, record *Record, cm *corev1.ConfigMap) error {
+	text, err := json.MarshalIndent(record, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding the record of the take-over: %w", err)
+	}
+	if cm == nil {
+		cm = &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: RecordName, Labels: map[string]string{labelRecord: "record"}},
+			Data:       map[string]string{recordKey: string(text)},
+		}
+		if err := r.client.Create(ctx, cm, client.FieldOwner(fieldOwner)); err != nil {
+			return fmt.Errorf("making the record of the take-over: %w", err)
+		}
+		return nil
+	}
+	before := cm.DeepCopy()
+	cm.Data = map[string]string{recordKey: string(text)}
+	// With the version that was read: of two that take over at once, one begins again.
+	if err := r.client.Patch(ctx, cm, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldOwner)); err != nil {
+		return fmt.Errorf("writing the record of the take-over: %w", err)
+	}
+	return nil
+}

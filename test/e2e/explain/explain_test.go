@@ -1,0 +1,142 @@
+package explain_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/test/controlplane"
+)
+
+// lostNode is a node that one of the situations takes away.
+const lostNode = "node-3"
+
+// Exit codes of the command.
+const (
+	fine        = 0
+	wrong       = 2
+	unseen      = 3
+	unreachable = 4
+)
+
+// TestSituations makes all situations at first, so that they come about beside each
+// other, then asks what is wrong with each, mends what can be, and asks again.
+func TestSituations(t *testing.T) {
+	h := newHospital(t)
+	leader := startSupervisor(t)
+	kubeconfig := controlplane.Get(t).Kubeconfig()
+	all := chosen()
+	made := make([]*situation, len(all))
+	for i, c := range all {
+		made[i] = h.newSituation(t)
+		c.make(made[i])
+	}
+	for i, c := range all {
+		t.Run(c.reason, func(t *testing.T) {
+			s := made[i].in(t)
+			code := wrong
+			if c.fine {
+				code = fine
+			}
+			words := make([]string, 0, len(c.words))
+			for _, word := range c.words {
+				words = append(words, strings.ReplaceAll(word, "NAMESPACE", s.namespace))
+			}
+			t.Log("\n" + eventually(t, kubeconfig, []string{"lamp", "-n", s.namespace}, words, code))
+			if c.mend != nil {
+				c.mend(s)
+			}
+		})
+	}
+	for i, c := range all {
+		if c.mend == nil {
+			continue
+		}
+		t.Run(c.reason+", mended", func(t *testing.T) {
+			namespace := made[i].namespace
+			eventually(t, kubeconfig, []string{"lamp", "-n", namespace}, []string{"Subscription " + namespace + "/lamp: healthy", "is installed"}, fine)
+		})
+	}
+	t.Run("little may be seen", func(t *testing.T) { little(t, h) })
+	t.Run("no supervisor runs", func(t *testing.T) {
+		if err := leader.Stop(patience); err != nil {
+			t.Fatal(err)
+		}
+		s := h.newSituation(t)
+		s.create(s.group(), s.at(), s.subscription())
+		eventually(t, kubeconfig, []string{"lamp", "-n", s.namespace}, []string{"no supervisor runs", "Lease default/chandlery-supervisor was given up"}, wrong)
+	})
+}
+
+// chosen are the cases whose reason has $SITUATION in it; all without that variable. To
+// run one of them with -run would make them all.
+func chosen() []broken {
+	return slices.DeleteFunc(cases(), func(c broken) bool { return !strings.Contains(c.reason, os.Getenv("SITUATION")) })
+}
+
+// in gives the situation to a part of the test.
+func (s *situation) in(t *testing.T) *situation {
+	t.Helper()
+	part := *s
+	part.t = t
+	return &part
+}
+
+// little asks as somebody who may read Subscriptions and no more.
+func little(t *testing.T, h *hospital) {
+	t.Helper()
+	s := h.newSituation(t)
+	s.server.Serve(lamp(operator("lamp", 1)))
+	s.create(s.group(), s.at(), s.subscription())
+	s.installed("lamp.v1")
+	reader := "reader-of-" + s.namespace
+	kubeconfig, err := controlplane.Get(t).NewKubeconfig(reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"lamp", "-n", s.namespace}
+	eventually(t, kubeconfig, args, []string{"unknown", "subscriptions.operators.coreos.com may not be read"}, unseen)
+	s.create(&rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Name: "reader"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"operators.coreos.com"}, Resources: []string{"subscriptions"}, Verbs: []string{"get", "list"}}},
+	}, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "reader"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "reader"},
+		Subjects: []rbacv1.Subject{{Kind: "User", Name: reader}},
+	})
+	text := eventually(t, kubeconfig, args, []string{"lamp.v1 is installed", "as far as can be seen"}, unseen)
+	for _, rule := range []string{
+		"clusterserviceversions.operators.coreos.com in namespace " + s.namespace,
+		"leases.coordination.k8s.io", "create role read-catalogsources --verb=get,list",
+	} {
+		if !strings.Contains(text, rule) {
+			t.Errorf("what could not be seen lacks %q:\n%s", rule, text)
+		}
+	}
+	// What the Subscription says itself is enough for a cause.
+	s.patch(&operatorsv1alpha1.Subscription{}, "lamp", `{"spec":{"channel":"fast"}}`)
+	eventually(t, kubeconfig, args, []string{"package lamp", "has no channel fast"}, wrong)
+}
+
+// TestUnreachable asks an API server that is not there.
+func TestUnreachable(t *testing.T) {
+	cp := controlplane.Get(t)
+	access, err := os.ReadFile(cp.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	nowhere := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(nowhere, bytes.ReplaceAll(access, []byte(cp.Config().Host), []byte("https://127.0.0.1:1")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text, code := explain(t, nowhere, "lamp", "-n", "default")
+	if code != unreachable || !strings.Contains(text, "https://127.0.0.1:1: the API server does not answer") {
+		t.Errorf("code %d, want %d:\n%s", code, unreachable, text)
+	}
+}

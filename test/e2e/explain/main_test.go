@@ -1,0 +1,144 @@
+package explain_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/test/buildcache"
+	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/pause"
+	"github.com/chandlery/chandlery/test/process"
+)
+
+const (
+	// patience is how long a situation may take to come about, with all the others
+	// beside it.
+	patience = 90 * time.Second
+	polling  = 500 * time.Millisecond
+	// leaseNamespace holds the Lease of the supervisor.
+	leaseNamespace = "default"
+)
+
+// bin is the folder with the program, built once for the package.
+var bin string
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
+	dir, err := os.MkdirTemp("", "chandlery-explain-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "making a folder for the program:", err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	bin = dir
+	// Nodes are lost sooner than usual, which a test can wait for.
+	return controlplane.Main(m, controlplane.Options{NodeMonitorGracePeriod: 10 * time.Second}, build, installCRDs)
+}
+
+func build(ctx context.Context, _ *controlplane.ControlPlane) error {
+	root, err := buildcache.SourceDir(".")
+	if err != nil {
+		return fmt.Errorf("finding the checkout: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", bin+string(filepath.Separator), "./cmd/supervisor")
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the program: %w\n%s", err, out)
+	}
+	return nil
+}
+
+func installCRDs(ctx context.Context, cp *controlplane.ControlPlane) error {
+	cmd := exec.CommandContext(ctx, program(), "install-crds", "--kubeconfig", cp.Kubeconfig())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("installing the CustomResourceDefinitions: %w\n%s", err, out)
+	}
+	return nil
+}
+
+func program() string { return filepath.Join(bin, "supervisor") }
+
+// startSupervisor runs a supervisor until it is stopped or the test ends.
+func startSupervisor(t *testing.T) *process.Process {
+	t.Helper()
+	p, err := process.Start(t.Context(), process.Spec{
+		Name: "supervisor", Path: program(), Log: filepath.Join(t.ArtifactDir(), "supervisor.log"),
+		Args: []string{
+			"run", "--kubeconfig", controlplane.Get(t).Kubeconfig(), "--identity", "supervisor-1", "--leader-election-namespace", leaseNamespace,
+			"--catalog-refresh-interval", "1s", "--install-plan-retry-timeout", "1s", "--image-plain-http",
+			"--bundle-cache-dir", t.TempDir(), "--metrics-address", "0", "--health-address", "0",
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Kill(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// explain runs the command as a person would.
+func explain(t *testing.T, kubeconfig string, args ...string) (output string, code int) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), program(), append([]string{"explain", "--kubeconfig", kubeconfig}, args...)...)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return out.String(), 0
+	case errors.As(err, &exit):
+		return out.String(), exit.ExitCode()
+	default:
+		t.Fatalf("running explain: %v", err)
+		return "", 0
+	}
+}
+
+// eventually explains until the first line has all words, and the program ends with a
+// code. It gives the output.
+func eventually(t *testing.T, kubeconfig string, args, words []string, code int) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	output := ""
+	err := pause.Until(ctx, polling, func() string {
+		var got int
+		output, got = explain(t, kubeconfig, args...)
+		first, _, _ := strings.Cut(output, "\n")
+		for _, word := range words {
+			if !strings.Contains(first, word) {
+				return fmt.Sprintf("the first line lacks %q", word)
+			}
+		}
+		if got != code {
+			return fmt.Sprintf("the exit code is %d, want %d", got, code)
+		}
+		return ""
+	})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	return output
+}

@@ -1,0 +1,205 @@
+package explain_test
+
+import (
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// podCases are about pods that cannot run.
+func podCases() []broken {
+	ails := func(has ill, change ...func(*corev1.PodSpec)) func(*situation) {
+		return func(s *situation) {
+			s.ward.ails(s.namespace, has)
+			s.wants(lamp(operator("lamp", 1, pods(change...))))
+		}
+	}
+	heals := func(s *situation) { s.ward.heals(s.namespace) }
+	unready := ill{state: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}, warning: [2]string{"Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503"}}
+	return []broken{
+		{
+			reason: "the operator's image cannot be pulled",
+			make:   ails(waiting("ErrImagePull", "registry.example.com/lamp:1.0.0: not found")),
+			words:  []string{"Pod NAMESPACE/lamp-", "image registry.example.com/lamp:1.0.0 of container manager cannot be pulled", "not found"},
+			mend:   heals,
+		},
+		{
+			reason: "the operator crashes",
+			make:   ails(crashed("Error", 2, "panic: no wick")),
+			words:  []string{"Pod NAMESPACE/lamp-", "container manager ended with exit code 2, panic: no wick"},
+			mend:   heals,
+		},
+		{
+			reason: "the operator uses too much memory",
+			make: ails(crashed("OOMKilled", 137, ""), func(spec *corev1.PodSpec) {
+				spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: quantity("16Mi")}
+			}),
+			words: []string{"Pod NAMESPACE/lamp-", "memory than its limit of 16Mi"},
+		},
+		{
+			reason: "a Secret for the environment is missing",
+			make:   ails(waiting("CreateContainerConfigError", `secret "oil" not found`)),
+			words:  []string{"Pod NAMESPACE/lamp-", `secret "oil" not found`},
+		},
+		{
+			reason: "a Secret for a volume is missing",
+			make: ails(ill{
+				state:   corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}},
+				warning: [2]string{"FailedMount", `MountVolume.SetUp failed for volume "tank" : secret "tank" not found`},
+			}),
+			words: []string{"Pod NAMESPACE/lamp-", `secret "tank" not found`},
+		},
+		{
+			reason: "the readiness probe fails",
+			make:   ails(unready),
+			words:  []string{"Pod NAMESPACE/lamp-", "Readiness probe failed", "503"},
+		},
+		{
+			reason: "no node has room",
+			make: ails(ill{}, func(spec *corev1.PodSpec) {
+				spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: quantity("900")}
+			}),
+			words: []string{"Pod NAMESPACE/lamp-", "cannot be scheduled", "Insufficient cpu"},
+		},
+	}
+}
+
+// refusalCases are about pods that may not be made.
+func refusalCases() []broken {
+	return []broken{
+		{
+			reason: "a quota has no room",
+			make: func(s *situation) {
+				s.create(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: quantity("0")}}})
+				s.until("the quota's status", func() bool {
+					quota := &corev1.ResourceQuota{}
+					err := s.Get(s.t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "none"}, quota)
+					return err == nil && len(quota.Status.Hard) > 0
+				})
+				s.wants(lamp(operator("lamp", 1, pods())))
+			},
+			words: []string{"Deployment NAMESPACE/lamp", "exceeded quota: none"},
+			mend: func(s *situation) {
+				if err := s.Delete(s.t.Context(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "none"}}); err != nil {
+					s.t.Fatal(err)
+				}
+			},
+		},
+		{
+			reason: "PodSecurity does not allow the pods",
+			make: func(s *situation) {
+				namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+				patch := `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`
+				if err := s.Patch(s.t.Context(), namespace, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+					s.t.Fatal(err)
+				}
+				s.wants(lamp(operator("lamp", 1, pods(func(spec *corev1.PodSpec) {
+					spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
+				}))))
+			},
+			words: []string{"Deployment NAMESPACE/lamp", `violates PodSecurity "restricted`},
+		},
+		{
+			reason: "the ServiceAccount of the pods does not exist",
+			make: func(s *situation) {
+				s.wants(lamp(operator("lamp", 1, pods(func(spec *corev1.PodSpec) { spec.ServiceAccountName = "lighter" }))))
+			},
+			words: []string{"Deployment NAMESPACE/lamp", `serviceaccount "lighter" not found`},
+			mend: func(s *situation) {
+				s.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "lighter"}})
+			},
+		},
+		{
+			reason: "an admission webhook refuses the pods",
+			make: func(s *situation) {
+				s.refuse("pods")
+				s.wants(lamp(operator("lamp", 1, pods())))
+			},
+			words: []string{"Deployment NAMESPACE/lamp", `admission webhook "guard.example.com" denied the request`, "not on my watch"},
+			mend:  func(s *situation) { s.admit() },
+		},
+		{
+			reason: "an admission webhook refuses a step",
+			make: func(s *situation) {
+				s.refuse("configmaps")
+				s.wants(lamp(bringing(operator("lamp", 1), `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings"}}`)))
+			},
+			words: []string{"InstallPlan NAMESPACE/install-", "ConfigMap settings", `admission webhook "guard.example.com" denied the request`},
+			mend:  func(s *situation) { s.admit() },
+		},
+	}
+}
+
+func (s *situation) guard() *admissionregistrationv1.ValidatingWebhookConfiguration {
+	return &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+}
+
+// refuse lets a webhook refuse every object of a resource in the namespace.
+func (s *situation) refuse(resource string) {
+	s.t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review admissionv1.AdmissionReview
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Request == nil {
+			http.Error(w, "no review", http.StatusBadRequest)
+			return
+		}
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Result: &metav1.Status{Message: "not on my watch"}}
+		review.Request = nil
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(review); err != nil {
+			s.t.Error(err)
+		}
+	}))
+	s.t.Cleanup(server.Close)
+	guard := s.guard()
+	guard.Webhooks = []admissionregistrationv1.ValidatingWebhook{{
+		Name: "guard.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistrationv1.SideEffectClassNone),
+		ClientConfig:      admissionregistrationv1.WebhookClientConfig{URL: new(server.URL), CABundle: authority(server.Certificate())},
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: s.namespace}},
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{resource}},
+		}},
+	}}
+	s.create(guard)
+	s.later(s.guard())
+	// It takes a moment until the API server goes by it.
+	s.until("a webhook that refuses", func() bool {
+		var probe client.Object = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "probe"}}
+		if resource == "pods" {
+			probe = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "probe"}, Spec: corev1.PodSpec{
+				Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/probe:1"}},
+			}}
+		}
+		return s.Create(s.t.Context(), probe, client.DryRunAll) != nil
+	})
+}
+
+// admit takes the webhook away.
+func (s *situation) admit() {
+	s.t.Helper()
+	if err := s.Delete(s.t.Context(), s.guard()); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func authority(certificate *x509.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw})
+}
+
+// letGo takes the finalizers from an object, so that its namespace can go.
+func (s *situation) letGo(o client.Object) {
+	o.SetNamespace(s.namespace)
+	err := s.Patch(s.t.Context(), o, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+	if client.IgnoreNotFound(err) != nil {
+		s.t.Error(err)
+	}
+}

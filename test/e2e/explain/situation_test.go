@@ -1,0 +1,311 @@
+package explain_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/blang/semver/v4"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/operator-framework/api/pkg/lib/version"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/fakecatalog"
+	"github.com/chandlery/chandlery/test/pause"
+)
+
+// hospital is what all situations share.
+type hospital struct {
+	client.Client
+
+	ward *ward
+	// registry is the address of a registry for images, without TLS.
+	registry string
+}
+
+func newHospital(t *testing.T) *hospital {
+	t.Helper()
+	scheme, err := supervisor.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(controlplane.Get(t).Config(), client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	return &hospital{Client: c, ward: openWard(t, c), registry: strings.TrimPrefix(server.URL, "http://")}
+}
+
+// push puts an image into the registry and gives its reference.
+func (h *hospital) push(t *testing.T, repository string) string {
+	t.Helper()
+	image, err := random.Image(64, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := h.registry + "/" + repository + ":1"
+	ref, err := name.ParseReference(text, name.Insecure)
+	if err == nil {
+		err = remote.Write(ref, image, remote.WithContext(t.Context()))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// situation is one namespace in which something is the matter with the Subscription lamp.
+type situation struct {
+	*hospital
+
+	t         *testing.T
+	namespace string
+	server    *fakecatalog.Server
+}
+
+// newSituation makes a namespace with an OperatorGroup and a catalog, wares, which is
+// empty.
+func (h *hospital) newSituation(t *testing.T) *situation {
+	t.Helper()
+	s := &situation{hospital: h, t: t, namespace: controlplane.Namespace(t), server: fakecatalog.StartExtended(t)}
+	return s
+}
+
+// create makes objects, in the namespace of the situation.
+func (s *situation) create(objects ...client.Object) {
+	s.t.Helper()
+	for _, o := range objects {
+		if namespaced, err := s.IsObjectNamespaced(o); err == nil && namespaced {
+			o.SetNamespace(s.namespace)
+		}
+		if err := s.Create(s.t.Context(), o); err != nil {
+			s.t.Fatalf("creating %T %s: %v", o, o.GetName(), err)
+		}
+	}
+}
+
+// remove deletes an object when the test ends, for those that are in no namespace.
+func (s *situation) later(o client.Object) {
+	s.t.Cleanup(func() {
+		if err := client.IgnoreNotFound(s.Delete(context.WithoutCancel(s.t.Context()), o)); err != nil {
+			s.t.Error(err)
+		}
+	})
+}
+
+// patch changes an object of the namespace.
+func (s *situation) patch(o client.Object, named, patch string) {
+	s.t.Helper()
+	o.SetNamespace(s.namespace)
+	o.SetName(named)
+	if err := s.Patch(s.t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		s.t.Fatalf("changing %T %s: %v", o, named, err)
+	}
+}
+
+// until waits for what the next step of a situation needs.
+func (s *situation) until(what string, is func() bool) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	err := pause.Until(ctx, polling/5, func() string {
+		if is() {
+			return ""
+		}
+		return "there is not " + what
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// installed waits until a version is installed.
+func (s *situation) installed(csv string) {
+	s.t.Helper()
+	s.until(csv, func() bool {
+		sub := &operatorsv1alpha1.Subscription{}
+		err := s.Get(s.t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "lamp"}, sub)
+		return err == nil && sub.Status.InstalledCSV == csv && sub.Status.State == operatorsv1alpha1.SubscriptionStateAtLatest
+	})
+}
+
+// plan waits for the plan of the Subscription and gives its name.
+func (s *situation) plan() string {
+	s.t.Helper()
+	sub := &operatorsv1alpha1.Subscription{}
+	s.until("a plan", func() bool {
+		err := s.Get(s.t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "lamp"}, sub)
+		return err == nil && sub.Status.InstallPlanRef != nil
+	})
+	return sub.Status.InstallPlanRef.Name
+}
+
+// group is the OperatorGroup of the namespace.
+func (s *situation) group(change ...func(*operatorsv1.OperatorGroup)) *operatorsv1.OperatorGroup {
+	g := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Name: "group"}, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{s.namespace}}}
+	for _, c := range change {
+		c(g)
+	}
+	return g
+}
+
+// source is the CatalogSource wares.
+func (s *situation) source(spec map[string]any) client.Object {
+	u := catalogs.NewObject()
+	u.SetName("wares")
+	spec["sourceType"] = "grpc"
+	u.Object["spec"] = spec
+	return u
+}
+
+// at is the CatalogSource of the situation's own server.
+func (s *situation) at() client.Object {
+	return s.source(map[string]any{"address": s.server.Address()})
+}
+
+// hosted is a CatalogSource whose pods run on a node.
+func (s *situation) hosted(image, node string) client.Object {
+	return s.source(map[string]any{"image": image, "grpcPodConfig": map[string]any{
+		"nodeSelector": map[string]any{corev1.LabelHostname: node}, "tolerations": []any{map[string]any{"key": wardName, "operator": "Exists"}},
+		"securityContextConfig": "restricted",
+	}})
+}
+
+// subscription is lamp.
+func (s *situation) subscription(change ...func(*operatorsv1alpha1.Subscription)) *operatorsv1alpha1.Subscription {
+	return s.subscribe("lamp", change...)
+}
+
+func (s *situation) subscribe(pkg string, change ...func(*operatorsv1alpha1.Subscription)) *operatorsv1alpha1.Subscription {
+	sub := &operatorsv1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Name: pkg},
+		Spec:       &operatorsv1alpha1.SubscriptionSpec{CatalogSource: "wares", CatalogSourceNamespace: s.namespace, Package: pkg, Channel: "stable"},
+	}
+	for _, c := range change {
+		c(sub)
+	}
+	return sub
+}
+
+// wants makes group, catalog and Subscription, with a catalog that has some packages.
+func (s *situation) wants(packages ...fakecatalog.Package) {
+	s.t.Helper()
+	s.server.Serve(packages...)
+	s.create(s.group(), s.at(), s.subscription())
+}
+
+// lamp is the package with versions, each of which replaces the one before.
+func lamp(entries ...fakecatalog.Entry) fakecatalog.Package {
+	return fakecatalog.Simple("lamp", entries...)
+}
+
+// version is the nth version of an operator.
+func operator(pkg string, n int, change ...func(*operatorsv1alpha1.ClusterServiceVersion)) fakecatalog.Entry {
+	number := fmt.Sprintf("%d.0.0", n)
+	csv := &operatorsv1alpha1.ClusterServiceVersion{
+		TypeMeta:   metav1.TypeMeta{APIVersion: operatorsv1alpha1.ClusterServiceVersionAPIVersion, Kind: operatorsv1alpha1.ClusterServiceVersionKind},
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s.v%d", pkg, n)},
+	}
+	csv.Spec.DisplayName, csv.Spec.Version = pkg, version.OperatorVersion{Version: semver.MustParse(number)}
+	for _, mode := range []operatorsv1alpha1.InstallModeType{
+		operatorsv1alpha1.InstallModeTypeOwnNamespace, operatorsv1alpha1.InstallModeTypeSingleNamespace,
+		operatorsv1alpha1.InstallModeTypeMultiNamespace, operatorsv1alpha1.InstallModeTypeAllNamespaces,
+	} {
+		csv.Spec.InstallModes = append(csv.Spec.InstallModes, operatorsv1alpha1.InstallMode{Type: mode, Supported: true})
+	}
+	labels := map[string]string{"app": pkg}
+	csv.Spec.InstallStrategy = operatorsv1alpha1.NamedInstallStrategy{StrategyName: "deployment"}
+	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []operatorsv1alpha1.StrategyDeploymentSpec{{Name: pkg, Spec: appsv1.DeploymentSpec{
+		Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "manager", Image: "registry.example.com/" + pkg + ":" + number}},
+		}},
+	}}}
+	entry := fakecatalog.Entry{Name: csv.Name, Version: number}
+	if n > 1 {
+		entry.Replaces = fmt.Sprintf("%s.v%d", pkg, n-1)
+		csv.Spec.Replaces = entry.Replaces
+	}
+	for _, c := range change {
+		c(csv)
+	}
+	entry.Objects = []string{manifest(csv)}
+	return entry
+}
+
+// bringing adds objects to a version.
+func bringing(entry fakecatalog.Entry, objects ...string) fakecatalog.Entry {
+	entry.Objects = append(entry.Objects, objects...)
+	return entry
+}
+
+func manifest(o any) string {
+	text, err := json.Marshal(o)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// pods changes the pod template of a version, of which one replica runs on the ward.
+func pods(change ...func(*corev1.PodSpec)) func(*operatorsv1alpha1.ClusterServiceVersion) {
+	return func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+		d := &csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec
+		d.Replicas = new(int32(1))
+		spec := &d.Template.Spec
+		spec.NodeSelector = map[string]string{corev1.LabelHostname: wardName}
+		spec.Tolerations = []corev1.Toleration{{Key: wardName, Operator: corev1.TolerationOpExists}}
+		for _, c := range change {
+			c(spec)
+		}
+	}
+}
+
+// definition is a CustomResourceDefinition of the kind Lamp, of a group of its own, with
+// versions of which the first is stored.
+func definition(group string, versions ...string) map[string]any {
+	var list []any
+	for i, v := range versions {
+		list = append(list, map[string]any{"name": v, "served": true, "storage": i == 0, "schema": map[string]any{
+			"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+		}})
+	}
+	return map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "lamps." + group},
+		"spec": map[string]any{"group": group, "scope": "Namespaced", "versions": list, "names": map[string]any{"kind": "Lamp", "listKind": "LampList", "plural": "lamps", "singular": "lamp"}},
+	}
+}
+
+func owning(group, v string) func(*operatorsv1alpha1.ClusterServiceVersion) {
+	return func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+		csv.Spec.CustomResourceDefinitions.Owned = append(csv.Spec.CustomResourceDefinitions.Owned, operatorsv1alpha1.CRDDescription{Name: "lamps." + group, Version: v, Kind: "Lamp"})
+	}
+}
+
+func requiring(group, v string) func(*operatorsv1alpha1.ClusterServiceVersion) {
+	return func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+		csv.Spec.CustomResourceDefinitions.Required = append(csv.Spec.CustomResourceDefinitions.Required, operatorsv1alpha1.CRDDescription{Name: "lamps." + group, Version: v, Kind: "Lamp"})
+	}
+}
+
+func quantity(text string) resource.Quantity { return resource.MustParse(text) }

@@ -1,0 +1,142 @@
+package takeover_test
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/chandlery/chandlery/test/controlplane"
+)
+
+// snapshot has every object of the cluster, whole, by its kind and name.
+type snapshot map[string]*unstructured.Unstructured
+
+// passing are kinds whose objects come and go by themselves.
+var passing = []string{"events", "componentstatuses", "leases", "endpoints", "endpointslices", "nodes"}
+
+// take reads every object that can be listed.
+func take(t *testing.T) snapshot {
+	t.Helper()
+	cfg := controlplane.Get(t).Config()
+	cfg.QPS = -1
+	d, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists, err := d.ServerPreferredResources()
+	var stale *discovery.ErrGroupDiscoveryFailed
+	if err != nil && !errors.As(err, &stale) {
+		t.Fatal(err)
+	}
+	all := snapshot{}
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range list.APIResources {
+			if !slices.Contains(r.Verbs, "list") || slices.Contains(passing, r.Name) {
+				continue
+			}
+			objects, err := c.Resource(version.WithResource(r.Name)).List(t.Context(), metav1.ListOptions{})
+			if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range objects.Items {
+				o := &objects.Items[i]
+				all[r.Kind+" "+strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")] = o
+			}
+		}
+	}
+	return all
+}
+
+// content is what of an object is compared.
+func content(t *testing.T, o *unstructured.Unstructured, fields ...[]string) map[string]any {
+	t.Helper()
+	o = o.DeepCopy()
+	for _, field := range append(fields, []string{"metadata", "managedFields"}, []string{"metadata", "resourceVersion"}) {
+		unstructured.RemoveNestedField(o.Object, field...)
+	}
+	return o.Object
+}
+
+// text writes values as they are compared and shown.
+func text(t *testing.T, value any) string {
+	t.Helper()
+	out, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// differences are the fields that differ between two snapshots, one a line.
+func differences(t *testing.T, before, after snapshot, expected func(line string) bool) []string {
+	t.Helper()
+	var lines []string
+	add := func(line string) {
+		if expected == nil || !expected(line) {
+			lines = append(lines, line)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(before)) {
+		if after[key] == nil {
+			add("gone: " + key)
+			continue
+		}
+		for _, line := range compare(t, key, content(t, before[key]), content(t, after[key])) {
+			add(line)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(after)) {
+		if before[key] == nil {
+			add("new: " + key)
+		}
+	}
+	return lines
+}
+
+// compare goes down into what differs.
+func compare(t *testing.T, path string, before, after any) []string {
+	t.Helper()
+	b, isMap := before.(map[string]any)
+	a, areMaps := after.(map[string]any)
+	if isMap && areMaps {
+		keys := map[string]bool{}
+		for key := range b {
+			keys[key] = true
+		}
+		for key := range a {
+			keys[key] = true
+		}
+		var lines []string
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			lines = append(lines, compare(t, path+" "+key, b[key], a[key])...)
+		}
+		return lines
+	}
+	was, is := text(t, before), text(t, after)
+	if was == is {
+		return nil
+	}
+	const longest = 300
+	return []string{path + ": " + was[:min(len(was), longest)] + " -> " + is[:min(len(is), longest)]}
+}

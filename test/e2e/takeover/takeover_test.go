@@ -1,0 +1,416 @@
+package takeover_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/rival"
+	"github.com/chandlery/chandlery/supervisor/takeover"
+	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/process"
+)
+
+// TestTakeOver goes the way that an administrator goes: a supervisor refuses, a dry run
+// shows, the command takes over, handing back undoes it; then a supervisor takes over by
+// itself while it is killed again and again; updates work; and that, too, is handed back.
+func TestTakeOver(t *testing.T) {
+	s := newScene(t)
+	before := take(t)
+
+	s.refuses()
+	s.shows("takeover", "Deployment olm/olm-operator from 1 to 0")
+	unchanged(t, "a refusal and a dry run", before, nil)
+
+	s.command("takeover", "--yes")
+	running := s.supervise("first")
+	s.settled()
+	untouched(t, before)
+	s.truthful(before)
+	s.nothingMore(before)
+	t.Log("after taking over:\n" + strings.Join(differences(t, before, take(t), passes), "\n"))
+
+	s.shows("handback", "scale Deployment olm/olm-operator to 1 replica")
+	s.command("handback", "--yes")
+	s.ends(running, "is being handed back", "another lifecycle manager")
+	s.runs()
+	s.handedBack(before)
+
+	s.crashes()
+	untouched(t, before)
+	s.truthful(before)
+	s.nothingMore(before)
+
+	s.publish("lamp", "1.0.0", "1.1.0")
+	s.installed("lamps", "lamp.v1.1.0")
+	s.publish("buoy", "1.0.0", "1.1.0")
+	s.installed("buoys", "buoy.v1.1.0")
+	s.command("handback", "--yes")
+	s.runs()
+	s.updated(before)
+}
+
+// refuses sees a supervisor that is not told to take over end.
+func (s *scene) refuses() {
+	s.t.Helper()
+	s.ends(s.supervise("refused"), "Deployment olm/catalog-operator (1 of 1 replicas ready", "Deployment olm/olm-operator", "supervisor takeover --dry-run",
+		"kubectl -n olm scale deployment catalog-operator olm-operator --replicas=0")
+}
+
+// ends waits until a supervisor has ended with an error that says one of several things,
+// or, where these are parts of one text, all of them.
+func (s *scene) ends(p *process.Process, says ...string) {
+	s.t.Helper()
+	select {
+	case <-p.Done():
+	case <-time.After(patience):
+		s.t.Fatal("the supervisor does not end")
+	}
+	if err := p.Result(); err == nil {
+		s.t.Error("the supervisor ended without an error")
+	}
+	text, err := os.ReadFile(p.Log())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	missing := slices.DeleteFunc(slices.Clone(says), func(part string) bool { return bytes.Contains(text, []byte(part)) })
+	if len(missing) == len(says) || len(says) > 2 && len(missing) > 0 {
+		s.t.Errorf("it did not say %q but:\n%s", missing, process.Tail(p.Log()))
+	}
+}
+
+// output runs a command and gives what it printed, and its exit code.
+func (s *scene) output(args ...string) (out string, code int) {
+	s.t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(s.t.Context(), filepath.Join(bin, "supervisor"), append(args, "--kubeconfig", controlplane.Get(s.t).Kubeconfig())...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		s.t.Fatal(err)
+	}
+	s.t.Logf("$ supervisor %s\n%s%s", strings.Join(args, " "), stdout.String(), stderr.String())
+	return stdout.String(), cmd.ProcessState.ExitCode()
+}
+
+// command runs a command that has to succeed.
+func (s *scene) command(args ...string) {
+	s.t.Helper()
+	if _, code := s.output(args...); code != 0 {
+		s.t.Fatalf("exit code %d", code)
+	}
+}
+
+// shows runs a command without changing anything.
+func (s *scene) shows(command, says string) {
+	s.t.Helper()
+	out, code := s.output(command, "--dry-run")
+	if code != 0 || !strings.Contains(strings.Join(strings.Fields(out), " "), says) {
+		s.t.Errorf("exit code %d, and it does not say %q", code, says)
+	}
+	s.output(command, "--dry-run", "-o", "wide")
+	out, code = s.output(command, "--dry-run", "-o", "json")
+	var plan takeover.Plan
+	if err := json.Unmarshal([]byte(out), &plan); err != nil || code != 0 || plan.Verdict != takeover.Possible || len(plan.Steps) == 0 {
+		s.t.Errorf("exit code %d, error %v, plan %+v", code, err, plan)
+	}
+}
+
+// unchanged sees that nothing has changed but what is expected.
+func unchanged(t *testing.T, by string, before snapshot, expected func(string) bool) {
+	t.Helper()
+	if lines := differences(t, before, take(t), expected); len(lines) > 0 {
+		t.Errorf("changed by %s:\n%s", by, strings.Join(lines, "\n"))
+	}
+}
+
+// settled waits until supervisors have taken over and have nothing left to do.
+func (s *scene) settled() {
+	s.t.Helper()
+	s.until("the catalog to be served by replicas alone", func(ctx context.Context) string {
+		var pods corev1.PodList
+		if err := s.List(ctx, &pods, client.InNamespace("olm"), client.MatchingLabels{"olm.catalogSource": "hosted.catalog"}); err != nil {
+			return err.Error()
+		}
+		ours := 0
+		for _, pod := range pods.Items {
+			if pod.Labels["app.kubernetes.io/managed-by"] != "chandlery-supervisor" {
+				return "pod " + pod.Name
+			}
+			ours++
+		}
+		if ours == 0 {
+			return "no replicas"
+		}
+		return ""
+	})
+	s.still()
+}
+
+// still waits until nothing changes any more.
+func (s *scene) still() {
+	s.t.Helper()
+	const looks = 3
+	last, same := take(s.t), 0
+	s.until("nothing to change", func(context.Context) string {
+		now := take(s.t)
+		lines := differences(s.t, last, now, nil)
+		last = now
+		if same++; len(lines) > 0 {
+			same = 0
+			return strings.Join(lines, "\n")
+		}
+		if same < looks {
+			return "a moment of rest"
+		}
+		return ""
+	})
+}
+
+// passes are differences that say nothing: OLM's own Deployments, which are scaled.
+func passes(line string) bool {
+	for _, part := range []string{"Deployment olm/olm-operator ", "Deployment olm/catalog-operator ", "ReplicaSet olm/olm-operator-", "ReplicaSet olm/catalog-operator-", "Pod olm/olm-operator-", "Pod olm/catalog-operator-"} {
+		if strings.Contains(line, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// untouched sees that what OLM installed runs as it did: Deployments of operators with
+// their generation, their pods, and everything that the pods depend on.
+func untouched(t *testing.T, before snapshot) {
+	t.Helper()
+	after := take(t)
+	seen := 0
+	for key, was := range before {
+		namespace := was.GetNamespace()
+		if namespace != "lamps" && namespace != "buoys" && key != "Deployment olm/packageserver" {
+			continue
+		}
+		if kind := was.GetKind(); kind != "Deployment" && kind != "ReplicaSet" && kind != "Pod" && kind != "Secret" && kind != "InstallPlan" {
+			continue
+		}
+		is := after[key]
+		switch {
+		case is == nil:
+			t.Errorf("%s is gone", key)
+			continue
+		case is.GetUID() != was.GetUID() || is.GetGeneration() != was.GetGeneration():
+			t.Errorf("%s: generation %d, was %d; UID %s, was %s", key, is.GetGeneration(), was.GetGeneration(), is.GetUID(), was.GetUID())
+		}
+		seen++
+		if was.GetKind() == "Secret" {
+			// It says how it was applied.
+			if text(t, is.Object["data"]) != text(t, was.Object["data"]) {
+				t.Errorf("%s: its certificates changed", key)
+			}
+			continue
+		}
+		if lines := compare(t, key, content(t, was), content(t, is)); len(lines) > 0 {
+			t.Errorf("changed:\n%s", strings.Join(lines, "\n"))
+		}
+	}
+	const least = 10
+	if seen < least {
+		t.Errorf("only %d objects were compared", seen)
+	}
+}
+
+// truthful sees that statuses say how it is.
+func (s *scene) truthful(before snapshot) {
+	s.t.Helper()
+	for _, o := range operators {
+		sub := &operatorsv1alpha1.Subscription{}
+		if err := s.Get(s.t.Context(), client.ObjectKey{Namespace: o.namespace, Name: o.pkg}, sub); err != nil {
+			s.t.Fatal(err)
+		}
+		version := o.pkg + ".v1.0.0"
+		if sub.Status.InstalledCSV != version || sub.Status.CurrentCSV != version || sub.Status.State != operatorsv1alpha1.SubscriptionStateAtLatest {
+			s.t.Errorf("Subscription %s: %+v", sub.Name, sub.Status)
+		}
+		if len(sub.Status.CatalogHealth) == 0 {
+			s.t.Errorf("Subscription %s does not tell of the catalogs", sub.Name)
+		}
+		csv := &operatorsv1alpha1.ClusterServiceVersion{}
+		if err := s.Get(s.t.Context(), client.ObjectKey{Namespace: o.namespace, Name: version}, csv); err != nil {
+			s.t.Fatal(err)
+		}
+		was := before["ClusterServiceVersion "+o.namespace+"/"+version]
+		since, _, _ := nested(was.Object, "status", "lastTransitionTime")
+		if csv.Status.Phase != operatorsv1alpha1.CSVPhaseSucceeded || csv.Status.LastTransitionTime.UTC().Format(time.RFC3339) != since {
+			s.t.Errorf("ClusterServiceVersion %s is %s since %s, was since %s", csv.Name, csv.Status.Phase, csv.Status.LastTransitionTime, since)
+		}
+	}
+	shop := &operatorsv1alpha1.CatalogSource{}
+	if err := s.Get(s.t.Context(), client.ObjectKey{Namespace: "olm", Name: "shop"}, shop); err != nil {
+		s.t.Fatal(err)
+	}
+	if shop.Status.GRPCConnectionState == nil || shop.Status.GRPCConnectionState.LastObservedState != "READY" {
+		s.t.Errorf("CatalogSource shop: %+v", shop.Status)
+	}
+}
+
+func nested(object map[string]any, path ...string) (string, bool, error) {
+	var value any = object
+	for _, key := range path {
+		m, is := value.(map[string]any)
+		if !is {
+			return "", false, nil
+		}
+		value = m[key]
+	}
+	out, is := value.(string)
+	return out, is, nil
+}
+
+// nothingMore sees that nothing was made that was there already under another name: no
+// plan, role, version or account.
+func (s *scene) nothingMore(before snapshot) {
+	s.t.Helper()
+	for key := range take(s.t) {
+		kind, _, _ := strings.Cut(key, " ")
+		if before[key] != nil || !slices.Contains([]string{"InstallPlan", "ClusterServiceVersion", "Subscription", "OperatorGroup", "Operator", "OperatorCondition", "Role", "ClusterRole", "ServiceAccount", "Secret", "Service"}, kind) {
+			continue
+		}
+		s.t.Errorf("there is now also %s", key)
+	}
+}
+
+// handedBack compares the cluster with how it was before.
+func (s *scene) handedBack(before snapshot) {
+	s.t.Helper()
+	s.still()
+	unchanged(s.t, "taking over and handing back", before, func(line string) bool { return passes(line) || afterwards(line) })
+}
+
+// afterwards are the differences that handing back leaves, and why.
+func afterwards(line string) bool {
+	subject, rest, _ := strings.Cut(strings.TrimPrefix(line, "new: "), " ")
+	name, field, _ := strings.Cut(rest, " ")
+	name = strings.TrimSuffix(name, ":")
+	switch {
+	// Status is OLM's to write again, and it does so when it starts.
+	case strings.HasPrefix(field, "status "), strings.HasPrefix(field, "status:"):
+		return slices.Contains([]string{"CatalogSource", "ClusterServiceVersion", "Subscription", "Operator", "OperatorCondition", "NetworkPolicy"}, subject) || remade(subject, name)
+	// What is written twice has been written twice.
+	case strings.HasPrefix(field, "metadata generation:"):
+		return slices.Contains([]string{"NetworkPolicy", "ValidatingWebhookConfiguration"}, subject)
+	// What was made again is another object, made at another time.
+	case strings.HasPrefix(field, "metadata uid:"), strings.HasPrefix(field, "metadata creationTimestamp:"):
+		return remade(subject, name)
+	// The pod of a catalog has another place and another token.
+	case subject == "Pod" && strings.HasPrefix(name, "olm/hosted.catalog-") && (strings.HasPrefix(field, "spec nodeName:") || strings.HasPrefix(field, "spec volumes:") || strings.HasPrefix(field, "spec containers:")):
+		return true
+	default:
+		return false
+	}
+}
+
+// remade says whether an object was deleted by supervisors and made again.
+func remade(kind, name string) bool {
+	switch kind {
+	case "NetworkPolicy":
+		return name == "olm/hosted.catalog-unpack-bundles"
+	case "Pod":
+		return strings.HasPrefix(name, "olm/hosted.catalog-")
+	case "ClusterRoleBinding":
+		return name == "lamp-operator-service-system:auth-delegator"
+	case "RoleBinding":
+		return name == "kube-system/lamp-operator-service-auth-reader"
+	default:
+		return false
+	}
+}
+
+// crashes takes over by supervisors that are killed, each a little later than the one
+// before, and then by one that is left alone.
+func (s *scene) crashes() {
+	s.t.Helper()
+	const kills, step = 8, 250 * time.Millisecond
+	for i := range kills {
+		p := s.supervise(fmt.Sprintf("killed-%d", i), "--takeover")
+		select {
+		case <-time.After(time.Duration(i+2) * step):
+		case <-p.Done():
+			s.t.Fatalf("the supervisor ended by itself:\n%s", process.Tail(p.Log()))
+		}
+		if err := p.Kill(); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.supervise("last", "--takeover")
+	s.settled()
+}
+
+// installed waits until a version is installed and the one before is gone.
+func (s *scene) installed(namespace, version string) {
+	s.t.Helper()
+	s.until(version+" to be installed", func(ctx context.Context) string {
+		list := &operatorsv1alpha1.ClusterServiceVersionList{}
+		if err := s.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return err.Error()
+		}
+		var states []string
+		for _, csv := range list.Items {
+			if csv.Labels["olm.copiedFrom"] == "" {
+				states = append(states, csv.Name+" is "+string(csv.Status.Phase)+": "+csv.Status.Message)
+			}
+		}
+		if len(states) == 1 && strings.HasPrefix(states[0], version+" is Succeeded") {
+			return ""
+		}
+		return strings.Join(states, "; ")
+	})
+}
+
+// updated sees that OLM has its replicas, its catalog pod and no rival, and that what was
+// updated stays updated.
+func (s *scene) updated(before snapshot) {
+	s.t.Helper()
+	s.still()
+	for _, name := range []string{"olm-operator", "catalog-operator"} {
+		d := &appsv1.Deployment{}
+		if err := s.Get(s.t.Context(), client.ObjectKey{Namespace: "olm", Name: name}, d); err != nil {
+			s.t.Fatal(err)
+		}
+		if *d.Spec.Replicas != 1 || d.Labels[rival.LabelTakenOver] != "" {
+			s.t.Errorf("Deployment %s: %d replicas, labels %v", name, *d.Spec.Replicas, d.Labels)
+		}
+	}
+	s.installed("lamps", "lamp.v1.1.0")
+	s.installed("buoys", "buoy.v1.1.0")
+	err := s.Get(s.t.Context(), client.ObjectKey{Namespace: "olm", Name: "hosted.catalog"}, &appsv1.Deployment{})
+	if !apierrors.IsNotFound(err) {
+		s.t.Errorf("the Deployment of the catalog: %v", err)
+	}
+	after := take(s.t)
+	for key := range before {
+		if strings.HasPrefix(key, "Pod olm/hosted.catalog-") && after[key] == nil {
+			s.t.Errorf("%s is not there again", key)
+		}
+	}
+	for key, o := range after {
+		for field := range o.GetAnnotations() {
+			if strings.HasPrefix(field, "chandlery.dev/") && o.GetKind() != "ConfigMap" {
+				s.t.Errorf("%s has the annotation %s", key, field)
+			}
+		}
+	}
+}
