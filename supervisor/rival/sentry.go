@@ -38,7 +38,7 @@ type Sentry struct {
 	// page is how many Deployments are read at once; 0 for all, as caches have it.
 	page int64
 	own  types.NamespacedName
-	seen                map[types.NamespacedName]sighting
+	seen map[types.NamespacedName]sighting
 }
 
 // sighting is what was seen of a Lease.
@@ -122,7 +122,8 @@ func (s *Sentry) lookAtDeployments(ctx context.Context, o *Observation) error {
 				o.Deployments = append(o.Deployments, page.Items[i])
 			}
 		}
-		if token = page.Continue; token == "" {
+		// A cache gives all at once, with a token that leads nowhere.
+		if token = page.Continue; token == "" || s.page == 0 {
 			return nil
 		}
 	}
