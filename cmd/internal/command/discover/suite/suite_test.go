@@ -101,7 +101,9 @@ func TestDiscover(t *testing.T) {
 		out    []string
 	}{
 		"Everything": {
-			"what the supervisor can do without is not missed", []string{}, console.Fine,
+			"what the supervisor can do without is not missed",
+			[]string{},
+			console.Fine,
 			[]string{
 				"CatalogSource.operators.coreos.com", "the holder supervisor-0 of Lease chandlery-system/chandlery-supervisor",
 				"Proxy.v1.config.openshift.io is not installed: the API server serves no group",
