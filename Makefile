@@ -119,10 +119,11 @@ format: ## Format all Go and proto files.
 	@$(TOOL) buf format -w
 
 .PHONY: generate
-generate: ## Regenerate the contract's Go code, the sample catalog and the CustomResourceDefinitions.
+generate: ## Regenerate the contract's Go code, the sample catalog, the CustomResourceDefinitions and reference pages.
 	@$(TOOL) buf generate
 	@$(GO) run ./examples/render
 	@$(GO) run ./deploy/crds/render deploy/crds deploy/chart/files/crds
+	@$(GO) run ./docs/reference/render
 
 .PHONY: clean
 clean: ## Remove what build made.

@@ -79,6 +79,8 @@ type Options struct {
 	TakeOver bool
 	// Hosting says how catalogs are run.
 	Hosting catalogsource.Hosting
+	// OptionalAPIs says how much the APIs matter that are used where they are.
+	OptionalAPIs OptionalAPIs
 	// Version is that of the program; it chooses the default of some flags.
 	Version string
 }
@@ -104,6 +106,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.Float64Var(&o.FailoverRate, "failover-rate", 10, "number of pods of catalogs that are marked not ready or deleted because of lost nodes, per second on the average")
 	fs.IntVar(&o.FailoverBurst, "failover-burst", 50, "number of such pods at once, when there were none for a while")
 	fs.IntVar(&o.Concurrency, "concurrency", 4, "number of objects that each controller works on at once")
+	o.OptionalAPIs.addFlags(fs)
 	fs.BoolVar(&o.TakeOver, "takeover", false, "take over from an OLM that works in the cluster, before leading: it is scaled to 0, and what it installed is adopted as it is; without this flag, a supervisor ends where another lifecycle manager works")
 	o.Hosting.AddFlags(fs, o.Version)
 }

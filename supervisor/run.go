@@ -109,6 +109,10 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, standing func() fai
 	if err != nil {
 		return err
 	}
+	proxies, err := lookForAPIs(ctx, mgr, o.OptionalAPIs)
+	if err != nil {
+		return err
+	}
 	return errors.Join(
 		catalogs.Setup(mgr, store),
 		unpacker.Setup(mgr),
@@ -123,7 +127,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, standing func() fai
 			Bundles: store, Unpacker: unpacker, RetryTimeout: o.InstallPlanRetryTimeout, Concurrency: o.Concurrency, Lender: lender,
 		}),
 		operatorgroup.Setup(mgr, operatorgroup.Options{}), //nolint:contextcheck // its indexes are only noted down
-		clusterserviceversion.Setup(mgr, clusterserviceversion.Options{Workers: o.Concurrency, Lender: lender}),
+		clusterserviceversion.Setup(mgr, clusterserviceversion.Options{Workers: o.Concurrency, Lender: lender, Proxies: proxies}),
 		farewell.Setup(mgr, farewell.Options{}),
 		copies.Setup(mgr, copies.Options{ProtectedNamespaces: o.ProtectedCopiedCSVNamespaces}), //nolint:contextcheck // its indexes are only noted down
 		operatorcondition.Setup(mgr, operatorcondition.Options{}),

@@ -35,8 +35,8 @@ func newDiffCommand() *cobra.Command {
 		Long: "Say what the update of a catalog changes for those who use it: packages, channels, heads and bundles,\n" +
 			"deprecations, and marked with ! what leaves somebody behind: removed packages and channels, bundles\n" +
 			"from which no upgrade leads on, heads that go back or no longer provide an API.\n\n" + sourceHelp + "\n\n" +
-			"The exit code is 0, or with --exit-code 1 when there are differences; it is 2 when the catalogs could not\n" +
-			"be compared.",
+			"Exit codes: 0 when they could be compared, 1 when there are differences of the sort that --exit-code\n" +
+			"asks for, 2 when they could not be compared.",
 		Example: "  registry diff ./catalog-before ./catalog\n" +
 			"  registry diff oci:registry.example.org/catalog:v1 ./catalog -o markdown --exit-code=breaking",
 		Args: func(cmd *cobra.Command, args []string) error { return trouble(sources(cmd, args, 2, 2)) },

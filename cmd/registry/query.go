@@ -44,7 +44,7 @@ func verbs() []verb {
 		{"graph", "PACKAGE", 1, 1, "the upgrade graph, with -o mermaid, dot, svg, json or yaml", (*query).graph},
 		{"providers", "GROUP/VERSION/KIND", 1, 1, "entries of channels that provide an API; with --latest heads only", (*query).providers},
 		{"replaces", "BUNDLE", 1, 1, "entries of channels that replace or skip a bundle", (*query).replaces},
-		{"health", "[SERVICE]", 0, 1, "whether the server is ready; the exit code is 1 when it is not", (*query).health},
+		{"health", "[SERVICE]", 0, 1, "whether the server is ready", (*query).health},
 		{"info", "", 0, 0, "what is served by which build (chandlery.registry.v1)", (*query).info},
 		{"search", "WORD...", 1, 16, "packages by words in names, texts and APIs (chandlery.registry.v1)", (*query).search},
 		{"deprecations", "[PACKAGE]", 0, 1, "what should no longer be used (chandlery.registry.v1)", (*query).deprecations},
@@ -57,7 +57,8 @@ func newQueryCommand() *cobra.Command {
 		Use:   "query ADDRESS WHAT [ARGUMENT...]",
 		Short: "Ask a server of catalogs",
 		Long: "Ask a server of catalogs: ours, or any other that speaks api.Registry, at host:port; without a port\n" +
-			"it is 50051. WHAT is one of these, of which the last ones need our server:\n\n" + describeVerbs(),
+			"it is 50051. WHAT is one of these, of which the last ones need our server:\n\n" + describeVerbs() + "\n\n" +
+			"Exit codes: 0 when it was answered, 1 when it was not, or when what is asked for its health is not ready.",
 		Example: "  registry query localhost:50051 packages\n" +
 			"  registry query localhost:50051 bundle lantern stable -o yaml\n" +
 			"  registry query catalog.example.org:443 --tls providers ship.example.com/v1alpha1/Lantern",

@@ -28,8 +28,8 @@ func newValidateCommand() *cobra.Command {
 		Short: "Check catalogs and name everything that is wrong with them",
 		Long: "Check catalogs and name everything that is wrong with them: each problem on a line with file and line,\n" +
 			"what is wrong and what to do about it.\n\n" + sourceHelp + "\n\n" +
-			"The exit code is 0 when no catalog has a problem, 1 when one has, and 2 when a catalog could not\n" +
-			"be judged because it cannot be read; the others are judged all the same.",
+			"Exit codes: 0 when no catalog has a problem, 1 when one has, 2 when a catalog could not be judged\n" +
+			"because it cannot be read; the others are judged all the same.",
 		Example: "  registry validate ./catalog\n" +
 			"  registry validate ./catalogs/* -o json",
 		Args: func(cmd *cobra.Command, args []string) error {

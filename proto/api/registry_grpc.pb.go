@@ -41,27 +41,49 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // Answers questions about the packages, channels and bundles of one catalog.
+//
+// Every method fails with UNAVAILABLE until the catalog has been read, and when
+// the server stops: try again. RESOURCE_EXHAUSTED says that a request is too
+// large, or that its client asks too often. DATA_LOSS says that the server has
+// found its index damaged; it makes another one, so try again.
 type RegistryClient interface {
 	// Streams the names of all packages.
 	ListPackages(ctx context.Context, in *ListPackageRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[PackageName], error)
 	// Returns one package with its channels.
+	//
+	// Errors: NOT_FOUND for a package that the catalog does not have.
 	GetPackage(ctx context.Context, in *GetPackageRequest, opts ...grpc.CallOption) (*Package, error)
 	// Returns one bundle of one channel, with its manifests.
+	//
+	// Errors: NOT_FOUND for a package, channel or bundle that the catalog does not
+	// have.
 	GetBundle(ctx context.Context, in *GetBundleRequest, opts ...grpc.CallOption) (*Bundle, error)
 	// Deprecated: Do not use.
 	// Returns the head of a channel, with its manifests.
+	//
+	// Errors: NOT_FOUND for a package or channel that the catalog does not have.
 	GetBundleForChannel(ctx context.Context, in *GetBundleInChannelRequest, opts ...grpc.CallOption) (*Bundle, error)
 	// Streams all channel entries that replace or skip a bundle.
+	//
+	// Errors: NOT_FOUND where nothing replaces or skips the bundle.
 	GetChannelEntriesThatReplace(ctx context.Context, in *GetAllReplacementsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ChannelEntry], error)
 	// Returns the bundle that replaces or skips another in a channel, with its
 	// manifests.
+	//
+	// Errors: NOT_FOUND where nothing in the channel replaces or skips the bundle.
 	GetBundleThatReplaces(ctx context.Context, in *GetReplacementRequest, opts ...grpc.CallOption) (*Bundle, error)
 	// Streams all channel entries whose bundle provides an API.
+	//
+	// Errors: NOT_FOUND where no bundle provides the API.
 	GetChannelEntriesThatProvide(ctx context.Context, in *GetAllProvidersRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ChannelEntry], error)
 	// Streams the entries of channel heads that provide an API.
+	//
+	// Errors: NOT_FOUND where no head of a channel provides the API.
 	GetLatestChannelEntriesThatProvide(ctx context.Context, in *GetLatestProvidersRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ChannelEntry], error)
 	// Returns the bundle of a default channel's head that provides an API, with
 	// its manifests.
+	//
+	// Errors: NOT_FOUND where no head of a default channel provides the API.
 	GetDefaultBundleThatProvides(ctx context.Context, in *GetDefaultProviderRequest, opts ...grpc.CallOption) (*Bundle, error)
 	// Streams all bundles of all channels, by channel, package and bundle name.
 	ListBundles(ctx context.Context, in *ListBundlesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Bundle], error)
@@ -226,27 +248,49 @@ type Registry_ListBundlesClient = grpc.ServerStreamingClient[Bundle]
 // for forward compatibility.
 //
 // Answers questions about the packages, channels and bundles of one catalog.
+//
+// Every method fails with UNAVAILABLE until the catalog has been read, and when
+// the server stops: try again. RESOURCE_EXHAUSTED says that a request is too
+// large, or that its client asks too often. DATA_LOSS says that the server has
+// found its index damaged; it makes another one, so try again.
 type RegistryServer interface {
 	// Streams the names of all packages.
 	ListPackages(*ListPackageRequest, grpc.ServerStreamingServer[PackageName]) error
 	// Returns one package with its channels.
+	//
+	// Errors: NOT_FOUND for a package that the catalog does not have.
 	GetPackage(context.Context, *GetPackageRequest) (*Package, error)
 	// Returns one bundle of one channel, with its manifests.
+	//
+	// Errors: NOT_FOUND for a package, channel or bundle that the catalog does not
+	// have.
 	GetBundle(context.Context, *GetBundleRequest) (*Bundle, error)
 	// Deprecated: Do not use.
 	// Returns the head of a channel, with its manifests.
+	//
+	// Errors: NOT_FOUND for a package or channel that the catalog does not have.
 	GetBundleForChannel(context.Context, *GetBundleInChannelRequest) (*Bundle, error)
 	// Streams all channel entries that replace or skip a bundle.
+	//
+	// Errors: NOT_FOUND where nothing replaces or skips the bundle.
 	GetChannelEntriesThatReplace(*GetAllReplacementsRequest, grpc.ServerStreamingServer[ChannelEntry]) error
 	// Returns the bundle that replaces or skips another in a channel, with its
 	// manifests.
+	//
+	// Errors: NOT_FOUND where nothing in the channel replaces or skips the bundle.
 	GetBundleThatReplaces(context.Context, *GetReplacementRequest) (*Bundle, error)
 	// Streams all channel entries whose bundle provides an API.
+	//
+	// Errors: NOT_FOUND where no bundle provides the API.
 	GetChannelEntriesThatProvide(*GetAllProvidersRequest, grpc.ServerStreamingServer[ChannelEntry]) error
 	// Streams the entries of channel heads that provide an API.
+	//
+	// Errors: NOT_FOUND where no head of a channel provides the API.
 	GetLatestChannelEntriesThatProvide(*GetLatestProvidersRequest, grpc.ServerStreamingServer[ChannelEntry]) error
 	// Returns the bundle of a default channel's head that provides an API, with
 	// its manifests.
+	//
+	// Errors: NOT_FOUND where no head of a default channel provides the API.
 	GetDefaultBundleThatProvides(context.Context, *GetDefaultProviderRequest) (*Bundle, error)
 	// Streams all bundles of all channels, by channel, package and bundle name.
 	ListBundles(*ListBundlesRequest, grpc.ServerStreamingServer[Bundle]) error
@@ -526,6 +570,9 @@ const (
 type ExperimentalRegistryClient interface {
 	// Streams the objects of a custom schema. The request must carry the
 	// metadata "x-acknowledge-experimental: true", or nothing is sent.
+	//
+	// Errors: INVALID_ARGUMENT without a schema, or for a schema or package that
+	// cannot exist; UNAVAILABLE while the catalog has not been read.
 	ExperimentalListPackageCustomSchemas(ctx context.Context, in *ExperimentalListPackageCustomSchemasRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[structpb.Struct], error)
 }
 
@@ -564,6 +611,9 @@ type ExperimentalRegistry_ExperimentalListPackageCustomSchemasClient = grpc.Serv
 type ExperimentalRegistryServer interface {
 	// Streams the objects of a custom schema. The request must carry the
 	// metadata "x-acknowledge-experimental: true", or nothing is sent.
+	//
+	// Errors: INVALID_ARGUMENT without a schema, or for a schema or package that
+	// cannot exist; UNAVAILABLE while the catalog has not been read.
 	ExperimentalListPackageCustomSchemas(*ExperimentalListPackageCustomSchemasRequest, grpc.ServerStreamingServer[structpb.Struct]) error
 	mustEmbedUnimplementedExperimentalRegistryServer()
 }

@@ -275,7 +275,8 @@ func (r *reconciler) readSettings(ctx context.Context, csv *operatorsv1alpha1.Cl
 	if err != nil {
 		return settings{}, err.Error(), nil //nolint:nilerr // It is what is wrong with the Subscription, and said as such.
 	}
-	return s, "", nil
+	s, err = r.withProxies(s)
+	return s, "", err
 }
 
 // readDeployment returns the live counterpart of a Deployment, nil when there

@@ -19,6 +19,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/impersonate"
 	"github.com/chandlery/chandlery/supervisor/loan"
+	"github.com/chandlery/chandlery/supervisor/openshift"
 )
 
 // conflictDelay is the pause after a write that met a newer object, long enough
@@ -38,6 +39,7 @@ type reconciler struct {
 	silences      silences // of pods that convert
 	insistence    insistence
 	refusals      refusals // of the API
+	proxies       *openshift.Proxies
 	lender        *loan.Lender
 	accounts      *impersonate.Accounts
 	events        events.EventRecorder

@@ -27,6 +27,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/impersonate"
 	"github.com/chandlery/chandlery/supervisor/loan"
+	"github.com/chandlery/chandlery/supervisor/openshift"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/retry"
 	"github.com/chandlery/chandlery/supervisor/serving"
@@ -44,6 +45,8 @@ type Options struct {
 	// Lender gives the supervisor rights to the custom resources of operators for a
 	// moment; without one, those that it may not delete are left.
 	Lender *loan.Lender
+	// Proxies are those of the cluster; none when nil.
+	Proxies *openshift.Proxies
 	// Workers is the number of objects reconciled at a time; 4 when zero.
 	Workers int
 	// Metrics is where the metrics are registered; controller-runtime's
@@ -82,7 +85,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	m := mapper{reader: mgr.GetClient()}
-	err = ctrl.NewControllerManagedBy(mgr).
+	err = watchProxies(ctrl.NewControllerManagedBy(mgr), m, o.Proxies).
 		Named("clusterserviceversion").
 		For(&operatorsv1alpha1.ClusterServiceVersion{}).
 		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, handler.EnqueueRequestsFromMapFunc(m.neighbours)).
@@ -136,6 +139,7 @@ func newReconciler(mgr ctrl.Manager, o Options, crds, fronts cache.Cache) (*reco
 		clock:    o.Clock,
 		pace:     newPace(),
 		lender:   o.Lender,
+		proxies:  o.Proxies,
 		accounts: impersonate.New(mgr.GetConfig(), client.New, client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}),
 		events:   mgr.GetEventRecorder("chandlery-clusterserviceversion"),
 		gauges:   g,

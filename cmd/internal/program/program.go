@@ -50,7 +50,7 @@ func (p Program) Command(commands ...*cobra.Command) *cobra.Command {
 		return fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())
 	})
 	root.AddCommand(commands...)
-	root.AddCommand(p.version())
+	root.AddCommand(p.version(), p.reference())
 	strictCompletion(root)
 	return root
 }

@@ -19,33 +19,23 @@ type API struct {
 
 // The names of the APIs.
 const (
-	OpenShift      = "openshift"
-	ClusterVersion = "openshift-version"
-	Monitoring     = "monitoring"
-	Autoscaling    = "autoscaling"
-	VerticalPods   = "vertical-autoscaling"
+	OpenShift   = "openshift"
+	Monitoring  = "monitoring"
+	Autoscaling = "autoscaling"
 )
 
 // APIs returns all of them, in the order in which people are told.
 func APIs() []API {
 	return []API{
-		{OpenShift, "the proxies of Proxy cluster go into the containers of operators", discovery.Target{
-			GroupVersionKind: ProxyKind, Resource: "proxies",
-		}},
-		{ClusterVersion, "tells people that the cluster is OpenShift", discovery.Target{
-			GroupVersionKind: schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "ClusterVersion"}, Resource: "clusterversions",
+		{OpenShift, "the addresses of Proxy cluster go into the containers of operators", discovery.Target{
+			GroupVersionKind: schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "Proxy"}, Resource: "proxies",
 		}},
 		{Monitoring, "bundles may bring ServiceMonitors and PrometheusRules", discovery.Target{
 			GroupVersionKind: schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "ServiceMonitor"}, Resource: "servicemonitors",
 		}},
-		{Autoscaling, "HorizontalPodAutoscalers may scale operators", discovery.Target{
-			GroupVersionKind: schema.GroupVersionKind{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"}, Resource: "horizontalpodautoscalers",
-		}},
-		{VerticalPods, "bundles may bring VerticalPodAutoscalers", discovery.Target{
-			GroupVersionKind: schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscaler"}, Resource: "verticalpodautoscalers",
+		{Autoscaling, "bundles may bring VerticalPodAutoscalers", discovery.Target{
+			GroupVersionKind: schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscaler"},
+			Resource:         "verticalpodautoscalers",
 		}},
 	}
 }
-
-// ProxyKind is the kind of OpenShift's Proxy.
-var ProxyKind = schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "Proxy"}

@@ -29,17 +29,18 @@ Who ought to look after the APIs that are named is told by flags: the Deployment
 the operator by name or by labels, the Lease of its leader, or --owned for the
 ClusterServiceVersion that owns the kind. Each that is named has to be well.
 
-Results and exit codes:
-  Installed     0  the API can be used
-  NotInstalled  2  the discovery API says that it is not there
-  Forbidden     3  you may not read it, or not even ask; --role prints the rights
-                   that are missing, for kubectl apply
-  Unreachable   4  nobody who could know has answered
-  Degraded      5  it is there, and nobody looks after it
+Exit codes:
+  0  Installed: the API can be used
+  1  the command failed
+  2  NotInstalled: the discovery API says that it is not there
+  3  Forbidden: you may not read it, or not even ask; --role prints the rights that
+     are missing, for kubectl apply
+  4  Unreachable: nobody who could know has answered
+  5  Degraded: it is there, and nobody looks after it
 
 Of several results the exit code is that of the worst: Unreachable, Forbidden,
 NotInstalled, Degraded, Installed. That an API which the supervisor can do without is
-not installed counts only where it is named. Anything else that fails ends with 1.`
+not installed counts only where it is named.`
 
 // parallel is how many APIs are asked for at once.
 const parallel = 8
@@ -173,6 +174,7 @@ func (o *options) keeper() (discovery.Keeper, error) {
 // finding is what was found out about one API.
 type finding struct {
 	wanted
+
 	result discovery.Result
 }
 
@@ -210,7 +212,8 @@ func worst(found []finding) console.Code {
 	for _, rank := range ranking {
 		for i := range found {
 			f := &found[i]
-			if f.result.Outcome == rank.outcome && !(f.optional && f.result.Outcome == discovery.NotInstalled) {
+			dispensable := f.optional && f.result.Outcome == discovery.NotInstalled
+			if f.result.Outcome == rank.outcome && !dispensable {
 				return rank.code
 			}
 		}

@@ -1,0 +1,259 @@
+package program
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/chandlery/chandlery/cmd/internal/flagenv"
+)
+
+// reference is the hidden command from whose output docs/reference/commands.md is
+// made.
+func (p Program) reference() *cobra.Command {
+	return &cobra.Command{
+		Use:    "reference",
+		Short:  "Print all commands and flags as Markdown",
+		Args:   cobra.NoArgs,
+		Hidden: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			page := &page{out: cmd.OutOrStdout(), prefix: p.EnvPrefix, machine: thisMachine()}
+			page.program(cmd.Root())
+			if page.err != nil {
+				return fmt.Errorf("printing the reference: %w", page.err)
+			}
+			return nil
+		},
+	}
+}
+
+// page writes the reference of a program.
+type page struct {
+	out     io.Writer
+	prefix  string
+	machine []replacement
+	err     error
+}
+
+func (p *page) printf(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.out, format, args...)
+	}
+}
+
+// program writes a section for the program and one for each of its commands.
+func (p *page) program(root *cobra.Command) {
+	p.printf("## %s\n\n%s.\n\n", root.DisplayName(), root.Short)
+	for _, cmd := range runnable(root) {
+		p.printf("- [`%s`](#%s): %s\n", cmd.CommandPath(), anchor(cmd), lowerFirst(cmd.Short))
+	}
+	for _, cmd := range runnable(root) {
+		p.command(cmd)
+	}
+}
+
+func (p *page) command(cmd *cobra.Command) {
+	p.printf("\n### %s\n\n```text\n%s\n```\n\n%s\n", cmd.CommandPath(), cmd.UseLine(), description(cmd))
+	if cmd.Example != "" {
+		p.printf("\n```sh\n%s\n```\n", dedent(cmd.Example))
+	}
+	if rows := p.flags(cmd); len(rows) > 0 {
+		p.printf("\n| Flag | Value | Default | Variable | Meaning |\n|---|---|---|---|---|\n%s", strings.Join(rows, ""))
+	}
+	p.printf("\n| Exit code | Meaning |\n|---|---|\n")
+	codes := exits(cmd)
+	for _, code := range slices.Sorted(maps.Keys(codes)) {
+		p.printf("| %s | %s |\n", code, cell(codes[code]))
+	}
+}
+
+// flags gives a row of the table for each flag that is not hidden.
+func (p *page) flags(cmd *cobra.Command) []string {
+	var rows []string
+	cmd.InheritedFlags() // adds to Flags what commands above give to all below
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" || f.Name == "version" {
+			return
+		}
+		name := "`--" + f.Name + "`"
+		if f.Shorthand != "" {
+			name = "`-" + f.Shorthand + "`, " + name
+		}
+		variable := flagenv.Name(p.prefix, f.Name)
+		usage := strings.TrimSuffix(f.Usage, " [$"+variable+"]")
+		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %#q | %s |\n",
+			name, unit(f.Value.Type()), p.standard(f), variable, cell(usage)))
+	})
+	return rows
+}
+
+// standard is the default of a flag, without what only holds on this machine.
+func (p *page) standard(f *pflag.Flag) string {
+	value := f.DefValue
+	for _, r := range p.machine {
+		if value == r.found || r.within && strings.HasPrefix(value, r.found) {
+			value = r.name + strings.TrimPrefix(value, r.found)
+			break
+		}
+	}
+	if strings.HasPrefix(value, "[") && strings.HasSuffix(value, "]") {
+		value = value[1 : len(value)-1] // a list
+	}
+	if value == "" {
+		return "none"
+	}
+	return "`" + cell(value) + "`"
+}
+
+// replacement is a name for what differs between machines.
+type replacement struct {
+	found, name string
+	// within says that what is below the path differs with it.
+	within bool
+}
+
+// thisMachine lists what this machine lends to defaults, the longest paths first.
+func thisMachine() []replacement {
+	var found []replacement
+	add := func(value string, err error, name string, within bool) {
+		if err == nil && value != "" {
+			found = append(found, replacement{found: value, name: name, within: within})
+		}
+	}
+	host, err := os.Hostname()
+	add(host, err, "HOSTNAME", false)
+	cache, err := os.UserCacheDir()
+	add(cache, err, "~/.cache", true)
+	home, err := os.UserHomeDir()
+	add(home, err, "~", true)
+	add(os.TempDir(), nil, "$TMPDIR", true)
+	// In a pod, the namespace that it is in stands for the one elsewhere.
+	namespace, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+	add(strings.TrimSpace(string(namespace)), err, "default", false)
+	slices.SortStableFunc(found, func(a, b replacement) int { return cmp.Compare(len(b.found), len(a.found)) })
+	return found
+}
+
+// runnable are the commands below one that have none below themselves, in the order of
+// their names.
+func runnable(root *cobra.Command) []*cobra.Command {
+	var all []*cobra.Command
+	for _, cmd := range root.Commands() {
+		switch below := runnable(cmd); {
+		case cmd.Hidden || cmd.Name() == "help" || cmd.Name() == "completion":
+		case len(below) == 0:
+			all = append(all, cmd)
+		default:
+			all = append(all, below...)
+		}
+	}
+	return all
+}
+
+// unit says how the value of a flag is written.
+func unit(kind string) string {
+	switch kind {
+	case "bool":
+		return "true or false"
+	case "duration":
+		return "time, as `1m30s`"
+	case "stringSlice", "stringArray":
+		return "list"
+	case "int", "int32", "int64", "uint", "uint32", "uint64":
+		return "whole number"
+	case "float64", "float32":
+		return "number"
+	case "string":
+		return "text"
+	default:
+		return kind
+	}
+}
+
+// exitCodes begins what a help text says, up to the end of the paragraph, of how a command
+// may end.
+const exitCodes = "Exit codes:"
+
+// code begins what is said of one of them: on a line of its own, or behind the one before.
+var code = regexp.MustCompile(`(?:^|[,;.]?\s)(\d)\s+`)
+
+// exits are the codes with which a command may end. A help text that says nothing of them
+// leaves those that every command has.
+func exits(cmd *cobra.Command) map[string]string {
+	_, after, ok := strings.Cut(cmd.Long, exitCodes)
+	if !ok {
+		return map[string]string{"0": "done", "1": "failed; stderr says why"}
+	}
+	paragraph, _, _ := strings.Cut(after, "\n\n")
+	codes := map[string]string{}
+	found := code.FindAllStringSubmatchIndex(paragraph, -1)
+	for i, at := range found {
+		end := len(paragraph)
+		if i+1 < len(found) {
+			end = found[i+1][0]
+		}
+		meaning := strings.Join(strings.Fields(paragraph[at[1]:end]), " ")
+		codes[paragraph[at[2]:at[3]]] = strings.TrimSuffix(strings.TrimPrefix(meaning, "when "), ".")
+	}
+	return codes
+}
+
+// description is what a command says of itself, but for how it ends.
+func description(cmd *cobra.Command) string {
+	if cmd.Long == "" {
+		return cmd.Short + "."
+	}
+	before, after, _ := strings.Cut(cmd.Long, exitCodes)
+	_, after, _ = strings.Cut(after, "\n\n")
+	return asMarkdown(strings.TrimSpace(before) + "\n\n" + after)
+}
+
+// asMarkdown fences what a help text sets off by spaces.
+func asMarkdown(text string) string {
+	var lines []string
+	fenced := false
+	for paragraph := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
+		indented := strings.HasPrefix(paragraph, "  ")
+		switch {
+		case indented && !fenced:
+			paragraph = "```text\n" + paragraph
+		case !indented && fenced:
+			lines[len(lines)-1] += "\n```"
+		}
+		fenced = indented
+		lines = append(lines, paragraph)
+	}
+	if fenced {
+		lines[len(lines)-1] += "\n```"
+	}
+	return strings.Join(lines, "\n\n")
+}
+
+// anchor is what code hosts make of the heading of a command.
+func anchor(cmd *cobra.Command) string {
+	return strings.ReplaceAll(strings.ToLower(cmd.CommandPath()), " ", "-")
+}
+
+// cell makes a text fit for a table.
+func cell(text string) string {
+	return strings.NewReplacer("|", `\|`, "\n", " ").Replace(strings.TrimSpace(text))
+}
+
+func lowerFirst(text string) string { return strings.ToLower(text[:1]) + text[1:] }
+
+// dedent takes away the spaces before each line.
+func dedent(text string) string {
+	var lines []string
+	for line := range strings.SplitSeq(strings.Trim(text, "\n"), "\n") {
+		lines = append(lines, strings.TrimPrefix(line, "  "))
+	}
+	return strings.Join(lines, "\n")
+}

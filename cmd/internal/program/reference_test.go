@@ -1,0 +1,69 @@
+package program
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// TestReference looks for what a person needs of each command, and for nothing that only
+// holds on this machine.
+func TestReference(t *testing.T) {
+	t.Setenv("HOME", "/somebody/home")
+	t.Setenv("XDG_CACHE_HOME", "/somebody/home/cache")
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Program{Name: "kubectl-lamp", Called: "kubectl lamp", Short: "Light the way", EnvPrefix: "LAMP"}
+	light := &cobra.Command{
+		Use: "light WICK", Short: "Light a wick", Example: "  kubectl lamp light one",
+		Long: "Light a wick:\n\n  one | two\n\nExit codes:\n  0  it burns\n  2  there is\n     no wick\n\nIt burns.", RunE: func(*cobra.Command, []string) error { return nil },
+	}
+	flags := light.Flags()
+	flags.StringP("name", "n", host, "name, or a|b [$LAMP_NAME]")
+	flags.String("dir", "/somebody/home/cache/lamp", "folder")
+	flags.String("config", "/somebody/home/.lamp", "file")
+	flags.Duration("time", time.Minute, "how long")
+	flags.Bool("secret", false, "unseen")
+	if err := flags.MarkHidden("secret"); err != nil {
+		t.Fatal(err)
+	}
+	group := &cobra.Command{Use: "wicks", Short: "Wicks"}
+	group.PersistentFlags().Int("count", 3, "how many")
+	group.AddCommand(&cobra.Command{Use: "cut", Short: "Cut wicks", Long: "Cut wicks.\n\nExit codes: 0 when it is cut, 1 when it is\nnot, or too long; 4 when there is none.", RunE: func(*cobra.Command, []string) error { return nil }})
+	root := p.Command(light, group)
+	var out bytes.Buffer
+	root.SetOut(&out)
+	root.SetArgs([]string{"reference"})
+	if err := root.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	for reason, want := range map[string]string{
+		"programs are called as people call them": "## kubectl lamp\n",
+		"headings are linked":                     "- [`kubectl lamp light`](#kubectl-lamp-light): light a wick\n",
+		"what is indented stays as it is":         "```text\n  one | two\n```\n\nIt burns.",
+		"examples are for the shell":              "```sh\nkubectl lamp light one\n```",
+		"hosts have a name, bars are escaped":     "| `-n`, `--name` | text | `HOSTNAME` | `LAMP_NAME` | name, or a\\|b |",
+		"so have caches":                          "`~/.cache/lamp`",
+		"and homes":                               "`~/.lamp`",
+		"times are explained":                     "| `--time` | time, as `1m30s` | `1m0s` |",
+		"exit codes are listed":                   "| 0 | it burns |\n| 2 | there is no wick |\n",
+		"so they are from sentences":              "| 0 | it is cut |\n| 1 | it is not, or too long |\n| 4 | there is none |\n",
+		"commands below others have their flags":  "### kubectl lamp wicks cut\n\n```text\nkubectl lamp wicks cut\n```\n\nCut wicks.\n\n| Flag | Value | Default | Variable | Meaning |\n|---|---|---|---|---|\n| `--count` |",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s: %q is missing in\n%s", reason, want, text)
+		}
+	}
+	for _, unwanted := range []string{"somebody", "secret", "completion", "Exit codes:", "### kubectl lamp reference"} {
+		if strings.Contains(text, unwanted) {
+			t.Errorf("%q is in\n%s", unwanted, text)
+		}
+	}
+}

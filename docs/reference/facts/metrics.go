@@ -1,0 +1,234 @@
+package facts
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/types"
+	"slices"
+	"strings"
+)
+
+// Metric is one that a program serves.
+type Metric struct {
+	// Name is the full name.
+	Name string
+	// Type is counter, gauge or histogram.
+	Type string
+	// Labels are the names of its labels.
+	Labels []string
+	// Help is what the program says of it.
+	Help string
+	// Package is where it is made.
+	Package string
+}
+
+// Unit is what the name says of the unit.
+func (m Metric) Unit() string {
+	name := strings.TrimSuffix(m.Name, "_total")
+	switch {
+	case strings.HasSuffix(name, "_timestamp_seconds"):
+		return "seconds since 1970"
+	case strings.HasSuffix(name, "_seconds"):
+		return "seconds"
+	case strings.HasSuffix(name, "_bytes"):
+		return "bytes"
+	case strings.HasPrefix(m.Help, "Whether"), strings.Contains(m.Help, "1 while"), strings.Contains(m.Help, "Always 1"), strings.Contains(m.Help, "value 1"):
+		return "1 or 0"
+	default:
+		return "number"
+	}
+}
+
+// options are the types of what metrics are made from.
+var options = map[string]string{"CounterOpts": "counter", "GaugeOpts": "gauge", "HistogramOpts": "histogram", "SummaryOpts": "summary"}
+
+// prometheus is the package of those types.
+const prometheus = "github.com/prometheus/client_golang/prometheus"
+
+// Metrics lists the metrics of all programs by their names. It fails where it cannot find
+// out what one is called.
+func (c *Code) Metrics() ([]Metric, error) {
+	var all []Metric
+	var errs []error
+	for _, p := range c.packages {
+		for _, file := range p.files {
+			for _, declaration := range file.Decls {
+				metrics, err := p.metrics(declaration)
+				all, errs = append(all, metrics...), append(errs, err)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b Metric) int { return cmp.Compare(a.Name, b.Name) })
+	return all, errors.Join(errs...)
+}
+
+// metrics finds what a declaration makes.
+func (p *pkg) metrics(declaration ast.Decl) ([]Metric, error) {
+	var made []Metric
+	var errs []error
+	ast.Inspect(declaration, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		literal, kind := p.optionsOf(call)
+		if kind == "" {
+			return true
+		}
+		template := Metric{Type: kind, Package: p.path, Labels: p.labels(declaration, call, literal)}
+		metrics, err := p.filled(declaration, literal, template)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		made = append(made, metrics...)
+		return true
+	})
+	return made, errors.Join(errs...)
+}
+
+// optionsOf is the literal of options among the arguments of a call, with what it makes.
+func (p *pkg) optionsOf(call *ast.CallExpr) (*ast.CompositeLit, string) {
+	for _, argument := range call.Args {
+		literal, ok := argument.(*ast.CompositeLit)
+		if !ok {
+			continue
+		}
+		named, ok := types.Unalias(p.info.Types[literal].Type).(*types.Named)
+		if ok && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == prometheus {
+			return literal, options[named.Obj().Name()]
+		}
+		// CounterOpts and GaugeOpts are other names of one type.
+		if name, ok := p.object(typeName(literal)).(*types.TypeName); ok && name.Pkg().Path() == prometheus {
+			return literal, options[name.Name()]
+		}
+	}
+	return nil, ""
+}
+
+func typeName(literal *ast.CompositeLit) ast.Expr {
+	if literal.Type == nil {
+		return &ast.Ident{}
+	}
+	return literal.Type
+}
+
+// field is what a literal gives to a field.
+func field(literal *ast.CompositeLit, name string) ast.Expr {
+	for _, element := range literal.Elts {
+		if pair, ok := element.(*ast.KeyValueExpr); ok {
+			if key, ok := pair.Key.(*ast.Ident); ok && key.Name == name {
+				return pair.Value
+			}
+		}
+	}
+	return nil
+}
+
+// filled gives the metrics that a literal of options makes: one, or in a function to which
+// name and help are given, one for each call of that function.
+func (p *pkg) filled(declaration ast.Decl, literal *ast.CompositeLit, m Metric) ([]Metric, error) {
+	name, okName := p.text(field(literal, "Name"))
+	help, okHelp := p.text(field(literal, "Help"))
+	if okName && okHelp {
+		m.Name, m.Help = p.prefix(literal)+name, help
+		return []Metric{m}, nil
+	}
+	function, ok := declaration.(*ast.FuncDecl)
+	if !ok {
+		return nil, fmt.Errorf("%s: a metric whose name is no constant", p.path)
+	}
+	nameAt, helpAt := parameter(function, field(literal, "Name")), parameter(function, field(literal, "Help"))
+	if nameAt < 0 || helpAt < 0 {
+		return nil, fmt.Errorf("%s: %s makes a metric whose name is neither constant nor a parameter", p.path, function.Name.Name)
+	}
+	var all []Metric
+	var errs []error
+	p.each(func(n ast.Node) {
+		call, ok := n.(*ast.CallExpr)
+		if !ok || p.object(call.Fun) != p.info.Defs[function.Name] {
+			return
+		}
+		name, okName := p.text(call.Args[nameAt])
+		help, okHelp := p.text(call.Args[helpAt])
+		if !okName || !okHelp {
+			errs = append(errs, fmt.Errorf("%s: a call of %s names a metric by no constant", p.path, function.Name.Name))
+		}
+		m.Name, m.Help = p.prefix(literal)+name, help
+		all = append(all, m)
+	})
+	return all, errors.Join(errs...)
+}
+
+// prefix is what comes before the name in options.
+func (p *pkg) prefix(literal *ast.CompositeLit) string {
+	var parts []string
+	for _, part := range []string{"Namespace", "Subsystem"} {
+		if text, ok := p.text(field(literal, part)); ok && text != "" {
+			parts = append(parts, text+"_")
+		}
+	}
+	return strings.Join(parts, "")
+}
+
+// parameter is the place of an expression among the parameters of a function, or -1.
+func parameter(function *ast.FuncDecl, e ast.Expr) int {
+	wanted, ok := e.(*ast.Ident)
+	if !ok {
+		return -1
+	}
+	place := 0
+	for _, list := range function.Type.Params.List {
+		for _, name := range list.Names {
+			if name.Name == wanted.Name {
+				return place
+			}
+			place++
+		}
+	}
+	return -1
+}
+
+// labels are the names of the labels: the argument after the options, and constant ones.
+func (p *pkg) labels(scope ast.Node, call *ast.CallExpr, literal *ast.CompositeLit) []string {
+	var names []string
+	if constant, ok := field(literal, "ConstLabels").(*ast.CompositeLit); ok {
+		for _, element := range constant.Elts {
+			if pair, ok := element.(*ast.KeyValueExpr); ok {
+				names = append(names, p.strings(scope, pair.Key)...)
+			}
+		}
+	}
+	if len(call.Args) > 1 {
+		names = append(names, p.strings(scope, call.Args[1])...)
+	}
+	return names
+}
+
+// strings are the constant strings of an expression: a literal, a variable that is given
+// one in the same scope, or something appended to one.
+func (p *pkg) strings(scope ast.Node, e ast.Expr) []string {
+	if text, ok := p.text(e); ok {
+		return []string{text}
+	}
+	var all []string
+	switch e := e.(type) {
+	case *ast.CompositeLit:
+		for _, element := range e.Elts {
+			all = append(all, p.strings(scope, element)...)
+		}
+	case *ast.CallExpr: // append
+		for _, argument := range e.Args {
+			all = append(all, p.strings(scope, argument)...)
+		}
+	case *ast.Ident:
+		ast.Inspect(scope, func(n ast.Node) bool {
+			if given, ok := n.(*ast.AssignStmt); ok && len(given.Lhs) == 1 && len(given.Rhs) == 1 && p.object(given.Lhs[0]) == p.object(e) {
+				all = p.strings(scope, given.Rhs[0])
+			}
+			return true
+		})
+	}
+	return all
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"fmt"
+)
+
+// A program that has a page.
+type program struct {
+	// name is that of its folder in cmd/.
+	name string
+	// called is what a person types.
+	called string
+	// about says what the page is for.
+	about string
+}
+
+// programs are those that users run.
+func programs() []program {
+	return []program{
+		{name: "registry", called: "registry", about: "serves catalogs, and looks at them"},
+		{name: "supervisor", called: "supervisor", about: "runs in the cluster, and has the commands of the plugin besides"},
+		{name: "kubectl-chandlery", called: "kubectl chandlery", about: "is the plugin of kubectl, installed as `kubectl-chandlery`"},
+	}
+}
+
+// page is the name of the file.
+func (p program) page() string { return "commands-" + p.name + ".md" }
+
+// reference is what the program says of itself.
+func (p program) reference(ctx context.Context) (string, error) {
+	out, err := output(ctx, "run", "./cmd/"+p.name, "reference")
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("# Commands of %s\n\n%#q %s. How flags, variables and exit codes work is in [commands](commands.md).\n\n%s",
+		p.called, p.called, p.about, out), nil
+}

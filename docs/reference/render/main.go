@@ -1,0 +1,61 @@
+// Command render writes the generated pages of docs/reference into a folder (default
+// docs/reference): the last step of `make generate`. It asks the programs for their
+// commands and flags, the type-checked code for metrics, and the compiler of the contracts
+// for services and messages, and fails rather than leave something out.
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+func main() {
+	dir := flag.String("output", "docs/reference", "folder to write the pages to")
+	flag.Parse()
+	if err := render(context.Background(), *dir); err != nil {
+		fmt.Fprintln(os.Stderr, "render:", err)
+		os.Exit(1)
+	}
+}
+
+// generated begins each page.
+const generated = "<!-- Made by `make generate`; edits are lost. -->\n\n"
+
+// render writes all pages.
+func render(ctx context.Context, dir string) error {
+	pages := map[string]func(context.Context) (string, error){
+		"metrics.md": metricsPage, "api.md": apiPage, "api-chandlery.md": extensionPage, "findings.md": findingsPage,
+	}
+	for _, program := range programs() {
+		pages[program.page()] = program.reference
+	}
+	for name, page := range pages {
+		text, err := page(ctx)
+		if err != nil {
+			return fmt.Errorf("making %s: %w", name, err)
+		}
+		text = generated + strings.TrimSpace(text) + "\n"
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil { //nolint:gosec // it is committed
+			return fmt.Errorf("writing %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// output runs the go command and gives what it prints.
+func output(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	return out, nil
+}

@@ -1,0 +1,53 @@
+package clusterserviceversion
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/chandlery/chandlery/supervisor/openshift"
+)
+
+// proxied takes the proxies of the cluster into a config. A config that sets one of them
+// decides on all: a proxy of its own does not go with exceptions of others.
+func proxied(config, proxies []corev1.EnvVar) []corev1.EnvVar {
+	own := slices.ContainsFunc(config, func(env corev1.EnvVar) bool {
+		return slices.Contains([]string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"}, strings.ToUpper(env.Name))
+	})
+	if own {
+		return config
+	}
+	return slices.Concat(config, proxies)
+}
+
+// withProxies adds the proxies of the cluster to settings.
+func (r *reconciler) withProxies(s settings) (settings, error) {
+	if r.proxies == nil {
+		return s, nil
+	}
+	env, err := r.proxies.Env()
+	if err != nil {
+		return settings{}, err //nolint:wrapcheck // it says what is not known
+	}
+	s.config.Env = proxied(s.config.Env, env)
+	return s, nil
+}
+
+// watchProxies looks at every ClusterServiceVersion when the proxies change.
+func watchProxies(b *builder.Builder, m mapper, proxies *openshift.Proxies) *builder.Builder {
+	if proxies == nil {
+		return b
+	}
+	all := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
+		return m.selected(ctx, func(*operatorsv1alpha1.ClusterServiceVersion) bool { return true })
+	})
+	return b.WatchesRawSource(source.Channel(proxies.Changes(), all))
+}

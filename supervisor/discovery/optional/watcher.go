@@ -1,0 +1,139 @@
+package optional
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/chandlery/chandlery/supervisor/discovery"
+)
+
+// interval is how often APIs are looked for where no definition has changed: rights,
+// and servers behind APIServices, come and go without one.
+const interval = 10 * time.Second
+
+// Settings are those of the APIs, by name.
+type Settings map[string]discovery.Setting
+
+// A Listener hears each time that an API was looked for.
+type Listener func(context.Context, discovery.Result)
+
+// Watcher looks for the APIs again and again. It tells of changes in the log and in the
+// metric chandlery_optional_api, and tells listeners every result.
+type Watcher struct {
+	finder   *discovery.Finder
+	settings Settings
+	gauge    *prometheus.GaugeVec
+	known    map[string]discovery.Verdict
+	kick     chan struct{}
+	listen   map[string]Listener
+}
+
+// NewWatcher prepares to look.
+func NewWatcher(finder *discovery.Finder, settings Settings, listen map[string]Listener, registry prometheus.Registerer) (*Watcher, error) {
+	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "chandlery_optional_api",
+		Help: "1 for what was found when an API was last looked for that the supervisor uses where it is.",
+	}, []string{"api", "result"})
+	if err := registry.Register(gauge); err != nil {
+		// An earlier manager of the same process has registered it.
+		twice, ok := errors.AsType[prometheus.AlreadyRegisteredError](err)
+		earlier, same := twice.ExistingCollector.(*prometheus.GaugeVec)
+		if !ok || !same {
+			return nil, fmt.Errorf("registering the metric of optional APIs: %w", err)
+		}
+		gauge = earlier
+	}
+	return &Watcher{
+		finder: finder, settings: settings, gauge: gauge, listen: listen,
+		known: map[string]discovery.Verdict{}, kick: make(chan struct{}, 1),
+	}, nil
+}
+
+// Look looks for each API once. The error is that of the APIs that are required and
+// cannot be used.
+func (w *Watcher) Look(ctx context.Context) error {
+	var missing []error
+	for _, api := range APIs() {
+		setting := w.settings[api.Name]
+		result, err := w.finder.Find(ctx, setting, api.Target)
+		if ctx.Err() != nil {
+			return fmt.Errorf("looking for optional APIs: %w", context.Cause(ctx))
+		}
+		if err != nil {
+			missing = append(missing, fmt.Errorf("--%s is %s: %w", api.Name, setting, err))
+		}
+		w.tell(ctx, api, &result)
+		if listener := w.listen[api.Name]; listener != nil {
+			listener(ctx, result)
+		}
+	}
+	return errors.Join(missing...)
+}
+
+// tell tells of what has changed.
+func (w *Watcher) tell(ctx context.Context, api API, result *discovery.Result) {
+	before, told := w.known[api.Name]
+	if told && before == result.Verdict {
+		return
+	}
+	w.known[api.Name] = result.Verdict
+	if told {
+		w.gauge.DeleteLabelValues(api.Name, string(before.Outcome))
+	}
+	w.gauge.WithLabelValues(api.Name, string(result.Outcome)).Set(1)
+	ctrl.LoggerFrom(ctx).Info("Looked for an optional API", "api", api.Name, "setting", w.settings[api.Name].String(),
+		"result", result.Outcome, "reason", result.Reason, "message", result.Message())
+}
+
+// Start looks again until ctx ends.
+func (w *Watcher) Start(ctx context.Context) error {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		case <-w.kick:
+		}
+		if err := w.Look(ctx); err != nil && ctx.Err() == nil {
+			ctrl.LoggerFrom(ctx).Error(err, "A required API cannot be used")
+		}
+	}
+}
+
+// NeedLeaderElection says that standbys look, too: they know what there is when they
+// take over.
+func (w *Watcher) NeedLeaderElection() bool { return false }
+
+// Handler looks again at once when objects come, go or change: it is for an informer of
+// CustomResourceDefinitions.
+func (w *Watcher) Handler() cache.ResourceEventHandler {
+	invalidate := w.finder.Handler()
+	again := func() {
+		select {
+		case w.kick <- struct{}{}:
+		default: // Somebody has asked for it already.
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { invalidate.OnAdd(obj, false); again() },
+		UpdateFunc: func(before, after any) {
+			b, okBefore := before.(metav1.Object)
+			a, okAfter := after.(metav1.Object)
+			if okBefore && okAfter && b.GetResourceVersion() == a.GetResourceVersion() {
+				return // a resync
+			}
+			invalidate.OnUpdate(before, after)
+			again()
+		},
+		DeleteFunc: func(obj any) { invalidate.OnDelete(obj); again() },
+	}
+}

@@ -1,0 +1,114 @@
+// Package openshift knows what OpenShift says of a cluster: which proxies lead out of
+// it.
+package openshift
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/chandlery/chandlery/supervisor/discovery"
+)
+
+// proxyName is the one Proxy that counts.
+const proxyName = "cluster"
+
+// ErrUnknown says that it could not be found out which proxies there are.
+var ErrUnknown = errors.New("whether OpenShift's Proxy cluster names proxies is not known")
+
+// Proxies knows what Proxy cluster says, as variables for containers.
+type Proxies struct {
+	reader  client.Reader
+	changes chan event.GenericEvent
+
+	mu    sync.Mutex
+	known bool
+	env   []corev1.EnvVar
+	why   error
+}
+
+// NewProxies prepares to read with reader, which must not be a cache: the kind may not
+// be there.
+func NewProxies(reader client.Reader) *Proxies {
+	return &Proxies{reader: reader, changes: make(chan event.GenericEvent, 1), why: ErrUnknown}
+}
+
+// Env returns the variables; none where there are no proxies, or no OpenShift. The error
+// wraps [ErrUnknown]: whoever took it for none would take proxies from operators.
+func (p *Proxies) Env() ([]corev1.EnvVar, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.known {
+		return nil, p.why
+	}
+	return slices.Clone(p.env), nil
+}
+
+// Changes tells that the variables have changed.
+func (p *Proxies) Changes() <-chan event.GenericEvent { return p.changes }
+
+// Found reads the Proxy where the API is. What was known stays so when it cannot be
+// read.
+func (p *Proxies) Found(ctx context.Context, result discovery.Result) {
+	switch result.Outcome {
+	case discovery.Skipped, discovery.NotInstalled:
+		p.learn(nil)
+	case discovery.Installed:
+		proxy := &unstructured.Unstructured{}
+		proxy.SetGroupVersionKind(result.Target.GroupVersionKind)
+		err := p.reader.Get(ctx, client.ObjectKey{Name: proxyName}, proxy)
+		if err != nil && !apierrors.IsNotFound(err) {
+			p.fail(ctx, fmt.Errorf("%w: reading it: %w", ErrUnknown, err))
+			return
+		}
+		p.learn(Env(proxy))
+	default:
+		p.fail(ctx, fmt.Errorf("%w: %w; or set --openshift=disabled", ErrUnknown, result.Err()))
+	}
+}
+
+func (p *Proxies) learn(env []corev1.EnvVar) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.known && slices.Equal(p.env, env) {
+		return
+	}
+	p.known, p.env = true, env
+	select {
+	case p.changes <- event.GenericEvent{Object: &unstructured.Unstructured{}}:
+	default: // That it has changed is told already.
+	}
+}
+
+func (p *Proxies) fail(ctx context.Context, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.known && p.why.Error() != err.Error() {
+		ctrl.LoggerFrom(ctx).Error(err, "Operators wait until their proxies are known")
+	}
+	p.why = err
+}
+
+// Env is what a Proxy says: its status, which OpenShift writes when it has accepted the
+// spec. What is empty is no variable.
+func Env(proxy *unstructured.Unstructured) []corev1.EnvVar {
+	var env []corev1.EnvVar
+	for _, v := range []struct{ name, field string }{
+		{"HTTP_PROXY", "httpProxy"}, {"HTTPS_PROXY", "httpsProxy"}, {"NO_PROXY", "noProxy"},
+	} {
+		value, _, err := unstructured.NestedString(proxy.Object, "status", v.field)
+		if err == nil && value != "" {
+			env = append(env, corev1.EnvVar{Name: v.name, Value: value})
+		}
+	}
+	return env
+}

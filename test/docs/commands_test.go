@@ -1,0 +1,244 @@
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestMakeTargets looks for every target that is named.
+func TestMakeTargets(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets := map[string]bool{}
+	for _, match := range regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):`).FindAllStringSubmatch(string(text), -1) {
+		targets[match[1]] = true
+	}
+	named := regexp.MustCompile(`(?:^|[\s;&])make ((?:[a-z][a-z0-9-]*\s*)+)`)
+	for _, page := range pages(t) {
+		for _, code := range page.allCode() {
+			for _, match := range named.FindAllStringSubmatch(code.Text, -1) {
+				for target := range strings.FieldsSeq(match[1]) {
+					if !targets[target] {
+						t.Errorf("%s:%d: the Makefile has no target %s", page.Path, code.Line, target)
+					}
+				}
+			}
+		}
+	}
+}
+
+// allCode are the spans and lines of code of a page, without comments.
+func (p *Page) allCode() []Span {
+	all := slices.Clone(p.Code)
+	for _, fence := range p.Fences {
+		for _, line := range fence.Content {
+			line.Text, _, _ = strings.Cut(line.Text, " #")
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+// TestCommandLines looks for the command and the flags of every line that begins one of our
+// programs.
+func TestCommandLines(t *testing.T) {
+	t.Parallel()
+	all := pages(t)
+	commands := documented(all)
+	if len(commands["registry serve"]) < 20 || len(commands["supervisor run"]) < 20 {
+		t.Fatalf("the reference has the commands %v", commands)
+	}
+	checked := 0
+	for _, page := range all {
+		for _, line := range commandLines(&page) {
+			if why := commands.misuse(line.Text); why != "" {
+				t.Errorf("%s:%d: %s: %s", page.Path, line.Line, line.Text, why)
+			}
+			checked++
+		}
+	}
+	if checked < 40 {
+		t.Errorf("only %d command lines were found; is the pattern wrong?", checked)
+	}
+}
+
+// commandSet has the flags of each command.
+type commandSet map[string][]string
+
+// documented reads the commands from the generated pages.
+func documented(all map[string]Page) commandSet {
+	commands := commandSet{}
+	for name, page := range all {
+		if !strings.HasPrefix(name, "docs/reference/commands-") {
+			continue
+		}
+		for _, fence := range page.Fences {
+			usage := fence.Content[0].Text
+			words := strings.Fields(usage)
+			if fence.Language != "text" || len(words) < 2 || !page.anchors[Anchor(commandOf(words))] {
+				continue
+			}
+			commands[commandOf(words)] = append([]string{"--help", "-h"}, flagsAfter(&page, fence.Content[0].Line)...)
+		}
+	}
+	return commands
+}
+
+// commandOf are the words of a line before the first argument.
+func commandOf(words []string) string {
+	end := slices.IndexFunc(words, func(word string) bool { return !plainWord.MatchString(word) })
+	if end < 0 {
+		end = len(words)
+	}
+	return strings.Join(words[:end], " ")
+}
+
+var plainWord = regexp.MustCompile(`^[a-z][a-z-]*$`)
+
+// flagsAfter are the flags in the first table of flags below a line, if no other command
+// begins before it.
+func flagsAfter(page *Page, line int) []string {
+	for _, table := range page.Tables {
+		if table.Rows[0].Line < line {
+			continue
+		}
+		if len(table.Header) == 0 || table.Header[0] != "Flag" {
+			return nil
+		}
+		var flags []string
+		for _, row := range table.Body() {
+			flags = append(flags, spans(row.Cells[0])...)
+		}
+		return flags
+	}
+	return nil
+}
+
+var (
+	begin     = regexp.MustCompile(`(?:^|[|&;(]\s*|\$\s+|=\S*\s+)(?:\S*/)?(registry|supervisor|kubectl chandlery|kubectl-chandlery) ([a-z].*)$`)
+	separator = regexp.MustCompile(`\s(?:\||&&|>|<|&|;)(?:\s|$)|\s#`)
+)
+
+// commandLines are the lines and spans of code that begin one of our programs.
+func commandLines(page *Page) []Span {
+	var all []Span
+	for _, code := range page.shell() {
+		for part := range strings.SplitSeq(code.Text, " | ") {
+			match := begin.FindStringSubmatch(strings.TrimSpace(part))
+			if match == nil {
+				continue
+			}
+			rest := match[2]
+			if end := separator.FindStringIndex(rest); end != nil {
+				rest = rest[:end[0]]
+			}
+			all = append(all, Span{strings.Replace(match[1], "kubectl-", "kubectl ", 1) + " " + rest, code.Line})
+		}
+	}
+	return all
+}
+
+// shell are the spans of code and the lines of shell, those that go on put together.
+func (p *Page) shell() []Span {
+	all := slices.Clone(p.Code)
+	for _, fence := range p.Fences {
+		if fence.Language != "sh" && fence.Language != "console" {
+			continue
+		}
+		going := ""
+		for _, line := range fence.Content {
+			text, more := strings.CutSuffix(going+line.Text, `\`)
+			if going = ""; more {
+				going = text
+				continue
+			}
+			all = append(all, Span{text, line.Line})
+		}
+	}
+	return all
+}
+
+// misuse says what is wrong with a line; nothing where all is well.
+func (c commandSet) misuse(line string) string {
+	words := strings.Fields(line)
+	if slices.Contains(words, "completion") { // every program has it, with each shell below it
+		return ""
+	}
+	name, flags := "", []string(nil)
+	for n := len(words); n > 1; n-- {
+		if known, ok := c[strings.Join(words[:n], " ")]; ok {
+			name, flags = strings.Join(words[:n], " "), known
+			break
+		}
+	}
+	if name == "" {
+		for known := range c {
+			if strings.HasPrefix(known, line+" ") { // a command that has others below it
+				return ""
+			}
+		}
+		return "there is no such command"
+	}
+	for _, word := range words {
+		flag, _, _ := strings.Cut(word, "=")
+		if len(flag) > 1 && flag[0] == '-' && !slices.Contains(flags, flag) {
+			return name + " has no flag " + flag
+		}
+	}
+	return ""
+}
+
+func TestMisuse(t *testing.T) {
+	t.Parallel()
+	commands := commandSet{"registry serve": {"--port", "-p"}, "registry list bundles": nil}
+	for name, tc := range map[string]struct {
+		reason string
+		line   string
+		wrong  bool
+	}{
+		"Fine":      {reason: "a command with arguments", line: "registry serve ./catalog"},
+		"Flag":      {reason: "a flag with a value", line: "registry serve ./catalog --port=1"},
+		"Short":     {reason: "a short flag", line: "registry serve ./catalog -p 1"},
+		"NoFlag":    {reason: "a flag that is not there", line: "registry serve ./catalog --prot 1", wrong: true},
+		"NoCommand": {reason: "a command that is not there", line: "registry server ./catalog", wrong: true},
+		"Above":     {reason: "a command that has others below it", line: "registry list"},
+		"Below":     {reason: "one of these", line: "registry list bundles ./catalog"},
+		"NotBelow":  {reason: "none of these", line: "registry list fruit ./catalog", wrong: true},
+		"Stdin":     {reason: "a dash is no flag", line: "registry serve -"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := commands.misuse(tc.line); (got != "") != tc.wrong {
+				t.Errorf("%s: %s: %q", tc.reason, tc.line, got)
+			}
+		})
+	}
+}
+
+// TestFlags looks for every flag that is named by itself among those of our programs.
+func TestFlags(t *testing.T) {
+	t.Parallel()
+	all := pages(t)
+	known := slices.Clone(foreignFlags)
+	for _, flags := range documented(all) {
+		known = append(known, flags...)
+	}
+	for _, page := range all {
+		for _, code := range page.Code {
+			flag, _, _ := strings.Cut(strings.Fields(code.Text + " x")[0], "=")
+			if strings.HasPrefix(flag, "--") && strings.ToLower(flag) == flag && !slices.Contains(known, flag) {
+				t.Errorf("%s:%d: none of our commands has the flag %s", page.Path, code.Line, flag)
+			}
+		}
+	}
+}
+
+// foreignFlags are flags of other programs that pages name by themselves.
+var foreignFlags = []string{"--set"}
