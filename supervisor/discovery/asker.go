@@ -41,6 +41,7 @@ func newAsker(cfg *rest.Config, patience time.Duration, now func() time.Time) (*
 // inquiry is what is being found out about one target.
 type inquiry struct {
 	*asker
+
 	facts  Facts
 	result Result
 	user   string

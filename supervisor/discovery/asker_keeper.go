@@ -79,9 +79,11 @@ func (q *inquiry) askLease(ctx context.Context, k Keeper) evidence {
 // versionList is what is needed of a list of ClusterServiceVersions.
 type versionList struct {
 	metav1.ListMeta `json:"metadata"`
-	Items           []struct {
+
+	Items []struct {
 		metav1.ObjectMeta `json:"metadata"`
-		Spec              struct {
+
+		Spec struct {
 			Version                   string
 			CustomResourceDefinitions struct {
 				Owned []struct{ Name string }

@@ -75,6 +75,7 @@ func (p places) of(answer Answer) string {
 // apiServer answers as one combination says.
 type apiServer struct {
 	combination
+
 	places places
 	paths  []string
 }
@@ -168,7 +169,7 @@ func (s *apiServer) refuse(w http.ResponseWriter, req *http.Request, code int) {
 	w.WriteHeader(code)
 	reply(w, metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
-		Code: int32(code), Message: fmt.Sprintf("%s %s: %s", req.Method, req.URL.Path, http.StatusText(code)), //nolint:gosec // it is a status
+		Code: int32(code), Message: fmt.Sprintf("%s %s: %s", req.Method, req.URL.Path, http.StatusText(code)),
 	})
 }
 
@@ -225,6 +226,7 @@ func (s *apiServer) serveDeployment(w http.ResponseWriter, req *http.Request) {
 		return
 	case Kept, LeaseStale:
 		available = 1
+	default:
 	}
 	_, _ = fmt.Fprintf(w, `{"metadata": {"namespace": "ops", "name": "widget-operator", "labels": {"app.kubernetes.io/version": "1.2.3"}},
 		"spec": {"replicas": 1}, "status": {"availableReplicas": %d}}`, available)
@@ -239,7 +241,9 @@ func (s *apiServer) serveLease(w http.ResponseWriter) {
 		"spec": {"holderIdentity": "widget-operator-7", "leaseDurationSeconds": 15, "renewTime": %q}}`, renewed.Format(metav1.RFC3339Micro))
 }
 
-func reply(w http.ResponseWriter, document any) { _ = json.NewEncoder(w).Encode(document) }
+func reply(w http.ResponseWriter, document any) {
+	_ = json.NewEncoder(w).Encode(document) //nolint:errchkjson // whoever reads it will tell
+}
 
 // target is what a combination is asked about.
 func (c combination) target() Target {

@@ -78,9 +78,9 @@ func (f *Finder) Find(ctx context.Context, setting Setting, target Target) (Resu
 		return Result{}, err
 	}
 	if setting == Required {
-		return result, result.Err()
+		err = result.Err()
 	}
-	return result, nil
+	return result, err
 }
 
 func (f *Finder) find(ctx context.Context, setting Setting, target Target) (Result, error) {

@@ -25,7 +25,8 @@ func TestGrantNames(t *testing.T) {
 		"Namespace": {"a namespace is enough", here, ReasonMayNotList, "alice", []string{"kind: Role\n", "kind: RoleBinding\n", "namespace: shop\n"}, "ClusterRole"},
 		"Account": {
 			"accounts are no users", here, ReasonMayNotList, "system:serviceaccount:ops:robot",
-			[]string{"kind: ServiceAccount\n  name: robot\n  namespace: ops\n"}, "kind: User",
+			[]string{"kind: ServiceAccount\n  name: robot\n  namespace: ops\n"},
+			"kind: User",
 		},
 		"Unknown":      {"the administrator puts the name", here, ReasonMayNotList, "", []string{"name: " + placeholder}, "name: \"\""},
 		"Discovery":    {"both are missing", here, ReasonMayNotDiscover, "alice", []string{"kind: Role\n", "name: system:discovery\n"}, ""},

@@ -52,13 +52,21 @@ func joined(all []evidence) string {
 // ofDeployments says what the Deployments of an operator say: one that is available is
 // enough, since others may be of an older or a newer version.
 func ofDeployments(found []appsv1.Deployment) evidence {
-	i := slices.IndexFunc(found, func(d appsv1.Deployment) bool { return d.Status.AvailableReplicas > 0 })
-	state, detail := Kept, ""
-	if i < 0 {
-		i, state = 0, KeeperDown
-		detail = fmt.Sprintf("%d of %d pods are available", found[0].Status.AvailableReplicas, replicas(&found[0]))
+	said := evidence{state: KeeperMissing}
+	for i := range found {
+		d := &found[i]
+		if said = ofDeployment(d); said.state == Kept {
+			break
+		}
 	}
-	d := &found[i]
+	return said
+}
+
+func ofDeployment(d *appsv1.Deployment) evidence {
+	state, detail := Kept, ""
+	if d.Status.AvailableReplicas == 0 {
+		state, detail = KeeperDown, fmt.Sprintf("0 of %d pods are available", replicas(d))
+	}
 	return evidence{state, Upkeeper{
 		Name: "Deployment " + d.Namespace + "/" + d.Name, Version: d.Labels["app.kubernetes.io/version"], Detail: detail,
 	}}

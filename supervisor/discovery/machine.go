@@ -195,6 +195,7 @@ func Next(setting Setting, f Facts) Step {
 	case Unauthorized, Untrusted, Unconnected:
 		// The discovery API is on the same server and has the same to say.
 		return unreachable(f, f.Resource)
+	default:
 	}
 	if f.Discovery == Unasked {
 		return ask(AskDiscovery)
@@ -215,6 +216,7 @@ func discovered(f Facts) Step {
 		return served(f)
 	case Denied:
 		return undiscoverable(f)
+	default:
 	}
 	// A failure of the resource itself says more than one of the discovery API. 403 and
 	// 404 say nothing yet: the API server refuses before it looks, and answers 404 for
@@ -232,8 +234,9 @@ func served(f Facts) Step {
 		return forbidden(f, ReasonMayNotList)
 	case NotFound:
 		return conclude(Unreachable, ReasonContradiction)
+	default:
+		return unreachable(f, f.Resource)
 	}
-	return unreachable(f, f.Resource)
 }
 
 // undiscoverable concludes for whoever may not use the discovery API. That a resource is
@@ -242,8 +245,9 @@ func undiscoverable(f Facts) Step {
 	switch f.Resource {
 	case Denied, NotFound, Unasked:
 		return forbidden(f, ReasonMayNotDiscover)
+	default:
+		return unreachable(f, f.Resource)
 	}
-	return unreachable(f, f.Resource)
 }
 
 func forbidden(f Facts, reason Reason) Step {

@@ -4,10 +4,11 @@ import "time"
 
 // A Result is what was found out about a target.
 type Result struct {
+	Verdict
+
 	// Target is what was looked for; its version and resource are filled in where they
 	// were looked up.
 	Target Target
-	Verdict
 	// Served are the versions at which the kind, or else its group, is served where the
 	// one that was looked for is not.
 	Served []string

@@ -4,7 +4,7 @@ import "fmt"
 
 // A Setting says how much an API matters. It is a value of flags (pflag.Value) and of
 // configuration files (encoding.TextUnmarshaler). The zero Setting is Auto.
-type Setting int
+type Setting int //nolint:recvcheck // a flag is set through a pointer, a setting is written as a value
 
 const (
 	// Auto uses the API where it is.

@@ -11,6 +11,7 @@ import (
 type Target struct {
 	// GroupVersionKind is the API. Without a version, any that is served will do.
 	schema.GroupVersionKind
+
 	// Resource is the name by which objects of the kind are asked for, as
 	// servicemonitors; empty where it is to be looked up.
 	Resource string

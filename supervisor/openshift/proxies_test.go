@@ -27,7 +27,7 @@ func (c *cluster) Get(_ context.Context, _ client.ObjectKey, obj client.Object, 
 	if c.err != nil {
 		return c.err
 	}
-	return unstructured.SetNestedMap(obj.(*unstructured.Unstructured).Object, c.status, "status") //nolint:errcheck,forcetypeassert // it is asked for one
+	return unstructured.SetNestedMap(obj.(*unstructured.Unstructured).Object, c.status, "status") //nolint:forcetypeassert // it is asked for one
 }
 
 func found(outcome discovery.Outcome) discovery.Result {

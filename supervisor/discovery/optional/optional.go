@@ -34,7 +34,8 @@ func APIs() []API {
 			GroupVersionKind: schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "ServiceMonitor"}, Resource: "servicemonitors",
 		}},
 		{Autoscaling, "bundles may bring VerticalPodAutoscalers", discovery.Target{
-			GroupVersionKind: schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscaler"}, Resource: "verticalpodautoscalers",
+			GroupVersionKind: schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscaler"},
+			Resource:         "verticalpodautoscalers",
 		}},
 	}
 }

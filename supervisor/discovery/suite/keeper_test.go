@@ -94,8 +94,8 @@ func TestKeeperOutOfSight(t *testing.T) {
 	w.operator("good", 1)
 	target := w.keptBy(discovery.Keeper{Selector: "app.kubernetes.io/name=good"})
 	w.apply(w.find(w.nobody(), target).Grant)
-	w.eventually("the rights are in force", func(context.Context) bool {
-		return w.find(w.nobody(), target).Outcome == discovery.Installed
+	w.eventually("the rights are in force", func(ctx context.Context) bool {
+		return w.findWithin(ctx, w.nobody(), target).Outcome == discovery.Installed
 	})
 	w.expect(w.nobody(), target, unknown, "who looks after it is not known: you may not read Deployments with the labels")
 }
@@ -149,8 +149,8 @@ func TestBackendDown(t *testing.T) {
 	}}
 	service.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"})
 	w.create(service)
-	w.eventually("the API server has tried the backend", func(context.Context) bool {
-		return w.find(everybody, w.widgets("v1")).Verdict == backendDown
+	w.eventually("the API server has tried the backend", func(ctx context.Context) bool {
+		return w.findWithin(ctx, everybody, w.widgets("v1")).Verdict == backendDown
 	})
 	w.expect(everybody, w.widgets("v1"), backendDown, "APIService v1."+w.group+" is not available: Service "+w.namespace+"/absent: ")
 	unnamed := w.widgets("")

@@ -119,13 +119,13 @@ func TestGrant(t *testing.T) {
 				}
 				w.apply(before.Grant)
 				// Rights come into force when the API server's caches know of them.
-				w.eventually("the rights change something", func(context.Context) bool {
-					after := w.find(tc.who, tc.target)
+				w.eventually("the rights change something", func(ctx context.Context) bool {
+					after := w.findWithin(ctx, tc.who, tc.target)
 					return after.Verdict != before.Verdict
 				})
 			}
-			w.eventually("the rights are enough", func(context.Context) bool {
-				return w.find(tc.who, tc.target).Verdict == served
+			w.eventually("the rights are enough", func(ctx context.Context) bool {
+				return w.findWithin(ctx, tc.who, tc.target).Verdict == served
 			})
 		})
 	}

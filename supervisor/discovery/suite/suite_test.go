@@ -72,7 +72,7 @@ func (w *world) create(obj client.Object) {
 		w.t.Fatalf("creating %T %s: %v", obj, obj.GetName(), err)
 	}
 	w.t.Cleanup(func() {
-		if err := w.Delete(context.WithoutCancel(w.t.Context()), obj); client.IgnoreNotFound(err) != nil {
+		if err := client.IgnoreNotFound(w.Delete(context.WithoutCancel(w.t.Context()), obj)); err != nil {
 			w.t.Errorf("deleting %T %s: %v", obj, obj.GetName(), err)
 		}
 	})
@@ -167,7 +167,12 @@ func (w *world) finder(who person) *discovery.Finder {
 // find asks as somebody, whom nobody has told before.
 func (w *world) find(who person, target discovery.Target) discovery.Result {
 	w.t.Helper()
-	result, err := w.finder(who).Find(w.t.Context(), discovery.Auto, target)
+	return w.findWithin(w.t.Context(), who, target)
+}
+
+func (w *world) findWithin(ctx context.Context, who person, target discovery.Target) discovery.Result {
+	w.t.Helper()
+	result, err := w.finder(who).Find(ctx, discovery.Auto, target)
 	if err != nil {
 		w.t.Fatalf("looking for %s: %v", target, err)
 	}

@@ -174,6 +174,7 @@ func (o *options) keeper() (discovery.Keeper, error) {
 // finding is what was found out about one API.
 type finding struct {
 	wanted
+
 	result discovery.Result
 }
 
@@ -211,7 +212,8 @@ func worst(found []finding) console.Code {
 	for _, rank := range ranking {
 		for i := range found {
 			f := &found[i]
-			if f.result.Outcome == rank.outcome && !(f.optional && f.result.Outcome == discovery.NotInstalled) {
+			dispensable := f.optional && f.result.Outcome == discovery.NotInstalled
+			if f.result.Outcome == rank.outcome && !dispensable {
 				return rank.code
 			}
 		}

@@ -19,6 +19,7 @@ import (
 // wanted is one API that is looked for.
 type wanted struct {
 	discovery.Target
+
 	// optional says that the cluster is well without it, and use what it is for.
 	optional bool
 	use      string
@@ -60,7 +61,7 @@ func known(supervisorNamespace, namespace string) []wanted {
 }
 
 // version is how versions of APIs look.
-var version = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)
+var version = regexp.MustCompile(`^v\d+((alpha|beta)\d+)?$`)
 
 // parse reads an argument: a resource or a kind, and after dots a version and a group.
 // A name alone is one of the known ones, or of the core group.

@@ -59,10 +59,11 @@ func reportOf(found []finding) report {
 }
 
 func (o *options) print(out, errOut io.Writer, found []finding) error {
-	text := ""
+	var text string
 	switch {
 	case o.role:
-		if text = grants(found); text == "" {
+		text = grants(found)
+		if text == "" {
 			_, _ = fmt.Fprintln(errOut, "No rights are missing: none of the APIs is Forbidden.")
 		}
 	case o.output.ForMachines():
@@ -117,7 +118,8 @@ func (o *options) explain(b *strings.Builder, paint console.Paint, found []findi
 		}
 		b.WriteString("\n" + paint.Bold(nameOf(&f.result)) + "\n")
 		b.WriteString(console.Wrap("  ", "  ", upper(f.result.What())+"."))
-		if remedy := f.result.Remedy(); remedy != "" && !(f.optional && f.result.Outcome == discovery.NotInstalled) {
+		dispensable := f.optional && f.result.Outcome == discovery.NotInstalled
+		if remedy := f.result.Remedy(); remedy != "" && !dispensable {
 			b.WriteString(console.Wrap("  What to do: ", "  ", remedy+"."))
 		}
 		if f.optional {
@@ -183,6 +185,7 @@ func (f *finding) style(paint console.Paint) func(string) string {
 		}
 	case discovery.Forbidden, discovery.Degraded:
 		return paint.Waiting
+	default:
 	}
 	return paint.Bad
 }
