@@ -136,17 +136,30 @@ test-env: ## Build the programs of the control plane and of nodes into the cache
 	@$(NODES) build
 
 .PHONY: test
-test: test-env ## Every test: units, control-plane suites, conformance, then the end-to-end suites.
+test: test-env build ## Every test: units, control-plane suites, conformance, then the end-to-end suites.
 	@$(GO) run ./test/packages raced | xargs $(GO) test $(LEAN) $(RACE) $(AFRESH) $(SIDE_BY_SIDE) -timeout $(TEST_TIMEOUT)
-	@$(GO) run ./test/packages peers | xargs $(GO) test $(LEAN) $(AFRESH) -timeout $(TEST_TIMEOUT)
-	@$(MAKE) e2e
+	@$(MAKE) -j 2 peers processes
+	@$(MAKE) losses
 
-# The end-to-end suites wait more than they work, but for the one that measures how long
-# calls fail when nodes are lost: nothing else runs beside that, and its verbose output is
-# the table of what was lost.
 .PHONY: e2e
 e2e: test-env build ## The end-to-end suites, as root on real nodes too (ROUNDS=20 of taking things away), then the demo.
+	@$(MAKE) processes
+	@$(MAKE) losses
+
+# What compares programs and what runs them as processes wait more than they work, and are
+# done side by side.
+.PHONY: peers
+peers:
+	@$(GO) run ./test/packages peers | xargs $(GO) test $(LEAN) $(AFRESH) -timeout $(TEST_TIMEOUT)
+
+.PHONY: processes
+processes:
 	@$(GO) run ./test/packages e2e | xargs $(GO) test $(LEAN) $(E2E_RACE) $(AFRESH) -v -p 2 -timeout $(TEST_TIMEOUT)
+
+# Nothing else runs beside the suite that measures how long calls fail when nodes are lost;
+# its verbose output is the table of what was lost.
+.PHONY: losses
+losses:
 	@$(GO) run ./test/packages nodes | xargs $(GO) test $(LEAN) $(E2E_RACE) $(AFRESH) -v -p 1 -timeout $(TEST_TIMEOUT)
 	@$(GO) run ./test/demo --exit
 

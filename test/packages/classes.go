@@ -37,6 +37,7 @@ func long() []string {
 	return []string{
 		module + "supervisor/clusterserviceversion/suite", module + "bundles/index",
 		module + "supervisor/installplan/suite", module + "supervisor/catalogs",
+		endToEnd + "/faults", endToEnd + "/inventory",
 	}
 }
 
@@ -53,7 +54,7 @@ func lines(class string, packages []golist.Package) ([]string, error) {
 	case "suites":
 		return paths(packages, func(p golist.Package) bool { return !isEndToEnd(p) && isSuite(p) }), nil
 	case "e2e":
-		return paths(packages, needsNoNodes), nil
+		return longFirst(paths(packages, needsNoNodes)), nil
 	case "nodes":
 		return paths(packages, needsNodes), nil
 	case "peers":
