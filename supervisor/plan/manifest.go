@@ -133,6 +133,9 @@ func Place(u *unstructured.Unstructured, step *operatorsv1alpha1.Step, namespace
 	}
 	scope, supported := ScopeOf(kind)
 	switch {
+	case holds.Version == "" && holds.Kind == "ConfigMap":
+		return fmt.Errorf("%w: step %s %s refers to ConfigMap %s, into which OLM unpacked a bundle and which is not read here; its Subscription gets a plan of its own",
+			ErrManifest, step.Resource.Kind, step.Resource.Name, u.Object["name"])
 	case holds.Group != named.Group:
 		return differs("group", named.Group, holds.Group)
 	case holds.Version != named.Version:

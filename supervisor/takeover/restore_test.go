@@ -2,6 +2,7 @@ package takeover
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -19,7 +20,7 @@ func object(kind, name string, fields map[string]any) *unstructured.Unstructured
 	o.SetName(name)
 	for path, value := range fields {
 		if err := unstructured.SetNestedField(o.Object, value, strings.Split(path, "|")...); err != nil {
-			panic(err) //nolint:forbidigo // a mistake in the test
+			panic(err)
 		}
 	}
 	return o
@@ -127,7 +128,7 @@ func TestRestoration(t *testing.T) {
 func TestPack(t *testing.T) {
 	var all []*unstructured.Unstructured
 	for i := range 40 {
-		all = append(all, object("Service", fmt.Sprintf("olm/s%d", i), map[string]any{"spec|text": strings.Repeat(fmt.Sprint(i*7919), 50)}))
+		all = append(all, object("Service", fmt.Sprintf("olm/s%d", i), map[string]any{"spec|text": strings.Repeat(strconv.Itoa(i*7919), 50)}))
 	}
 	for _, limit := range []int{1, 300, 1 << 20} {
 		chunks, err := pack(all, limit)

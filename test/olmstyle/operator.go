@@ -79,7 +79,7 @@ func (w World) Install(ctx context.Context, o Operator) error {
 		func() error { return w.serve(ctx, &o, csv) },
 		func() error { return w.create(ctx, byOLM, w.deployments(&o, csv)...) },
 		func() error { return w.conditions(ctx, &o, csv) },
-		func() error { return w.roles(ctx, &o, csv, group) },
+		func() error { return w.roles(ctx, csv, group) },
 		func() error { return w.copies(ctx, &o, csv) },
 		func() error {
 			return w.create(ctx, byOLM, &operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: o.Package + "." + o.Namespace}})
@@ -336,7 +336,9 @@ func (o *Operator) permissions(csv *operatorsv1alpha1.ClusterServiceVersion) []c
 		name := named(csv.Name, Hash([]any{csv.Name, csv.Namespace, p}))
 		all = append(all,
 			&rbacv1.ClusterRole{ObjectMeta: meta(name, "", p.Rules), Rules: p.Rules},
-			&rbacv1.ClusterRoleBinding{ObjectMeta: meta(name, "", p.Rules), RoleRef: roleRef("ClusterRole", name), Subjects: subjects(csv, p.ServiceAccountName)})
+			&rbacv1.ClusterRoleBinding{
+				ObjectMeta: meta(name, "", p.Rules), RoleRef: roleRef("ClusterRole", name), Subjects: subjects(csv, p.ServiceAccountName),
+			})
 	}
 	return all
 }
@@ -352,10 +354,15 @@ func (o *Operator) lifted(csv *operatorsv1alpha1.ClusterServiceVersion) []client
 		labels := owned(csv)
 		labels["olm.permissions.hash"] = Hash(p.Rules)
 		labels = withComponent(o, labels)
-		rules := append(slices.Clone(p.Rules), rbacv1.PolicyRule{Verbs: []string{"get", "list", "watch"}, APIGroups: []string{""}, Resources: []string{"namespaces"}})
+		rules := append(slices.Clone(p.Rules), rbacv1.PolicyRule{
+			Verbs: []string{"get", "list", "watch"}, APIGroups: []string{""}, Resources: []string{"namespaces"},
+		})
 		all = append(all,
 			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Rules: rules},
-			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, RoleRef: roleRef("ClusterRole", name), Subjects: subjects(csv, p.ServiceAccountName)})
+			&rbacv1.ClusterRoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, RoleRef: roleRef("ClusterRole", name),
+				Subjects: subjects(csv, p.ServiceAccountName),
+			})
 	}
 	return all
 }
@@ -436,7 +443,7 @@ func (w World) conditions(ctx context.Context, o *Operator, csv *operatorsv1alph
 }
 
 // roles are those of users: for each API, and those of the OperatorGroup that gather them.
-func (w World) roles(ctx context.Context, o *Operator, csv *operatorsv1alpha1.ClusterServiceVersion, group *operatorsv1.OperatorGroup) error {
+func (w World) roles(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, group *operatorsv1.OperatorGroup) error {
 	verbs := map[string][]string{"admin": {"*"}, "edit": {"create", "update", "patch", "delete"}, "view": {"get", "list", "watch"}}
 	for suffix := range verbs {
 		role := &rbacv1.ClusterRole{
@@ -463,7 +470,10 @@ func (w World) roles(ctx context.Context, o *Operator, csv *operatorsv1alpha1.Cl
 		if err := w.Client.Get(ctx, client.ObjectKey{Name: d.Name}, crd); err != nil {
 			return fmt.Errorf("reading a definition: %w", err)
 		}
-		owner := []metav1.OwnerReference{{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: crd.Name, UID: crd.UID, Controller: new(false), BlockOwnerDeletion: new(false)}}
+		owner := []metav1.OwnerReference{{
+			APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: crd.Name, UID: crd.UID,
+			Controller: new(false), BlockOwnerDeletion: new(false),
+		}}
 		for suffix, allowed := range verbs {
 			if err := w.create(ctx, byOLM, apiRole(d.Name+"-"+d.Version+"-"+suffix, k, suffix, owner,
 				rbacv1.PolicyRule{Verbs: allowed, APIGroups: []string{k.Group}, Resources: []string{plural}})); err != nil {
@@ -471,7 +481,8 @@ func (w World) roles(ctx context.Context, o *Operator, csv *operatorsv1alpha1.Cl
 			}
 		}
 		if err := w.create(ctx, byOLM, apiRole(d.Name+"-"+d.Version+"-crdview", k, "view", owner, rbacv1.PolicyRule{
-			Verbs: []string{"get"}, APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, ResourceNames: []string{d.Name},
+			Verbs: []string{"get"}, APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"},
+			ResourceNames: []string{d.Name},
 		})); err != nil {
 			return err
 		}
@@ -525,7 +536,9 @@ func (w World) copies(ctx context.Context, o *Operator, csv *operatorsv1alpha1.C
 }
 
 // told writes the status of the Subscription.
-func (w World) told(ctx context.Context, sub *operatorsv1alpha1.Subscription, plan *operatorsv1alpha1.InstallPlan, csv *operatorsv1alpha1.ClusterServiceVersion) error {
+func (w World) told(ctx context.Context, sub *operatorsv1alpha1.Subscription, plan *operatorsv1alpha1.InstallPlan,
+	csv *operatorsv1alpha1.ClusterServiceVersion,
+) error {
 	now := metav1.NewTime(time.Now().Truncate(time.Second))
 	sub.Status = operatorsv1alpha1.SubscriptionStatus{
 		CurrentCSV: csv.Name, InstalledCSV: csv.Name, State: operatorsv1alpha1.SubscriptionStateAtLatest, LastUpdated: now,
