@@ -109,10 +109,10 @@ func blockers(o *Observation, again bool) []string {
 	for _, hidden := range o.Rivals.Hidden {
 		all = append(all, "may not see "+hidden)
 	}
-	if o.Record != nil && o.Record.Phase == HandingBack {
+	if o.Record.in(HandingBack) {
 		all = append(all, "this cluster is being handed back; finish that first, with: supervisor handback")
 	}
-	if again || o.Record == nil || o.Record.Phase != TakenOver {
+	if again || !o.Record.in(TakenOver) {
 		return all
 	}
 	for _, w := range o.Rivals.Active() {
@@ -126,8 +126,7 @@ func blockers(o *Observation, again bool) []string {
 // steps are what has yet to be done.
 func steps(o *Observation) []Step {
 	running, unrecorded := pending(o)
-	taken := o.Record != nil && o.Record.Phase == TakenOver
-	half := o.Record != nil && o.Record.Phase == TakingOver
+	taken, half := o.Record.in(TakenOver), o.Record.in(TakingOver)
 	var all []Step
 	if unrecorded || taken && len(running) > 0 {
 		all = append(all, Step{Action: Begin, Text: "write down how many replicas OLM's Deployments have, in ConfigMap " + RecordName})
@@ -163,6 +162,9 @@ func pending(o *Observation) (running []rival.Workload, unrecorded bool) {
 	}
 	return running, unrecorded
 }
+
+// in says whether there is a record, and it is in a phase.
+func (r *Record) in(phase Phase) bool { return r != nil && r.Phase == phase }
 
 // has says whether a Deployment is in the record.
 func (r *Record) has(w *rival.Workload) bool {

@@ -44,7 +44,7 @@ func (s *scene) proposes() *process.Process {
 	return running
 }
 
-// waits waits until the plan that the Subscription of a namespace names waits for approval,
+// waits looks until the plan that the Subscription of a namespace names waits for approval,
 // and is the only one that does.
 func (s *scene) waits(namespace string) *operatorsv1alpha1.InstallPlan {
 	s.t.Helper()

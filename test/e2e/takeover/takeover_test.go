@@ -187,8 +187,8 @@ func (s *scene) still() {
 	s.t.Helper()
 	const looks = 3
 	last, same := take(s.t), 0
-	s.until("nothing to change", func(context.Context) string { //nolint:contextcheck // take has the test's own
-		now := take(s.t)
+	s.until("nothing to change", func(context.Context) string {
+		now := take(s.t) //nolint:contextcheck // it has the test's own
 		lines := differences(s.t, last, now, nil)
 		last = now
 		if len(lines) > 0 {
