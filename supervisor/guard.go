@@ -49,7 +49,10 @@ func newGuard(cfg *rest.Config, o Options, log logr.Logger) (*guard, error) {
 		record: takeover.NewRecords(c, o.LeaderElectionNamespace), log: log,
 	}
 	if o.TakeOver {
-		g.mover = &takeover.Mover{Client: c, Namespace: o.LeaderElectionNamespace, Clock: clock.RealClock{}, Tell: func(step string) { log.Info("Taking over", "step", step) }}
+		g.mover = &takeover.Mover{
+			Client: c, Namespace: o.LeaderElectionNamespace, Clock: clock.RealClock{},
+			Tell: func(step string) { log.Info("Taking over", "step", step) },
+		}
 	}
 	return g, nil
 }

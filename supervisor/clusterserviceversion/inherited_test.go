@@ -6,7 +6,6 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // defaulted is a Deployment as the API server gives it back.
@@ -75,7 +74,6 @@ func TestInherited(t *testing.T) {
 			if tt.hash != "" {
 				have.Labels[LabelDeploymentHash] = tt.hash
 			}
-			have.ObjectMeta.ManagedFields = []metav1.ManagedFieldsEntry{}
 			defaulted(have)
 			tt.change(have)
 			wanted, err := s.derive(settings)

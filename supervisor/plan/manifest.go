@@ -133,6 +133,9 @@ func Place(u *unstructured.Unstructured, step *operatorsv1alpha1.Step, namespace
 	}
 	scope, supported := ScopeOf(kind)
 	switch {
+	case holds == unpacked():
+		return fmt.Errorf("%w: step %s %s refers to ConfigMap %s, into which OLM unpacked a bundle and which is not read here; its Subscription gets a plan of its own",
+			ErrManifest, step.Resource.Kind, step.Resource.Name, u.Object["name"])
 	case holds.Group != named.Group:
 		return differs("group", named.Group, holds.Group)
 	case holds.Version != named.Version:
@@ -147,6 +150,14 @@ func Place(u *unstructured.Unstructured, step *operatorsv1alpha1.Step, namespace
 	case supported && scope == ClusterScoped:
 		namespace = ""
 	}
+	return settle(u, step, namespace)
+}
+
+// unpacked is what OLM's references to bundles that it has unpacked say of their kind.
+func unpacked() schema.GroupVersionKind { return schema.GroupVersionKind{Kind: "ConfigMap"} }
+
+// settle gives an object the namespace that it belongs into, if it names no other.
+func settle(u *unstructured.Unstructured, step *operatorsv1alpha1.Step, namespace string) error {
 	if has := u.GetNamespace(); has != "" && has != namespace {
 		return fmt.Errorf("%w: step %s %s belongs into namespace %q, its manifest into %q", ErrManifest, step.Resource.Kind, step.Resource.Name, namespace, has)
 	}

@@ -31,6 +31,10 @@ func TestPlace(t *testing.T) {
 		{reason: "a pull secret", version: "v1", kind: "Secret", manifest: secret, namespace: "home"},
 		{reason: "another name", version: "v1", kind: "ConfigMap", name: "b", manifest: settings, err: `step ConfigMap b says name "b", its manifest "a"`},
 		{reason: "no name", version: "v1", kind: "ConfigMap", manifest: strings.Replace(settings, `"name"`, `"generateName"`, 1), err: `says name "a", its manifest ""`},
+		{
+			reason: "OLM unpacked it elsewhere", version: "v1", kind: "ConfigMap", manifest: `{"kind":"ConfigMap","name":"abc","namespace":"olm","catalogSourceName":"shop"}`,
+			err: `step ConfigMap a refers to ConfigMap abc, into which OLM unpacked a bundle`,
+		},
 		{reason: "another group", group: "apps", version: "v1", kind: "ConfigMap", manifest: settings, err: `says group "apps", its manifest ""`},
 		{reason: "another version", version: "v2", kind: "ConfigMap", manifest: settings, err: `says version "v2", its manifest "v1"`},
 		{reason: "another kind", group: "rbac.authorization.k8s.io", version: "v1", kind: "ClusterRole", manifest: binding, err: `says kind "ClusterRole", its manifest "ClusterRoleBinding"`},

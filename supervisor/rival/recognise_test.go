@@ -123,22 +123,30 @@ func TestRecogniseTogether(t *testing.T) {
 		{"one that may not be seen is not none", Observation{Hidden: []string{"Deployments"}}, Unknown, nil},
 		{"what runs counts, whatever may not be seen", Observation{Hidden: []string{"Leases"}, Deployments: []appsv1.Deployment{deployment("olm-operator", nil)}}, Running, nil},
 		{
-			"one of two runs", Observation{Deployments: []appsv1.Deployment{stopped, deployment("catalog-operator", nil)}},
-			Running, []string{"supervisor takeover --dry-run", "--takeover", "kubectl -n olm scale deployment catalog-operator --replicas=0"},
+			"one of two runs",
+			Observation{Deployments: []appsv1.Deployment{stopped, deployment("catalog-operator", nil)}},
+			Running,
+			[]string{"supervisor takeover --dry-run", "--takeover", "kubectl -n olm scale deployment catalog-operator --replicas=0"},
 		},
 		{
-			"both run", Observation{Deployments: []appsv1.Deployment{deployment("olm-operator", nil), deployment("catalog-operator", nil)}},
-			Running, []string{"kubectl -n olm scale deployment catalog-operator olm-operator --replicas=0"},
+			"both run",
+			Observation{Deployments: []appsv1.Deployment{deployment("olm-operator", nil), deployment("catalog-operator", nil)}},
+			Running,
+			[]string{"kubectl -n olm scale deployment catalog-operator olm-operator --replicas=0"},
 		},
 		{
-			"another supervisor", Observation{Supervisors: []Supervisor{{Namespace: "elsewhere", Holder: "a_1"}}},
-			Running, []string{"another supervisor (a_1, Lease elsewhere/chandlery-supervisor)", "--leader-election-namespace"},
+			"another supervisor",
+			Observation{Supervisors: []Supervisor{{Namespace: "elsewhere", Holder: "a_1"}}},
+			Running,
+			[]string{"another supervisor (a_1, Lease elsewhere/chandlery-supervisor)", "--leader-election-namespace"},
 		},
 		{
-			"scaling what OpenShift keeps would not help", Observation{Deployments: []appsv1.Deployment{deployment("olm-operator", func(d *appsv1.Deployment) {
+			"scaling what OpenShift keeps would not help",
+			Observation{Deployments: []appsv1.Deployment{deployment("olm-operator", func(d *appsv1.Deployment) {
 				d.OwnerReferences = []metav1.OwnerReference{{APIVersion: "config.openshift.io/v1", Kind: "ClusterVersion", Name: "version"}}
 			})}},
-			Running, []string{"what stands in the way"},
+			Running,
+			[]string{"what stands in the way"},
 		},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {

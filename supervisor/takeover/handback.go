@@ -297,7 +297,8 @@ func (m *Mover) write(ctx context.Context, o Operation) error {
 		return m.Client.Update(ctx, o.want, client.FieldOwner(fieldOwner)) //nolint:wrapcheck // wrapped by the caller
 	case Strip:
 		//nolint:wrapcheck // wrapped by the caller
-		return client.IgnoreNotFound(m.Client.Patch(ctx, o.want, client.MergeFromWithOptions(o.live, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldOwner)))
+		return client.IgnoreNotFound(m.Client.Patch(ctx, o.want,
+			client.MergeFromWithOptions(o.live, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldOwner)))
 	case Remove:
 		uid := o.live.GetUID()
 		err := m.Client.Delete(ctx, o.live, client.Preconditions{UID: &uid}, client.PropagationPolicy("Foreground"))
@@ -350,6 +351,13 @@ func (m *Mover) forget(ctx context.Context) error {
 	record, cm, err := records.read(ctx)
 	if err != nil || record == nil {
 		return err
+	}
+	// Whoever goes on after half of it must not look for the other half.
+	if record.Images > 0 {
+		record.Images = 0
+		if err := records.write(ctx, record, cm); err != nil {
+			return err
+		}
 	}
 	var problems []error
 	var list corev1.ConfigMapList

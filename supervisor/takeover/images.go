@@ -212,8 +212,10 @@ func (r *Records) save(ctx context.Context, images []*unstructured.Unstructured)
 		}
 		err := r.client.Create(ctx, cm, client.FieldOwner(fieldOwner))
 		if apierrors.IsAlreadyExists(err) {
-			// Of a try that was cut off. It does not count before the record says so.
-			err = r.client.Update(ctx, cm, client.FieldOwner(fieldOwner))
+			// Of a try that was cut off. It does not count before the record says so. The
+			// supervisor's account may patch ConfigMaps, and not update them.
+			before := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: cm.Namespace, Name: cm.Name}}
+			err = r.client.Patch(ctx, cm, client.MergeFrom(before), client.FieldOwner(fieldOwner))
 		}
 		if err != nil {
 			return 0, fmt.Errorf("writing down what OLM made: %w", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -153,7 +154,7 @@ func (m *Mover) stop(ctx context.Context, step Step) error {
 	replicas := ptr.Deref(d.Spec.Replicas, 1)
 	marks := map[string]any{}
 	if d.Labels[rival.LabelTakenOver] == "" {
-		marks[rival.LabelTakenOver] = fmt.Sprint(replicas)
+		marks[rival.LabelTakenOver] = strconv.Itoa(int(replicas))
 	}
 	return m.scale(ctx, d, 0, marks)
 }

@@ -109,10 +109,10 @@ func blockers(o *Observation, again bool) []string {
 	for _, hidden := range o.Rivals.Hidden {
 		all = append(all, "may not see "+hidden)
 	}
-	if o.Record != nil && o.Record.Phase == HandingBack {
+	if o.Record.in(HandingBack) {
 		all = append(all, "this cluster is being handed back; finish that first, with: supervisor handback")
 	}
-	if again || o.Record == nil || o.Record.Phase != TakenOver {
+	if again || !o.Record.in(TakenOver) {
 		return all
 	}
 	for _, w := range o.Rivals.Active() {
@@ -125,18 +125,10 @@ func blockers(o *Observation, again bool) []string {
 
 // steps are what has yet to be done.
 func steps(o *Observation) []Step {
+	running, unrecorded := pending(o)
+	taken, half := o.Record.in(TakenOver), o.Record.in(TakingOver)
 	var all []Step
-	var running, unrecorded []rival.Workload
-	for i := range o.Rivals.Workloads {
-		w := o.Rivals.Workloads[i]
-		if w.Replicas > 0 || !w.TakenOver {
-			running = append(running, w)
-		}
-		if !o.Record.has(&w) {
-			unrecorded = append(unrecorded, w)
-		}
-	}
-	if len(unrecorded) > 0 || o.Record != nil && o.Record.Phase == TakenOver && len(running) > 0 {
+	if unrecorded || taken && len(running) > 0 {
 		all = append(all, Step{Action: Begin, Text: "write down how many replicas OLM's Deployments have, in ConfigMap " + RecordName})
 	}
 	for i := range running {
@@ -149,14 +141,30 @@ func steps(o *Observation) []Step {
 	if len(running) > 0 || len(o.Pods) > 0 {
 		all = append(all, Step{Action: Await, Text: "wait until the pods of these Deployments are gone"})
 	}
-	if o.Record != nil && o.Record.Images == 0 && o.Record.Phase == TakingOver || len(all) > 0 {
+	if len(all) > 0 || half && o.Record.Images == 0 {
 		all = append(all, Step{Action: Keep, Text: fmt.Sprintf("write down %d objects that OLM made and that supervisors may replace, in ConfigMaps %s-0 and following", o.Images, RecordName)})
 	}
-	if len(all) > 0 || o.Record != nil && o.Record.Phase == TakingOver {
+	if len(all) > 0 || half {
 		all = append(all, Step{Action: Finish, Text: "let supervisors work"})
 	}
 	return all
 }
+
+// pending are the Deployments that have yet to be stopped, or marked as stopped.
+// unrecorded says that some are not in the record.
+func pending(o *Observation) (running []rival.Workload, unrecorded bool) {
+	for i := range o.Rivals.Workloads {
+		w := o.Rivals.Workloads[i]
+		if w.Replicas > 0 || !w.TakenOver {
+			running = append(running, w)
+		}
+		unrecorded = unrecorded || !o.Record.has(&w)
+	}
+	return running, unrecorded
+}
+
+// in says whether there is a record, and it is in a phase.
+func (r *Record) in(phase Phase) bool { return r != nil && r.Phase == phase }
 
 // has says whether a Deployment is in the record.
 func (r *Record) has(w *rival.Workload) bool {

@@ -69,8 +69,30 @@ func newOperation(verb Verb, live, want *unstructured.Unstructured) Operation {
 // its place goes, and so do our marks on everything else. What belongs to a version or
 // catalog that is no longer there has nothing to go back to, and stays as it is.
 func restoration(images []*unstructured.Unstructured, live inventory) []Operation {
-	var made, replaced, removed, stripped []Operation
-	recorded := map[string]bool{}
+	made, replaced, recorded := putBack(images, live)
+	var removed, stripped []Operation
+	for _, key := range slices.Sorted(maps.Keys(live)) {
+		o := live[key]
+		switch {
+		case o.GetDeletionTimestamp() != nil, recorded[key]:
+		case forCatalog(o), superseded(o, images, live):
+			removed = append(removed, newOperation(Remove, o, nil))
+		default:
+			if keys := marks(o); len(keys) > 0 {
+				stripped = append(stripped, newOperation(Strip, o, without(o, keys)))
+			}
+		}
+	}
+	// Pods come early: they take their time to serve, and ours serve meanwhile.
+	early := []string{"Pod", "ServiceAccount"}
+	slices.SortStableFunc(made, func(a, b Operation) int { return slices.Index(early, b.Kind) - slices.Index(early, a.Kind) })
+	return slices.Concat(made, replaced, removed, stripped)
+}
+
+// putBack says which objects that were written down are made again, and which become what
+// they were. recorded are those that have something to go back to.
+func putBack(images []*unstructured.Unstructured, live inventory) (made, replaced []Operation, recorded map[string]bool) {
+	recorded = map[string]bool{}
 	for _, image := range images {
 		if !owned(image, live) {
 			continue
@@ -84,32 +106,7 @@ func restoration(images []*unstructured.Unstructured, live inventory) []Operatio
 			replaced = append(replaced, newOperation(Replace, now, over(image, now)))
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(live)) {
-		o := live[key]
-		switch {
-		case o.GetDeletionTimestamp() != nil, recorded[key]:
-		case forCatalog(o), superseded(o, images, live):
-			removed = append(removed, newOperation(Remove, o, nil))
-		default:
-			if keys := marks(o); len(keys) > 0 {
-				stripped = append(stripped, newOperation(Strip, o, without(o, keys)))
-			}
-		}
-	}
-	// Pods first: they take their time to serve, and ours serve meanwhile.
-	slices.SortStableFunc(made, func(a, b Operation) int {
-		switch {
-		case a.Kind == b.Kind:
-			return 0
-		case a.Kind == "ServiceAccount", a.Kind == "Pod" && b.Kind != "ServiceAccount":
-			return -1
-		case b.Kind == "ServiceAccount", b.Kind == "Pod":
-			return 1
-		default:
-			return 0
-		}
-	})
-	return slices.Concat(made, replaced, removed, stripped)
+	return made, replaced, recorded
 }
 
 // owned says whether what an image belonged to is still there: every owner in a namespace
@@ -144,10 +141,10 @@ func touched(o *unstructured.Unstructured) bool {
 
 // alike says whether an object is as its image has it.
 func alike(image, now *unstructured.Unstructured) bool {
-	return reflect.DeepEqual(comparable(image), comparable(now))
+	return reflect.DeepEqual(compared(image), compared(now))
 }
 
-func comparable(o *unstructured.Unstructured) map[string]any {
+func compared(o *unstructured.Unstructured) map[string]any {
 	i := snapshot(o)
 	unstructured.RemoveNestedField(i.Object, "metadata", "uid")
 	if o.GetKind() == "ClusterRole" {

@@ -2,6 +2,7 @@ package takeover
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -19,7 +20,7 @@ func object(kind, name string, fields map[string]any) *unstructured.Unstructured
 	o.SetName(name)
 	for path, value := range fields {
 		if err := unstructured.SetNestedField(o.Object, value, strings.Split(path, "|")...); err != nil {
-			panic(err) //nolint:forbidigo // a mistake in the test
+			panic(err)
 		}
 	}
 	return o
@@ -63,15 +64,18 @@ func TestRestoration(t *testing.T) {
 		{"gone", []*unstructured.Unstructured{service("red")}, []*unstructured.Unstructured{source}, []string{"Make Service olm/shop"}},
 		{"gone with its catalog", []*unstructured.Unstructured{service("red")}, nil, nil},
 		{
-			"gone with its catalog, and there is another of the name", []*unstructured.Unstructured{service("red")},
-			[]*unstructured.Unstructured{object("CatalogSource", "olm/shop", map[string]any{"metadata|uid": "s2"})}, nil,
+			"gone with its catalog, and there is another of the name",
+			[]*unstructured.Unstructured{service("red")},
+			[]*unstructured.Unstructured{object("CatalogSource", "olm/shop", map[string]any{"metadata|uid": "s2"})},
+			nil,
 		},
 		{
 			"pods come before what leads to them, and after what they run as",
 			[]*unstructured.Unstructured{
 				service("red"), ownedBy(object("Pod", "olm/shop-x", nil), "CatalogSource", "shop", "s1"), ownedBy(object("ServiceAccount", "olm/shop", nil), "CatalogSource", "shop", "s1"),
 			},
-			[]*unstructured.Unstructured{source}, []string{"Make ServiceAccount olm/shop", "Make Pod olm/shop-x", "Make Service olm/shop"},
+			[]*unstructured.Unstructured{source},
+			[]string{"Make ServiceAccount olm/shop", "Make Pod olm/shop-x", "Make Service olm/shop"},
 		},
 		{
 			"a Deployment of a catalog", nil,
@@ -80,16 +84,19 @@ func TestRestoration(t *testing.T) {
 		},
 		{
 			"a Deployment of somebody else", nil,
-			[]*unstructured.Unstructured{source, ownedBy(object("Deployment", "olm/shop", nil), "CatalogSource", "shop", "s1")}, nil,
+			[]*unstructured.Unstructured{source, ownedBy(object("Deployment", "olm/shop", nil), "CatalogSource", "shop", "s1")},
+			nil,
 		},
 		{
-			"a binding in place of another", []*unstructured.Unstructured{binding("lamp-service-system:auth-delegator")},
+			"a binding in place of another",
+			[]*unstructured.Unstructured{binding("lamp-service-system:auth-delegator")},
 			[]*unstructured.Unstructured{version, by(binding("lamp-service.lamps-system:auth-delegator"), ours, mine)},
 			[]string{"Make ClusterRoleBinding lamp-service-system:auth-delegator", "Remove ClusterRoleBinding lamp-service.lamps-system:auth-delegator"},
 		},
 		{
 			"a binding of an operator that came later stays: it needs it", nil,
-			[]*unstructured.Unstructured{version, by(binding("lamp-service.lamps-system:auth-delegator"), ours, `{}`)}, nil,
+			[]*unstructured.Unstructured{version, by(binding("lamp-service.lamps-system:auth-delegator"), ours, `{}`)},
+			nil,
 		},
 		{
 			"marks of ours", nil,
@@ -104,7 +111,8 @@ func TestRestoration(t *testing.T) {
 		},
 		{
 			"marks that people made", nil,
-			[]*unstructured.Unstructured{by(object("Subscription", "lamps/lamp", map[string]any{"metadata|annotations": map[string]any{"chandlery.dev/pin": "lamp.v1"}}), ours, mine)}, nil,
+			[]*unstructured.Unstructured{by(object("Subscription", "lamps/lamp", map[string]any{"metadata|annotations": map[string]any{"chandlery.dev/pin": "lamp.v1"}}), ours, mine)},
+			nil,
 		},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
@@ -127,7 +135,7 @@ func TestRestoration(t *testing.T) {
 func TestPack(t *testing.T) {
 	var all []*unstructured.Unstructured
 	for i := range 40 {
-		all = append(all, object("Service", fmt.Sprintf("olm/s%d", i), map[string]any{"spec|text": strings.Repeat(fmt.Sprint(i*7919), 50)}))
+		all = append(all, object("Service", fmt.Sprintf("olm/s%d", i), map[string]any{"spec|text": strings.Repeat(strconv.Itoa(i*7919), 50)}))
 	}
 	for _, limit := range []int{1, 300, 1 << 20} {
 		chunks, err := pack(all, limit)

@@ -75,7 +75,9 @@ func (w World) serveOne(ctx context.Context, o *Operator, csv *operatorsv1alpha1
 		RoleRef:    roleRef("Role", "extension-apiserver-authentication-reader"), Subjects: subjects(csv, account),
 	}
 	if err := w.create(ctx, byOLM, secret,
-		&rbacv1.Role{ObjectMeta: meta(secret.Name), Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{secret.Name}}}},
+		&rbacv1.Role{ObjectMeta: meta(secret.Name), Rules: []rbacv1.PolicyRule{{
+			Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{secret.Name},
+		}}},
 		&rbacv1.RoleBinding{ObjectMeta: meta(secret.Name), RoleRef: roleRef("Role", secret.Name), Subjects: subjects(csv, account)},
 	); err != nil {
 		return err

@@ -121,7 +121,9 @@ func program(name, command string, args ...string) *appsv1.Deployment {
 func (w World) Catalog(ctx context.Context, name, image, address string) error {
 	source := &operatorsv1alpha1.CatalogSource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name},
-		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Image: image, Address: address, DisplayName: "Catalog " + name},
+		Spec: operatorsv1alpha1.CatalogSourceSpec{
+			SourceType: operatorsv1alpha1.SourceTypeGrpc, Image: image, Address: address, DisplayName: "Catalog " + name,
+		},
 	}
 	now := metav1.NewTime(time.Now().Truncate(time.Second))
 	source.Status.GRPCConnectionState = &operatorsv1alpha1.GRPCConnectionState{Address: address, LastObservedState: "READY", LastConnectTime: now}
@@ -164,8 +166,9 @@ func catalogObjects(source *operatorsv1alpha1.CatalogSource) []client.Object {
 	return []client.Object{
 		&corev1.ServiceAccount{ObjectMeta: meta(source.Name)},
 		&networkingv1.NetworkPolicy{ObjectMeta: meta(source.Name + "-grpc-server"), Spec: networkingv1.NetworkPolicySpec{
-			PodSelector: metav1.LabelSelector{MatchLabels: selector}, PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
-			Ingress: []networkingv1.NetworkPolicyIngressRule{{Ports: []networkingv1.NetworkPolicyPort{port}}},
+			PodSelector: metav1.LabelSelector{MatchLabels: selector},
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
+			Ingress:     []networkingv1.NetworkPolicyIngressRule{{Ports: []networkingv1.NetworkPolicyPort{port}}},
 		}},
 		&networkingv1.NetworkPolicy{ObjectMeta: meta(source.Name + "-unpack-bundles"), Spec: networkingv1.NetworkPolicySpec{
 			PodSelector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{

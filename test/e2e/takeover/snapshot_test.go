@@ -69,11 +69,10 @@ func take(t *testing.T) snapshot {
 }
 
 // content is what of an object is compared.
-func content(t *testing.T, o *unstructured.Unstructured, fields ...[]string) map[string]any {
-	t.Helper()
+func content(o *unstructured.Unstructured) map[string]any {
 	o = o.DeepCopy()
-	for _, field := range append(fields, []string{"metadata", "managedFields"}, []string{"metadata", "resourceVersion"}) {
-		unstructured.RemoveNestedField(o.Object, field...)
+	for _, field := range []string{"managedFields", "resourceVersion"} {
+		unstructured.RemoveNestedField(o.Object, "metadata", field)
 	}
 	return o.Object
 }
@@ -102,7 +101,7 @@ func differences(t *testing.T, before, after snapshot, expected func(line string
 			add("gone: " + key)
 			continue
 		}
-		for _, line := range compare(t, key, content(t, before[key]), content(t, after[key])) {
+		for _, line := range compare(t, key, content(before[key]), content(after[key])) {
 			add(line)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/rival"
@@ -29,7 +30,8 @@ import (
 
 // TestTakeOver goes the way that an administrator goes: a supervisor refuses, a dry run
 // shows, the command takes over, handing back undoes it; then a supervisor takes over by
-// itself while it is killed again and again; updates work; and that, too, is handed back.
+// itself while it is killed again and again; updates work; that, too, is handed back, and
+// taken over once more; and supervisors refuse to fight.
 func TestTakeOver(t *testing.T) {
 	s := newScene(t)
 	before := take(t)
@@ -64,6 +66,23 @@ func TestTakeOver(t *testing.T) {
 	s.command("handback", "--yes")
 	s.runs()
 	s.updated(before)
+	running = s.proposes()
+
+	s.ends(s.supervise("elsewhere", "--leader-election-namespace", "default"), "another supervisor (again_", "Lease chandlery-system/chandlery-supervisor")
+	s.startsAgain("olm-operator")
+	s.ends(running, "Stepping down", "Deployment olm/olm-operator", "scaled up again since it was taken over from")
+	s.ends(s.supervise("stubborn", "--takeover"), "somebody wants it to run")
+	s.command("takeover", "--yes")
+}
+
+// startsAgain scales a Deployment of OLM up, as somebody who knows of nothing.
+func (s *scene) startsAgain(name string) {
+	s.t.Helper()
+	d := &appsv1.Deployment{}
+	d.Namespace, d.Name = "olm", name
+	if err := s.Patch(s.t.Context(), d, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":1}}`))); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // refuses sees a supervisor that is not told to take over end.
@@ -169,13 +188,14 @@ func (s *scene) still() {
 	const looks = 3
 	last, same := take(s.t), 0
 	s.until("nothing to change", func(context.Context) string {
-		now := take(s.t)
+		now := take(s.t) //nolint:contextcheck // it has the test's own
 		lines := differences(s.t, last, now, nil)
 		last = now
-		if same++; len(lines) > 0 {
+		if len(lines) > 0 {
 			same = 0
 			return strings.Join(lines, "\n")
 		}
+		same++
 		if same < looks {
 			return "a moment of rest"
 		}
@@ -223,7 +243,7 @@ func untouched(t *testing.T, before snapshot) {
 			}
 			continue
 		}
-		if lines := compare(t, key, content(t, was), content(t, is)); len(lines) > 0 {
+		if lines := compare(t, key, content(was), content(is)); len(lines) > 0 {
 			t.Errorf("changed:\n%s", strings.Join(lines, "\n"))
 		}
 	}
@@ -253,7 +273,10 @@ func (s *scene) truthful(before snapshot) {
 			s.t.Fatal(err)
 		}
 		was := before["ClusterServiceVersion "+o.namespace+"/"+version]
-		since, _, _ := nested(was.Object, "status", "lastTransitionTime")
+		since, _, err := unstructured.NestedString(was.Object, "status", "lastTransitionTime")
+		if err != nil {
+			s.t.Fatal(err)
+		}
 		if csv.Status.Phase != operatorsv1alpha1.CSVPhaseSucceeded || csv.Status.LastTransitionTime.UTC().Format(time.RFC3339) != since {
 			s.t.Errorf("ClusterServiceVersion %s is %s since %s, was since %s", csv.Name, csv.Status.Phase, csv.Status.LastTransitionTime, since)
 		}
@@ -265,19 +288,6 @@ func (s *scene) truthful(before snapshot) {
 	if shop.Status.GRPCConnectionState == nil || shop.Status.GRPCConnectionState.LastObservedState != "READY" {
 		s.t.Errorf("CatalogSource shop: %+v", shop.Status)
 	}
-}
-
-func nested(object map[string]any, path ...string) (string, bool, error) {
-	var value any = object
-	for _, key := range path {
-		m, is := value.(map[string]any)
-		if !is {
-			return "", false, nil
-		}
-		value = m[key]
-	}
-	out, is := value.(string)
-	return out, is, nil
 }
 
 // nothingMore sees that nothing was made that was there already under another name: no

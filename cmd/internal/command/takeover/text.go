@@ -31,13 +31,8 @@ func (o *options) show(out io.Writer, p *takeover.Plan, d direction) error {
 		steps = append(steps, step.Text)
 	}
 	section(&b, paint.Bold("What is done, in this order:"), steps)
-	if o.output.Form == console.Wide && len(p.Operations) > 0 {
-		var table console.Table
-		for _, op := range p.Operations {
-			name := strings.TrimPrefix(op.Namespace+"/"+op.Name, "/")
-			table.Add(strings.ToLower(string(op.Verb)), op.Kind, name)
-		}
-		fmt.Fprintf(&b, "%s\n%s", paint.Bold("Objects:"), table.Text("  ", 0))
+	if o.output.Form == console.Wide {
+		operations(&b, paint.Bold("Objects:"), p.Operations)
 	}
 	if p.Verdict == takeover.Possible || p.Verdict == takeover.Blocked {
 		section(&b, paint.Bold("Goes on as it is, looked after by supervisors:"), p.Adopted)
@@ -49,6 +44,18 @@ func (o *options) show(out io.Writer, p *takeover.Plan, d direction) error {
 		return fmt.Errorf("printing: %w", err)
 	}
 	return nil
+}
+
+// operations prints a line for each object that is put back.
+func operations(b *strings.Builder, heading string, all []takeover.Operation) {
+	if len(all) == 0 {
+		return
+	}
+	var table console.Table
+	for _, op := range all {
+		table.Add(strings.ToLower(string(op.Verb)), op.Kind, strings.TrimPrefix(op.Namespace+"/"+op.Name, "/"))
+	}
+	b.WriteString(heading + "\n" + table.Text("  ", 0))
 }
 
 // section prints a heading, and lines under it, if there are any.

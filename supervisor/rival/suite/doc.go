@@ -1,0 +1,2 @@
+// Package suite looks for rivals on a real API server.
+package suite
