@@ -300,6 +300,12 @@ func TestExplainPlan(t *testing.T) {
 			summary: []string{"lamps.example.com"},
 		},
 		{
+			reason: "a copy of the same version", state: diagnosis.Broken, code: diagnosis.CodePlanConflict,
+			change: planIs(operatorsv1alpha1.InstallPlanPhaseInstalling, "",
+				"retrying execution due to error: error applying ClusterServiceVersion lamp.v1 of lamp.v1: ClusterServiceVersion shop/lamp.v1 is only a copy: the operator is installed in namespace operators and serves this one; uninstall it there"),
+			summary: []string{"shop/lamp.v1 is only a copy", "namespace operators"},
+		},
+		{
 			reason: "an object of another operator", state: diagnosis.Broken, code: diagnosis.CodePlanConflict,
 			change:  planIs(failed, component, "error applying ConfigMap settings of lamp.v1: it is not this operator's: ConfigMap belongs to ClusterServiceVersion torch.v1; uninstall one"+mend),
 			summary: []string{"torch.v1"},

@@ -135,6 +135,7 @@ func stepCode(cause string) string {
 		{"api-server resource not found installing", CodePlanStepAPI},
 		{"the CustomResourceDefinition is left as it is", CodePlanDefinition},
 		{"it is not this operator's", CodePlanConflict},
+		{" is only a copy: the operator is installed in namespace ", CodePlanConflict},
 		{"pre-existing CRD owners found", CodePlanConflict},
 		{"its names are not accepted", CodePlanConflict},
 		{"a bundle may not bring objects of this kind", CodePlanUnsupported},

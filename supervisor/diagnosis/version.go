@@ -43,7 +43,7 @@ func (s *story) versionGone() []*Finding {
 	}
 	plan := s.to(refTo(KindInstallPlan, p), string(p.Status.Phase), "")
 	at := plan.to(Ref{Kind: KindVersion, Namespace: s.sub.Namespace, Name: name}, "missing", "")
-	return []*Finding{at.found(CodeVersionGone, Wrong, fmt.Sprintf("%s does not exist, though %s has brought it: it was deleted, or a copy of an operator of that name was in its place", at.at(), plan.at())).
+	return []*Finding{at.found(CodeVersionGone, Wrong, fmt.Sprintf("%s does not exist, though %s has brought it: it was deleted since", at.at(), plan.at())).
 		with(kubectl("delete", plan.at(), ""))}
 }
 

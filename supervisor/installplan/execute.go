@@ -209,7 +209,7 @@ func (e *execution) version(ctx context.Context, u *unstructured.Unstructured, s
 		e.owners[s.Resolving] = ownerOf(made)
 		return statusOf(result), nil
 	}
-	// One that is on its way out is not there for what follows.
+	// One that is on its way out, or a copy, is not there for what follows.
 	_, err = e.owner(ctx, s.Resolving)
 	return statusOf(result), err
 }

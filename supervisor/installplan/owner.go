@@ -69,9 +69,26 @@ func (e *execution) readVersion(ctx context.Context, csv string) (*unstructured.
 		return nil, fmt.Errorf("%w: %s was deleted before its plan was done; starting over", errOwnerGone, csv)
 	case live.GetDeletionTimestamp() != nil:
 		return nil, fmt.Errorf("%w: %s is being deleted before its plan was done; starting over", errOwnerGone, csv)
+	case live.GetLabels()[operatorsv1alpha1.CopiedLabelKey] != "":
+		return nil, &standInError{namespace: e.namespace, csv: csv, from: live.GetLabels()[operatorsv1alpha1.CopiedLabelKey]}
 	}
 	return live, nil
 }
+
+// standInError says that a copy has the name of the version that a plan installs. A copy
+// owns nothing and goes with its original, yet it is not the plan's to replace: with it go
+// the rights in this namespace of an operator that runs elsewhere.
+type standInError struct{ namespace, csv, from string }
+
+// Error says who has the name and how the plan goes on.
+func (e *standInError) Error() string {
+	return fmt.Sprintf("ClusterServiceVersion %s/%s is only a copy: the operator is installed in namespace %s and serves this one; uninstall it there, or take this namespace out of the targets of its OperatorGroup, or delete the Subscription here",
+		e.namespace, e.csv, e.from)
+}
+
+// Is says what the error amounts to: the version is not there, and what has its name is
+// somebody else's.
+func (e *standInError) Is(target error) bool { return target == errOwnerGone || target == errForeign }
 
 // confirmOwners looks again whether the versions are there for which this pass
 // applied objects outside the namespace. No garbage collection reaches those, only

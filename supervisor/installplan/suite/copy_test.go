@@ -1,0 +1,59 @@
+package suite_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// TestACopyIsNotTheVersion has a copy of an operator of another namespace in the way: the
+// plan says so, leaves the copy alone, and installs the version once the copy has gone.
+func TestACopyIsNotTheVersion(t *testing.T) {
+	for _, tt := range []struct {
+		reason string
+		retry  time.Duration
+		phase  operatorsv1alpha1.InstallPlanPhase
+	}{
+		{reason: "a plan that is tried again", retry: time.Hour, phase: working},
+		{reason: "a plan that was given up", retry: time.Nanosecond, phase: failed},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			w := newWorld(t)
+			replica := &operatorsv1alpha1.ClusterServiceVersion{}
+			if err := json.Unmarshal([]byte(w.bundle().Objects[0]), replica); err != nil {
+				t.Fatal(err)
+			}
+			replica.Namespace, replica.Labels = w.namespace, map[string]string{operatorsv1alpha1.CopiedLabelKey: "operators"}
+			w.create(w.group("group"), replica)
+			w.plan(w.bundle(settings), true, plan.MaxInline)
+			w.supervise(tt.retry)
+			p := w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
+				return p.Status.Phase == tt.phase && strings.Contains(p.Status.Message+installed(p).Message, "lamp.v1 is only a copy: the operator is installed in namespace operators")
+			})
+			if slices.ContainsFunc(p.Status.Plan, func(s *operatorsv1alpha1.Step) bool { return s.Status != operatorsv1alpha1.StepStatusUnknown }) {
+				t.Errorf("steps %v, want none applied", statuses(p))
+			}
+			found := &operatorsv1alpha1.ClusterServiceVersion{}
+			if err := w.Get(t.Context(), client.ObjectKeyFromObject(replica), found); err != nil || found.UID != replica.UID {
+				t.Errorf("the copy is not what it was: %v", err)
+			}
+			if tt.phase == failed {
+				return
+			}
+			if err := w.Delete(t.Context(), replica); err != nil {
+				t.Fatal(err)
+			}
+			p = w.reaches(complete)
+			if err := w.Get(t.Context(), client.ObjectKeyFromObject(replica), found); err != nil || found.UID == replica.UID {
+				t.Errorf("the version was not made: %v; steps %v", err, statuses(p))
+			}
+		})
+	}
+}
