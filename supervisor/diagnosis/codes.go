@@ -67,6 +67,7 @@ const (
 	CodeProbe                 = "ProbeFailing"
 	CodeServiceAccountMissing = "ServiceAccountMissing"
 	CodePodsRefused           = "PodsRefused"
+	CodeScaledDown            = "ScaledDown"
 	CodeDeployment            = "DeploymentNotAvailable"
 	CodeHeld                  = "NewerVersionHeld"
 	CodePinned                = "Pinned"
@@ -181,6 +182,7 @@ func podCodes() []CodeInfo {
 		{CodeProbe, "A container runs and its probe fails.", "See its log, and whether the probe fits."},
 		{CodeServiceAccountMissing, "The ServiceAccount that the pods are to run as does not exist.", "Create it, or delete the InstallPlan to have its parts applied again."},
 		{CodePodsRefused, "The pods of a Deployment may not be made.", "Change what the message names."},
+		{CodeScaledDown, "The Deployment of an operator that is installed is scaled to no replicas.", "Scale it up again, or delete the Subscription and the ClusterServiceVersion if the operator is not wanted."},
 		{CodeDeployment, "A Deployment is not available, for a reason that cannot be seen further.", "See its pods and their Events."},
 	}
 }

@@ -571,6 +571,32 @@ func TestExplainPods(t *testing.T) {
 			change: all(installing, hides("pods", "shop"), func(o *observation) { o.Pods = nil }), summary: []string{"could not be seen"},
 		},
 		{
+			reason: "a Deployment that was scaled to nothing", state: diagnosis.Broken, code: diagnosis.CodeScaledDown, object: "Deployment shop/lamp",
+			change: func(o *observation) {
+				o.Deployments[0].Spec.Replicas, o.Deployments[0].Status.ReadyReplicas = new(int32(0)), 0
+			},
+			summary: []string{"Deployment shop/lamp is scaled to 0 replicas"},
+		},
+		{
+			reason: "a Deployment that its version wants without replicas", state: diagnosis.Healthy,
+			change: func(o *observation) {
+				o.csv().Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Replicas = new(int32(0))
+				o.Deployments[0].Spec.Replicas, o.Deployments[0].Status.ReadyReplicas = new(int32(0)), 0
+			},
+		},
+		{
+			reason: "a Deployment that lost its only replica", state: diagnosis.Held, code: diagnosis.CodeDeployment, object: "Deployment shop/lamp",
+			change: func(o *observation) {
+				o.Deployments[0].Status = appsv1.DeploymentStatus{}
+			},
+			summary: []string{"Deployment shop/lamp has 0 of 1 replicas ready"},
+		},
+		{
+			reason: "a Deployment that lacks a replica and is available", state: diagnosis.Healthy, code: diagnosis.CodeDeployment, object: "Deployment shop/lamp",
+			change:  func(o *observation) { o.Deployments[0].Spec.Replicas = new(int32(2)) },
+			summary: []string{"lamp.v1 is installed", "has 1 of 2 replicas ready"},
+		},
+		{
 			reason: "a pod that is going says nothing", state: diagnosis.Progressing, code: diagnosis.CodeUnderWay,
 			change: all(waits("ErrImagePull", "not found"), func(o *observation) { o.pod().DeletionTimestamp = new(ago(0)) }), summary: []string{"Installing"},
 		},

@@ -63,7 +63,9 @@ func (s *story) versionTrouble(csv *operatorsv1alpha1.ClusterServiceVersion) []*
 	}
 	at := s.to(self, string(csv.Status.Phase), csv.Status.Message)
 	switch csv.Status.Phase {
-	case operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVPhaseReplacing, operatorsv1alpha1.CSVPhaseDeleting:
+	case operatorsv1alpha1.CSVPhaseSucceeded:
+		return at.lacking(csv)
+	case operatorsv1alpha1.CSVPhaseReplacing, operatorsv1alpha1.CSVPhaseDeleting:
 		return nil
 	case operatorsv1alpha1.CSVPhaseNone:
 		if s.Taken.Sub(csv.CreationTimestamp.Time) > patience {
@@ -251,6 +253,22 @@ func (s *story) components(csv *operatorsv1alpha1.ClusterServiceVersion) []*Find
 		}
 		if f := s.deploymentTrouble(d); f != nil {
 			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// lacking looks at the Deployments of a version that has succeeded: the version does not
+// say what became of them since.
+func (s *story) lacking(csv *operatorsv1alpha1.ClusterServiceVersion) []*Finding {
+	var found []*Finding
+	for i := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		asked := &csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[i]
+		none := asked.Spec.Replicas != nil && *asked.Spec.Replicas == 0
+		if d := s.deployment(csv.Namespace, asked.Name); d != nil && !none {
+			if f := s.shortage(d); f != nil {
+				found = append(found, f)
+			}
 		}
 	}
 	return found

@@ -272,6 +272,29 @@ func (s *story) deploymentTrouble(d *appsv1.Deployment) *Finding {
 		with(kubectl("describe", at.at(), ""))
 }
 
+// shortage is for a Deployment that was available once and lacks replicas now; nil when
+// it has them all.
+func (s *story) shortage(d *appsv1.Deployment) *Finding {
+	ready, all := d.Status.ReadyReplicas, wanted(d)
+	at := s.to(refTo(KindDeployment, d), fmt.Sprintf("%d/%d", ready, all), "")
+	if all == 0 {
+		return at.found(CodeScaledDown, Wrong, at.at().String()+" is scaled to 0 replicas (spec.replicas), so that the operator does not run").
+			with(kubectl("scale", at.at(), "--replicas=1"))
+	}
+	if ready >= all {
+		return nil
+	}
+	f := s.deploymentTrouble(d)
+	if f == nil {
+		f = at.found(CodeDeployment, Waiting, fmt.Sprintf("%s has %d of %d replicas ready", at.at(), ready, all)).with(kubectl("describe", at.at(), ""))
+	}
+	if c := deploymentCondition(d, appsv1.DeploymentAvailable); c != nil && c.Status == corev1.ConditionTrue {
+		// The operator runs, so that nothing waits for what is the matter.
+		f.Severity = Note
+	}
+	return f
+}
+
 func wanted(d *appsv1.Deployment) int32 {
 	if d.Spec.Replicas == nil {
 		return 1

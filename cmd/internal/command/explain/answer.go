@@ -94,8 +94,8 @@ func (a *answer) rest() string {
 	}
 	unsure := len(a.Explanations) - told - well
 	switch {
-	case a.named:
-		return ""
+	case a.named, told == 1 && len(a.Explanations) == 1:
+		return "" // all there is has been said
 	case a.missing:
 		return "The API of Subscriptions is not installed in this cluster: supervisor install-crds"
 	case len(a.Explanations) == 0 && len(a.Unseen) > 0:
@@ -103,8 +103,25 @@ func (a *answer) rest() string {
 	case len(a.Explanations) == 0:
 		return "There is no Subscription in " + where + "."
 	case unsure > 0:
-		return fmt.Sprintf("%d of %d Subscriptions in %s seem to be well or on their way, as far as can be seen.", well+unsure, len(a.Explanations), where)
+		return count(well+unsure, len(a.Explanations), where, "seems", "seem") + " to be well or on the way, as far as can be seen."
 	default:
-		return fmt.Sprintf("%d of %d Subscriptions in %s are well or on their way.", well, len(a.Explanations), where)
+		return count(well, len(a.Explanations), where, "is", "are") + " well or on the way."
+	}
+}
+
+// count says how many of all Subscriptions something holds for, with its verb for one and
+// for several.
+func count(some, all int, where, one, several string) string {
+	switch {
+	case all == 1 && some == 1:
+		return "The only Subscription in " + where + " " + one
+	case some == all:
+		return fmt.Sprintf("All %d Subscriptions in %s %s", all, where, several)
+	case some == 1:
+		return fmt.Sprintf("1 of %d Subscriptions in %s %s", all, where, one)
+	case some == 0:
+		return fmt.Sprintf("None of %d Subscriptions in %s %s", all, where, one)
+	default:
+		return fmt.Sprintf("%d of %d Subscriptions in %s %s", some, all, where, several)
 	}
 }

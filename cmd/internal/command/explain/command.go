@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
@@ -88,7 +89,12 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	observation, err := o.observe(cmd.Context(), namespace)
+	reader, err := o.reader()
+	if err != nil {
+		return err
+	}
+	copies := originals(cmd.Context(), reader, subjects)
+	observation, err := o.observe(cmd.Context(), reader, namespace, copies)
 	if err != nil {
 		return err
 	}
@@ -97,7 +103,7 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 		subjects = subscriptionsOf(observation, namespace, o.everywhere)
 	}
 	for _, subject := range subjects {
-		a.Explanations = append(a.Explanations, diagnosis.ExplainObject(observation, subject))
+		a.Explanations = append(a.Explanations, copies.explain(observation, subject))
 	}
 	a.listing(observation)
 	if err := o.print(cmd, &a); err != nil {
@@ -130,8 +136,8 @@ func (o *options) subjects(namespace string, args []string) ([]diagnosis.Ref, er
 	return subjects, nil
 }
 
-// observe reads what there is.
-func (o *options) observe(ctx context.Context, namespace string) (*diagnosis.Observation, error) {
+// reader reads the cluster.
+func (o *options) reader() (client.Reader, error) {
 	config, err := o.connection.RESTConfig()
 	if err != nil {
 		return nil, err //nolint:wrapcheck // says what to do by itself
@@ -140,15 +146,20 @@ func (o *options) observe(ctx context.Context, namespace string) (*diagnosis.Obs
 	if err != nil {
 		return nil, &console.Coded{Code: console.Unreachable, Err: err}
 	}
+	return reader, nil
+}
+
+// observe reads what there is, where the originals of copies are, too.
+func (o *options) observe(ctx context.Context, reader client.Reader, namespace string, copies copies) (*diagnosis.Observation, error) {
 	scope := snapshot.Options{GlobalNamespace: o.global, SupervisorNamespaces: append([]string{o.global}, o.supervisors...)}
 	if o.everywhere {
 		scope.Fallback = namespace
 	} else {
-		scope.Namespaces = []string{namespace}
+		scope.Namespaces = append([]string{namespace}, copies.namespaces()...)
 	}
 	observation, err := snapshot.Take(ctx, reader, scope)
 	if unreachable := (*snapshot.UnreachableError)(nil); errors.As(err, &unreachable) {
-		return nil, &console.Coded{Code: console.Unreachable, Err: fmt.Errorf("%s: %w", config.Host, err)}
+		return nil, &console.Coded{Code: console.Unreachable, Err: err}
 	}
 	return observation, err //nolint:wrapcheck // there is no other error
 }

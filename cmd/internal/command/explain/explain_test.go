@@ -76,11 +76,11 @@ Also: note: it is old
 		},
 		{
 			reason: "where none is named, those that are well are counted", answer: answer{namespace: "shop", Explanations: []diagnosis.Explanation{healthy(), healthy()}}, code: console.Fine,
-			text: "2 of 2 Subscriptions in namespace shop are well or on their way.\n",
+			text: "All 2 Subscriptions in namespace shop are well or on the way.\n",
 		},
 		{
 			reason: "what could not be seen is named with its rule", answer: answer{namespace: "shop", Explanations: []diagnosis.Explanation{healthy(), unsure()}}, code: console.Forbidden,
-			text: `2 of 2 Subscriptions in namespace shop seem to be well or on their way, as far as can be seen.
+			text: `All 2 Subscriptions in namespace shop seem to be well or on the way, as far as can be seen.
 
 Could not be seen; a cause may be there:
   pods in namespace shop: you may not read them; this role allows it, once it is bound to you:
@@ -106,7 +106,7 @@ Could not be seen; a cause may be there:
 		},
 		{
 			reason: "a namespace instead of all", answer: answer{everywhere: true, Fallback: "shop", Explanations: []diagnosis.Explanation{healthy()}}, code: console.Forbidden,
-			text: "1 of 1 Subscriptions in namespace shop (others may not be listed) are well or on their way.\n",
+			text: "The only Subscription in namespace shop (others may not be listed) is well or on the way.\n",
 		},
 	} {
 		if code := tc.answer.code(); code != tc.code {
