@@ -80,16 +80,24 @@ func (s *story) explanation(findings []Finding, well string) Explanation {
 	if len(findings) > 0 {
 		e.Summary = s.briefly(&findings[0])
 	}
+	underWay := has(findings, CodeUnderWay)
+	if underWay {
+		// What is on its way is kept by whatever is hidden.
+		for i := range e.Unseen {
+			e.Unseen[i].Minor = false
+		}
+	}
+	matters := slices.ContainsFunc(e.Unseen, func(u Unseen) bool { return !u.Minor })
 	switch severity := worst(findings); {
 	case severity == Wrong:
 		e.State = Broken
 	case severity == Waiting:
 		e.State = Held
-	case has(findings, CodeUnderWay) && len(e.Unseen) > 0:
+	case underWay && matters:
 		e.State, e.Summary = Unknown, e.Summary+"; whether anything keeps it could not be seen"
-	case has(findings, CodeUnderWay):
+	case underWay:
 		e.State = Progressing
-	case len(e.Unseen) > 0:
+	case matters:
 		e.State, e.Summary = Unknown, well+", as far as can be seen"
 	default:
 		e.State, e.Summary = Healthy, well
@@ -172,6 +180,49 @@ func Examine(o *Observation) []Finding {
 		return cmp.Or(cmp.Compare(a.Severity.rank(), b.Severity.rank()), cmp.Compare(depth(a.Code), depth(b.Code)), compareRefs(a.Object, b.Object))
 	})
 	return all
+}
+
+// Overlooked is what could not be read, and says of each whether the answer is what it is
+// without it: it is minor where no explanation needs it and it hides nothing that would
+// have been explained itself.
+func Overlooked(o *Observation) []Unseen {
+	var needed []Unseen
+	for _, subject := range subjects(o) {
+		needed = append(needed, ExplainObject(o, subject).Unseen...)
+	}
+	all := slices.Clone(o.Unseen)
+	for i := range all {
+		u := &all[i]
+		u.Minor = u.Why == WhyForbidden && !u.hidesSubjects(o) && !slices.ContainsFunc(needed, func(n Unseen) bool {
+			return !n.Minor && u.covers(n.Resource, n.Namespace)
+		})
+	}
+	return all
+}
+
+// subjects are the objects that are explained when everything is.
+func subjects(o *Observation) []Ref {
+	var all []Ref
+	for i := range o.Subscriptions {
+		all = append(all, refTo(KindSubscription, &o.Subscriptions[i]))
+	}
+	for i := range o.CatalogSources {
+		all = append(all, refTo(KindCatalogSource, &o.CatalogSources[i]))
+	}
+	for i := range o.Versions {
+		all = append(all, refTo(KindVersion, &o.Versions[i]))
+	}
+	return all
+}
+
+// hidesSubjects says whether what could not be read would have been explained itself:
+// objects of the kinds that are asked about, where they were looked for.
+func (u Unseen) hidesSubjects(o *Observation) bool {
+	asked := []string{
+		"subscriptions.operators.coreos.com", "installplans.operators.coreos.com",
+		"clusterserviceversions.operators.coreos.com", "catalogsources.operators.coreos.com",
+	}
+	return slices.Contains(asked, u.Resource) && (u.Namespace == "" || slices.Contains(o.Namespaces, u.Namespace))
 }
 
 // referredTo says whether a Subscription refers to a plan.

@@ -622,8 +622,38 @@ func TestExplainSupervisor(t *testing.T) {
 			summary: []string{"is held by supervisor-1, which last renewed it at 2026-03-02T08:00:00Z"},
 		},
 		{
-			reason: "a Lease that nobody may see", state: diagnosis.Unknown,
-			change: all(hides("leases.coordination.k8s.io", ""), func(o *observation) { o.Leases = nil }), summary: []string{"lamp.v1 is installed", "as far as can be seen"},
+			reason: "a Lease that nobody may see where all has come to rest", state: diagnosis.Healthy,
+			change: all(hides("leases.coordination.k8s.io", ""), func(o *observation) { o.Leases = nil }), summary: []string{"lamp.v1 is installed"},
+		},
+		{
+			reason: "a Lease that could not be read for the moment", state: diagnosis.Unknown,
+			change: func(o *observation) {
+				o.Leases, o.Unseen = nil, []diagnosis.Unseen{{Resource: "leases.coordination.k8s.io", Why: diagnosis.WhyUnreachable}}
+			},
+			summary: []string{"lamp.v1 is installed", "as far as can be seen"},
+		},
+		{
+			reason: "a Lease that nobody may see where something is on its way", state: diagnosis.Unknown, code: diagnosis.CodeUnderWay,
+			change: all(hides("leases.coordination.k8s.io", ""), planIs(operatorsv1alpha1.InstallPlanPhaseInstalling, "", ""), func(o *observation) { o.Leases = nil }),
+			summary: []string{"could not be seen"},
+		},
+		{
+			reason: "a catalog that nobody may see and that the Subscription calls healthy", state: diagnosis.Healthy,
+			change: all(hides("catalogsources.operators.coreos.com", "olm"), func(o *observation) {
+				o.CatalogSources = nil
+				o.sub().Status.CatalogHealth = []operatorsv1alpha1.SubscriptionCatalogHealth{{CatalogSourceRef: &corev1.ObjectReference{Namespace: "olm", Name: "wares"}, Healthy: true}}
+			}),
+			summary: []string{"lamp.v1 is installed"},
+		},
+		{
+			reason: "a catalog that nobody may see and the Subscription does not speak of", state: diagnosis.Unknown,
+			change:  all(hides("catalogsources.operators.coreos.com", "olm"), func(o *observation) { o.CatalogSources = nil }),
+			summary: []string{"lamp.v1 is installed", "as far as can be seen"},
+		},
+		{
+			reason: "Deployments that nobody may see", state: diagnosis.Unknown,
+			change:  all(hides("deployments.apps", "shop"), func(o *observation) { o.Deployments = nil }),
+			summary: []string{"lamp.v1 is installed", "as far as can be seen"},
 		},
 		{
 			reason: "no Subscription of that name", state: diagnosis.Missing,

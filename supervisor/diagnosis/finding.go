@@ -117,7 +117,8 @@ type Explanation struct {
 	Summary string `json:"summary"`
 	// Findings are the causes, the one to look at first leading.
 	Findings []Finding `json:"findings,omitempty"`
-	// Unseen is what could not be read and may matter for the answer.
+	// Unseen is what could not be read and may matter for the answer. What is marked as
+	// minor would only have confirmed it.
 	Unseen []Unseen `json:"unseen,omitempty"`
 }
 

@@ -70,6 +70,8 @@ type Unseen struct {
 	Why string `json:"why"`
 	// Message says it in words.
 	Message string `json:"message,omitempty"`
+	// Minor says that the answer is what it is without it: what can be seen says enough.
+	Minor bool `json:"minor,omitempty"`
 }
 
 // Rule is what a role has to allow for it to be seen.

@@ -71,7 +71,14 @@ func (f *Finding) with(commands ...string) *Finding {
 
 // miss notes that objects of a resource would have been looked at, where they are
 // hidden. It says whether they are.
-func (s *story) miss(resource, namespace string) bool {
+func (s *story) miss(resource, namespace string) bool { return s.note(resource, namespace, false) }
+
+// missConfirmation notes the same of what would only confirm what can be seen.
+func (s *story) missConfirmation(resource, namespace string) bool {
+	return s.note(resource, namespace, true)
+}
+
+func (s *story) note(resource, namespace string, minor bool) bool {
 	hidden := false
 	for _, u := range s.Unseen {
 		if !u.covers(resource, namespace) {
@@ -81,8 +88,13 @@ func (s *story) miss(resource, namespace string) bool {
 		if u.Namespace == "" {
 			u.Namespace = namespace
 		}
-		if !slices.Contains(*s.unseen, u) {
+		// What failed for the moment can be asked for again; what is forbidden cannot.
+		u.Minor = minor && u.Why == WhyForbidden
+		same := func(known Unseen) bool { return known.Resource == u.Resource && known.Namespace == u.Namespace }
+		if i := slices.IndexFunc(*s.unseen, same); i < 0 {
 			*s.unseen = append(*s.unseen, u)
+		} else {
+			(*s.unseen)[i].Minor = (*s.unseen)[i].Minor && u.Minor
 		}
 	}
 	return hidden
@@ -104,9 +116,18 @@ func find[T any, P interface {
 func (s *story) catalog(ref Ref) *operatorsv1alpha1.CatalogSource {
 	source := find(s.CatalogSources, ref)
 	if source == nil {
-		s.miss("catalogsources.operators.coreos.com", ref.Namespace)
+		s.note("catalogsources.operators.coreos.com", ref.Namespace, s.saysHealthy(ref))
 	}
 	return source
+}
+
+// saysHealthy says whether the Subscription that is asked about says that a catalog
+// serves.
+func (s *story) saysHealthy(catalog Ref) bool {
+	return s.sub != nil && slices.ContainsFunc(s.sub.Status.CatalogHealth, func(h operatorsv1alpha1.SubscriptionCatalogHealth) bool {
+		of := h.CatalogSourceRef
+		return h.Healthy && of != nil && of.Namespace == catalog.Namespace && of.Name == catalog.Name
+	})
 }
 
 func (s *story) plan(namespace, name string) *operatorsv1alpha1.InstallPlan {

@@ -12,10 +12,11 @@ import (
 const leaseSlack = 10 * time.Second
 
 // supervisor looks whether there is one that leads: without it nothing goes on, and
-// whatever statuses say may be old.
+// whatever statuses say may be old. Where its Lease is hidden, statuses are believed of
+// what has come to rest: an object that nobody looked at is found by itself.
 func (s *story) supervisor() []*Finding {
 	if len(s.Leases) == 0 {
-		if s.miss("leases.coordination.k8s.io", "") {
+		if s.missConfirmation("leases.coordination.k8s.io", "") {
 			return nil
 		}
 		f := s.found(CodeSupervisorNotRunning, Wrong, "no supervisor runs: there is no Lease "+LeaseName+" in this cluster, so that nothing goes on in it")

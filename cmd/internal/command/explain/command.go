@@ -22,14 +22,15 @@ the Deployment and its pods, then what to do.
 Without a SUBSCRIPTION it explains all of the namespace that are not well. It also
 explains catalogsource/NAME, installplan/NAME and csv/NAME.
 
-The right to read is enough. What may not be read is named, with the rule that is
-missing, where the cause may be there.
+The right to read is enough: the role view of the namespace will do. What may not be
+read is named, with the rule that is missing, where the cause may be there. Of what
+has come to rest statuses are believed without a look at the supervisor's Lease.
 
 Exit codes:
   0  all is well, or on its way
   1  the command failed
   2  something is wrong, waits for somebody, or does not exist
-  3  nothing wrong is seen, while not everything could be seen
+  3  nothing wrong is seen, while something that matters could not be seen
   4  the API server cannot be reached`
 
 // kinds are what may come before the slash of an argument.

@@ -44,6 +44,13 @@ func unsure() diagnosis.Explanation {
 	}
 }
 
+// resting is healthy as one sees it who may not read the Lease.
+func resting() diagnosis.Explanation {
+	e := healthy()
+	e.Unseen = []diagnosis.Unseen{{Resource: "leases.coordination.k8s.io", Why: diagnosis.WhyForbidden, Minor: true}}
+	return e
+}
+
 func TestAnswer(t *testing.T) {
 	t.Parallel()
 	hidden := []diagnosis.Unseen{{Resource: "subscriptions.operators.coreos.com", Why: diagnosis.WhyForbidden}}
@@ -85,6 +92,13 @@ Also: note: it is old
 Could not be seen; a cause may be there:
   pods in namespace shop: you may not read them; this role allows it, once it is bound to you:
     kubectl -n shop create role read-pods --verb=get,list --resource=pods
+`,
+		},
+		{
+			reason: "what could not be seen and is not needed is no more than a note", answer: answer{named: true, Explanations: []diagnosis.Explanation{resting()}}, code: console.Fine,
+			text: `Subscription shop/wick: healthy: wick.v1 is installed
+
+You may not read leases.coordination.k8s.io; this goes by what statuses say.
 `,
 		},
 		{

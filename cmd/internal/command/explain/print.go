@@ -78,8 +78,10 @@ func (a *answer) hidden() []diagnosis.Unseen {
 		same := func(other diagnosis.Unseen) bool {
 			return other.Resource == u.Resource && other.Namespace == u.Namespace
 		}
-		if !slices.ContainsFunc(hidden, same) {
+		if i := slices.IndexFunc(hidden, same); i < 0 {
 			hidden = append(hidden, u)
+		} else {
+			hidden[i].Minor = hidden[i].Minor && u.Minor
 		}
 	}
 	for _, u := range a.Unseen {
@@ -180,8 +182,24 @@ func (p *printer) remedy(f *diagnosis.Finding) {
 	}
 }
 
+// minor names what could not be read and is not needed.
+func (p *printer) minor(hidden []diagnosis.Unseen) {
+	var names []string
+	for _, u := range hidden {
+		if u.Minor && !slices.Contains(names, u.Resource) {
+			names = append(names, u.Resource)
+		}
+	}
+	if len(names) > 0 {
+		p.linef("")
+		p.linef("%s", p.paint.Faint("You may not read "+strings.Join(names, ", ")+"; this goes by what statuses say."))
+	}
+}
+
 // unseen lists what could not be read, and what it takes to.
 func (p *printer) unseen(hidden []diagnosis.Unseen) {
+	p.minor(hidden)
+	hidden = slices.DeleteFunc(slices.Clone(hidden), func(u diagnosis.Unseen) bool { return u.Minor })
 	if len(hidden) == 0 {
 		return
 	}

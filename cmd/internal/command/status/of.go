@@ -100,7 +100,7 @@ func Of(o *diagnosis.Observation) Status {
 			s.Findings = append(s.Findings, finding)
 		}
 	}
-	for _, unseen := range o.Unseen {
+	for _, unseen := range diagnosis.Overlooked(o) {
 		one := Unseen{Unseen: unseen}
 		if unseen.Why == diagnosis.WhyForbidden {
 			rule := unseen.Rule()
@@ -135,7 +135,7 @@ func (s *Status) rivalry(active []rival.Workload) []diagnosis.Finding {
 
 func (s *Status) verdict() Verdict {
 	wrong := func(f diagnosis.Finding) bool { return f.Severity == diagnosis.Wrong }
-	hidden := func(u Unseen) bool { return u.Why != diagnosis.WhyNotInstalled }
+	hidden := func(u Unseen) bool { return u.Why != diagnosis.WhyNotInstalled && !u.Minor }
 	switch {
 	case slices.ContainsFunc(s.Findings, wrong), slices.ContainsFunc(s.Unseen, absent):
 		return Wrong

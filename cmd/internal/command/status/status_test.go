@@ -174,6 +174,12 @@ func observations() map[string]struct {
 				{Resource: "pods", Namespace: "olm", Why: diagnosis.WhyUnreachable, Message: "the server was unable to return a response in the time allotted"},
 			}
 		}},
+		"viewer": {reason: "who may only view sees enough of what has come to rest", verdict: status.Well, change: func(o *diagnosis.Observation) {
+			o.Leases, o.Nodes = nil, nil
+			o.Unseen = []diagnosis.Unseen{
+				{Resource: "nodes", Why: diagnosis.WhyForbidden}, {Resource: "leases.coordination.k8s.io", Why: diagnosis.WhyForbidden},
+			}
+		}},
 		"rival": {reason: "two that write the same objects are too many", verdict: status.Wrong, change: func(o *diagnosis.Observation) {
 			other := appsv1.Deployment{ObjectMeta: meta("olm", "catalog-operator"), Status: appsv1.DeploymentStatus{Replicas: 1, ReadyReplicas: 1}}
 			other.Spec.Template.Spec.Containers = []corev1.Container{{Name: "catalog-operator", Image: "registry.example.com/olm:v0.40.0", Command: []string{"/bin/catalog"}}}

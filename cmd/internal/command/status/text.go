@@ -298,11 +298,14 @@ func affected(refs []diagnosis.Ref, all bool) string {
 
 // unseen says what could not be read, each resource once.
 func (v View) unseen(s *Status) string {
-	type lack struct{ resource, why string }
+	type lack struct {
+		resource, why string
+		minor         bool
+	}
 	where := map[lack][]string{}
 	var order []lack
 	for _, u := range s.Unseen {
-		one := lack{u.Resource, u.Why}
+		one := lack{u.Resource, u.Why, u.Minor}
 		if where[one] == nil {
 			order = append(order, one)
 		}
@@ -316,24 +319,35 @@ func (v View) unseen(s *Status) string {
 	if s.Fallback != "" {
 		b.WriteString(console.Wrap("  ", "    ", "other namespaces than "+s.Fallback+": you may not list the Subscriptions of all"))
 	}
+	slices.SortStableFunc(order, func(a, b lack) int { return cmp.Compare(rank(a.minor), rank(b.minor)) })
 	for _, one := range order {
 		what := one.resource
 		slices.Sort(where[one])
 		if where[one][0] != "" {
 			what += " (" + strings.Join(slices.Compact(where[one]), ", ") + ")"
 		}
-		switch one.why {
-		case diagnosis.WhyForbidden:
+		switch {
+		case one.minor:
+			b.WriteString(v.Paint.Faint(console.Wrap("  ", "    ", what+": you may not read them (not needed here)")))
+		case one.why == diagnosis.WhyForbidden:
 			resource, group, _ := strings.Cut(one.resource, ".")
 			b.WriteString(console.Wrap("  ", "    ", what+": you may not read them"))
 			fmt.Fprintf(&b, "    missing rule: {apiGroups: [%q], resources: [%s], verbs: [get, list]}\n", group, resource)
-		case diagnosis.WhyNotInstalled:
+		case one.why == diagnosis.WhyNotInstalled:
 			b.WriteString(console.Wrap("  ", "    ", one.resource+": this cluster has no such kind"))
 		default:
 			b.WriteString(console.Wrap("  ", "    ", what+": "+v.message(s, one.resource, one.why)))
 		}
 	}
 	return b.String()
+}
+
+// rank orders what matters before what does not.
+func rank(minor bool) int {
+	if minor {
+		return 1
+	}
+	return 0
 }
 
 // message is what was said when a resource could not be read.

@@ -163,7 +163,7 @@ func TestSupportBundle(t *testing.T) {
 		}
 		contains(t, files["objects/"+w.namespace+"/pod/lamp.yaml"], want, "https://[redacted]@example.com", "name: PASSWORD")
 		contains(t, files["status.txt"], "my-lamp")
-		contains(t, files["explain.txt"], "1 of 1 Subscriptions")
+		contains(t, files["explain.txt"], "The only Subscription in namespace")
 		contains(t, files["versions.txt"], "api server: v1.")
 		for _, name := range []string{"status.json", "objects/" + w.namespace + "/subscription/my-lamp.yaml", "objects/" + global + "/catalogsource/wares.yaml"} {
 			if files[name] == "" {

@@ -105,6 +105,9 @@ func (w *world) well() {
 	w.phase(operatorsv1alpha1.InstallPlanPhaseComplete)
 	w.change("my-lamp", func(o client.Object) error { return w.Status().Update(w.t.Context(), o) }, func(sub *operatorsv1alpha1.Subscription) {
 		sub.Status.State, sub.Status.InstalledCSV, sub.Status.Conditions = operatorsv1alpha1.SubscriptionStateAtLatest, "lamp.v1", nil
+		sub.Status.CatalogHealth = []operatorsv1alpha1.SubscriptionCatalogHealth{{
+			CatalogSourceRef: &corev1.ObjectReference{Namespace: "olm", Name: "wares"}, Healthy: true, LastUpdated: new(metav1.Now()),
+		}}
 	})
 }
 

@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/chandlery/chandlery/test/controlplane"
@@ -51,16 +54,16 @@ func TestRights(t *testing.T) {
 	}{
 		{
 			args:  []string{"status"},
-			codes: map[string]int{"admin": 0, "viewer": 3, "reader": 3, "nobody": 3},
+			codes: map[string]int{"admin": 0, "viewer": 0, "reader": 0, "nobody": 3},
 			says: map[string]string{
-				"admin": "All is well.", "viewer": "missing rule: {apiGroups: [\"\"], resources: [nodes], verbs: [get, list]}",
+				"admin": "All is well.", "viewer": "nodes: you may not read them (not needed here)",
 				"reader": "catalogsources.operators.coreos.com (olm): you may not read them", "nobody": "SUBSCRIPTION  could not be read",
 			},
 		},
 		{
 			args:  []string{"explain", "my-lamp"},
-			codes: map[string]int{"admin": 0, "viewer": 3, "reader": 3, "nobody": 3},
-			says:  map[string]string{"admin": "healthy", "nobody": "subscriptions.operators.coreos.com"},
+			codes: map[string]int{"admin": 0, "viewer": 0, "reader": 0, "nobody": 3},
+			says:  map[string]string{"admin": "healthy", "reader": "You may not read catalogsources.operators.coreos.com, leases.coordination.k8s.io; this goes by what statuses say.", "viewer": "healthy", "nobody": "subscriptions.operators.coreos.com"},
 		},
 		{
 			args:  []string{"history", "my-lamp"},
@@ -94,6 +97,26 @@ func TestRights(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// TestExplainsTheOriginalOfACopy asks about a version where only its copy is.
+func TestExplainsTheOriginalOfACopy(t *testing.T) {
+	w := newWorld(t)
+	w.well()
+	replica := &operatorsv1alpha1.ClusterServiceVersion{}
+	if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "lamp.v1"}, replica); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := controlplane.Get(t).Namespace(t)
+	replica.ObjectMeta = metav1.ObjectMeta{Namespace: elsewhere, Name: "lamp.v1", Labels: map[string]string{operatorsv1alpha1.CopiedLabelKey: w.namespace}}
+	w.create(replica)
+	for _, program := range callers(t) {
+		got := program.call(t, w.kubeconfig, "explain", "csv/lamp.v1", "-n", elsewhere)
+		if got.code != 0 {
+			t.Errorf("%s: exit code %d:\n%s%s", program.name, got.code, got.out, got.log)
+		}
+		contains(t, got.out, "ClusterServiceVersion "+w.namespace+"/lamp.v1: healthy: it runs ("+elsewhere+"/lamp.v1 is a copy of it)")
 	}
 }
 
