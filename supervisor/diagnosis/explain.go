@@ -81,13 +81,14 @@ func (s *story) explanation(findings []Finding, well string) Explanation {
 		e.Summary = s.briefly(&findings[0])
 	}
 	underWay := has(findings, CodeUnderWay)
-	if underWay {
-		// What is on its way is kept by whatever is hidden.
+	matters := len(e.Unseen) > 0 && underWay || slices.ContainsFunc(e.Unseen, func(u Unseen) bool { return !u.Minor })
+	if matters {
+		// What is on its way may be kept by whatever is hidden, and statuses confirm
+		// nothing where the rest is hidden, too.
 		for i := range e.Unseen {
 			e.Unseen[i].Minor = false
 		}
 	}
-	matters := slices.ContainsFunc(e.Unseen, func(u Unseen) bool { return !u.Minor })
 	switch severity := worst(findings); {
 	case severity == Wrong:
 		e.State = Broken

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
@@ -90,12 +89,7 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	reader, err := o.reader()
-	if err != nil {
-		return err
-	}
-	copies := originals(cmd.Context(), reader, subjects)
-	observation, err := o.observe(cmd.Context(), reader, namespace, copies)
+	observation, replicas, err := o.observe(cmd.Context(), namespace, subjects)
 	if err != nil {
 		return err
 	}
@@ -104,7 +98,7 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 		subjects = subscriptionsOf(observation, namespace, o.everywhere)
 	}
 	for _, subject := range subjects {
-		a.Explanations = append(a.Explanations, copies.explain(observation, subject))
+		a.Explanations = append(a.Explanations, replicas.explain(observation, subject))
 	}
 	a.listing(observation)
 	if err := o.print(cmd, &a); err != nil {
@@ -137,32 +131,29 @@ func (o *options) subjects(namespace string, args []string) ([]diagnosis.Ref, er
 	return subjects, nil
 }
 
-// reader reads the cluster.
-func (o *options) reader() (client.Reader, error) {
+// observe reads what there is, and finds out which subjects are copies: where their
+// originals are is looked at, too.
+func (o *options) observe(ctx context.Context, namespace string, subjects []diagnosis.Ref) (*diagnosis.Observation, copies, error) {
 	config, err := o.connection.RESTConfig()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // says what to do by itself
+		return nil, nil, err //nolint:wrapcheck // says what to do by itself
 	}
 	reader, err := snapshot.NewClient(config)
 	if err != nil {
-		return nil, &console.Coded{Code: console.Unreachable, Err: err}
+		return nil, nil, &console.Coded{Code: console.Unreachable, Err: err}
 	}
-	return reader, nil
-}
-
-// observe reads what there is, where the originals of copies are, too.
-func (o *options) observe(ctx context.Context, reader client.Reader, namespace string, copies copies) (*diagnosis.Observation, error) {
+	replicas := originals(ctx, reader, subjects)
 	scope := snapshot.Options{GlobalNamespace: o.global, SupervisorNamespaces: append([]string{o.global}, o.supervisors...)}
 	if o.everywhere {
 		scope.Fallback = namespace
 	} else {
-		scope.Namespaces = append([]string{namespace}, copies.namespaces()...)
+		scope.Namespaces = append([]string{namespace}, replicas.namespaces()...)
 	}
 	observation, err := snapshot.Take(ctx, reader, scope)
 	if unreachable := (*snapshot.UnreachableError)(nil); errors.As(err, &unreachable) {
-		return nil, &console.Coded{Code: console.Unreachable, Err: err}
+		return nil, nil, &console.Coded{Code: console.Unreachable, Err: fmt.Errorf("%s: %w", config.Host, err)}
 	}
-	return observation, err //nolint:wrapcheck // there is no other error
+	return observation, replicas, err //nolint:wrapcheck // there is no other error
 }
 
 // subscriptionsOf are all Subscriptions that were found in a namespace, or anywhere.

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/supervisor/history"
 )
 
@@ -177,19 +177,7 @@ func span(d time.Duration) string {
 
 // wrapped writes a text in lines of the width. Words are never cut.
 func wrapped(b *strings.Builder, first, rest, text string) {
-	line, empty := first, true
-	for word := range strings.FieldsSeq(bundles.OneLine(text)) {
-		if !empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
-			b.WriteString(line + "\n")
-			line, empty = rest, true
-		}
-		if !empty {
-			line += " "
-		}
-		line += word
-		empty = false
-	}
-	b.WriteString(line + "\n")
+	b.WriteString(console.WrapAt(width, first, rest, text))
 }
 
 // aligned lays rows out in columns.
