@@ -122,7 +122,7 @@ func (w *Workload) Describe() string {
 	if w.Keeper != "" {
 		text += ", kept by " + w.Keeper
 	}
-	if w.TakenOver {
+	if w.TakenOver && w.State() == Running {
 		text += ", scaled up again since it was taken over from"
 	}
 	return text + ")"

@@ -165,3 +165,24 @@ func TestRecogniseTogether(t *testing.T) {
 		})
 	}
 }
+
+// TestDescribe sees that what was taken over from and is still stopped is not said to run.
+func TestDescribe(t *testing.T) {
+	for _, tt := range []struct {
+		reason         string
+		replicas, pods int32
+		again          bool
+	}{
+		{"stopped since", 0, 0, false},
+		{"started again", 1, 0, true},
+		{"its pod is still there", 0, 1, true},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			d := deployment("olm-operator", scaled(tt.replicas, tt.pods))
+			d.Labels[LabelTakenOver] = "1"
+			if text := recognise(&d).Describe(); strings.Contains(text, "scaled up again") != tt.again {
+				t.Error(text)
+			}
+		})
+	}
+}
