@@ -90,6 +90,16 @@ func NewHandBack(record *Record, dismissed []string, operations []Operation) Pla
 	return p
 }
 
+// replaced says which InstallPlans that were not carried out when it was taken over are no
+// longer there. They are not made again: what was made in their place has the same content,
+// and OLM would have two.
+func (p *Plan) replaced(plans []string, live inventory) {
+	gone := slices.DeleteFunc(slices.Clone(plans), func(name string) bool { return live["InstallPlan "+name] != nil })
+	if len(gone) > 0 {
+		p.Left = append(p.Left, "InstallPlans that waited for approval, or were under way, when it was taken over are not made again; those that were made in their place stay, with the same content and other names: "+strings.Join(gone, ", "))
+	}
+}
+
 // describe counts what is done to objects.
 func describe(operations []Operation) string {
 	count := map[Verb]int{}
@@ -111,24 +121,26 @@ func (m *Mover) PlanBack(ctx context.Context) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	operations, err := m.operations(ctx, record)
+	operations, live, err := m.operations(ctx, record)
 	if err != nil {
 		return Plan{}, err
 	}
-	return NewHandBack(record, dismissed, operations), nil
+	p := NewHandBack(record, dismissed, operations)
+	p.replaced(record.Plans, live)
+	return p, nil
 }
 
 // operations reads what there is, and compares it with what was written down.
-func (m *Mover) operations(ctx context.Context, record *Record) ([]Operation, error) {
+func (m *Mover) operations(ctx context.Context, record *Record) ([]Operation, inventory, error) {
 	images, err := NewRecords(m.Client, m.Namespace).load(ctx, record.Images)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	live := inventory{}
 	for _, gvk := range slices.Concat(imaged(), ours()) {
 		list, err := listed(ctx, m.Client, gvk)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, o := range list {
 			live[keyOf(o)] = o
@@ -137,13 +149,13 @@ func (m *Mover) operations(ctx context.Context, record *Record) ([]Operation, er
 	for _, gvk := range marksOn() {
 		list, err := marksOf(ctx, m.Client, gvk)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, o := range list {
 			live[keyOf(o)] = o
 		}
 	}
-	return restoration(images, live), nil
+	return restoration(images, live), live, nil
 }
 
 // supervisors names the Deployments of supervisors in the namespace that have replicas.
@@ -266,7 +278,7 @@ func (m *Mover) restore(ctx context.Context) error {
 	if err != nil || record == nil {
 		return err
 	}
-	operations, err := m.operations(ctx, record)
+	operations, _, err := m.operations(ctx, record)
 	if err != nil {
 		return err
 	}

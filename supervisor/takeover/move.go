@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -217,5 +218,9 @@ func (m *Mover) keep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return m.change(ctx, func(r *Record) { r.Images = chunks })
+	o := &Observation{}
+	if err := o.count(ctx, m.Client); err != nil {
+		return err
+	}
+	return m.change(ctx, func(r *Record) { r.Images, r.Plans = chunks, slices.Concat(o.Waiting, o.Underway) })
 }

@@ -39,6 +39,8 @@ type Observation struct {
 	Inventory []Count
 	// Underway are the plans that are being carried out, as namespace/name.
 	Underway []string
+	// Waiting are the plans that wait for approval, as namespace/name.
+	Waiting []string
 	// Images are what would be written down.
 	Images int
 }
@@ -169,9 +171,13 @@ func (o *Observation) count(ctx context.Context, c client.Reader) error {
 			count.By[counted.how(u)]++
 		}
 		delete(count.By, "")
+		if count.Kind == operatorsv1alpha1.InstallPlanKind {
+			count.Total -= len(o.Underway) + len(o.Waiting)
+		}
 		o.Inventory = append(o.Inventory, count)
 	}
 	slices.Sort(o.Underway)
+	slices.Sort(o.Waiting)
 	return nil
 }
 
@@ -190,13 +196,19 @@ func version(u *unstructured.Unstructured) string {
 	return field("status", "phase")(u)
 }
 
-// plan says how an InstallPlan is, and remembers those that are being carried out.
+// plan says how an InstallPlan is, where it stays as it is, and remembers those that are
+// made anew: the ones that are being carried out, and the ones that wait.
 func (o *Observation) plan(u *unstructured.Unstructured) string {
-	phase := field("status", "phase")(u)
-	if phase == string(operatorsv1alpha1.InstallPlanPhaseInstalling) || phase == string(operatorsv1alpha1.InstallPlanPhasePlanning) {
-		o.Underway = append(o.Underway, u.GetNamespace()+"/"+u.GetName())
+	phase, name := field("status", "phase")(u), u.GetNamespace()+"/"+u.GetName()
+	switch operatorsv1alpha1.InstallPlanPhase(phase) {
+	case operatorsv1alpha1.InstallPlanPhaseInstalling, operatorsv1alpha1.InstallPlanPhasePlanning:
+		o.Underway = append(o.Underway, name)
+	case operatorsv1alpha1.InstallPlanPhaseRequiresApproval:
+		o.Waiting = append(o.Waiting, name)
+	default:
+		return phase
 	}
-	return phase
+	return ""
 }
 
 // words lists how objects are, in the order of the words.

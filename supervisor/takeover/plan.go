@@ -194,6 +194,10 @@ func (p *Plan) describe(o *Observation) {
 		"Deployments of operators, their pods and their certificates stay as they are until an operator is next updated",
 		"Services, webhook configurations and bindings of operators that serve the API server are marked as ours; bindings outside of their namespace get names that contain it",
 	}
+	if len(o.Waiting) > 0 {
+		p.Changes = append(p.Changes, "InstallPlans that wait for approval are deleted; ones of the same content with other names wait in their place: "+strings.Join(o.Waiting, ", "))
+		p.Risks = append(p.Risks, "handing back does not make InstallPlans again that waited: those that wait in their place stay")
+	}
 	p.Left = []string{
 		"OLM's Deployments and CustomResourceDefinitions stay, so that handing back is possible: supervisor handback",
 		"ConfigMaps and Jobs of bundles that OLM unpacked stay until their CatalogSource goes",
@@ -203,7 +207,7 @@ func (p *Plan) describe(o *Observation) {
 	}
 	p.Risks = append(p.Risks, "handing back does not undo what operators become meanwhile: updates stay")
 	if len(o.Underway) > 0 {
-		p.Risks = append(p.Risks, "InstallPlans that are being carried out are gone on with: "+strings.Join(o.Underway, ", "))
+		p.Risks = append(p.Risks, "InstallPlans that are being carried out are made anew under other names and gone on with; handing back does not undo that: "+strings.Join(o.Underway, ", "))
 	}
 }
 

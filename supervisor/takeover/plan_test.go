@@ -112,3 +112,30 @@ func TestNewPlan(t *testing.T) {
 		})
 	}
 }
+
+// TestWaitingPlans sees that plans which are made anew are not said to go on as they are,
+// before and after.
+func TestWaitingPlans(t *testing.T) {
+	o := &Observation{Rivals: rival.Finding{Workloads: []rival.Workload{workload("olm-operator", 1, false)}}}
+	by := map[string]int{}
+	for name, phase := range map[string]string{"done": "Complete", "waits": "RequiresApproval", "runs": "Installing"} {
+		if how := o.plan(object("InstallPlan", "shop/"+name, map[string]any{"status|phase": phase})); how != "" {
+			by[how]++
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"Complete": 1}, by); diff != "" {
+		t.Errorf("counted as going on (-want +got):\n%s", diff)
+	}
+	p := NewPlan(o, false)
+	if text := strings.Join(p.Changes, "\n"); !strings.Contains(text, "shop/waits") {
+		t.Errorf("changes:\n%s", text)
+	}
+	if text := strings.Join(p.Risks, "\n"); !strings.Contains(text, "shop/runs") || !strings.Contains(text, "does not make InstallPlans again") {
+		t.Errorf("risks:\n%s", text)
+	}
+	back := NewHandBack(recorded(TakenOver, 1), nil, nil)
+	back.replaced([]string{"shop/waits", "shop/runs"}, inventory{"InstallPlan shop/runs": object("InstallPlan", "shop/runs", nil)})
+	if text := strings.Join(back.Left, "\n"); !strings.Contains(text, "shop/waits") || strings.Contains(text, "shop/runs") {
+		t.Errorf("left:\n%s", text)
+	}
+}
