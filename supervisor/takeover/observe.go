@@ -30,6 +30,8 @@ type Observation struct {
 	Pods []string
 	// Record is what was written down; nil for nothing.
 	Record *Record
+	// Lost says what is gone of what was written down.
+	Lost []string
 	// OpenShift says that the cluster's own operator keeps OLM as it is.
 	OpenShift bool
 	// PackageServer is the Deployment that answers for packages.operators.coreos.com, as
@@ -61,6 +63,13 @@ func observe(ctx context.Context, c client.Client, namespace string, cl clock.Cl
 	}
 	if o.Record, _, err = NewRecords(c, namespace).read(ctx); err != nil {
 		return nil, err
+	}
+	if o.Record != nil {
+		lost, err := NewRecords(c, namespace).lost(ctx, o.Record)
+		if err != nil {
+			return nil, err
+		}
+		o.Lost = losses(namespace, lost)
 	}
 	for i := range o.Rivals.Workloads {
 		w := &o.Rivals.Workloads[i]

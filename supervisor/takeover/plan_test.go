@@ -139,3 +139,55 @@ func TestWaitingPlans(t *testing.T) {
 		t.Errorf("left:\n%s", text)
 	}
 }
+
+// TestNote has what is written down of how many replicas a Deployment had.
+func TestNote(t *testing.T) {
+	const name = "olm-operator"
+	at := func(replicas, before int32) rival.Workload {
+		w := workload(name, replicas, before > 0)
+		w.Before = before
+		return w
+	}
+	for _, tt := range []struct {
+		reason   string
+		recorded int32 // -1 for nothing
+		w        rival.Workload
+		want     int32
+		begins   bool
+	}{
+		{"the first time", -1, at(2, 0), 2, true},
+		{"it was at 0 already", -1, at(0, 0), 0, true},
+		{"the record was lost, and the label is there", -1, at(0, 3), 3, true},
+		{"stopped by us", 1, at(0, 1), 1, false},
+		{"at 0 the first time, and started since", 0, at(1, 0), 1, true},
+		{"started again with fewer", 3, at(1, 3), 1, true},
+		{"interrupted before it was stopped", 1, at(1, 0), 1, false},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			r := &Record{Phase: TakingOver}
+			if tt.recorded >= 0 {
+				r.Rivals = []Rival{{Namespace: "olm", Name: name, Replicas: tt.recorded}}
+			}
+			p := NewPlan(&Observation{Record: r, Rivals: rival.Finding{Workloads: []rival.Workload{tt.w}}}, true)
+			if begins := len(p.Steps) > 0 && p.Steps[0].Action == Begin; begins != tt.begins {
+				t.Errorf("steps %v", p.Steps)
+			}
+			r.note(&tt.w)
+			if got := r.of(&tt.w).Replicas; len(r.Rivals) != 1 || got != tt.want {
+				t.Errorf("replicas %d, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestStoppedAlready sees that nothing is said to be scaled that is at 0 and stays there.
+func TestStoppedAlready(t *testing.T) {
+	there := NewPlan(&Observation{Rivals: rival.Finding{Workloads: []rival.Workload{workload("olm-operator", 0, false)}}}, false)
+	r := recorded(TakenOver, 1, "olm-operator")
+	r.Rivals[0].Replicas = 0
+	for _, step := range append(there.Steps, NewHandBack(r, nil, nil).Steps...) {
+		if strings.Contains(step.Text, "scale Deployment") {
+			t.Error(step.Text)
+		}
+	}
+}
