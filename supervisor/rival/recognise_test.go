@@ -126,7 +126,7 @@ func TestRecogniseTogether(t *testing.T) {
 			"one of two runs",
 			Observation{Deployments: []appsv1.Deployment{stopped, deployment("catalog-operator", nil)}},
 			Running,
-			[]string{"supervisor takeover --dry-run", "--takeover", "kubectl -n olm scale deployment catalog-operator --replicas=0"},
+			[]string{"supervisor takeover --dry-run", "--takeover", "kubectl -n olm scale deployment catalog-operator --replicas=0 (nothing is written down then"},
 		},
 		{
 			"both run",
