@@ -210,9 +210,10 @@ func (m *Mover) operations(ctx context.Context, record *Record) ([]Operation, in
 		return nil, nil, err
 	}
 	live := inventory{}
+	var need rights
 	for _, gvk := range slices.Concat(imaged(), ours()) {
 		list, err := listed(ctx, m.Client, gvk)
-		if err != nil {
+		if need.pass(err) != nil {
 			return nil, nil, err
 		}
 		for _, o := range list {
@@ -221,12 +222,15 @@ func (m *Mover) operations(ctx context.Context, record *Record) ([]Operation, in
 	}
 	for _, gvk := range marksOn() {
 		list, err := marksOf(ctx, m.Client, gvk)
-		if err != nil {
+		if need.pass(err) != nil {
 			return nil, nil, err
 		}
 		for _, o := range list {
 			live[keyOf(o)] = o
 		}
+	}
+	if err := need.err(); err != nil {
+		return nil, nil, err
 	}
 	return restoration(images, live), live, nil
 }

@@ -88,10 +88,13 @@ func ownerOf(o metav1.Object, kind string) *metav1.OwnerReference {
 
 // take reads the objects that are to be written down.
 func take(ctx context.Context, c client.Reader) ([]*unstructured.Unstructured, error) {
-	var all []*unstructured.Unstructured
+	var (
+		all  []*unstructured.Unstructured
+		need rights
+	)
 	for _, gvk := range imaged() {
 		list, err := listed(ctx, c, gvk)
-		if err != nil {
+		if need.pass(err) != nil {
 			return nil, err
 		}
 		for i := range list {
@@ -100,7 +103,7 @@ func take(ctx context.Context, c client.Reader) ([]*unstructured.Unstructured, e
 			}
 		}
 	}
-	return all, nil
+	return all, need.err()
 }
 
 // listed reads all objects of a kind; none of one that the cluster does not serve.

@@ -57,11 +57,14 @@ type Count struct {
 // observe reads what a plan is made from.
 func observe(ctx context.Context, c client.Client, namespace string, cl clock.Clock) (*Observation, error) {
 	o := &Observation{}
-	var err error
+	var (
+		err  error
+		need rights
+	)
 	if o.Rivals, err = rival.NewSentry(c, c, namespace, cl).Look(ctx); err != nil {
 		return nil, err //nolint:wrapcheck // says what was looked for
 	}
-	if o.Record, _, err = NewRecords(c, namespace).read(ctx); err != nil {
+	if o.Record, _, err = NewRecords(c, namespace).read(ctx); need.pass(err) != nil {
 		return nil, err
 	}
 	if o.Record != nil {
@@ -75,7 +78,7 @@ func observe(ctx context.Context, c client.Client, namespace string, cl clock.Cl
 		w := &o.Rivals.Workloads[i]
 		o.OpenShift = o.OpenShift || w.Keeper != ""
 		pods, err := podsOf(ctx, c, client.ObjectKey{Namespace: w.Namespace, Name: w.Name})
-		if err != nil {
+		if need.pass(err) != nil {
 			return nil, err
 		}
 		o.Pods = append(o.Pods, pods...)
@@ -83,15 +86,18 @@ func observe(ctx context.Context, c client.Client, namespace string, cl clock.Cl
 	if err := o.findClusterVersion(ctx, c); err != nil {
 		return nil, err
 	}
-	if err := o.findPackageServer(ctx, c); err != nil {
+	if err := o.findPackageServer(ctx, c); need.pass(err) != nil {
 		return nil, err
 	}
-	if err := o.count(ctx, c); err != nil {
+	if err := o.count(ctx, c); need.pass(err) != nil {
 		return nil, err
 	}
 	images, err := take(ctx, c)
+	if need.pass(err) != nil {
+		return nil, err
+	}
 	o.Images = len(images)
-	return o, err
+	return o, need.err()
 }
 
 // podsOf names the pods of a Deployment that are still there, those that are about to go
@@ -160,6 +166,7 @@ func (o *Observation) findPackageServer(ctx context.Context, c client.Reader) er
 
 // count counts what would be adopted.
 func (o *Observation) count(ctx context.Context, c client.Reader) error {
+	var need rights
 	v1alpha1 := func(kind string) schema.GroupVersionKind { return operatorsv1alpha1.SchemeGroupVersion.WithKind(kind) }
 	for _, counted := range []struct {
 		gvk schema.GroupVersionKind
@@ -172,7 +179,7 @@ func (o *Observation) count(ctx context.Context, c client.Reader) error {
 		{operatorsv1.SchemeGroupVersion.WithKind("OperatorGroup"), func(*unstructured.Unstructured) string { return "" }},
 	} {
 		list, err := listed(ctx, c, counted.gvk)
-		if err != nil {
+		if need.pass(err) != nil {
 			return err
 		}
 		count := Count{Kind: counted.gvk.Kind, Total: len(list), By: map[string]int{}}
@@ -187,7 +194,7 @@ func (o *Observation) count(ctx context.Context, c client.Reader) error {
 	}
 	slices.Sort(o.Underway)
 	slices.Sort(o.Waiting)
-	return nil
+	return need.err()
 }
 
 func field(path ...string) func(*unstructured.Unstructured) string {
