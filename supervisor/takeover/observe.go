@@ -64,7 +64,8 @@ func observe(ctx context.Context, c client.Client, namespace string, cl clock.Cl
 	if o.Rivals, err = rival.NewSentry(c, c, namespace, cl).Look(ctx); err != nil {
 		return nil, err //nolint:wrapcheck // says what was looked for
 	}
-	if o.Record, _, err = NewRecords(c, namespace).read(ctx); need.pass(err) != nil {
+	o.Record, _, err = NewRecords(c, namespace).read(ctx)
+	if need.pass(err) != nil {
 		return nil, err
 	}
 	if o.Record != nil {
@@ -86,10 +87,10 @@ func observe(ctx context.Context, c client.Client, namespace string, cl clock.Cl
 	if err := o.findClusterVersion(ctx, c); err != nil {
 		return nil, err
 	}
-	if err := o.findPackageServer(ctx, c); need.pass(err) != nil {
+	if err := need.pass(o.findPackageServer(ctx, c)); err != nil {
 		return nil, err
 	}
-	if err := o.count(ctx, c); need.pass(err) != nil {
+	if err := need.pass(o.count(ctx, c)); err != nil {
 		return nil, err
 	}
 	images, err := take(ctx, c)
