@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/chandlery/chandlery/supervisor/catalogsource"
+	"github.com/chandlery/chandlery/supervisor/discovery"
+	"github.com/chandlery/chandlery/supervisor/discovery/optional"
 	"github.com/chandlery/chandlery/supervisor/rival"
 	"github.com/chandlery/chandlery/supervisor/unpack"
 )
@@ -79,8 +81,8 @@ type Options struct {
 	TakeOver bool
 	// Hosting says how catalogs are run.
 	Hosting catalogsource.Hosting
-	// OptionalAPIs says how much the APIs matter that are used where they are.
-	OptionalAPIs OptionalAPIs
+	// OpenShift says whether config.openshift.io is used; where it is, when zero.
+	OpenShift discovery.Setting
 	// Version is that of the program; it chooses the default of some flags.
 	Version string
 }
@@ -107,7 +109,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.FailoverBurst, "failover-burst", 50, "number of such pods at once, when there were none for a while")
 	fs.IntVar(&o.Concurrency, "concurrency", 4, "number of objects that each controller works on at once")
 	fs.BoolVar(&o.TakeOver, "takeover", false, "take over from an OLM that works in the cluster, before leading: it is scaled to 0, and what it installed is adopted as it is; without this flag, a supervisor ends where another lifecycle manager works")
-	o.OptionalAPIs.addFlags(fs)
+	fs.Var(&o.OpenShift, optional.OpenShift, "whether config.openshift.io is used, whose Proxy cluster gives the containers of operators their proxies: auto, where it is there; required, the supervisor does not start without; disabled, not even asked for")
 	o.Hosting.AddFlags(fs, o.Version)
 }
 

@@ -109,7 +109,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, standing func() fai
 	if err != nil {
 		return err
 	}
-	proxies, err := lookForAPIs(ctx, mgr, o.OptionalAPIs)
+	proxies, err := lookForAPIs(ctx, mgr, o.OpenShift)
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,7 @@ func (r *Reconciler) probe(ctx context.Context, p *operatorsv1alpha1.InstallPlan
 	if rec.due.IsZero() && !rec.roused {
 		return ctrl.Result{RequeueAfter: rec.rest(now)}, nil
 	}
+	roused := rec.roused
 	rec.roused = false
 	site, err := r.survey(ctx, p.Namespace)
 	if err != nil {
@@ -50,6 +51,11 @@ func (r *Reconciler) probe(ctx context.Context, p *operatorsv1alpha1.InstallPlan
 		p.Status.Phase, p.Status.Message, p.Status.StartTime = operatorsv1alpha1.InstallPlanPhaseInstalling, "", nil
 		dropInstalled(p, operatorsv1alpha1.InstallPlanReasonComponentFailed)
 		return ctrl.Result{}, nil
+	}
+	if roused {
+		// What happened may take a moment to have its effect: a definition is seen
+		// before its kind is served.
+		return ctrl.Result{RequeueAfter: rec.wait(now, pauseRoused)}, nil
 	}
 	return ctrl.Result{RequeueAfter: rec.rest(now)}, nil
 }

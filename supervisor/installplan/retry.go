@@ -21,6 +21,10 @@ const (
 // none to the matter: that passes without anybody doing anything to the plan.
 const maxPauseUnanswered = 5 * time.Second
 
+// pauseRoused is how soon a plan that was given up is looked at once more after
+// something happened that did not have it go on at once.
+const pauseRoused = 2 * time.Second
+
 // longest is the longest pause after an error.
 func longest(err error) time.Duration {
 	var answer apierrors.APIStatus

@@ -9,7 +9,7 @@ import (
 
 // An API is one that the supervisor can do without.
 type API struct {
-	// Name is that of its flag, and its label in metrics.
+	// Name is its label in metrics, and that of its flag where there is one.
 	Name string
 	// Use says what it is used for.
 	Use string

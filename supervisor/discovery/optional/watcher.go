@@ -18,7 +18,8 @@ import (
 // and servers behind APIServices, come and go without one.
 const interval = 10 * time.Second
 
-// Settings are those of the APIs, by name.
+// Settings are those of the APIs, by name. What has none is looked for, and used where
+// it is.
 type Settings map[string]discovery.Setting
 
 // A Listener hears each time that an API was looked for.

@@ -209,15 +209,7 @@ func TestPlanThatWasCutOffGoesOn(t *testing.T) {
 	})
 	stop()
 	before := w.settings()
-	crd := &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "servicemonitors.monitoring.coreos.com"},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: "monitoring.coreos.com", Scope: apiextensionsv1.NamespaceScoped,
-			Names:    apiextensionsv1.CustomResourceDefinitionNames{Plural: "servicemonitors", Kind: "ServiceMonitor"},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}}}},
-		},
-	}
-	w.create(crd)
+	w.create(bare("monitoring.coreos.com", "servicemonitors", "ServiceMonitor", apiextensionsv1.NamespaceScoped))
 	w.supervise(time.Hour)
 	p := w.reaches(complete)
 	if got := statuses(p); got[0] != "ClusterServiceVersion=Created" || got[len(got)-1] != "ServiceMonitor=Created" {

@@ -160,7 +160,7 @@ func TestProxies(t *testing.T) {
 	}
 
 	required := o
-	required.OptionalAPIs.OpenShift = discovery.Required
+	required.OpenShift = discovery.Required
 	err = supervisor.Run(t.Context(), cp.Config(), required)
 	if _, missing := errors.AsType[*discovery.NotInstalledError](err); !missing || !strings.Contains(err.Error(), "--openshift is required: Proxy.v1.config.openshift.io is not installed") {
 		t.Fatalf("with --openshift=required: %v, want that it is not installed", err)
