@@ -124,7 +124,7 @@ func (p Policy) arguments(list []any) []any {
 		switch {
 		case !is:
 			kept[i] = p.value(list[i])
-		case next && !strings.HasPrefix(text, "-"):
+		case next && !strings.HasPrefix(text, "-"), isLogin(list, i):
 			kept[i] = Mark
 		default:
 			kept[i] = Text(text)
@@ -132,6 +132,22 @@ func (p Policy) arguments(list []any) []any {
 		next = is && strings.HasPrefix(text, "-") && !strings.Contains(text, "=") && LooksSecret(text)
 	}
 	return kept
+}
+
+// isLogin says whether an argument is the password of -p, or NAME:PASSWORD of -u. A
+// number after -p is a port.
+func isLogin(list []any, i int) bool {
+	text, _ := list[i].(string)
+	if i == 0 || strings.HasPrefix(text, "-") {
+		return false
+	}
+	switch list[i-1] {
+	case "-p":
+		return strings.Trim(text, "0123456789") != ""
+	case "-u", "--user", "--proxy-user":
+		return strings.Contains(text, ":")
+	}
+	return false
 }
 
 // text gives a text, which may itself be an object, or several, as annotations hold them.

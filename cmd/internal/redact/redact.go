@@ -34,6 +34,17 @@ var (
 	assignment = regexp.MustCompile(`(?i)((?:[\w.-]*(?:` + words + `)[\w.-]*)(?:\\*["'])?\s*(?:=>|[=:])\s*)` + value)
 	flag       = regexp.MustCompile(`(?i)((?:^|\s)--?[\w.-]*(?:` + words + `)[\w.-]*\s+)` + value)
 
+	// auth is a name that is too short to be looked for within others.
+	auth = regexp.MustCompile(`(?i)(\bauth(?:\\*["'])?\s*(?:=>|[=:])\s*)` + value)
+	// told is a sentence. That a token is expired is no secret: what is one has capitals
+	// or digits.
+	told = regexp.MustCompile(`((?i:\b(?:pass(?:word|phrase|code)|token|api[ _-]?key)\s+(?:is|was)\s+))[^\s"',;]*[A-Z0-9][^\s"',;]*`)
+	// signed is what a URL is signed with.
+	signed = regexp.MustCompile(`(?i)([?&;](?:sig|signature|x-(?:amz|goog)-(?:signature|credential|security-token))=)[^&\s"'<>]+`)
+	// login and short are the flags of curl, of databases and the like.
+	login = regexp.MustCompile(`((?:^|\s)(?:-u|--user|--proxy-user)(?:\s+|=))[^\s:"']+:[^\s"']+`)
+	short = regexp.MustCompile(`((?:^|\s)-p)(\s+)?(?:[^\s=-][^\s=]*[A-Z][^\s=]*|[A-Z][^\s=]*)`)
+
 	// encoded is base64, which may go on in the next lines.
 	encoded = regexp.MustCompile(`[A-Za-z0-9+/_-]{40,}={0,2}(?:\r?\n[ \t]*[A-Za-z0-9+/_-]{4,}={0,2})*`)
 	space   = regexp.MustCompile(`\s+`)
@@ -67,6 +78,11 @@ func redact(text string, depth int) string {
 	text = known.ReplaceAllString(text, Mark)
 	text = scheme.ReplaceAllString(text, "${1}${2}"+Mark)
 	text = assignment.ReplaceAllString(text, "${1}"+Mark)
+	text = auth.ReplaceAllString(text, "${1}"+Mark)
+	text = told.ReplaceAllString(text, "${1}"+Mark)
+	text = signed.ReplaceAllString(text, "${1}"+Mark)
+	text = login.ReplaceAllString(text, "${1}"+Mark)
+	text = short.ReplaceAllString(text, "${1}${2}"+Mark)
 	return flag.ReplaceAllString(text, "${1}"+Mark)
 }
 

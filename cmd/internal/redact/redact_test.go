@@ -47,6 +47,11 @@ func TestText(t *testing.T) {
 		"JSONQuoted":  {reason: "and in JSON that is quoted", text: `"{\"client_secret\": \"` + hush + `\", \"x\": 1}"`, want: `"{\"client_secret\": [redacted], \"x\": 1}"`},
 		"Open":        {reason: "and in quotes that end with the text", text: `"password": "` + hush, want: `"password": [redacted]`},
 		"Flag":        {reason: "and on command lines", text: "run --auth-token " + hush + " --v=2", want: "run --auth-token [redacted] --v=2"},
+		"Auth":        {reason: "registries' credentials", text: `{"auth":"` + hush + `","x":1}`, want: `{"auth":[redacted],"x":1}`},
+		"Told":        {reason: "what somebody says", text: "the password is " + hush + ", the token is expired", want: "the password is [redacted], the token is expired"},
+		"Signed":      {reason: "signatures of URLs", text: "GET https://a/b?se=1&sig=" + hush + "&x=1 https://c/?X-Amz-Signature=" + hush, want: "GET https://a/b?se=1&sig=[redacted]&x=1 https://c/?X-Amz-Signature=[redacted]"},
+		"Login":       {reason: "the flags of curl", text: "curl -u admin:" + hush + " -p 8080 https://a", want: "curl -u [redacted] -p 8080 https://a"},
+		"Short":       {reason: "the flags of databases", text: "mysql -u root -p" + hush + " -p " + hush + " -port=1 -print", want: "mysql -u root -p[redacted] -p [redacted] -port=1 -print"},
 		"DockerAuth":  {reason: "pull secrets in base64", text: encode(`{"auths":{"registry.example.com":{"auth":"` + encode("u:"+hush) + `"}}}`), want: "[redacted]"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +103,7 @@ func TestObject(t *testing.T) {
 	      "env": [
 	        {"name": "HOST", "value": "a.example.com"}, {"name": "DB_PASSWORD", "value": "HUSH"},
 	        {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "a"}}}, {"name": "EMPTY", "value": ""}],
-	      "args": ["--v=2", "--token", "HUSH", "--password=HUSH", "serve"]}],
+	      "args": ["--v=2", "--token", "HUSH", "--password=HUSH", "serve", "-p", "HUSH", "-p", "80", "-u", "me:HUSH"]}],
 	    "plan": [{"resource": {"kind": "Secret", "manifest": "{\"kind\":\"Secret\",\"stringData\":{\"a\":\"HUSH\"},\"data\":\"HUSH\"}"}}],
 	    "count": 9007199254740993
 	  }
@@ -117,7 +122,7 @@ func TestObject(t *testing.T) {
 	      "env": [
 	        {"name": "HOST", "value": "HOSTVALUE"}, {"name": "DB_PASSWORD", "value": "[redacted]"},
 	        {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "a"}}}, {"name": "EMPTY", "value": ""}],
-	      "args": ["--v=2", "--token", "[redacted]", "--password=[redacted]", "serve"]}],
+	      "args": ["--v=2", "--token", "[redacted]", "--password=[redacted]", "serve", "-p", "[redacted]", "-p", "80", "-u", "[redacted]"]}],
 	    "plan": [{"resource": {"kind": "Secret", "manifest": "{\"data\":\"[redacted]\",\"kind\":\"Secret\",\"stringData\":{\"a\":\"[redacted]\"}}"}}],
 	    "count": 9007199254740993
 	  }
