@@ -8,6 +8,8 @@ import (
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,6 +55,9 @@ func Take(ctx context.Context, reader client.Reader, o Options) (*diagnosis.Obse
 	if !t.answered {
 		return nil, &UnreachableError{Err: t.failure}
 	}
+	if err := t.exist(ctx, scope); err != nil {
+		return nil, err
+	}
 	t.catalogs(ctx, o, scope)
 	t.leases(ctx, o)
 	t.workloads(ctx, t.places(scope))
@@ -88,6 +93,18 @@ func (t *taking) operators(ctx context.Context, o Options) []string {
 	found.OperatorGroups = list(ctx, t, scope, operatorGroups)
 	found.OperatorConditions = list(ctx, t, scope, operatorConditions)
 	return scope
+}
+
+// exist refuses namespaces that are not there: in them all would seem to be well. Whoever
+// may not read namespaces has them taken for there.
+func (t *taking) exist(ctx context.Context, namespaces []string) error {
+	for _, name := range namespaces {
+		err := t.reader.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})
+		if apierrors.IsNotFound(err) {
+			return fmt.Errorf("namespace %s does not exist; --namespace (-n) names another", name)
+		}
+	}
+	return nil
 }
 
 // mayLookEverywhere says whether the Subscriptions of all namespaces may be read.

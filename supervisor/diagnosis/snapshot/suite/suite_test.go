@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -136,6 +137,13 @@ func TestTake(t *testing.T) {
 		_, err = snapshot.Take(t.Context(), c, snapshot.Options{})
 		if _, is := errors.AsType[*snapshot.UnreachableError](err); !is {
 			t.Errorf("error is %v, want that nobody answers", err)
+		}
+	})
+
+	t.Run("NoSuchNamespace", func(t *testing.T) {
+		_, err := snapshot.Take(t.Context(), admin, snapshot.Options{Namespaces: []string{"no-such-namespace"}})
+		if err == nil || !strings.Contains(err.Error(), "namespace no-such-namespace does not exist") {
+			t.Errorf("error is %v, want that it is not there: all would seem to be well", err)
 		}
 	})
 }
