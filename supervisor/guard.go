@@ -66,6 +66,9 @@ func (g *guard) admit(ctx context.Context) error {
 	for _, hidden := range found.Hidden {
 		g.log.Info("Other lifecycle managers would go unseen", "because", hidden)
 	}
+	if found.State == rival.Stopped && g.mover == nil {
+		g.log.Info("OLM is installed here and was stopped by hand: nothing was written down of what it made, so that the command handback cannot put it back; to have it written down, run the command takeover before supervisors work")
+	}
 	return g.judge(ctx, &found, g.mover != nil)
 }
 

@@ -81,14 +81,7 @@ func (s *story) explanation(findings []Finding, well string) Explanation {
 		e.Summary = s.briefly(&findings[0])
 	}
 	underWay := has(findings, CodeUnderWay)
-	matters := len(e.Unseen) > 0 && underWay || slices.ContainsFunc(e.Unseen, func(u Unseen) bool { return !u.Minor })
-	if matters {
-		// What is on its way may be kept by whatever is hidden, and statuses confirm
-		// nothing where the rest is hidden, too.
-		for i := range e.Unseen {
-			e.Unseen[i].Minor = false
-		}
-	}
+	matters := e.weigh(underWay)
 	switch severity := worst(findings); {
 	case severity == Wrong:
 		e.State = Broken
@@ -107,6 +100,17 @@ func (s *story) explanation(findings []Finding, well string) Explanation {
 		}
 	}
 	return e
+}
+
+// weigh says whether what could not be seen matters for the answer. Where it does, none
+// of it is minor: what is on its way may be kept by whatever is hidden, and statuses
+// confirm nothing where the rest is hidden, too.
+func (e *Explanation) weigh(underWay bool) bool {
+	matters := slices.ContainsFunc(e.Unseen, func(u Unseen) bool { return underWay || !u.Minor })
+	for i := range e.Unseen {
+		e.Unseen[i].Minor = !matters && e.Unseen[i].Minor
+	}
+	return matters
 }
 
 // briefly is the cause without the name of the subject before it.

@@ -39,7 +39,8 @@ type Observation struct {
 	OperatorConditions []operatorsv2.OperatorCondition
 
 	// Deployments, Pods and Events are those of the namespaces that hold any of the
-	// objects above. Of Events only warnings are here.
+	// objects above, and Deployments of OLM wherever they are. Of Events only warnings
+	// are here.
 	Deployments []appsv1.Deployment
 	Pods        []corev1.Pod
 	Events      []corev1.Event

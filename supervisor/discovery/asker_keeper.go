@@ -68,12 +68,34 @@ func (q *inquiry) askDeployments(ctx context.Context, k Keeper) evidence {
 }
 
 func (q *inquiry) askLease(ctx context.Context, k Keeper) evidence {
+	if k.Lease.Namespace == "" {
+		return q.askLeases(ctx, k.Lease.Name)
+	}
 	var lease coordinationv1.Lease
 	path := fmt.Sprintf("/apis/coordination.k8s.io/v1/namespaces/%s/leases/%s", k.Lease.Namespace, k.Lease.Name)
 	if err := q.get(ctx, path, nil, &lease); err != nil {
 		return unread("Lease "+k.Lease.String(), err)
 	}
 	return ofLease(&lease, q.now())
+}
+
+// askLeases looks at the Leases of a name in all namespaces. One that is held is enough:
+// others may be left from operators that were somewhere else.
+func (q *inquiry) askLeases(ctx context.Context, name string) evidence {
+	var list coordinationv1.LeaseList
+	params := map[string]string{"fieldSelector": "metadata.name=" + name, "limit": pageSize}
+	if err := q.get(ctx, "/apis/coordination.k8s.io/v1/leases", params, &list); err != nil {
+		return unread("Leases "+name+" of all namespaces", err)
+	}
+	if len(list.Items) == 0 {
+		return evidence{KeeperMissing, Upkeeper{Detail: "no namespace has a Lease " + name}}
+	}
+	all := make([]evidence, 0, len(list.Items))
+	for i := range list.Items {
+		all = append(all, ofLease(&list.Items[i], q.now()))
+	}
+	held := slices.IndexFunc(all, func(e evidence) bool { return e.state == Kept })
+	return all[max(held, 0)]
 }
 
 // versionList is what is needed of a list of ClusterServiceVersions.

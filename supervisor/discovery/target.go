@@ -62,6 +62,6 @@ type Keeper struct {
 	Deployment types.NamespacedName
 	// Selector finds Deployments by label, in the namespace of Deployment or everywhere.
 	Selector string
-	// Lease is what the operator's leader holds.
+	// Lease is what the operator's leader holds; without a namespace, in any.
 	Lease types.NamespacedName
 }

@@ -122,7 +122,7 @@ func (w *Workload) Describe() string {
 	if w.Keeper != "" {
 		text += ", kept by " + w.Keeper
 	}
-	if w.TakenOver {
+	if w.TakenOver && w.State() == Running {
 		text += ", scaled up again since it was taken over from"
 	}
 	return text + ")"
@@ -144,7 +144,7 @@ func remedies(active []Workload) []string {
 		}
 	}
 	for _, namespace := range namespaces {
-		todo = append(todo, fmt.Sprintf("stop it by hand, with: kubectl -n %s scale deployment %s --replicas=0",
+		todo = append(todo, fmt.Sprintf("stop it by hand, with: kubectl -n %s scale deployment %s --replicas=0 (nothing is written down then, so that handback cannot put back what supervisors change)",
 			namespace, strings.Join(byNamespace[namespace], " ")))
 	}
 	if len(namespaces) == 0 {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -54,6 +55,8 @@ type Workload struct {
 	Ready    int32 `json:"ready"`
 	// TakenOver says that we scaled it to 0.
 	TakenOver bool `json:"takenOver,omitempty"`
+	// Before is how many replicas it had then, as its label says.
+	Before int32 `json:"before,omitempty"`
 	// Keeper names who puts back what is changed of it: OpenShift's cluster version
 	// operator. Empty for nobody known.
 	Keeper string `json:"keeper,omitempty"`
@@ -69,6 +72,14 @@ func (w *Workload) State() State {
 	default:
 		return Stopped
 	}
+}
+
+// Had is how many replicas the Deployment had when it last worked, as far as it says.
+func (w *Workload) Had() int32 {
+	if w.Replicas > 0 {
+		return w.Replicas
+	}
+	return w.Before
 }
 
 // programs are the programs of OLM that write what we write, with what is run in their
@@ -88,12 +99,14 @@ func recognise(d *appsv1.Deployment) *Workload {
 			continue
 		}
 		c := &d.Spec.Template.Spec.Containers[i]
-		_, takenOver := d.Labels[LabelTakenOver]
+		label, takenOver := d.Labels[LabelTakenOver]
+		const decimal, bits = 10, 32
+		before, _ := strconv.ParseInt(label, decimal, bits) // 0 when somebody spoilt it
 		return &Workload{
 			Namespace: d.Namespace, Name: d.Name, Program: program,
 			Image: c.Image, Version: version(d, c),
 			Replicas: ptr.Deref(d.Spec.Replicas, 1), Pods: d.Status.Replicas, Ready: d.Status.ReadyReplicas,
-			TakenOver: takenOver, Keeper: keeper(d),
+			TakenOver: takenOver, Before: int32(before), Keeper: keeper(d),
 		}
 	}
 	return nil

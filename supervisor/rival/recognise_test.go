@@ -126,7 +126,7 @@ func TestRecogniseTogether(t *testing.T) {
 			"one of two runs",
 			Observation{Deployments: []appsv1.Deployment{stopped, deployment("catalog-operator", nil)}},
 			Running,
-			[]string{"supervisor takeover --dry-run", "--takeover", "kubectl -n olm scale deployment catalog-operator --replicas=0"},
+			[]string{"supervisor takeover --dry-run", "--takeover", "kubectl -n olm scale deployment catalog-operator --replicas=0 (nothing is written down then"},
 		},
 		{
 			"both run",
@@ -161,6 +161,27 @@ func TestRecogniseTogether(t *testing.T) {
 			}
 			if diff := cmp.Diff(tt.in.Hidden, f.Hidden); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestDescribe sees that what was taken over from and is still stopped is not said to run.
+func TestDescribe(t *testing.T) {
+	for _, tt := range []struct {
+		reason         string
+		replicas, pods int32
+		again          bool
+	}{
+		{"stopped since", 0, 0, false},
+		{"started again", 1, 0, true},
+		{"its pod is still there", 0, 1, true},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			d := deployment("olm-operator", scaled(tt.replicas, tt.pods))
+			d.Labels[LabelTakenOver] = "1"
+			if text := recognise(&d).Describe(); strings.Contains(text, "scaled up again") != tt.again {
+				t.Error(text)
 			}
 		})
 	}

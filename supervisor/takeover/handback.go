@@ -77,7 +77,7 @@ func NewHandBack(record *Record, dismissed []string, operations []Operation) Pla
 	for _, r := range record.Rivals {
 		p.Steps = append(p.Steps, Step{
 			Action: Start, Namespace: r.Namespace, Name: r.Name, Replicas: r.Replicas,
-			Text: fmt.Sprintf("scale Deployment %s/%s to %d replica%s, as before", r.Namespace, r.Name, r.Replicas, plural(int(r.Replicas))),
+			Text: starting(&r),
 		})
 	}
 	add(Forget, "delete ConfigMap %s, and those with what was written down", RecordName)
@@ -88,6 +88,24 @@ func NewHandBack(record *Record, dismissed []string, operations []Operation) Pla
 		"status is OLM's to write again",
 	}
 	return p
+}
+
+// replaced says which InstallPlans that were not carried out when it was taken over are no
+// longer there. They are not made again: what was made in their place has the same content,
+// and OLM would have two.
+func (p *Plan) replaced(plans []string, live inventory) {
+	gone := slices.DeleteFunc(slices.Clone(plans), func(name string) bool { return live["InstallPlan "+name] != nil })
+	if len(gone) > 0 {
+		p.Left = append(p.Left, "InstallPlans that waited for approval, or were under way, when it was taken over are not made again; those that were made in their place stay, with the same content and other names: "+strings.Join(gone, ", "))
+	}
+}
+
+// starting says what is done to a Deployment of OLM.
+func starting(r *Rival) string {
+	if r.Replicas == 0 {
+		return fmt.Sprintf("take the mark off Deployment %s/%s, which stays at 0 replicas, as before", r.Namespace, r.Name)
+	}
+	return fmt.Sprintf("scale Deployment %s/%s to %d replica%s, as before", r.Namespace, r.Name, r.Replicas, plural(int(r.Replicas)))
 }
 
 // describe counts what is done to objects.
@@ -102,33 +120,101 @@ func describe(operations []Operation) string {
 
 // PlanBack says what handing back would do.
 func (m *Mover) PlanBack(ctx context.Context) (Plan, error) {
-	records := NewRecords(m.Client, m.Namespace)
-	record, _, err := records.read(ctx)
-	if err != nil || record == nil {
-		return NewHandBack(nil, nil, nil), err
+	record, elsewhere, err := m.known(ctx)
+	if err != nil {
+		return Plan{}, err
+	}
+	if elsewhere != "" {
+		return Plan{Verdict: Blocked, Blockers: []string{fmt.Sprintf("the record of the take-over is in namespace %s; hand back with: --supervisor-namespace %s", elsewhere, elsewhere)}}, nil
+	}
+	if record == nil {
+		return NewHandBack(nil, nil, nil), nil
 	}
 	dismissed, err := m.supervisors(ctx)
 	if err != nil {
 		return Plan{}, err
 	}
-	operations, err := m.operations(ctx, record)
+	operations, live, err := m.operations(ctx, record)
 	if err != nil {
 		return Plan{}, err
 	}
-	return NewHandBack(record, dismissed, operations), nil
+	p := NewHandBack(record, dismissed, operations)
+	p.replaced(record.Plans, live)
+	lost, err := NewRecords(m.Client, m.Namespace).lost(ctx, record)
+	if err != nil {
+		return Plan{}, err
+	}
+	p.Risks = losses(m.Namespace, lost)
+	if record.Phase == "" {
+		p.Risks = append(p.Risks, fmt.Sprintf("ConfigMap %s/%s, the record of the take-over, is gone: OLM's replicas are taken from the labels %s of its Deployments; of what OLM had made, %d ConfigMaps are left to put it back from",
+			m.Namespace, RecordName, rival.LabelTakenOver, record.Images))
+	}
+	return p, nil
+}
+
+// known gives the record. Where it is gone, the labels of OLM's Deployments say how many
+// replicas they had, which is enough to start OLM; such a record has no phase. elsewhere is
+// the namespace that the record is in when it is not that of the supervisors.
+func (m *Mover) known(ctx context.Context) (record *Record, elsewhere string, err error) {
+	record, _, err = NewRecords(m.Client, m.Namespace).read(ctx)
+	if err != nil || record != nil {
+		return record, "", err
+	}
+	var list corev1.ConfigMapList
+	if err := m.Client.List(ctx, &list, client.HasLabels{labelRecord}); err != nil {
+		return nil, "", fmt.Errorf("looking for the record of a take-over in all namespaces: %w", err)
+	}
+	images := 0
+	for i := range list.Items {
+		switch cm := &list.Items[i]; {
+		case cm.Namespace == m.Namespace:
+			images = max(images, chunkNumber(cm.Name)+1)
+		case cm.Labels[labelRecord] == "record":
+			return nil, cm.Namespace, nil
+		}
+	}
+	found, err := rival.NewSentry(m.Client, m.Client, m.Namespace, m.Clock).Look(ctx)
+	if err != nil {
+		return nil, "", err //nolint:wrapcheck // says what was looked for
+	}
+	for i := range found.Workloads {
+		w := &found.Workloads[i]
+		if !w.TakenOver {
+			continue
+		}
+		if record == nil {
+			record = &Record{Begun: m.Clock.Now().UTC().Truncate(time.Second), Images: images}
+		}
+		record.Rivals = append(record.Rivals, Rival{Namespace: w.Namespace, Name: w.Name, Replicas: w.Had(), Image: w.Image})
+	}
+	return record, "", nil
+}
+
+// mark tells supervisors to end. A record that is gone is made again.
+func (m *Mover) mark(ctx context.Context) error {
+	record, _, err := m.known(ctx)
+	if err != nil {
+		return err
+	}
+	if record == nil || record.Phase != "" {
+		return m.change(ctx, func(r *Record) { r.Phase = HandingBack })
+	}
+	record.Phase = HandingBack
+	return NewRecords(m.Client, m.Namespace).write(ctx, record, nil)
 }
 
 // operations reads what there is, and compares it with what was written down.
-func (m *Mover) operations(ctx context.Context, record *Record) ([]Operation, error) {
+func (m *Mover) operations(ctx context.Context, record *Record) ([]Operation, inventory, error) {
 	images, err := NewRecords(m.Client, m.Namespace).load(ctx, record.Images)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	live := inventory{}
+	var need rights
 	for _, gvk := range slices.Concat(imaged(), ours()) {
 		list, err := listed(ctx, m.Client, gvk)
-		if err != nil {
-			return nil, err
+		if need.pass(err) != nil {
+			return nil, nil, err
 		}
 		for _, o := range list {
 			live[keyOf(o)] = o
@@ -136,14 +222,17 @@ func (m *Mover) operations(ctx context.Context, record *Record) ([]Operation, er
 	}
 	for _, gvk := range marksOn() {
 		list, err := marksOf(ctx, m.Client, gvk)
-		if err != nil {
-			return nil, err
+		if need.pass(err) != nil {
+			return nil, nil, err
 		}
 		for _, o := range list {
 			live[keyOf(o)] = o
 		}
 	}
-	return restoration(images, live), nil
+	if err := need.err(); err != nil {
+		return nil, nil, err
+	}
+	return restoration(images, live), live, nil
 }
 
 // supervisors names the Deployments of supervisors in the namespace that have replicas.
@@ -169,8 +258,12 @@ func (m *Mover) Back(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if p.Verdict == Nothing {
+		switch p.Verdict {
+		case Nothing, Done:
 			return nil
+		case Blocked:
+			return fmt.Errorf("%w: %s", ErrRefused, strings.Join(p.Blockers, "; "))
+		case Possible:
 		}
 		last = nil
 		for _, step := range p.Steps {
@@ -191,7 +284,7 @@ func (m *Mover) undo(ctx context.Context, step Step) error {
 	key := client.ObjectKey{Namespace: step.Namespace, Name: step.Name}
 	switch step.Action {
 	case Mark:
-		return m.change(ctx, func(r *Record) { r.Phase = HandingBack })
+		return m.mark(ctx)
 	case Dismiss:
 		return m.rescale(ctx, key, 0, nil)
 	case Release:
@@ -266,7 +359,7 @@ func (m *Mover) restore(ctx context.Context) error {
 	if err != nil || record == nil {
 		return err
 	}
-	operations, err := m.operations(ctx, record)
+	operations, _, err := m.operations(ctx, record)
 	if err != nil {
 		return err
 	}

@@ -88,10 +88,13 @@ func ownerOf(o metav1.Object, kind string) *metav1.OwnerReference {
 
 // take reads the objects that are to be written down.
 func take(ctx context.Context, c client.Reader) ([]*unstructured.Unstructured, error) {
-	var all []*unstructured.Unstructured
+	var (
+		all  []*unstructured.Unstructured
+		need rights
+	)
 	for _, gvk := range imaged() {
 		list, err := listed(ctx, c, gvk)
-		if err != nil {
+		if need.pass(err) != nil {
 			return nil, err
 		}
 		for i := range list {
@@ -100,7 +103,7 @@ func take(ctx context.Context, c client.Reader) ([]*unstructured.Unstructured, e
 			}
 		}
 	}
-	return all, nil
+	return all, need.err()
 }
 
 // listed reads all objects of a kind; none of one that the cluster does not serve.
@@ -226,12 +229,48 @@ func (r *Records) save(ctx context.Context, images []*unstructured.Unstructured)
 
 func chunkName(i int) string { return RecordName + "-" + strconv.Itoa(i) }
 
-// load reads what was written down.
+// chunkNumber is the reverse of chunkName; -1 for another name.
+func chunkNumber(name string) int {
+	number, found := strings.CutPrefix(name, RecordName+"-")
+	i, err := strconv.Atoi(number)
+	if !found || err != nil {
+		return -1
+	}
+	return i
+}
+
+// lost names the ConfigMaps with what was written down that are no longer there.
+func (r *Records) lost(ctx context.Context, record *Record) ([]string, error) {
+	var names []string
+	for i := range record.Images {
+		err := r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: chunkName(i)}, &corev1.ConfigMap{})
+		switch {
+		case apierrors.IsNotFound(err):
+			names = append(names, chunkName(i))
+		case err != nil:
+			return nil, fmt.Errorf("reading what OLM had made: %w", err)
+		}
+	}
+	return names, nil
+}
+
+// losses says what it means that ConfigMaps with what was written down are gone.
+func losses(namespace string, names []string) []string {
+	if len(names) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("ConfigMap %s in namespace %s, with what OLM had made, is gone: put it back from a backup if there is one; without it handing back starts OLM, takes our marks off and deletes what OLM does not make, but cannot put back as they were the objects that were written down in it, which OLM has to make anew",
+		strings.Join(names, ", "), namespace)}
+}
+
+// load reads what was written down, as far as it is there.
 func (r *Records) load(ctx context.Context, chunks int) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for i := range chunks {
 		cm := &corev1.ConfigMap{}
-		if err := r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: chunkName(i)}, cm); err != nil {
+		if err := r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: chunkName(i)}, cm); apierrors.IsNotFound(err) {
+			continue // lost says so
+		} else if err != nil {
 			return nil, fmt.Errorf("reading what OLM had made: %w", err)
 		}
 		images, err := unpack(cm.BinaryData[imagesKey])

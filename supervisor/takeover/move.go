@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -105,8 +106,8 @@ func (m *Mover) do(ctx context.Context, step Step) error {
 	}
 }
 
-// begin writes down the replicas of Deployments that are not in the record yet. What is
-// in it stays: it is from the time before anything was changed.
+// begin writes down the replicas of Deployments that are not in the record yet, or that
+// somebody has started since.
 func (m *Mover) begin(ctx context.Context) error {
 	found, err := rival.NewSentry(m.Client, m.Client, m.Namespace, m.Clock).Look(ctx)
 	if err != nil {
@@ -121,10 +122,7 @@ func (m *Mover) begin(ctx context.Context) error {
 		record = &Record{Begun: m.Clock.Now().UTC().Truncate(time.Second)}
 	}
 	for i := range found.Workloads {
-		w := &found.Workloads[i]
-		if !record.has(w) {
-			record.Rivals = append(record.Rivals, Rival{Namespace: w.Namespace, Name: w.Name, Replicas: w.Replicas, Image: w.Image})
-		}
+		record.note(&found.Workloads[i])
 	}
 	record.Phase = TakingOver
 	return records.write(ctx, record, cm)
@@ -153,7 +151,7 @@ func (m *Mover) stop(ctx context.Context, step Step) error {
 	}
 	replicas := ptr.Deref(d.Spec.Replicas, 1)
 	marks := map[string]any{}
-	if d.Labels[rival.LabelTakenOver] == "" {
+	if d.Labels[rival.LabelTakenOver] == "" || replicas > 0 {
 		marks[rival.LabelTakenOver] = strconv.Itoa(int(replicas))
 	}
 	return m.scale(ctx, d, 0, marks)
@@ -217,5 +215,9 @@ func (m *Mover) keep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return m.change(ctx, func(r *Record) { r.Images = chunks })
+	o := &Observation{}
+	if err := o.count(ctx, m.Client); err != nil {
+		return err
+	}
+	return m.change(ctx, func(r *Record) { r.Images, r.Plans = chunks, slices.Concat(o.Waiting, o.Underway) })
 }

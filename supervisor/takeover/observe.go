@@ -30,6 +30,8 @@ type Observation struct {
 	Pods []string
 	// Record is what was written down; nil for nothing.
 	Record *Record
+	// Lost says what is gone of what was written down.
+	Lost []string
 	// OpenShift says that the cluster's own operator keeps OLM as it is.
 	OpenShift bool
 	// PackageServer is the Deployment that answers for packages.operators.coreos.com, as
@@ -39,6 +41,8 @@ type Observation struct {
 	Inventory []Count
 	// Underway are the plans that are being carried out, as namespace/name.
 	Underway []string
+	// Waiting are the plans that wait for approval, as namespace/name.
+	Waiting []string
 	// Images are what would be written down.
 	Images int
 }
@@ -53,18 +57,29 @@ type Count struct {
 // observe reads what a plan is made from.
 func observe(ctx context.Context, c client.Client, namespace string, cl clock.Clock) (*Observation, error) {
 	o := &Observation{}
-	var err error
+	var (
+		err  error
+		need rights
+	)
 	if o.Rivals, err = rival.NewSentry(c, c, namespace, cl).Look(ctx); err != nil {
 		return nil, err //nolint:wrapcheck // says what was looked for
 	}
-	if o.Record, _, err = NewRecords(c, namespace).read(ctx); err != nil {
+	o.Record, _, err = NewRecords(c, namespace).read(ctx)
+	if need.pass(err) != nil {
 		return nil, err
+	}
+	if o.Record != nil {
+		lost, err := NewRecords(c, namespace).lost(ctx, o.Record)
+		if err != nil {
+			return nil, err
+		}
+		o.Lost = losses(namespace, lost)
 	}
 	for i := range o.Rivals.Workloads {
 		w := &o.Rivals.Workloads[i]
 		o.OpenShift = o.OpenShift || w.Keeper != ""
 		pods, err := podsOf(ctx, c, client.ObjectKey{Namespace: w.Namespace, Name: w.Name})
-		if err != nil {
+		if need.pass(err) != nil {
 			return nil, err
 		}
 		o.Pods = append(o.Pods, pods...)
@@ -72,15 +87,18 @@ func observe(ctx context.Context, c client.Client, namespace string, cl clock.Cl
 	if err := o.findClusterVersion(ctx, c); err != nil {
 		return nil, err
 	}
-	if err := o.findPackageServer(ctx, c); err != nil {
+	if err := need.pass(o.findPackageServer(ctx, c)); err != nil {
 		return nil, err
 	}
-	if err := o.count(ctx, c); err != nil {
+	if err := need.pass(o.count(ctx, c)); err != nil {
 		return nil, err
 	}
 	images, err := take(ctx, c)
+	if need.pass(err) != nil {
+		return nil, err
+	}
 	o.Images = len(images)
-	return o, err
+	return o, need.err()
 }
 
 // podsOf names the pods of a Deployment that are still there, those that are about to go
@@ -149,6 +167,7 @@ func (o *Observation) findPackageServer(ctx context.Context, c client.Reader) er
 
 // count counts what would be adopted.
 func (o *Observation) count(ctx context.Context, c client.Reader) error {
+	var need rights
 	v1alpha1 := func(kind string) schema.GroupVersionKind { return operatorsv1alpha1.SchemeGroupVersion.WithKind(kind) }
 	for _, counted := range []struct {
 		gvk schema.GroupVersionKind
@@ -161,7 +180,7 @@ func (o *Observation) count(ctx context.Context, c client.Reader) error {
 		{operatorsv1.SchemeGroupVersion.WithKind("OperatorGroup"), func(*unstructured.Unstructured) string { return "" }},
 	} {
 		list, err := listed(ctx, c, counted.gvk)
-		if err != nil {
+		if need.pass(err) != nil {
 			return err
 		}
 		count := Count{Kind: counted.gvk.Kind, Total: len(list), By: map[string]int{}}
@@ -169,10 +188,14 @@ func (o *Observation) count(ctx context.Context, c client.Reader) error {
 			count.By[counted.how(u)]++
 		}
 		delete(count.By, "")
+		if count.Kind == operatorsv1alpha1.InstallPlanKind {
+			count.Total -= len(o.Underway) + len(o.Waiting)
+		}
 		o.Inventory = append(o.Inventory, count)
 	}
 	slices.Sort(o.Underway)
-	return nil
+	slices.Sort(o.Waiting)
+	return need.err()
 }
 
 func field(path ...string) func(*unstructured.Unstructured) string {
@@ -190,13 +213,19 @@ func version(u *unstructured.Unstructured) string {
 	return field("status", "phase")(u)
 }
 
-// plan says how an InstallPlan is, and remembers those that are being carried out.
+// plan says how an InstallPlan is, where it stays as it is, and remembers those that are
+// made anew: the ones that are being carried out, and the ones that wait.
 func (o *Observation) plan(u *unstructured.Unstructured) string {
-	phase := field("status", "phase")(u)
-	if phase == string(operatorsv1alpha1.InstallPlanPhaseInstalling) || phase == string(operatorsv1alpha1.InstallPlanPhasePlanning) {
-		o.Underway = append(o.Underway, u.GetNamespace()+"/"+u.GetName())
+	phase, name := field("status", "phase")(u), u.GetNamespace()+"/"+u.GetName()
+	switch operatorsv1alpha1.InstallPlanPhase(phase) {
+	case operatorsv1alpha1.InstallPlanPhaseInstalling, operatorsv1alpha1.InstallPlanPhasePlanning:
+		o.Underway = append(o.Underway, name)
+	case operatorsv1alpha1.InstallPlanPhaseRequiresApproval:
+		o.Waiting = append(o.Waiting, name)
+	default:
+		return phase
 	}
-	return phase
+	return ""
 }
 
 // words lists how objects are, in the order of the words.

@@ -89,7 +89,7 @@ func NewPlan(o *Observation, again bool) Plan {
 	case len(p.Blockers) > 0:
 		p.Verdict, p.Steps = Blocked, nil
 	case len(p.Steps) == 0:
-		p.Verdict = Done
+		p.Verdict, p.Risks = Done, o.Lost
 	default:
 		p.Verdict = Possible
 	}
@@ -135,7 +135,7 @@ func steps(o *Observation) []Step {
 		w := &running[i]
 		all = append(all, Step{
 			Action: Stop, Namespace: w.Namespace, Name: w.Name, Replicas: w.Replicas,
-			Text: fmt.Sprintf("scale Deployment %s/%s from %d to 0 replicas; it is not deleted", w.Namespace, w.Name, w.Replicas),
+			Text: stopping(w),
 		})
 	}
 	if len(running) > 0 || len(o.Pods) > 0 {
@@ -150,15 +150,24 @@ func steps(o *Observation) []Step {
 	return all
 }
 
+// stopping says what is done to a Deployment of OLM.
+func stopping(w *rival.Workload) string {
+	if w.Replicas == 0 {
+		return fmt.Sprintf("mark Deployment %s/%s, which is at 0 replicas already, as taken over from", w.Namespace, w.Name)
+	}
+	return fmt.Sprintf("scale Deployment %s/%s from %d to 0 replicas; it is not deleted", w.Namespace, w.Name, w.Replicas)
+}
+
 // pending are the Deployments that have yet to be stopped, or marked as stopped.
-// unrecorded says that some are not in the record.
+// unrecorded says that the record does not have some, or not with their replicas.
 func pending(o *Observation) (running []rival.Workload, unrecorded bool) {
 	for i := range o.Rivals.Workloads {
 		w := o.Rivals.Workloads[i]
 		if w.Replicas > 0 || !w.TakenOver {
 			running = append(running, w)
 		}
-		unrecorded = unrecorded || !o.Record.has(&w)
+		known := o.Record.of(&w)
+		unrecorded = unrecorded || known == nil || w.Replicas > 0 && known.Replicas != w.Replicas
 	}
 	return running, unrecorded
 }
@@ -166,17 +175,30 @@ func pending(o *Observation) (running []rival.Workload, unrecorded bool) {
 // in says whether there is a record, and it is in a phase.
 func (r *Record) in(phase Phase) bool { return r != nil && r.Phase == phase }
 
-// has says whether a Deployment is in the record.
-func (r *Record) has(w *rival.Workload) bool {
+// of is what the record says of a Deployment; nil for nothing.
+func (r *Record) of(w *rival.Workload) *Rival {
 	if r == nil {
-		return false
+		return nil
 	}
-	for _, known := range r.Rivals {
-		if known.Namespace == w.Namespace && known.Name == w.Name {
-			return true
+	for i := range r.Rivals {
+		if known := &r.Rivals[i]; known.Namespace == w.Namespace && known.Name == w.Name {
+			return known
 		}
 	}
-	return false
+	return nil
+}
+
+// note writes down how many replicas a Deployment has. One that is stopped keeps what is
+// written down of it, or what its label says; one that somebody started since is to have
+// again what it was given last.
+func (r *Record) note(w *rival.Workload) {
+	known := r.of(w)
+	switch {
+	case known == nil:
+		r.Rivals = append(r.Rivals, Rival{Namespace: w.Namespace, Name: w.Name, Replicas: w.Had(), Image: w.Image})
+	case w.Replicas > 0:
+		known.Replicas, known.Image = w.Replicas, w.Image
+	}
 }
 
 // describe says what becomes of what there is.
@@ -194,6 +216,10 @@ func (p *Plan) describe(o *Observation) {
 		"Deployments of operators, their pods and their certificates stay as they are until an operator is next updated",
 		"Services, webhook configurations and bindings of operators that serve the API server are marked as ours; bindings outside of their namespace get names that contain it",
 	}
+	if len(o.Waiting) > 0 {
+		p.Changes = append(p.Changes, "InstallPlans that wait for approval are deleted; ones of the same content with other names wait in their place: "+strings.Join(o.Waiting, ", "))
+		p.Risks = append(p.Risks, "handing back does not make InstallPlans again that waited: those that wait in their place stay")
+	}
 	p.Left = []string{
 		"OLM's Deployments and CustomResourceDefinitions stay, so that handing back is possible: supervisor handback",
 		"ConfigMaps and Jobs of bundles that OLM unpacked stay until their CatalogSource goes",
@@ -201,9 +227,10 @@ func (p *Plan) describe(o *Observation) {
 	if o.PackageServer != "" {
 		p.Left = append(p.Left, "Deployment "+o.PackageServer+" goes on answering for packages.operators.coreos.com (kubectl get packagemanifests), which supervisors do not serve; nobody renews or updates it while OLM is stopped")
 	}
+	p.Risks = append(p.Risks, o.Lost...)
 	p.Risks = append(p.Risks, "handing back does not undo what operators become meanwhile: updates stay")
 	if len(o.Underway) > 0 {
-		p.Risks = append(p.Risks, "InstallPlans that are being carried out are gone on with: "+strings.Join(o.Underway, ", "))
+		p.Risks = append(p.Risks, "InstallPlans that are being carried out are made anew under other names and gone on with; handing back does not undo that: "+strings.Join(o.Underway, ", "))
 	}
 }
 

@@ -112,3 +112,82 @@ func TestNewPlan(t *testing.T) {
 		})
 	}
 }
+
+// TestWaitingPlans sees that plans which are made anew are not said to go on as they are,
+// before and after.
+func TestWaitingPlans(t *testing.T) {
+	o := &Observation{Rivals: rival.Finding{Workloads: []rival.Workload{workload("olm-operator", 1, false)}}}
+	by := map[string]int{}
+	for name, phase := range map[string]string{"done": "Complete", "waits": "RequiresApproval", "runs": "Installing"} {
+		if how := o.plan(object("InstallPlan", "shop/"+name, map[string]any{"status|phase": phase})); how != "" {
+			by[how]++
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"Complete": 1}, by); diff != "" {
+		t.Errorf("counted as going on (-want +got):\n%s", diff)
+	}
+	p := NewPlan(o, false)
+	if text := strings.Join(p.Changes, "\n"); !strings.Contains(text, "shop/waits") {
+		t.Errorf("changes:\n%s", text)
+	}
+	if text := strings.Join(p.Risks, "\n"); !strings.Contains(text, "shop/runs") || !strings.Contains(text, "does not make InstallPlans again") {
+		t.Errorf("risks:\n%s", text)
+	}
+	back := NewHandBack(recorded(TakenOver, 1), nil, nil)
+	back.replaced([]string{"shop/waits", "shop/runs"}, inventory{"InstallPlan shop/runs": object("InstallPlan", "shop/runs", nil)})
+	if text := strings.Join(back.Left, "\n"); !strings.Contains(text, "shop/waits") || strings.Contains(text, "shop/runs") {
+		t.Errorf("left:\n%s", text)
+	}
+}
+
+// TestNote has what is written down of how many replicas a Deployment had.
+func TestNote(t *testing.T) {
+	const name = "olm-operator"
+	at := func(replicas, before int32) rival.Workload {
+		w := workload(name, replicas, before > 0)
+		w.Before = before
+		return w
+	}
+	for _, tt := range []struct {
+		reason   string
+		recorded int32 // -1 for nothing
+		w        rival.Workload
+		want     int32
+		begins   bool
+	}{
+		{"the first time", -1, at(2, 0), 2, true},
+		{"it was at 0 already", -1, at(0, 0), 0, true},
+		{"the record was lost, and the label is there", -1, at(0, 3), 3, true},
+		{"stopped by us", 1, at(0, 1), 1, false},
+		{"at 0 the first time, and started since", 0, at(1, 0), 1, true},
+		{"started again with fewer", 3, at(1, 3), 1, true},
+		{"interrupted before it was stopped", 1, at(1, 0), 1, false},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			r := &Record{Phase: TakingOver}
+			if tt.recorded >= 0 {
+				r.Rivals = []Rival{{Namespace: "olm", Name: name, Replicas: tt.recorded}}
+			}
+			p := NewPlan(&Observation{Record: r, Rivals: rival.Finding{Workloads: []rival.Workload{tt.w}}}, true)
+			if begins := len(p.Steps) > 0 && p.Steps[0].Action == Begin; begins != tt.begins {
+				t.Errorf("steps %v", p.Steps)
+			}
+			r.note(&tt.w)
+			if got := r.of(&tt.w).Replicas; len(r.Rivals) != 1 || got != tt.want {
+				t.Errorf("replicas %d, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestStoppedAlready sees that nothing is said to be scaled that is at 0 and stays there.
+func TestStoppedAlready(t *testing.T) {
+	there := NewPlan(&Observation{Rivals: rival.Finding{Workloads: []rival.Workload{workload("olm-operator", 0, false)}}}, false)
+	r := recorded(TakenOver, 1, "olm-operator")
+	r.Rivals[0].Replicas = 0
+	for _, step := range append(there.Steps, NewHandBack(r, nil, nil).Steps...) {
+		if strings.Contains(step.Text, "scale Deployment") {
+			t.Error(step.Text)
+		}
+	}
+}

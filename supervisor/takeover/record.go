@@ -56,6 +56,9 @@ type Record struct {
 	// Images is in how many ConfigMaps the objects are written down that may be replaced;
 	// 0 while they are not.
 	Images int `json:"images,omitempty"`
+	// Plans are the InstallPlans, as namespace/name, that waited or were under way: the
+	// supervisors make them anew under other names.
+	Plans []string `json:"plans,omitempty"`
 }
 
 // Records keeps the record of a cluster, in the namespace of the supervisors.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -55,6 +56,9 @@ func Take(ctx context.Context, reader client.Reader, o Options) (*diagnosis.Obse
 	t.catalogs(ctx, o, scope)
 	t.leases(ctx, o)
 	t.workloads(ctx, t.places(scope))
+	if len(scope) == 0 {
+		t.managers(ctx)
+	}
 	t.observation.Nodes = trimmed(list(ctx, t, nil, nodes))
 	t.definitions(ctx)
 	return t.observation, nil
@@ -134,6 +138,27 @@ func (t *taking) places(scope []string) []string {
 		in[found.Leases[i].Namespace] = true
 	}
 	return slices.Sorted(maps.Keys(in))
+}
+
+// managers reads the Deployments that may be another lifecycle manager's, wherever they
+// are. Who may not read those of all namespaces sees what is in those that were looked at.
+func (t *taking) managers(ctx context.Context) {
+	known := map[types.NamespacedName]bool{}
+	for i := range t.observation.Deployments {
+		known[client.ObjectKeyFromObject(&t.observation.Deployments[i])] = true
+	}
+	for _, program := range []string{"olm-operator", "catalog-operator"} {
+		for _, called := range []client.ListOption{client.MatchingLabels{"app": program}, client.MatchingFields{"metadata.name": program}} {
+			items, err := pagesOf(ctx, t.reader, deployments, []client.ListOption{called})
+			t.heard(err)
+			for i := range items {
+				if key := client.ObjectKeyFromObject(&items[i]); !known[key] {
+					known[key] = true
+					t.observation.Deployments = append(t.observation.Deployments, items[i])
+				}
+			}
+		}
+	}
 }
 
 // workloads reads what runs in namespaces.

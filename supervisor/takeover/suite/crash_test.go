@@ -134,6 +134,65 @@ func TestDiesAtEveryWrite(t *testing.T) {
 			}
 		}
 	}
+	handsBackLosses(t, c, mover(c))
+}
+
+// lose deletes ConfigMaps of the record.
+func lose(t *testing.T, c client.Client, home string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if err := c.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// handsBackLosses takes over, loses what was written down, or a part of it, and hands back
+// what can be handed back: OLM is started all the same.
+func handsBackLosses(t *testing.T, c client.Client, m *takeover.Mover) {
+	t.Helper()
+	const record, images = takeover.RecordName, takeover.RecordName + "-0"
+	for _, tt := range []struct {
+		reason string
+		lost   []string
+		says   string
+	}{
+		{"what OLM had made", []string{images}, images},
+		{"the record", []string{record}, "1 ConfigMaps are left"},
+		{"both", []string{record, images}, "0 ConfigMaps are left"},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			if err := m.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			isTakenOver(t, c, m.Namespace, tt.reason)
+			lose(t, c, m.Namespace, tt.lost...)
+			if tt.lost[0] == images {
+				if p, err := m.Plan(t.Context()); err != nil || p.Verdict != takeover.Done || !strings.Contains(strings.Join(p.Risks, ""), tt.says) {
+					t.Errorf("a plan to take over: %v, %v, %v", p.Verdict, p.Risks, err)
+				}
+			}
+			p, err := m.PlanBack(t.Context())
+			if err != nil || p.Verdict != takeover.Possible || !strings.Contains(strings.Join(p.Risks, ""), tt.says) {
+				t.Fatalf("a plan to hand back: %v, %v, %v", p.Verdict, p.Risks, err)
+			}
+			if err := m.Back(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			isHandedBack(t, c, m.Namespace, tt.reason)
+		})
+	}
+	if err := m.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := *m
+	elsewhere.Namespace = "default"
+	if p, err := elsewhere.PlanBack(t.Context()); err != nil || p.Verdict != takeover.Blocked || !strings.Contains(strings.Join(p.Blockers, ""), "--supervisor-namespace "+m.Namespace) {
+		t.Errorf("from another namespace: %v, %v, %v", p.Verdict, p.Blockers, err)
+	}
+	if err := m.Back(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // isTakenOver sees that OLM is stopped, and that what it was is written down.

@@ -32,9 +32,12 @@ func (s *scene) proposes() *process.Process {
 			s.t.Fatal(err)
 		}
 	}
+	waits := s.waitingOf("horns")
+	s.shows("takeover", "wait in their place: horns/"+waits)
 	running := s.supervise("again", "--takeover")
 	s.installed("bells", "bell.v1.0.0")
 	plan := s.waits("horns")
+	s.shows("handback", "horns/"+waits)
 	before := plan.DeepCopy()
 	plan.Spec.Approved = true
 	if err := s.Patch(s.t.Context(), plan, client.MergeFrom(before)); err != nil {
@@ -42,6 +45,19 @@ func (s *scene) proposes() *process.Process {
 	}
 	s.installed("horns", "horn.v1.0.0")
 	return running
+}
+
+// waitingOf is the name of the plan of OLM that waits in a namespace.
+func (s *scene) waitingOf(namespace string) string {
+	s.t.Helper()
+	plans := &operatorsv1alpha1.InstallPlanList{}
+	if err := s.List(s.t.Context(), plans, client.InNamespace(namespace)); err != nil {
+		s.t.Fatal(err)
+	}
+	if len(plans.Items) != 1 {
+		s.t.Fatalf("%d plans, want that which waits", len(plans.Items))
+	}
+	return plans.Items[0].Name
 }
 
 // waits looks until the plan that the Subscription of a namespace names waits for approval,

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -75,7 +76,7 @@ func New(name, envPrefix, agent string) *cobra.Command {
 	flags := cmd.Flags()
 	o.connection.AddFlags(flags)
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace in which the APIs are to be read; empty: everywhere")
-	flags.StringVar(&o.supervisorNamespace, "supervisor-namespace", "chandlery-system", "namespace of the Lease of the supervisor, which looks after operators.coreos.com")
+	flags.StringVar(&o.supervisorNamespace, "supervisor-namespace", "", "namespace of the Lease of the supervisor, which looks after operators.coreos.com; empty: any")
 	flags.StringVar(&o.deployment, "deployment", "", "Deployment, as NAMESPACE/NAME, that looks after the APIs that are named")
 	flags.StringVar(&o.selector, "selector", "", "labels of the Deployments that look after the APIs that are named")
 	flags.StringVar(&o.lease, "lease", "", "Lease, as NAMESPACE/NAME, that the operator of the APIs that are named holds")
@@ -89,7 +90,7 @@ func New(name, envPrefix, agent string) *cobra.Command {
 
 func complete(_ *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var names []cobra.Completion
-	for _, one := range known("", "") {
+	for _, one := range known("") {
 		names = append(names, one.Resource+"."+one.Group)
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
@@ -112,7 +113,11 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 		return err //nolint:wrapcheck // says what it prepared
 	}
 	done := progress.Start(cmd.ErrOrStderr(), o.output.ForMachines() || o.role, "asking the API server")
-	found, err := look(cmd.Context(), finder, targets)
+	err = o.assign(cmd.Context(), targets)
+	var found []finding
+	if err == nil {
+		found, err = look(cmd.Context(), finder, targets)
+	}
 	done()
 	if err != nil {
 		return err
@@ -128,7 +133,7 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 
 // targets are the APIs to look for.
 func (o *options) targets(args []string) ([]wanted, error) {
-	all := known(o.supervisorNamespace, o.namespace)
+	all := known(o.namespace)
 	keeper, err := o.keeper()
 	if err != nil {
 		return nil, err
@@ -146,7 +151,7 @@ func (o *options) targets(args []string) ([]wanted, error) {
 			return nil, err
 		}
 		if keeper != (discovery.Keeper{}) {
-			one.Keeper = keeper
+			one.Keeper, one.managed = keeper, false
 		}
 		if one.Namespace == "" && (one.Kind == "" || one.Resource == "") {
 			one.Namespace = o.namespace
@@ -154,6 +159,24 @@ func (o *options) targets(args []string) ([]wanted, error) {
 		targets = append(targets, one)
 	}
 	return targets, nil
+}
+
+// assign tells of the APIs that a lifecycle manager looks after how to find it.
+func (o *options) assign(ctx context.Context, targets []wanted) error {
+	if !slices.ContainsFunc(targets, func(w wanted) bool { return w.managed }) {
+		return nil
+	}
+	c, err := o.connection.Client()
+	if err != nil {
+		return err //nolint:wrapcheck // says what it prepared
+	}
+	keeper := manager(ctx, c, o.supervisorNamespace)
+	for i := range targets {
+		if targets[i].managed {
+			targets[i].Keeper = keeper
+		}
+	}
+	return nil
 }
 
 func (o *options) keeper() (discovery.Keeper, error) {
@@ -212,8 +235,7 @@ func worst(found []finding) console.Code {
 	for _, rank := range ranking {
 		for i := range found {
 			f := &found[i]
-			dispensable := f.optional && f.result.Outcome == discovery.NotInstalled
-			if f.result.Outcome == rank.outcome && !dispensable {
+			if f.result.Outcome == rank.outcome && !f.dispensable() {
 				return rank.code
 			}
 		}

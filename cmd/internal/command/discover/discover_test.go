@@ -1,6 +1,7 @@
 package discover
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,17 +23,17 @@ func TestParse(t *testing.T) {
 		"widgets.v1beta2.apps":   {GroupVersionKind: gvk("apps", "v1beta2", ""), Resource: "widgets"},
 		"widgets.v1x.example.io": {GroupVersionKind: gvk("v1x.example.io", "", ""), Resource: "widgets"},
 	} {
-		got, err := parse(argument, known("", ""))
+		got, err := parse(argument, known(""))
 		if err != nil || got.Target != want {
 			t.Errorf("parse(%q): %+v, %v, want %+v", argument, got.Target, err, want)
 		}
 	}
-	for _, argument := range []string{"", ".", "widgets.", ".example.com", "a/b"} {
+	for _, argument := range []string{"", ".", "widgets.", ".example.com", "a/b", "bad..name", "widgets.Example_com"} {
 		if got, err := parse(argument, nil); err == nil {
 			t.Errorf("parse(%q): %+v, want an error", argument, got)
 		}
 	}
-	if got, err := parse("servicemonitor", known("", "")); err != nil || got.Group != "monitoring.coreos.com" || got.optional {
+	if got, err := parse("servicemonitor", known("")); err != nil || got.Group != "monitoring.coreos.com" || got.optional {
 		t.Errorf("a known kind that is named: %+v, %v, want that it is missed where it is not installed", got, err)
 	}
 }
@@ -61,5 +62,32 @@ func TestWorst(t *testing.T) {
 		if got := worst(tc.found); got != tc.want {
 			t.Errorf("%s: exit code %d, want %d", tc.reason, got, tc.want)
 		}
+	}
+}
+
+func TestTogether(t *testing.T) {
+	of := func(kind string, reason discovery.Reason, detail string) finding {
+		target := discovery.Target{GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: kind}}
+		return finding{wanted{Target: target}, discovery.Result{Target: target, Verdict: discovery.Verdict{Outcome: discovery.Degraded, Reason: reason}, Detail: detail}}
+	}
+	all := []finding{
+		of("Lamp", discovery.ReasonNobody, "no Lease"), of("Wick", discovery.ReasonNobody, "no Lease"),
+		of("Glass", discovery.ReasonNobody, "another reason"), of("Oil", discovery.ReasonNobody, "no Lease"),
+	}
+	for i, want := range []string{
+		"Each is installed, and nobody looks after it: no Lease | Lamp.example.com Wick.example.com Oil.example.com",
+		"Each is installed, and nobody looks after it: no Lease | Wick.example.com Oil.example.com",
+		"Glass.v1.example.com is installed, and nobody looks after it: another reason | Glass.example.com",
+		"Oil.v1.example.com is installed, and nobody looks after it: no Lease | Oil.example.com",
+	} {
+		what, alike := together(all[i:])
+		if got := what + " | " + strings.Join(alike, " "); got != want {
+			t.Errorf("from the finding %d on: %q, want %q", i, got, want)
+		}
+	}
+	var b strings.Builder
+	(&options{}).explain(&b, console.Paint{}, all)
+	if n := strings.Count(b.String(), "nobody looks after it"); n != 2 {
+		t.Errorf("what is the same for three is said %d times for two reasons:\n%s", n, &b)
 	}
 }

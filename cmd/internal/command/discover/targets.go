@@ -10,10 +10,10 @@ import (
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/chandlery/chandlery/supervisor/discovery"
 	"github.com/chandlery/chandlery/supervisor/discovery/optional"
-	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
 // wanted is one API that is looked for.
@@ -23,24 +23,19 @@ type wanted struct {
 	// optional says that the cluster is well without it, and use what it is for.
 	optional bool
 	use      string
+	// managed says that a lifecycle manager looks after it: the supervisor, or OLM.
+	managed bool
 }
 
-// otherManagers finds another lifecycle manager that looks after the same kinds.
-const otherManagers = "app in (olm-operator, catalog-operator)"
-
 // known are the kinds that are looked for without arguments.
-func known(supervisorNamespace, namespace string) []wanted {
-	keeper := discovery.Keeper{
-		Lease:    types.NamespacedName{Namespace: supervisorNamespace, Name: rival.LeaseName},
-		Selector: otherManagers,
-	}
+func known(namespace string) []wanted {
 	var all []wanted
 	add := func(gv schema.GroupVersion, kind, resource string, clusterScoped bool) {
-		target := discovery.Target{GroupVersionKind: gv.WithKind(kind), Resource: resource, Namespace: namespace, Keeper: keeper}
+		target := discovery.Target{GroupVersionKind: gv.WithKind(kind), Resource: resource, Namespace: namespace}
 		if clusterScoped {
 			target.Namespace = ""
 		}
-		all = append(all, wanted{Target: target})
+		all = append(all, wanted{Target: target, managed: true})
 	}
 	add(operatorsv1alpha1.SchemeGroupVersion, operatorsv1alpha1.CatalogSourceKind, "catalogsources", false)
 	add(operatorsv1alpha1.SchemeGroupVersion, operatorsv1alpha1.SubscriptionKind, "subscriptions", false)
@@ -78,11 +73,19 @@ func parse(argument string, known []wanted) (wanted, error) {
 			}
 		}
 	}
+	return qualified(argument, name, rest)
+}
+
+// qualified is an API whose group or version is told.
+func qualified(argument, name, rest string) (wanted, error) {
 	var target discovery.Target
 	if first, group, _ := strings.Cut(rest, "."); version.MatchString(first) {
 		target.Version, target.Group = first, group
 	} else {
 		target.Group = rest
+	}
+	if target.Group != "" && len(validation.IsDNS1123Subdomain(target.Group)) > 0 {
+		return wanted{}, fmt.Errorf("%q names no API: its group cannot be %q; write it as widgets.example.com or Widget.v1.example.com", argument, target.Group)
 	}
 	if name[0] >= 'A' && name[0] <= 'Z' {
 		target.Kind = name

@@ -109,30 +109,77 @@ func (o *options) text(paint console.Paint, found []finding) string {
 	return b.String()
 }
 
+// explain says of each API that cannot be used why, and what to do. What is the same for
+// several is said once; what the cluster is well without takes a line.
 func (o *options) explain(b *strings.Builder, paint console.Paint, found []finding) {
-	forbidden := false
+	forbidden, said := false, map[string]bool{}
+	var dispensable []string
 	for i := range found {
 		f := &found[i]
-		if f.result.Usable() {
-			continue
+		common, ok := f.shared()
+		switch {
+		case f.result.Usable() || ok && said[common]:
+		case f.dispensable() && o.output.Form != console.Wide:
+			dispensable = append(dispensable, fmt.Sprintf("%s (%s)", nameOf(&f.result), f.use))
+		default:
+			what, alike := together(found[i:])
+			b.WriteString("\n" + paint.Bold(strings.Join(alike, ",\n")) + "\n")
+			b.WriteString(console.Wrap("  ", "  ", upper(what)+"."))
+			o.advise(b, f)
+			said[common] = ok
+			forbidden = forbidden || f.result.Grant != ""
 		}
-		b.WriteString("\n" + paint.Bold(nameOf(&f.result)) + "\n")
-		b.WriteString(console.Wrap("  ", "  ", upper(f.result.What())+"."))
-		dispensable := f.optional && f.result.Outcome == discovery.NotInstalled
-		if remedy := f.result.Remedy(); remedy != "" && !dispensable {
-			b.WriteString(console.Wrap("  What to do: ", "  ", remedy+"."))
-		}
-		if f.optional {
-			b.WriteString(console.Wrap("  It is optional: ", "  ", f.use+"."))
-		}
-		if f.result.Grant != "" && o.output.Form == console.Wide {
-			b.WriteString("  The rights that are missing:\n" + indent(f.result.Grant))
-		}
-		forbidden = forbidden || f.result.Grant != ""
+	}
+	if len(dispensable) > 0 {
+		b.WriteString("\n" + console.Wrap("Not installed, and not needed: ", "  ", strings.Join(dispensable, "; ")+"."))
 	}
 	if forbidden && o.output.Form != console.Wide {
 		b.WriteString("\n" + console.Wrap("", "", "To give you the rights that are missing, an administrator applies what this command prints with --role; -o wide shows it."))
 	}
+}
+
+// advise says what to do about a finding, and whether that matters.
+func (o *options) advise(b *strings.Builder, f *finding) {
+	if remedy := f.result.Remedy(); remedy != "" && !f.dispensable() {
+		b.WriteString(console.Wrap("  What to do: ", "  ", remedy+"."))
+	}
+	if f.optional {
+		b.WriteString(console.Wrap("  It is optional: ", "  ", f.use+"."))
+	}
+	if f.result.Grant != "" && o.output.Form == console.Wide {
+		b.WriteString("  The rights that are missing:\n" + indent(f.result.Grant))
+	}
+}
+
+// dispensable says whether the cluster is well without the API.
+func (f *finding) dispensable() bool {
+	return f.optional && f.result.Outcome == discovery.NotInstalled
+}
+
+// together says what is the matter with the first finding, and names the APIs of which
+// the same can be said.
+func together(found []finding) (what string, alike []string) {
+	first := &found[0]
+	what = first.result.What()
+	common, ok := first.shared()
+	if !ok {
+		return what, []string{nameOf(&first.result)}
+	}
+	for i := range found {
+		if other, ok := found[i].shared(); ok && other == common {
+			alike = append(alike, nameOf(&found[i].result))
+		}
+	}
+	if len(alike) > 1 {
+		what = common
+	}
+	return what, alike
+}
+
+// shared is what is the matter, without the name of the API, if it can be said so.
+func (f *finding) shared() (string, bool) {
+	rest, ok := strings.CutPrefix(f.result.What(), f.result.Target.String()+" ")
+	return "Each " + rest, ok && f.result.Grant == "" && !f.optional
 }
 
 func indent(text string) string {

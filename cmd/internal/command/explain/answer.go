@@ -76,36 +76,35 @@ func onlyUnsure(e diagnosis.Explanation) bool {
 	return e.State == diagnosis.Unknown && len(e.Findings) == 0
 }
 
+// where is the place that was looked at.
+func (a *answer) where() string {
+	switch {
+	case a.Fallback != "":
+		return "namespace " + a.Fallback + " (others may not be listed)"
+	case a.everywhere:
+		return "the cluster"
+	default:
+		return "namespace " + a.namespace
+	}
+}
+
 // rest says how many Subscriptions are not told of; empty for none.
 func (a *answer) rest() string {
-	where := "namespace " + a.namespace
-	if a.everywhere {
-		where = "the cluster"
-		if a.Fallback != "" {
-			where = "namespace " + a.Fallback + " (others may not be listed)"
-		}
-	}
-	told := len(a.notable())
-	well := 0
-	for _, e := range a.Explanations {
-		if e.State == diagnosis.Healthy || e.State == diagnosis.Progressing {
-			well++
-		}
-	}
-	unsure := len(a.Explanations) - told - well
+	where, all, told := a.where(), len(a.Explanations), len(a.notable())
+	unsure := slices.ContainsFunc(a.Explanations, onlyUnsure)
 	switch {
-	case a.named, told == 1 && len(a.Explanations) == 1:
+	case a.named, told == 1 && all == 1:
 		return "" // all there is has been said
 	case a.missing:
 		return "The API of Subscriptions is not installed in this cluster: supervisor install-crds"
-	case len(a.Explanations) == 0 && len(a.Unseen) > 0:
+	case all == 0 && len(a.Unseen) > 0:
 		return "No Subscription of " + where + " can be seen."
-	case len(a.Explanations) == 0:
+	case all == 0:
 		return "There is no Subscription in " + where + "."
-	case unsure > 0:
-		return count(well+unsure, len(a.Explanations), where, "seems", "seem") + " to be well or on the way, as far as can be seen."
+	case unsure:
+		return count(all-told, all, where, "seems", "seem") + " to be well or on the way, as far as can be seen."
 	default:
-		return count(well, len(a.Explanations), where, "is", "are") + " well or on the way."
+		return count(all-told, all, where, "is", "are") + " well or on the way."
 	}
 }
 

@@ -52,8 +52,8 @@ type Status struct {
 	Verdict Verdict `json:"verdict"`
 	// Supervisors are the Leases of supervisors: one, where nobody made a mistake.
 	Supervisors []Supervisor `json:"supervisors"`
-	// Others are Deployments of another lifecycle manager, as far as they are in the
-	// namespaces that were looked at.
+	// Others are Deployments of another lifecycle manager: in all namespaces when those were
+	// looked at, and Deployments of all may be read.
 	Others        []rival.Workload `json:"others,omitempty"`
 	Catalogs      []Catalog        `json:"catalogs"`
 	Subscriptions []Subscription   `json:"subscriptions"`
@@ -96,7 +96,11 @@ func Of(o *diagnosis.Observation) Status {
 	s.Others = others.Workloads
 	s.Findings = append(s.Findings, s.rivalry(others.Active())...)
 	for _, finding := range diagnosis.Examine(o) {
-		if finding.Code != diagnosis.CodePlanNeedsApproval {
+		switch {
+		case finding.Code == diagnosis.CodePlanNeedsApproval:
+		case finding.Code == diagnosis.CodeSupervisorNotRunning && len(others.Active()) > 0:
+			s.Findings = append(s.Findings, leftToOthers(finding, others.Active()))
+		default:
 			s.Findings = append(s.Findings, finding)
 		}
 	}
@@ -131,6 +135,19 @@ func (s *Status) rivalry(active []rival.Workload) []diagnosis.Finding {
 		})
 	}
 	return found
+}
+
+// leftToOthers says of a cluster without a supervisor that another lifecycle manager
+// looks after it: nothing is wrong with that.
+func leftToOthers(f diagnosis.Finding, active []rival.Workload) diagnosis.Finding {
+	names := make([]string, 0, len(active))
+	for i := range active {
+		names = append(names, active[i].Namespace+"/"+active[i].Name)
+	}
+	f.Severity, f.Affects, f.Commands = diagnosis.Note, nil, nil
+	f.Cause = "no supervisor works here; OLM does, and looks after the operators: " + strings.Join(names, ", ")
+	f.Remedy = "To let supervisors do it, take over: the command takeover says first what that changes."
+	return f
 }
 
 func (s *Status) verdict() Verdict {

@@ -37,7 +37,8 @@ not be seen is listed last, with the rule that a role would have to have.
 
 Exit codes: 0 when all is well, even where something waits for approval; 1 when the
 command itself fails; 2 when something is wrong; 3 when nothing is wrong as far as
-could be seen, and something that matters could not be; 4 when the API server cannot be reached.`
+could be seen, and something that matters could not be; 4 when the API server cannot
+be reached.`
 
 // options are the flags of the command.
 type options struct {

@@ -118,6 +118,13 @@ func node(name string) corev1.Node {
 	}
 }
 
+// manager is a Deployment of OLM.
+func manager() appsv1.Deployment {
+	d := appsv1.Deployment{ObjectMeta: meta("olm", "catalog-operator"), Status: appsv1.DeploymentStatus{Replicas: 1, ReadyReplicas: 1}}
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "catalog-operator", Image: "registry.example.com/olm:v0.40.0", Command: []string{"/bin/catalog"}}}
+	return d
+}
+
 // observations are clusters, with how they are.
 func observations() map[string]struct {
 	reason  string
@@ -181,9 +188,10 @@ func observations() map[string]struct {
 			}
 		}},
 		"rival": {reason: "two that write the same objects are too many", verdict: status.Wrong, change: func(o *diagnosis.Observation) {
-			other := appsv1.Deployment{ObjectMeta: meta("olm", "catalog-operator"), Status: appsv1.DeploymentStatus{Replicas: 1, ReadyReplicas: 1}}
-			other.Spec.Template.Spec.Containers = []corev1.Container{{Name: "catalog-operator", Image: "registry.example.com/olm:v0.40.0", Command: []string{"/bin/catalog"}}}
-			o.Deployments = append(o.Deployments, other)
+			o.Deployments = append(o.Deployments, manager())
+		}},
+		"olm": {reason: "a cluster that OLM looks after needs no supervisor", verdict: status.Well, change: func(o *diagnosis.Observation) {
+			o.Leases, o.Deployments = nil, append(o.Deployments, manager())
 		}},
 		"absent": {reason: "a cluster without the kinds has no operators to be well", verdict: status.Wrong, change: func(o *diagnosis.Observation) {
 			*o = diagnosis.Observation{Taken: now, Unseen: []diagnosis.Unseen{

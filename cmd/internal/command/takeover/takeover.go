@@ -86,7 +86,7 @@ func NewHandBack(name, envPrefix, agent string) *cobra.Command {
 		Example: "  " + name + " handback --dry-run\n  " + name + " handback --yes",
 	}, direction{
 		question: "Hand back?", refused: "nothing was handed back",
-		nothing: "There is nothing to hand back: no record of a take-over was found. Are the supervisors in another namespace (--supervisor-namespace)?",
+		nothing: "There is nothing to hand back: no record of a take-over was found in any namespace, and no Deployment of OLM is marked as taken over from. An OLM that somebody stopped by hand is started by hand: kubectl -n olm scale deployment olm-operator catalog-operator --replicas=1",
 		plan:    (*takeover.Mover).PlanBack, run: (*takeover.Mover).Back,
 		next: "Handed back: OLM's Deployments have their replicas again. Supervisors refuse to work beside it; uninstall them from namespace %s, or leave them at 0 replicas",
 	})

@@ -38,8 +38,8 @@ func (o *options) show(out io.Writer, p *takeover.Plan, d direction) error {
 		section(&b, paint.Bold("Goes on as it is, looked after by supervisors:"), p.Adopted)
 		section(&b, paint.Bold("Becomes different:"), p.Changes)
 		section(&b, paint.Bold("Is left alone:"), p.Left)
-		section(&b, paint.Waiting("To know before:"), p.Risks)
 	}
+	section(&b, paint.Waiting("To know before:"), p.Risks)
 	if _, err := io.WriteString(out, b.String()); err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}

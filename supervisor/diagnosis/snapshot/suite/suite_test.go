@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -74,6 +75,30 @@ func TestTake(t *testing.T) {
 		}
 		if len(o.Definitions) != 1 || o.Definitions[0].Name != subscriptions {
 			t.Errorf("definitions are %d, want that which the version names", len(o.Definitions))
+		}
+	})
+	t.Run("OLM is seen wherever it is", func(t *testing.T) {
+		elsewhere := controlplane.Namespace(t)
+		labels := map[string]string{"app": "catalog-operator"}
+		for _, d := range []*appsv1.Deployment{
+			{ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere, Name: "olm-operator"}},
+			{ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere, Name: "renamed", Labels: labels}},
+			{ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere, Name: "another"}},
+		} {
+			d.Spec = appsv1.DeploymentSpec{Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels}}
+			d.Spec.Template.Labels = labels
+			d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "registry.example.com/c:v1"}}
+			if err := admin.Create(t.Context(), d); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got []string
+		for _, d := range take(t, admin, snapshot.Options{}).Deployments {
+			got = append(got, d.Name)
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, []string{"olm-operator", "renamed"}) {
+			t.Errorf("Deployments %v", got)
 		}
 	})
 	t.Run("a namespace and the catalogs that it draws from", func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,9 +44,11 @@ func prepare(ctx context.Context, cp *controlplane.ControlPlane) error {
 	}
 	holder, duration := "supervisor-0", int32(15)
 	for _, obj := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "chandlery-system"}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "harbour"}},
+		// Whatever bears the labels of OLM is not OLM for that.
+		deployment("shop-catalog", "shop"),
 		&coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "chandlery-system", Name: supervisor.LeaseName},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "harbour", Name: supervisor.LeaseName},
 			Spec: coordinationv1.LeaseSpec{
 				HolderIdentity: &holder, LeaseDurationSeconds: &duration,
 				// Whoever is far ahead does not become stale while the tests run.
@@ -62,6 +65,21 @@ func prepare(ctx context.Context, cp *controlplane.ControlPlane) error {
 		}
 	}
 	return nil
+}
+
+// deployment is one with the labels of OLM's, that runs a program.
+func deployment(name, program string) *appsv1.Deployment {
+	labels := map[string]string{"app": "catalog-operator"}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: labels},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/" + program + ":v1", Command: []string{"/bin/" + program}}}},
+			},
+		},
+	}
 }
 
 // run runs the command as a program would, and returns its output and its exit code.
@@ -92,6 +110,27 @@ func unreachable(t *testing.T) string {
 	return path
 }
 
+func TestOLMLooksAfterItsKinds(t *testing.T) {
+	cp := controlplane.Get(t)
+	c, err := client.New(cp.Config(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	olm := deployment("catalog-operator", "catalog")
+	if err := c.Create(t.Context(), olm); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Delete(context.WithoutCancel(t.Context()), olm); err != nil {
+			t.Error(err)
+		}
+	})
+	out, _, code := run(t, "subscriptions", "--kubeconfig", cp.Kubeconfig())
+	if code != console.Degraded || !strings.Contains(out, "default/catalog-operator that looks after it does not run") {
+		t.Errorf("an OLM without pods: exit code %d, want %d, and that it is named:\n%s", code, console.Degraded, out)
+	}
+}
+
 func TestDiscover(t *testing.T) {
 	admin := controlplane.Get(t).Kubeconfig()
 	for name, tc := range map[string]struct {
@@ -105,10 +144,24 @@ func TestDiscover(t *testing.T) {
 			[]string{},
 			console.Fine,
 			[]string{
-				"CatalogSource.operators.coreos.com", "the holder supervisor-0 of Lease chandlery-system/chandlery-supervisor",
+				"CatalogSource.operators.coreos.com", "the holder supervisor-0 of Lease harbour/chandlery-supervisor",
+				"Not installed, and not needed: Proxy.v1.config.openshift.io",
+			},
+		},
+		"WideAll": {
+			"where there is room, reasons are given",
+			[]string{"-o", "wide"},
+			console.Fine,
+			[]string{
 				"Proxy.v1.config.openshift.io is not installed: the API server serves no group",
 				"It is optional: bundles may bring ServiceMonitors",
 			},
+		},
+		"Elsewhere": {
+			"a supervisor is looked for where one says; what is the same for all is said once",
+			[]string{"--supervisor-namespace", "default"},
+			console.Degraded,
+			[]string{"Each is installed, and nobody looks after it: Lease\n  default/chandlery-supervisor does not exist"},
 		},
 		"Core":       {"core kinds have no group", []string{"pods"}, console.Fine, []string{"Pod.v1", "Installed"}},
 		"Named":      {"what is named is missed", []string{"ServiceMonitor"}, console.Negative, []string{"NotInstalled", "What to do: install what brings it"}},
