@@ -72,12 +72,7 @@ func (p *Proxies) Found(ctx context.Context, result discovery.Result) {
 		}
 		p.learn(Env(proxy))
 	default:
-		rights := result.Reason == discovery.ReasonMayNotList
-		why := result.Message()
-		if rights {
-			why = result.What()
-		}
-		p.fail(ctx, fmt.Errorf("%w: %s; %s", ErrUnknown, why, remedyFor(rights)))
+		p.fail(ctx, fmt.Errorf("%w: %w; %s", ErrUnknown, result.Err(), remedyFor(result.Outcome == discovery.Forbidden)))
 	}
 }
 
