@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/chandlery/chandlery/supervisor/event"
+	"github.com/chandlery/chandlery/supervisor/openshift"
 )
 
 // announce records an Event when the phase or its reason has changed; what is new in
@@ -23,6 +24,18 @@ func announce(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServi
 		kind = corev1.EventTypeWarning
 	}
 	recorder.Eventf(csv, nil, kind, string(t.Reason), string(t.Phase), "%s", event.Note(t.Message))
+}
+
+// reasonProxiesUnknown is the reason of the Event about a version that waits until the
+// proxies of the cluster are known.
+const reasonProxiesUnknown = "ProxiesUnknown"
+
+// announceUnproxied records why a version is left as it is, once for each time that its
+// status did not say so.
+func announceUnproxied(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, err error) {
+	if !strings.Contains(csv.Status.Message, openshift.ErrUnknown.Error()) {
+		recorder.Eventf(csv, nil, corev1.EventTypeWarning, reasonProxiesUnknown, "Install", "%s", event.Note(err.Error()))
+	}
 }
 
 // announceCleanup records that a clean-up waits, and again when only somebody else can help.

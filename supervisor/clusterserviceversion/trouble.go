@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chandlery/chandlery/supervisor/openshift"
 )
 
 const (
@@ -69,7 +71,9 @@ func unseen(csv *operatorsv1alpha1.ClusterServiceVersion, now time.Time) *scope 
 func (r *reconciler) troubled(ctx context.Context, s *scope, t Transition, err error) (reconcile.Result, error) {
 	// Somebody else wrote first, or the supervisor ends.
 	passing := apierrors.IsConflict(err) || errors.Is(err, errStale) || errors.Is(ctx.Err(), context.Canceled)
-	if passing || r.failures.last(client.ObjectKeyFromObject(s.CSV), s.Now, r.clock.Now()) < troublePatience {
+	// Proxies that are not known when the supervisor begins seldom become so by themselves.
+	unproxied := errors.Is(err, openshift.ErrUnknown)
+	if passing || !unproxied && r.failures.last(client.ObjectKeyFromObject(s.CSV), s.Now, r.clock.Now()) < troublePatience {
 		return ctrl.Result{}, err
 	}
 	logf.FromContext(ctx).Error(err, "Cannot go on, tried again", "phase", s.CSV.Status.Phase, "after", t.After.String())
@@ -79,7 +83,13 @@ func (r *reconciler) troubled(ctx context.Context, s *scope, t Transition, err e
 	// The time of this pass may be what has run out.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellingTimeout)
 	defer cancel()
-	return ctrl.Result{RequeueAfter: t.After}, r.record(ctx, s, t)
+	if err := r.record(ctx, s, t); err != nil {
+		return ctrl.Result{}, err
+	}
+	if unproxied {
+		announceUnproxied(r.events, s.CSV, err)
+	}
+	return ctrl.Result{RequeueAfter: t.After}, nil
 }
 
 // repeated reports whether a transition tells of an error that the status tells of in

@@ -67,13 +67,22 @@ func (p *Proxies) Found(ctx context.Context, result discovery.Result) {
 		proxy.SetGroupVersionKind(result.Target.GroupVersionKind)
 		err := p.reader.Get(ctx, client.ObjectKey{Name: proxyName}, proxy)
 		if err != nil && !apierrors.IsNotFound(err) {
-			p.fail(ctx, fmt.Errorf("%w: reading it: %w", ErrUnknown, err))
+			p.fail(ctx, fmt.Errorf("%w: reading it: %w; %s", ErrUnknown, err, remedyFor(apierrors.IsForbidden(err))))
 			return
 		}
 		p.learn(Env(proxy))
 	default:
-		p.fail(ctx, fmt.Errorf("%w: %w; or set --openshift=disabled", ErrUnknown, result.Err()))
+		p.fail(ctx, fmt.Errorf("%w: %w; %s", ErrUnknown, result.Err(), remedyFor(result.Outcome == discovery.Forbidden)))
 	}
+}
+
+// remedyFor is what to do: about a right that is missing, or about anything else.
+func remedyFor(rights bool) string {
+	const disable = "run the supervisor with --openshift=disabled if its operators need no proxies"
+	if rights {
+		return "let the supervisor get and list proxies of config.openshift.io, or " + disable
+	}
+	return "or " + disable
 }
 
 func (p *Proxies) learn(env []corev1.EnvVar) {

@@ -85,9 +85,8 @@ func (w *Watcher) tell(ctx context.Context, api API, result *discovery.Result) {
 		return
 	}
 	w.known[api.Name] = result.Verdict
-	if told {
-		w.gauge.DeleteLabelValues(api.Name, string(before.Outcome))
-	}
+	// An earlier manager of the same process may have left another result.
+	w.gauge.DeletePartialMatch(prometheus.Labels{"api": api.Name})
 	w.gauge.WithLabelValues(api.Name, string(result.Outcome)).Set(1)
 	ctrl.LoggerFrom(ctx).Info("Looked for an optional API", "api", api.Name, "setting", w.settings[api.Name].String(),
 		"result", result.Outcome, "reason", result.Reason, "message", result.Message())

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -137,8 +138,14 @@ func proxies() *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// TestProxies runs a supervisor before, while and after the cluster is one of OpenShift.
-func TestProxies(t *testing.T) {
+// proxyList is the kind of a list of Proxies.
+func proxyList() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "ProxyList"}
+}
+
+// newWorld prepares a cluster for a supervisor, and its settings.
+func newWorld(t *testing.T) (*world, supervisor.Options) {
+	t.Helper()
 	cp := controlplane.Get(t)
 	scheme, err := supervisor.NewScheme()
 	if err != nil {
@@ -152,35 +159,54 @@ func TestProxies(t *testing.T) {
 	if err := supervisor.InstallCRDs(t.Context(), cp.Config(), io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	o := supervisor.Options{
+	return w, supervisor.Options{
 		Identity: "alone", LeaderElectionNamespace: w.namespace,
 		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 500 * time.Millisecond,
 		MetricsAddress: w.metrics, HealthAddress: "0", GlobalCatalogNamespace: "olm", BundleCacheDir: t.TempDir(),
 		CatalogRefreshInterval: time.Second, InstallPlanRetryTimeout: time.Second, Concurrency: 2, FailoverRate: 10, FailoverBurst: 50,
 	}
+}
+
+// supervise runs a supervisor until the test ends.
+func (w *world) supervise(cfg *rest.Config, o supervisor.Options) {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- supervisor.Run(ctx, cfg, o) }()
+	w.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			w.t.Errorf("stopping: %v", err)
+		}
+	})
+}
+
+// TestProxies runs a supervisor in a cluster of OpenShift that it may not ask, and before,
+// while and after the cluster is one.
+func TestProxies(t *testing.T) {
+	w, o := newWorld(t)
+	cp := controlplane.Get(t)
 
 	required := o
 	required.OpenShift = discovery.Required
-	err = supervisor.Run(t.Context(), cp.Config(), required)
+	err := supervisor.Run(t.Context(), cp.Config(), required)
 	if _, missing := errors.AsType[*discovery.NotInstalledError](err); !missing || !strings.Contains(err.Error(), "--openshift is required: Proxy.v1.config.openshift.io is not installed") {
 		t.Fatalf("with --openshift=required: %v, want that it is not installed", err)
 	}
 
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- supervisor.Run(ctx, cp.Config(), o) }()
-	defer func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("stopping: %v", err)
-		}
-	}()
-
-	w.create(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "all"}})
-	w.create(w.operator())
-	w.becomes("the operator runs without proxies", discovery.NotInstalled)
-
 	crd := proxies()
+	w.create(crd)
+	w.supervise(w.keeper(), o)
+	w.create(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "all"}})
+	csv := w.operator()
+	w.create(csv)
+	w.lacks(csv)
+
+	if err := w.Delete(t.Context(), crd); err != nil {
+		t.Fatal(err)
+	}
+	w.becomes("the operator runs without proxies", discovery.NotInstalled)
+	crd = proxies()
 	w.create(crd)
 	proxy := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"name": "cluster"},

@@ -1,0 +1,113 @@
+package suite_test
+
+import (
+	"context"
+	"strings"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/discovery"
+	"github.com/chandlery/chandlery/test/controlplane"
+)
+
+// grant gives a user rights for the time of the test.
+func (w *world) grant(name, user string, rules ...rbacv1.PolicyRule) {
+	w.t.Helper()
+	meta := metav1.ObjectMeta{Name: w.namespace + "-" + name}
+	for _, o := range []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: meta,
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+		},
+	} {
+		w.create(o)
+		w.t.Cleanup(func() {
+			if err := w.Delete(context.WithoutCancel(w.t.Context()), o); err != nil {
+				w.t.Error(err)
+			}
+		})
+	}
+}
+
+// user is who the supervisor is.
+const user = "keeper"
+
+// keeper gives the user every right that a supervisor needs but the one to read Proxies,
+// which are there.
+func (w *world) keeper() *rest.Config {
+	w.t.Helper()
+	all := []string{"*"}
+	w.grant("most", user, rbacv1.PolicyRule{
+		APIGroups: []string{
+			"", "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "apps", "authentication.k8s.io", "authorization.k8s.io",
+			"batch", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io", "networking.k8s.io", "operators.coreos.com", "policy",
+			"rbac.authorization.k8s.io", "scheduling.k8s.io",
+		},
+		Resources: all, Verbs: all,
+	})
+	cfg := rest.CopyConfig(controlplane.Get(w.t).Config())
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
+	w.eventually("the user has its rights, and the API is there", func(ctx context.Context) bool {
+		asUser, err := client.New(cfg, client.Options{Scheme: w.Scheme()})
+		if err != nil || asUser.List(ctx, &operatorsv1.OperatorGroupList{}) != nil {
+			return false
+		}
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(proxyList())
+		return w.List(ctx, list) == nil && apierrors.IsForbidden(asUser.List(ctx, list))
+	})
+	return cfg
+}
+
+// lacks sees that a version says which rule the supervisor lacks, until it has it.
+func (w *world) lacks(csv client.Object) {
+	w.t.Helper()
+	const (
+		says   = "whether OpenShift's Proxy cluster names proxies is not known"
+		remedy = "let the supervisor get and list proxies of config.openshift.io, or run the supervisor with --openshift=disabled"
+	)
+	status := func(ctx context.Context) operatorsv1alpha1.ClusterServiceVersionStatus {
+		found := &operatorsv1alpha1.ClusterServiceVersion{}
+		if err := w.Get(ctx, client.ObjectKeyFromObject(csv), found); err != nil {
+			return operatorsv1alpha1.ClusterServiceVersionStatus{Message: err.Error()}
+		}
+		return found.Status
+	}
+	w.eventually("the version says what is missing", func(ctx context.Context) bool {
+		s := status(ctx)
+		return s.Phase == operatorsv1alpha1.CSVPhasePending && strings.Contains(s.Message, says) && strings.Contains(s.Message, remedy)
+	})
+	w.eventually("an Event says so, too", func(ctx context.Context) bool {
+		list := &eventsv1.EventList{}
+		if err := w.List(ctx, list, client.InNamespace(w.namespace)); err != nil {
+			return false
+		}
+		for i := range list.Items {
+			e := &list.Items[i]
+			if e.Reason == "ProxiesUnknown" && e.Regarding.Name == csv.GetName() && e.Type == "Warning" && strings.Contains(e.Note, remedy) {
+				return true
+			}
+		}
+		return false
+	})
+	if err := w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "kettle"}, &appsv1.Deployment{}); !apierrors.IsNotFound(err) {
+		w.t.Errorf("the Deployment was made without its proxies being known: %v", err)
+	}
+
+	w.grant("proxies", user, rbacv1.PolicyRule{APIGroups: []string{"config.openshift.io"}, Resources: []string{"proxies"}, Verbs: []string{"get", "list"}})
+	w.becomes("the operator runs, without proxies", discovery.Installed)
+	w.eventually("the version speaks of something else", func(ctx context.Context) bool {
+		s := status(ctx)
+		return s.Phase != operatorsv1alpha1.CSVPhasePending && !strings.Contains(s.Message, says)
+	})
+}
