@@ -16,6 +16,7 @@ const (
 	CodeInstallMode           = "InstallModeUnsupported"
 	CodeCatalogMissing        = "CatalogNotFound"
 	CodeCatalogExcluded       = "CatalogExcluded"
+	CodeCatalogOutOfScope     = "CatalogOutOfScope"
 	CodeCatalogInvalid        = "CatalogSpecInvalid"
 	CodeCatalogConfigMap      = "CatalogConfigMapUnusable"
 	CodeCatalogNodeLost       = "CatalogNodeLost"
@@ -111,6 +112,7 @@ func catalogCodes() []CodeInfo {
 	return []CodeInfo{
 		{CodeCatalogMissing, "A Subscription names a CatalogSource that does not exist.", "Correct spec.source and spec.sourceNamespace, or create the CatalogSource."},
 		{CodeCatalogExcluded, "The OperatorGroup keeps the catalogs of the global namespace out.", "Remove its annotation olm.operatorframework.io/exclude-global-namespace-resolution, or name a catalog of the Subscription's own namespace."},
+		{CodeCatalogOutOfScope, "A Subscription names a CatalogSource of a namespace that serves neither its own nor all of them.", "Name one of the Subscription's own namespace or of the global one in spec.source and spec.sourceNamespace, or create the CatalogSource there."},
 		{CodeCatalogInvalid, "The spec of a CatalogSource makes no sense.", "Correct the field that is named."},
 		{CodeCatalogConfigMap, "The ConfigMap of a catalog is missing or holds no catalog.", "Create or correct the ConfigMap."},
 		{CodeCatalogNodeLost, "The nodes that a catalog runs on are lost.", "Bring the node back, or delete it; replicas are made elsewhere where there is room."},

@@ -24,6 +24,8 @@ type explained struct {
 	object string
 	// summary is in what leads the explanation.
 	summary []string
+	// remedy is in what the first finding advises.
+	remedy string
 }
 
 func check(t *testing.T, cases []explained) {
@@ -52,8 +54,8 @@ func check(t *testing.T, cases []explained) {
 			if f.Code != tc.code || tc.object != "" && f.Object.String() != tc.object {
 				t.Errorf("found %s at %s, want %s at %s", f.Code, f.Object, tc.code, tc.object)
 			}
-			if f.Remedy == "" {
-				t.Error("there is no remedy")
+			if f.Remedy == "" || !strings.Contains(f.Remedy, tc.remedy) {
+				t.Errorf("remedy lacks %q: %s", tc.remedy, f.Remedy)
 			}
 		})
 	}
@@ -169,6 +171,30 @@ func TestExplainCatalog(t *testing.T) {
 				o.OperatorGroups[0].Annotations = map[string]string{"olm.operatorframework.io/exclude-global-namespace-resolution": "true"}
 			}),
 			summary: []string{"OperatorGroup shop/group keeps CatalogSource olm/wares out"},
+		},
+		{
+			reason: "a catalog of a namespace that serves others", state: diagnosis.Broken, code: diagnosis.CodeCatalogOutOfScope, object: "CatalogSource otherns/mine",
+			change: all(says(operatorsv1alpha1.SubscriptionResolutionFailed, "ConstraintsNotSatisfiable",
+				"constraints not satisfiable: no operators found from catalog mine in namespace otherns referenced by subscription lamp, subscription lamp exists; set spec.source and spec.sourceNamespace to one of olm/wares"),
+				func(o *observation) {
+					o.sub().Spec.CatalogSource, o.sub().Spec.CatalogSourceNamespace = "mine", "otherns"
+					mine := o.catalog().DeepCopy()
+					mine.Namespace, mine.Name = "otherns", "mine"
+					o.CatalogSources = append(o.CatalogSources, *mine)
+				}),
+			summary: []string{"CatalogSource otherns/mine is in a namespace that serves neither namespace shop", "nor all of them (global: olm)"},
+			remedy:  "spec.sourceNamespace to one of olm/wares",
+		},
+		{
+			reason: "a catalog that is well and was not found", state: diagnosis.Broken, code: diagnosis.CodeResolutionFailed, object: "Subscription shop/lamp",
+			change: says(operatorsv1alpha1.SubscriptionResolutionFailed, "ConstraintsNotSatisfiable",
+				"constraints not satisfiable: no operators found from catalog wares in namespace olm referenced by subscription lamp; set spec.source and spec.sourceNamespace to one of shop/own"),
+			summary: []string{"no operators found from catalog wares in namespace olm"}, remedy: "shop/own",
+		},
+		{
+			reason: "an error of a catalog that is well again", state: diagnosis.Broken, code: diagnosis.CodeResolutionFailed,
+			change:  says(operatorsv1alpha1.SubscriptionResolutionFailed, "ErrorPreventedResolution", "error using catalogsource olm/wares: away; it is tried again by itself"),
+			summary: []string{"error using catalogsource olm/wares: away"},
 		},
 	})
 }

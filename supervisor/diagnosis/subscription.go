@@ -57,6 +57,11 @@ func (s *story) subscription() []Finding {
 		lists = append(lists, r.find(at))
 	}
 	found := collected(lists...)
+	if worst(found) == Note {
+		// A resolution that has failed is never on its way, whatever the rules missed.
+		lists = append(lists, at.unresolved())
+		found = collected(lists...)
+	}
 	if worst(found) == Note && (status.InstalledCSV == "" || status.State != operatorsv1alpha1.SubscriptionStateAtLatest) &&
 		status.GetCondition(conditionNewerVersionHeld).Status != corev1.ConditionTrue {
 		found = append([]Finding{*at.underWay()}, found...)
@@ -235,7 +240,7 @@ func resolution(s *story) []*Finding {
 	said := func(words string) bool { return strings.Contains(cause, words) }
 	code, what := CodeResolutionFailed, ": "+cause
 	switch {
-	case !is, said("no operators found from catalog "), said("error using catalogsource "), said(" operatorGroups, expected 1"):
+	case !is, said(noCatalog), said("error using catalogsource "), said(" operatorGroups, expected 1"):
 		return nil // other rules tell why
 	case said("no operators found in package "):
 		code, what = CodePackageMissing, fmt.Sprintf(": %s has no package %s (spec.name)", catalog, spec.Package)
@@ -249,6 +254,20 @@ func resolution(s *story) []*Finding {
 		code = CodeUnsatisfiable
 	}
 	return []*Finding{s.found(code, Wrong, s.subject.String()+what).advising(remedy).with(kubectl("edit", s.subject, ""))}
+}
+
+// noCatalog is what a resolution says of a catalog that it does not know.
+const noCatalog = "no operators found from catalog "
+
+// unresolved is for a resolution that has failed for what no other rule sees: the
+// Subscription says it itself.
+func (s *story) unresolved() []*Finding {
+	_, message, is := s.told(operatorsv1alpha1.SubscriptionResolutionFailed)
+	if !is {
+		return nil
+	}
+	cause, remedy, _ := strings.Cut(message, "; ")
+	return []*Finding{s.found(CodeResolutionFailed, Wrong, s.subject.String()+": "+cause).advising(remedy).with(kubectl("edit", s.subject, ""))}
 }
 
 // held is for a newer version that cannot be had now.
