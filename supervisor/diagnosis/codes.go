@@ -9,6 +9,7 @@ const (
 	CodeUninstallHeld         = "UninstallHeld"
 	CodeCleanupHeld           = "CleanupHeld"
 	CodeConfigInvalid         = "ConfigInvalid"
+	CodeNamespaceGoing        = "NamespaceTerminating"
 	CodeGroupMissing          = "OperatorGroupMissing"
 	CodeGroupAmbiguous        = "OperatorGroupAmbiguous"
 	CodeGroupAccountMissing   = "OperatorGroupServiceAccountMissing"
@@ -100,6 +101,7 @@ func clusterCodes() []CodeInfo {
 		{CodeUninstallHeld, "A Subscription that is to take its operator along waits.", "Do what the cause says, or remove the annotation chandlery.dev/on-delete: the operator then stays."},
 		{CodeCleanupHeld, "A ClusterServiceVersion is being deleted, and something of it cannot go.", "Let go of what is named, or annotate the ClusterServiceVersion with chandlery.dev/skip-cleanup=true to leave custom resources as they are."},
 		{CodeConfigInvalid, "What a Subscription asks for the Deployments of its operator cannot be used.", "Correct spec.config or the annotation chandlery.dev/config."},
+		{CodeNamespaceGoing, "The namespace is being deleted, so that nothing is installed in it.", "Wait until it is gone, and make it anew if the operator is wanted. Where it does not go, its status says what is left in it."},
 		{CodeGroupMissing, "The namespace has no OperatorGroup, so that nothing is installed in it.", "Create one; it says which namespaces its operators serve."},
 		{CodeGroupAmbiguous, "The namespace has several OperatorGroups, so that nothing is installed in it.", "Delete all but one."},
 		{CodeGroupAccountMissing, "The OperatorGroup names a ServiceAccount that does not exist.", "Create the ServiceAccount with the rights that the operator needs, or take spec.serviceAccountName out."},

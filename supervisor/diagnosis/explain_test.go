@@ -502,6 +502,31 @@ func TestExplainVersion(t *testing.T) {
 			summary: []string{"torch.v1 requires an operator"},
 		},
 		{
+			reason: "its namespace is being deleted", state: diagnosis.Held, code: diagnosis.CodeNamespaceGoing, object: "Namespace shop",
+			change: func(o *observation) {
+				o.sub().DeletionTimestamp, o.sub().Finalizers = new(ago(time.Hour)), []string{"example.com/never"}
+				o.OperatorGroups, o.Versions = nil, nil
+				namespace := corev1.Namespace{ObjectMeta: meta("", "shop")}
+				namespace.DeletionTimestamp = new(ago(time.Hour))
+				o.Terminating = append(o.Terminating, namespace)
+			},
+			summary: []string{"namespace shop is being deleted since 2026-03-02T08:00:00Z", "example.com/never"}, remedy: "finalizers example.com/never",
+		},
+		{
+			reason: "a namespace that may not be read and takes nothing", state: diagnosis.Held, code: diagnosis.CodeNamespaceGoing, object: "Namespace shop",
+			change: all(versionIs(failed, operatorsv1alpha1.CSVReasonComponentFailed,
+				`install strategy failed: deployments.apps "lamp" is forbidden: unable to create new content in namespace shop because it is being terminated`),
+				func(o *observation) { o.OperatorGroups = nil }),
+			summary: []string{"namespace shop is being deleted"},
+		},
+		{
+			reason: "a finalizer of somebody else holds it", state: diagnosis.Held, code: diagnosis.CodeUninstallHeld,
+			change: func(o *observation) {
+				o.sub().DeletionTimestamp, o.sub().Finalizers = new(ago(time.Hour)), []string{"example.com/never"}
+			},
+			summary: []string{"its finalizers hold it: example.com/never"}, remedy: "whoever set the finalizers example.com/never",
+		},
+		{
 			reason: "it is being installed", state: diagnosis.Progressing, code: diagnosis.CodeUnderWay, object: object,
 			change: versionIs(operatorsv1alpha1.CSVPhaseInstallReady, operatorsv1alpha1.CSVReasonRequirementsMet, "all requirements found, attempting install"), summary: []string{"ClusterServiceVersion lamp.v1 is in phase InstallReady"},
 		},

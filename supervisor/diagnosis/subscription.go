@@ -52,6 +52,10 @@ func rules() []rule {
 func (s *story) subscription() []Finding {
 	status := &s.sub.Status
 	at := s.to(s.subject, string(status.State), s.says())
+	if going := at.namespaceGoing(s.sub.Namespace); going != nil {
+		// All else is as it is because of that.
+		return collected(at.supervisor(), []*Finding{going})
+	}
 	var lists [][]*Finding
 	for _, r := range rules() {
 		lists = append(lists, r.find(at))
@@ -140,8 +144,12 @@ func uninstalling(s *story) []*Finding {
 		}
 	}
 	if !is {
-		return []*Finding{s.found(CodeUninstallHeld, Waiting, fmt.Sprintf("%s is being deleted%s and its finalizers hold it: %s",
-			s.subject, since(s.sub.DeletionTimestamp), strings.Join(s.sub.Finalizers, ", ")))}
+		f := s.found(CodeUninstallHeld, Waiting, fmt.Sprintf("%s is being deleted%s and its finalizers hold it: %s",
+			s.subject, since(s.sub.DeletionTimestamp), strings.Join(s.sub.Finalizers, ", ")))
+		if s.sub.Annotations["chandlery.dev/on-delete"] == "" {
+			f = f.advising("see why whoever set the finalizers " + strings.Join(s.sub.Finalizers, ", ") + " does not take them away").with(kubectl("get", s.subject, "-o yaml"))
+		}
+		return []*Finding{f}
 	}
 	severity, cause, remedy := Waiting, message, ""
 	if reason == "StillRequired" {
@@ -170,6 +178,9 @@ func operatorGroup(s *story) []*Finding {
 
 // groupTrouble finds what is wrong with the OperatorGroups of a namespace.
 func (s *story) groupTrouble(namespace string) *Finding {
+	if f := s.namespaceGoing(namespace); f != nil {
+		return f
+	}
 	groups, seen := s.groups(namespace)
 	if !seen {
 		return nil

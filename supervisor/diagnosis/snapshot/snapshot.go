@@ -54,6 +54,7 @@ func Take(ctx context.Context, reader client.Reader, o Options) (*diagnosis.Obse
 		return nil, &UnreachableError{Err: t.failure}
 	}
 	t.catalogs(ctx, o, scope)
+	t.terminating(ctx)
 	t.leases(ctx, o)
 	t.workloads(ctx, t.places(scope))
 	if len(scope) == 0 {
