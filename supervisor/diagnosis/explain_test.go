@@ -26,6 +26,8 @@ type explained struct {
 	summary []string
 	// remedy is in what the first finding advises.
 	remedy string
+	// command is the first that the first finding gives; empty for any.
+	command string
 }
 
 func check(t *testing.T, cases []explained) {
@@ -56,6 +58,9 @@ func check(t *testing.T, cases []explained) {
 			}
 			if f.Remedy == "" || !strings.Contains(f.Remedy, tc.remedy) {
 				t.Errorf("remedy lacks %q: %s", tc.remedy, f.Remedy)
+			}
+			if tc.command != "" && (len(f.Commands) == 0 || f.Commands[0] != tc.command) {
+				t.Errorf("commands are %q, want %q first", f.Commands, tc.command)
 			}
 		})
 	}
@@ -304,7 +309,7 @@ func TestExplainPlan(t *testing.T) {
 	)
 	check(t, []explained{
 		{
-			reason: "it waits for approval", state: diagnosis.Held, code: diagnosis.CodePlanNeedsApproval, object: planObject,
+			reason: "it waits for approval", command: "kubectl chandlery approve install-a -n shop", state: diagnosis.Held, code: diagnosis.CodePlanNeedsApproval, object: planObject,
 			change:  planIs(operatorsv1alpha1.InstallPlanPhaseRequiresApproval, "", "the InstallPlan needs approval"),
 			summary: []string{"InstallPlan shop/install-a, which installs lamp.v1, waits for approval"},
 		},
@@ -333,6 +338,12 @@ func TestExplainPlan(t *testing.T) {
 			reason: "an object of another operator", state: diagnosis.Broken, code: diagnosis.CodePlanConflict,
 			change:  planIs(failed, component, "error applying ConfigMap settings of lamp.v1: it is not this operator's: ConfigMap belongs to ClusterServiceVersion torch.v1; uninstall one"+mend),
 			summary: []string{"torch.v1"},
+		},
+		{
+			reason: "a webhook that does not answer", state: diagnosis.Broken, code: diagnosis.CodeWebhookAway,
+			change:  planIs(going, "", retry+`error applying ConfigMap settings of lamp.v1: Internal error occurred: failed calling webhook "no.example.com": no endpoints available for service "no"; change the policy that refuses it`),
+			summary: []string{"no endpoints available"}, remedy: "webhook no.example.com",
+			command: "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
 		},
 		{
 			reason: "a webhook", state: diagnosis.Broken, code: diagnosis.CodeAdmission,
@@ -481,7 +492,7 @@ func TestExplainVersion(t *testing.T) {
 			change: versionIs(failed, operatorsv1alpha1.CSVReasonAPIServiceResourceIssue, "Secret lamp-cert is gone"), summary: []string{"Secret lamp-cert is gone"},
 		},
 		{
-			reason: "something is tried again and again", state: diagnosis.Broken, code: diagnosis.CodeAdmission,
+			reason: "something is tried again and again", state: diagnosis.Broken, code: diagnosis.CodeWebhookAway, remedy: "Bring the server of webhook slow.example.com back",
 			change: versionIs(pending, operatorsv1alpha1.CSVReasonNeedsReinstall, `requirements not yet checked; going on fails and is tried again: failed calling webhook "slow.example.com": timeout`), summary: []string{"slow.example.com"},
 		},
 		{
