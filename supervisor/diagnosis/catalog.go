@@ -171,6 +171,9 @@ func catalogOf(s *story) []*Finding {
 	if f := s.excluded(at); f != nil {
 		return []*Finding{f}
 	}
+	if f := s.outOfScope(at); f != nil {
+		return []*Finding{f}
+	}
 	return s.catalogTrouble(source)
 }
 
@@ -205,6 +208,24 @@ func (s *story) excluded(catalog *story) *Finding {
 	group := refTo(KindOperatorGroup, groups[0])
 	return catalog.to(group, "", "").found(CodeCatalogExcluded, Wrong, fmt.Sprintf("%s keeps %s out by its annotation %s", group, catalog.at(), annotation)).
 		with(kubectl("annotate", group, annotation+"-"))
+}
+
+// outOfScope is for a catalog of a namespace that serves neither that of the Subscription
+// nor all of them. Which namespace is global is the supervisor's to say, so that it counts
+// only where it has not found the catalog.
+func (s *story) outOfScope(catalog *story) *Finding {
+	from := catalog.at()
+	_, message, is := s.told(operatorsv1alpha1.SubscriptionResolutionFailed)
+	if !is || !strings.Contains(message, noCatalog) || from.Namespace == s.sub.Namespace || from.Namespace == s.GlobalNamespace {
+		return nil
+	}
+	global := ""
+	if s.GlobalNamespace != "" {
+		global = " (global: " + s.GlobalNamespace + ")"
+	}
+	_, remedy, _ := strings.Cut(message, "; ")
+	return catalog.found(CodeCatalogOutOfScope, Wrong, fmt.Sprintf("%s is in a namespace that serves neither namespace %s of %s nor all of them%s",
+		from, s.sub.Namespace, s.subject, global)).advising(remedy).with("kubectl get catalogsources --all-namespaces", kubectl("edit", s.subject, ""))
 }
 
 // catalogBySubscription goes by what the Subscription says of a catalog that cannot be

@@ -9,6 +9,7 @@ const (
 	CodeUninstallHeld         = "UninstallHeld"
 	CodeCleanupHeld           = "CleanupHeld"
 	CodeConfigInvalid         = "ConfigInvalid"
+	CodeNamespaceGoing        = "NamespaceTerminating"
 	CodeGroupMissing          = "OperatorGroupMissing"
 	CodeGroupAmbiguous        = "OperatorGroupAmbiguous"
 	CodeGroupAccountMissing   = "OperatorGroupServiceAccountMissing"
@@ -16,6 +17,7 @@ const (
 	CodeInstallMode           = "InstallModeUnsupported"
 	CodeCatalogMissing        = "CatalogNotFound"
 	CodeCatalogExcluded       = "CatalogExcluded"
+	CodeCatalogOutOfScope     = "CatalogOutOfScope"
 	CodeCatalogInvalid        = "CatalogSpecInvalid"
 	CodeCatalogConfigMap      = "CatalogConfigMapUnusable"
 	CodeCatalogNodeLost       = "CatalogNodeLost"
@@ -43,8 +45,10 @@ const (
 	CodePlanDeclaredFailed    = "PlanDeclaredFailed"
 	CodeRightsMissing         = "RightsMissing"
 	CodeQuotaExceeded         = "QuotaExceeded"
+	CodeResourcesRequired     = "ResourcesRequired"
 	CodePodSecurity           = "PodSecurityRefused"
 	CodeAdmission             = "AdmissionRefused"
+	CodeWebhookAway           = "WebhookUnavailable"
 	CodeObjectInvalid         = "ObjectInvalid"
 	CodeKubernetesTooOld      = "KubernetesTooOld"
 	CodeDefinitionMissing     = "DefinitionMissing"
@@ -99,6 +103,7 @@ func clusterCodes() []CodeInfo {
 		{CodeUninstallHeld, "A Subscription that is to take its operator along waits.", "Do what the cause says, or remove the annotation chandlery.dev/on-delete: the operator then stays."},
 		{CodeCleanupHeld, "A ClusterServiceVersion is being deleted, and something of it cannot go.", "Let go of what is named, or annotate the ClusterServiceVersion with chandlery.dev/skip-cleanup=true to leave custom resources as they are."},
 		{CodeConfigInvalid, "What a Subscription asks for the Deployments of its operator cannot be used.", "Correct spec.config or the annotation chandlery.dev/config."},
+		{CodeNamespaceGoing, "The namespace is being deleted, so that nothing is installed in it.", "Wait until it is gone, and make it anew if the operator is wanted. Where it does not go, its status says what is left in it."},
 		{CodeGroupMissing, "The namespace has no OperatorGroup, so that nothing is installed in it.", "Create one; it says which namespaces its operators serve."},
 		{CodeGroupAmbiguous, "The namespace has several OperatorGroups, so that nothing is installed in it.", "Delete all but one."},
 		{CodeGroupAccountMissing, "The OperatorGroup names a ServiceAccount that does not exist.", "Create the ServiceAccount with the rights that the operator needs, or take spec.serviceAccountName out."},
@@ -111,6 +116,7 @@ func catalogCodes() []CodeInfo {
 	return []CodeInfo{
 		{CodeCatalogMissing, "A Subscription names a CatalogSource that does not exist.", "Correct spec.source and spec.sourceNamespace, or create the CatalogSource."},
 		{CodeCatalogExcluded, "The OperatorGroup keeps the catalogs of the global namespace out.", "Remove its annotation olm.operatorframework.io/exclude-global-namespace-resolution, or name a catalog of the Subscription's own namespace."},
+		{CodeCatalogOutOfScope, "A Subscription names a CatalogSource of a namespace that serves neither its own nor all of them.", "Name one of the Subscription's own namespace or of the global one in spec.source and spec.sourceNamespace, or create the CatalogSource there."},
 		{CodeCatalogInvalid, "The spec of a CatalogSource makes no sense.", "Correct the field that is named."},
 		{CodeCatalogConfigMap, "The ConfigMap of a catalog is missing or holds no catalog.", "Create or correct the ConfigMap."},
 		{CodeCatalogNodeLost, "The nodes that a catalog runs on are lost.", "Bring the node back, or delete it; replicas are made elsewhere where there is room."},
@@ -148,8 +154,10 @@ func planCodes() []CodeInfo {
 		{CodePlanDeclaredFailed, "Somebody declared an InstallPlan failed.", "Delete the plan, and it is made anew."},
 		{CodeRightsMissing, "Whoever has to do something lacks the right to.", "Grant the right that the message names."},
 		{CodeQuotaExceeded, "A quota of the namespace has no room.", "Raise the quota, or make room in it."},
+		{CodeResourcesRequired, "A quota of the namespace lets in only pods that say what they request or what limits them.", "Set spec.config.resources of the Subscription, or add a LimitRange with defaults to the namespace."},
 		{CodePodSecurity, "The namespace's level of PodSecurity does not allow the pods.", "Let the namespace allow more: label pod-security.kubernetes.io/enforce; or have the pods ask for less."},
 		{CodeAdmission, "An admission webhook or policy refuses an object.", "Change the policy, or ask for an exception."},
+		{CodeWebhookAway, "The server of an admission webhook does not answer, so that the API server refuses what it would be asked about.", "Bring the server of the webhook back, or delete its configuration if what it belongs to is gone."},
 		{CodeObjectInvalid, "The API server refuses an object as invalid.", "Correct the field that is named; where it comes from the bundle, ask its author."},
 	}
 }

@@ -24,6 +24,10 @@ type explained struct {
 	object string
 	// summary is in what leads the explanation.
 	summary []string
+	// remedy is in what the first finding advises.
+	remedy string
+	// command is the first that the first finding gives; empty for any.
+	command string
 }
 
 func check(t *testing.T, cases []explained) {
@@ -52,8 +56,11 @@ func check(t *testing.T, cases []explained) {
 			if f.Code != tc.code || tc.object != "" && f.Object.String() != tc.object {
 				t.Errorf("found %s at %s, want %s at %s", f.Code, f.Object, tc.code, tc.object)
 			}
-			if f.Remedy == "" {
-				t.Error("there is no remedy")
+			if f.Remedy == "" || !strings.Contains(f.Remedy, tc.remedy) {
+				t.Errorf("remedy lacks %q: %s", tc.remedy, f.Remedy)
+			}
+			if tc.command != "" && (len(f.Commands) == 0 || f.Commands[0] != tc.command) {
+				t.Errorf("commands are %q, want %q first", f.Commands, tc.command)
 			}
 		})
 	}
@@ -170,6 +177,30 @@ func TestExplainCatalog(t *testing.T) {
 			}),
 			summary: []string{"OperatorGroup shop/group keeps CatalogSource olm/wares out"},
 		},
+		{
+			reason: "a catalog of a namespace that serves others", state: diagnosis.Broken, code: diagnosis.CodeCatalogOutOfScope, object: "CatalogSource otherns/mine",
+			change: all(says(operatorsv1alpha1.SubscriptionResolutionFailed, "ConstraintsNotSatisfiable",
+				"constraints not satisfiable: no operators found from catalog mine in namespace otherns referenced by subscription lamp, subscription lamp exists; set spec.source and spec.sourceNamespace to one of olm/wares"),
+				func(o *observation) {
+					o.sub().Spec.CatalogSource, o.sub().Spec.CatalogSourceNamespace = "mine", "otherns"
+					mine := o.catalog().DeepCopy()
+					mine.Namespace, mine.Name = "otherns", "mine"
+					o.CatalogSources = append(o.CatalogSources, *mine)
+				}),
+			summary: []string{"CatalogSource otherns/mine is in a namespace that serves neither namespace shop", "nor all of them (global: olm)"},
+			remedy:  "spec.sourceNamespace to one of olm/wares",
+		},
+		{
+			reason: "a catalog that is well and was not found", state: diagnosis.Broken, code: diagnosis.CodeResolutionFailed, object: "Subscription shop/lamp",
+			change: says(operatorsv1alpha1.SubscriptionResolutionFailed, "ConstraintsNotSatisfiable",
+				"constraints not satisfiable: no operators found from catalog wares in namespace olm referenced by subscription lamp; set spec.source and spec.sourceNamespace to one of shop/own"),
+			summary: []string{"no operators found from catalog wares in namespace olm"}, remedy: "shop/own",
+		},
+		{
+			reason: "an error of a catalog that is well again", state: diagnosis.Broken, code: diagnosis.CodeResolutionFailed,
+			change:  says(operatorsv1alpha1.SubscriptionResolutionFailed, "ErrorPreventedResolution", "error using catalogsource olm/wares: away; it is tried again by itself"),
+			summary: []string{"error using catalogsource olm/wares: away"},
+		},
 	})
 }
 
@@ -278,7 +309,7 @@ func TestExplainPlan(t *testing.T) {
 	)
 	check(t, []explained{
 		{
-			reason: "it waits for approval", state: diagnosis.Held, code: diagnosis.CodePlanNeedsApproval, object: planObject,
+			reason: "it waits for approval", command: "kubectl chandlery approve install-a -n shop", state: diagnosis.Held, code: diagnosis.CodePlanNeedsApproval, object: planObject,
 			change:  planIs(operatorsv1alpha1.InstallPlanPhaseRequiresApproval, "", "the InstallPlan needs approval"),
 			summary: []string{"InstallPlan shop/install-a, which installs lamp.v1, waits for approval"},
 		},
@@ -307,6 +338,12 @@ func TestExplainPlan(t *testing.T) {
 			reason: "an object of another operator", state: diagnosis.Broken, code: diagnosis.CodePlanConflict,
 			change:  planIs(failed, component, "error applying ConfigMap settings of lamp.v1: it is not this operator's: ConfigMap belongs to ClusterServiceVersion torch.v1; uninstall one"+mend),
 			summary: []string{"torch.v1"},
+		},
+		{
+			reason: "a webhook that does not answer", state: diagnosis.Broken, code: diagnosis.CodeWebhookAway,
+			change:  planIs(going, "", retry+`error applying ConfigMap settings of lamp.v1: Internal error occurred: failed calling webhook "no.example.com": no endpoints available for service "no"; change the policy that refuses it`),
+			summary: []string{"no endpoints available"}, remedy: "webhook no.example.com",
+			command: "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
 		},
 		{
 			reason: "a webhook", state: diagnosis.Broken, code: diagnosis.CodeAdmission,
@@ -455,7 +492,7 @@ func TestExplainVersion(t *testing.T) {
 			change: versionIs(failed, operatorsv1alpha1.CSVReasonAPIServiceResourceIssue, "Secret lamp-cert is gone"), summary: []string{"Secret lamp-cert is gone"},
 		},
 		{
-			reason: "something is tried again and again", state: diagnosis.Broken, code: diagnosis.CodeAdmission,
+			reason: "something is tried again and again", state: diagnosis.Broken, code: diagnosis.CodeWebhookAway, remedy: "Bring the server of webhook slow.example.com back",
 			change: versionIs(pending, operatorsv1alpha1.CSVReasonNeedsReinstall, `requirements not yet checked; going on fails and is tried again: failed calling webhook "slow.example.com": timeout`), summary: []string{"slow.example.com"},
 		},
 		{
@@ -474,6 +511,31 @@ func TestExplainVersion(t *testing.T) {
 				o.sub().DeletionTimestamp = new(ago(time.Hour))
 			}),
 			summary: []string{"torch.v1 requires an operator"},
+		},
+		{
+			reason: "its namespace is being deleted", state: diagnosis.Held, code: diagnosis.CodeNamespaceGoing, object: "Namespace shop",
+			change: func(o *observation) {
+				o.sub().DeletionTimestamp, o.sub().Finalizers = new(ago(time.Hour)), []string{"example.com/never"}
+				o.OperatorGroups, o.Versions = nil, nil
+				namespace := corev1.Namespace{ObjectMeta: meta("", "shop")}
+				namespace.DeletionTimestamp = new(ago(time.Hour))
+				o.Terminating = append(o.Terminating, namespace)
+			},
+			summary: []string{"namespace shop is being deleted since 2026-03-02T08:00:00Z", "example.com/never"}, remedy: "finalizers example.com/never",
+		},
+		{
+			reason: "a namespace that may not be read and takes nothing", state: diagnosis.Held, code: diagnosis.CodeNamespaceGoing, object: "Namespace shop",
+			change: all(versionIs(failed, operatorsv1alpha1.CSVReasonComponentFailed,
+				`install strategy failed: deployments.apps "lamp" is forbidden: unable to create new content in namespace shop because it is being terminated`),
+				func(o *observation) { o.OperatorGroups = nil }),
+			summary: []string{"namespace shop is being deleted"},
+		},
+		{
+			reason: "a finalizer of somebody else holds it", state: diagnosis.Held, code: diagnosis.CodeUninstallHeld,
+			change: func(o *observation) {
+				o.sub().DeletionTimestamp, o.sub().Finalizers = new(ago(time.Hour)), []string{"example.com/never"}
+			},
+			summary: []string{"its finalizers hold it: example.com/never"}, remedy: "whoever set the finalizers example.com/never",
 		},
 		{
 			reason: "it is being installed", state: diagnosis.Progressing, code: diagnosis.CodeUnderWay, object: object,

@@ -45,6 +45,9 @@ type Observation struct {
 	Pods        []corev1.Pod
 	Events      []corev1.Event
 	Nodes       []corev1.Node
+	// Terminating are the namespaces that are being deleted, of those where something is
+	// being deleted or has no OperatorGroup.
+	Terminating []corev1.Namespace
 	// Leases are those of supervisors.
 	Leases []coordinationv1.Lease
 	// Definitions are those that versions name which are not well.

@@ -79,7 +79,7 @@ func (s *story) needsApproval(versions []string) *Finding {
 		what = ", which installs " + strings.Join(versions, ", ") + ","
 	}
 	return s.found(CodePlanNeedsApproval, Waiting, s.at().String()+what+" waits for approval (spec.approved is false)").
-		with(kubectl("patch", s.at(), `--type merge -p '{"spec":{"approved":true}}'`))
+		with("kubectl chandlery approve "+s.at().Name+" -n "+s.at().Namespace, kubectl("patch", s.at(), `--type merge -p '{"spec":{"approved":true}}'`))
 }
 
 // checkFailed is for a plan that cannot begin.
@@ -126,7 +126,7 @@ func (s *story) stepFinding(message string, otherwise Severity) *Finding {
 	if code == CodeRightsMissing && !strings.Contains(message, "system:serviceaccount:") {
 		remedy = cmp.Or(remedy, remedyOf(code))
 	}
-	return s.found(code, severity, s.at().String()+": "+cause).advising(remedy).with(kubectl("describe", s.at(), ""))
+	return s.refused(code, severity, s.at().String()+": "+cause, remedy).with(kubectl("describe", s.at(), ""))
 }
 
 // stepCode tells by the words of a plan what kept a step from being applied.

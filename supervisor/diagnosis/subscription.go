@@ -52,11 +52,20 @@ func rules() []rule {
 func (s *story) subscription() []Finding {
 	status := &s.sub.Status
 	at := s.to(s.subject, string(status.State), s.says())
+	if going := at.namespaceGoing(s.sub.Namespace); going != nil {
+		// All else is as it is because of that.
+		return collected(at.supervisor(), []*Finding{going})
+	}
 	var lists [][]*Finding
 	for _, r := range rules() {
 		lists = append(lists, r.find(at))
 	}
 	found := collected(lists...)
+	if worst(found) == Note {
+		// A resolution that has failed is never on its way, whatever the rules missed.
+		lists = append(lists, at.unresolved())
+		found = collected(lists...)
+	}
 	if worst(found) == Note && (status.InstalledCSV == "" || status.State != operatorsv1alpha1.SubscriptionStateAtLatest) &&
 		status.GetCondition(conditionNewerVersionHeld).Status != corev1.ConditionTrue {
 		found = append([]Finding{*at.underWay()}, found...)
@@ -135,8 +144,12 @@ func uninstalling(s *story) []*Finding {
 		}
 	}
 	if !is {
-		return []*Finding{s.found(CodeUninstallHeld, Waiting, fmt.Sprintf("%s is being deleted%s and its finalizers hold it: %s",
-			s.subject, since(s.sub.DeletionTimestamp), strings.Join(s.sub.Finalizers, ", ")))}
+		f := s.found(CodeUninstallHeld, Waiting, fmt.Sprintf("%s is being deleted%s and its finalizers hold it: %s",
+			s.subject, since(s.sub.DeletionTimestamp), strings.Join(s.sub.Finalizers, ", ")))
+		if s.sub.Annotations["chandlery.dev/on-delete"] == "" {
+			f = f.advising("see why whoever set the finalizers " + strings.Join(s.sub.Finalizers, ", ") + " does not take them away").with(kubectl("get", s.subject, "-o yaml"))
+		}
+		return []*Finding{f}
 	}
 	severity, cause, remedy := Waiting, message, ""
 	if reason == "StillRequired" {
@@ -165,6 +178,9 @@ func operatorGroup(s *story) []*Finding {
 
 // groupTrouble finds what is wrong with the OperatorGroups of a namespace.
 func (s *story) groupTrouble(namespace string) *Finding {
+	if f := s.namespaceGoing(namespace); f != nil {
+		return f
+	}
 	groups, seen := s.groups(namespace)
 	if !seen {
 		return nil
@@ -235,7 +251,7 @@ func resolution(s *story) []*Finding {
 	said := func(words string) bool { return strings.Contains(cause, words) }
 	code, what := CodeResolutionFailed, ": "+cause
 	switch {
-	case !is, said("no operators found from catalog "), said("error using catalogsource "), said(" operatorGroups, expected 1"):
+	case !is, said(noCatalog), said("error using catalogsource "), said(" operatorGroups, expected 1"):
 		return nil // other rules tell why
 	case said("no operators found in package "):
 		code, what = CodePackageMissing, fmt.Sprintf(": %s has no package %s (spec.name)", catalog, spec.Package)
@@ -249,6 +265,20 @@ func resolution(s *story) []*Finding {
 		code = CodeUnsatisfiable
 	}
 	return []*Finding{s.found(code, Wrong, s.subject.String()+what).advising(remedy).with(kubectl("edit", s.subject, ""))}
+}
+
+// noCatalog is what a resolution says of a catalog that it does not know.
+const noCatalog = "no operators found from catalog "
+
+// unresolved is for a resolution that has failed for what no other rule sees: the
+// Subscription says it itself.
+func (s *story) unresolved() []*Finding {
+	_, message, is := s.told(operatorsv1alpha1.SubscriptionResolutionFailed)
+	if !is {
+		return nil
+	}
+	cause, remedy, _ := strings.Cut(message, "; ")
+	return []*Finding{s.found(CodeResolutionFailed, Wrong, s.subject.String()+": "+cause).advising(remedy).with(kubectl("edit", s.subject, ""))}
 }
 
 // held is for a newer version that cannot be had now.

@@ -50,11 +50,15 @@ func sentence(text string) string {
 // none of those that are known. Controllers hand the words on, nothing else.
 func refusal(text string) string {
 	switch {
-	case strings.Contains(text, "exceeded quota"), strings.Contains(text, "must specify limits."), strings.Contains(text, "failed quota"):
+	case strings.Contains(text, "failed quota") && strings.Contains(text, "must specify "):
+		return CodeResourcesRequired
+	case strings.Contains(text, "exceeded quota"), strings.Contains(text, "failed quota"):
 		return CodeQuotaExceeded
 	case strings.Contains(text, "violates PodSecurity"):
 		return CodePodSecurity
-	case strings.Contains(text, "admission webhook "), strings.Contains(text, "failed calling webhook"),
+	case strings.Contains(text, uncalled):
+		return CodeWebhookAway
+	case strings.Contains(text, "admission webhook "),
 		strings.Contains(text, "ValidatingAdmissionPolicy "):
 		return CodeAdmission
 	case strings.Contains(text, "error looking up service account"),
@@ -67,6 +71,26 @@ func refusal(text string) string {
 		return CodeObjectInvalid
 	default:
 		return ""
+	}
+}
+
+// uncalled is what the API server says before the name of a webhook that does not answer.
+const uncalled = "failed calling webhook "
+
+// refused makes a finding of what was refused for a cause. What helps follows from the
+// code where whoever handed the words on cannot know it.
+func (s *story) refused(code string, severity Severity, cause, remedy string) *Finding {
+	switch code {
+	case CodeResourcesRequired:
+		return s.found(code, severity, cause)
+	case CodeWebhookAway:
+		_, after, _ := strings.Cut(cause, uncalled)
+		name, _, _ := strings.Cut(strings.TrimPrefix(after, `"`), `"`)
+		return s.found(code, severity, fmt.Sprintf("%s (the server of webhook %s does not answer)", cause, name)).
+			advising("bring the server of webhook " + name + " back, or delete its configuration if what it belongs to is gone").
+			with("kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations")
+	default:
+		return s.found(code, severity, cause).advising(remedy)
 	}
 }
 

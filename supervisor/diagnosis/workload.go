@@ -308,5 +308,5 @@ func (s *story) podsRefused(message string) *Finding {
 	if code == "" || code == CodeRightsMissing || code == CodeObjectInvalid {
 		code = CodePodsRefused
 	}
-	return s.found(code, Wrong, s.at().String()+": its pods may not be made: "+message).with(kubectl("describe", s.at(), ""))
+	return s.refused(code, Wrong, s.at().String()+": its pods may not be made: "+message, "").with(kubectl("describe", s.at(), ""))
 }

@@ -72,6 +72,16 @@ func TestExplainPods(t *testing.T) {
 			change: refused(`pods "lamp-x" is forbidden: violates PodSecurity "restricted:latest": privileged`), summary: []string{"violates PodSecurity"},
 		},
 		{
+			reason: "a quota that wants limits", state: diagnosis.Broken, code: diagnosis.CodeResourcesRequired, object: "Deployment shop/lamp",
+			change:  refused(`pods "lamp-x" is forbidden: failed quota: small: must specify limits.memory for: operator; requests.cpu for: operator`),
+			summary: []string{"must specify limits.memory for: operator"}, remedy: "spec.config.resources of the Subscription, or add a LimitRange",
+		},
+		{
+			reason: "a webhook that does not answer", state: diagnosis.Broken, code: diagnosis.CodeWebhookAway, object: "Deployment shop/lamp",
+			change:  refused(`Internal error occurred: failed calling webhook "pods.example.com": failed to call webhook: Post "https://pods.shop.svc:443/": dial tcp 10.0.0.1:443: connect: connection refused`),
+			summary: []string{"connection refused", "the server of webhook pods.example.com does not answer"}, remedy: "webhook pods.example.com",
+		},
+		{
 			reason: "a webhook", state: diagnosis.Broken, code: diagnosis.CodeAdmission, object: "Deployment shop/lamp",
 			change: refused(`admission webhook "pods.example.com" denied the request: no`), summary: []string{"pods.example.com"},
 		},

@@ -9,6 +9,7 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -114,6 +115,36 @@ func notCopied() labels.Selector {
 		panic(err) //nolint:forbidigo // the key is a constant, and valid
 	}
 	return labels.NewSelector().Add(*original)
+}
+
+// terminating reads the namespaces that may be being deleted: where a Subscription or a
+// version is, or where a Subscription has no OperatorGroup, which may have gone before it.
+// One that may not be read is not noted: it only says better what can be seen anyway.
+func (t *taking) terminating(ctx context.Context) {
+	grouped, names := map[string]bool{}, map[string]bool{}
+	for i := range t.observation.OperatorGroups {
+		if g := &t.observation.OperatorGroups[i]; g.DeletionTimestamp.IsZero() {
+			grouped[g.Namespace] = true
+		}
+	}
+	for i := range t.observation.Subscriptions {
+		if sub := &t.observation.Subscriptions[i]; !sub.DeletionTimestamp.IsZero() || !grouped[sub.Namespace] {
+			names[sub.Namespace] = true
+		}
+	}
+	for i := range t.observation.Versions {
+		if csv := &t.observation.Versions[i]; !csv.DeletionTimestamp.IsZero() {
+			names[csv.Namespace] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		var namespace corev1.Namespace
+		err := t.reader.Get(ctx, client.ObjectKey{Name: name}, &namespace)
+		t.heard(err)
+		if err == nil && !namespace.DeletionTimestamp.IsZero() {
+			t.observation.Terminating = append(t.observation.Terminating, namespace)
+		}
+	}
 }
 
 // definitions reads the CustomResourceDefinitions that versions speak of which are not

@@ -59,6 +59,7 @@ func Take(ctx context.Context, reader client.Reader, o Options) (*diagnosis.Obse
 		return nil, err
 	}
 	t.catalogs(ctx, o, scope)
+	t.terminating(ctx)
 	t.leases(ctx, o)
 	t.workloads(ctx, t.places(scope))
 	if len(scope) == 0 {

@@ -50,6 +50,23 @@ func catalogCases() []broken {
 			},
 		},
 		{
+			reason: "the CatalogSource is in a namespace that serves others",
+			make: func(s *situation) {
+				s.server.Serve(lamp(operator("lamp", 1)))
+				other := s.newSituation(s.t)
+				elsewhere := s.at()
+				elsewhere.SetName("mine")
+				other.create(elsewhere)
+				s.create(s.group(), s.at(), s.subscription(func(sub *operatorsv1alpha1.Subscription) {
+					sub.Spec.CatalogSource, sub.Spec.CatalogSourceNamespace = "mine", other.namespace
+				}))
+			},
+			words: []string{"/mine is in a namespace that serves neither namespace NAMESPACE"},
+			mend: func(s *situation) {
+				s.patch(&operatorsv1alpha1.Subscription{}, "lamp", fmt.Sprintf(`{"spec":{"source":"wares","sourceNamespace":%q}}`, s.namespace))
+			},
+		},
+		{
 			reason: "the catalog's image cannot be pulled by the node",
 			make: func(s *situation) {
 				s.ward.ails(s.namespace, waiting("ImagePullBackOff", "Back-off pulling image: ErrImagePull: the registry is closed on Sundays"))
