@@ -17,9 +17,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// LeaseName is the name of the Lease that the leading supervisor holds.
-const LeaseName = "chandlery-supervisor"
-
 // Observation is what was read of a cluster, or of some of its namespaces, as plain
 // values. What could not be read is in Unseen, so that nothing is taken for absent that
 // is only hidden.

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+
+	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
 // leaseSlack is how much later than a Lease says it is taken for run out: the clocks of
@@ -19,8 +21,9 @@ func (s *story) supervisor() []*Finding {
 		if s.missConfirmation("leases.coordination.k8s.io", "") {
 			return nil
 		}
-		f := s.found(CodeSupervisorNotRunning, Wrong, "no supervisor runs: there is no Lease "+LeaseName+" in this cluster, so that nothing goes on in it")
-		f.Object = Ref{Kind: KindLease, Name: LeaseName}
+		const missing = "Lease " + rival.LeaseName
+		f := s.found(CodeSupervisorNotRunning, Wrong, "no supervisor runs: there is no "+missing+" in this cluster, so that nothing goes on in it")
+		f.Object = Ref{Kind: KindLease, Name: rival.LeaseName}
 		return []*Finding{f.advising("Install or start the supervisor.").with("kubectl get pods --all-namespaces -l app.kubernetes.io/name=chandlery")}
 	}
 	var last *coordinationv1.Lease

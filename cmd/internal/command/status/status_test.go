@@ -22,6 +22,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/command/status"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/supervisor/diagnosis"
+	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
 var update = flag.Bool("update", false, "write what is printed into testdata")
@@ -92,7 +93,7 @@ func well() *diagnosis.Observation {
 		},
 		Nodes: []corev1.Node{node("node-1"), node("node-2")},
 		Leases: []coordinationv1.Lease{{
-			ObjectMeta: meta("chandlery-system", diagnosis.LeaseName),
+			ObjectMeta: meta("chandlery-system", rival.LeaseName),
 			Spec: coordinationv1.LeaseSpec{
 				HolderIdentity: new("chandlery-supervisor-x_0a1b2c3d"), LeaseDurationSeconds: new(int32(15)),
 				AcquireTime: new(metav1.NewMicroTime(now.Add(-3 * time.Hour))), RenewTime: new(metav1.NewMicroTime(now.Add(-2 * time.Second))),

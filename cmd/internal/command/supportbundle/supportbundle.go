@@ -28,6 +28,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/redact"
 	"github.com/chandlery/chandlery/supervisor/diagnosis"
 	"github.com/chandlery/chandlery/supervisor/diagnosis/snapshot"
+	"github.com/chandlery/chandlery/supervisor/rival"
 	"github.com/chandlery/chandlery/supervisor/scheme"
 )
 
@@ -234,7 +235,7 @@ func (g *gatherer) versions(s *status.Status) string {
 		if one.Image == "" {
 			continue
 		}
-		fmt.Fprintf(&b, "supervisor of Lease %s/%s: %s\n", one.Namespace, diagnosis.LeaseName, one.Image)
+		fmt.Fprintf(&b, "supervisor of Lease %s/%s: %s\n", one.Namespace, rival.LeaseName, one.Image)
 	}
 	return b.String()
 }
