@@ -216,6 +216,11 @@ func TestExplainResolution(t *testing.T) {
 			summary: []string{"CatalogSource olm/wares has no package lamp"},
 		},
 		{
+			reason: "a package of nearly that name", state: diagnosis.Broken, code: diagnosis.CodePackageMissing,
+			change:  nothingFits("no operators found in package lamp in the catalog referenced by subscription lamp; the catalog has 3 packages; check spec.name, it has for instance Lamp"),
+			summary: []string{"has no package lamp"}, remedy: "it has for instance Lamp",
+		},
+		{
 			reason: "no such channel", state: diagnosis.Broken, code: diagnosis.CodeChannelMissing,
 			change:  nothingFits("no operators found in channel stable of package lamp in the catalog referenced by subscription lamp, subscription lamp exists; set spec.channel to one of beta"),
 			summary: []string{"package lamp in CatalogSource olm/wares has no channel stable"},

@@ -147,7 +147,8 @@ func uninstalling(s *story) []*Finding {
 		f := s.found(CodeUninstallHeld, Waiting, fmt.Sprintf("%s is being deleted%s and its finalizers hold it: %s",
 			s.subject, since(s.sub.DeletionTimestamp), strings.Join(s.sub.Finalizers, ", ")))
 		if s.sub.Annotations["chandlery.dev/on-delete"] == "" {
-			f = f.advising("see why whoever set the finalizers " + strings.Join(s.sub.Finalizers, ", ") + " does not take them away").with(kubectl("get", s.subject, "-o yaml"))
+			f = f.advising("see why whoever set the finalizers " + strings.Join(s.sub.Finalizers, ", ") + " does not take them away").
+				with(kubectl("get", s.subject, "-o yaml"))
 		}
 		return []*Finding{f}
 	}

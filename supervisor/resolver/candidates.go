@@ -166,22 +166,6 @@ func (r *resolution) catalogRemedy() string {
 	return "set spec.source and spec.sourceNamespace to one of " + listing(names)
 }
 
-// similar names the packages that contain what was asked for, or are contained
-// in it, as a help against slips of the pen.
-func similar(name string, packages []*content.Package) string {
-	const most = 5
-	var found []string
-	for _, pkg := range packages {
-		if strings.Contains(pkg.Name, name) || strings.Contains(name, pkg.Name) {
-			found = append(found, pkg.Name)
-		}
-	}
-	if len(found) == 0 || name == "" {
-		return ""
-	}
-	return ", it has for instance " + strings.Join(found[:min(most, len(found))], ", ")
-}
-
 // channelsOf gives the channels that a Subscription follows: the one it names, or
 // all of them, the default one first.
 func channelsOf(sub *Subscription, pkg *content.Package) ([]*content.Channel, error) {

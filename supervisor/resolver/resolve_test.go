@@ -193,6 +193,8 @@ func TestResolveReasons(t *testing.T) {
 			reason: "catalog", sub: want("lamp", from(CatalogKey{Namespace: "far", Name: "gone"})),
 			want: []string{"no operators found from catalog gone in namespace far referenced by subscription my-lamp", "subscription my-lamp exists", "set spec.source and spec.sourceNamespace to one of home/market, olm/shop, olm/silent"},
 		},
+		{reason: "package in another case", sub: want("LAMP"), want: []string{"check spec.name, it has for instance lamp"}},
+		{reason: "package with a letter too many in the middle", sub: want("laamp"), want: []string{"check spec.name, it has for instance lamp"}},
 		{reason: "package", sub: want("lam"), want: []string{"no operators found in package lam in the catalog referenced by subscription my-lam", "check spec.name, it has for instance lamp"}},
 		{reason: "package unlike any", sub: want("zebra"), want: []string{"no operators found in package zebra in the catalog", "the catalog has 7 packages; check spec.name"}},
 		{reason: "channel", sub: want("lamp", channel("alpha")), want: []string{"no operators found in channel alpha of package lamp in the catalog referenced by subscription my-lamp", "set spec.channel to one of beta, broken, skips, stable"}},
