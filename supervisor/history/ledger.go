@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -91,6 +92,17 @@ func (l Ledger) LastOf(plan types.UID) *Transition {
 		}
 	}
 	return nil
+}
+
+// Ahead says whether the ledger has a transition of the plan that a status refers to
+// which that status has yet to tell: the ledger is written first.
+func (l Ledger) Ahead(status *operatorsv1alpha1.SubscriptionStatus) bool {
+	ref := status.InstallPlanRef
+	if ref == nil {
+		return false
+	}
+	last := l.LastOf(ref.UID)
+	return last != nil && Version(last.Version) > Version(ref.ResourceVersion)
 }
 
 // Append gives the ledger with one more transition, which gets the next number. A

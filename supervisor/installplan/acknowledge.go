@@ -7,6 +7,7 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
@@ -19,19 +20,37 @@ func (r *Reconciler) unaware(ctx context.Context, p *operatorsv1alpha1.InstallPl
 		if ref.Kind != operatorsv1alpha1.SubscriptionKind {
 			continue
 		}
-		sub := &operatorsv1alpha1.Subscription{}
-		err := r.client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: ref.Name}, sub, readOnly)
-		if apierrors.IsNotFound(err) {
-			continue
+		shows, sure, err := r.aware(ctx, r.client, ref, p)
+		if err == nil && shows && !sure {
+			// What tells one time from another may be on its way into the cache.
+			shows, _, err = r.aware(ctx, r.live, ref, p)
 		}
 		if err != nil {
-			return "", fmt.Errorf("reading Subscription %s/%s: %w", p.Namespace, ref.Name, err)
+			return "", err
 		}
-		if sub.UID == ref.UID && sub.DeletionTimestamp.IsZero() && !r.passages.shows(&sub.Status, p) {
-			return sub.Name, nil
+		if !shows {
+			return ref.Name, nil
 		}
 	}
 	return "", nil
+}
+
+// aware says whether a Subscription, as a reader has it, shows the phase which the plan
+// is in or need not, and whether that is sure.
+func (r *Reconciler) aware(ctx context.Context, from client.Reader, ref metav1.OwnerReference, p *operatorsv1alpha1.InstallPlan) (shows, sure bool, err error) {
+	sub := &operatorsv1alpha1.Subscription{}
+	err = from.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: ref.Name}, sub, readOnly)
+	if apierrors.IsNotFound(err) {
+		return true, true, nil
+	}
+	if err != nil {
+		return false, false, fmt.Errorf("reading Subscription %s/%s: %w", p.Namespace, ref.Name, err)
+	}
+	if sub.UID != ref.UID || !sub.DeletionTimestamp.IsZero() {
+		return true, true, nil
+	}
+	shows, sure = r.passages.shows(sub, p)
+	return shows, sure, nil
 }
 
 // acknowledged says whether a plan may leave the phase that before is in. If not,

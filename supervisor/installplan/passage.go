@@ -79,7 +79,17 @@ func (s *passages) since(p *operatorsv1alpha1.InstallPlan) uint64 {
 }
 
 // shows says whether a Subscription tells the stage that a plan is at, and means this
-// time.
-func (s *passages) shows(status *operatorsv1alpha1.SubscriptionStatus, p *operatorsv1alpha1.InstallPlan) bool {
-	return history.Shows(status, p) && history.Version(status.InstallPlanRef.ResourceVersion) >= s.since(p)
+// time. Sure is whether that is known: of a plan that was there before the process began
+// the Subscription may tell an earlier time, unless its ledger has more to tell.
+func (s *passages) shows(sub *operatorsv1alpha1.Subscription, p *operatorsv1alpha1.InstallPlan) (shows, sure bool) {
+	if !history.Shows(&sub.Status, p) {
+		return false, true
+	}
+	since := s.since(p)
+	if since == 0 {
+		// A ledger that cannot be read says nothing, and is begun anew.
+		ledger, _ := history.Read(sub) //nolint:errcheck // see above
+		return !ledger.Ahead(&sub.Status), false
+	}
+	return history.Version(sub.Status.InstallPlanRef.ResourceVersion) >= since, true
 }

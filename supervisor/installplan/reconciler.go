@@ -32,6 +32,8 @@ const waitForAPI = 300 * time.Millisecond
 type Reconciler struct {
 	// client reads from the cache, and writes plans.
 	client client.Client
+	// live reads plans and Subscriptions past the cache.
+	live client.Reader
 	// direct reads from and writes to the API server what steps are about.
 	direct   client.Client
 	accounts *impersonate.Accounts

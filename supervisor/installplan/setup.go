@@ -122,6 +122,7 @@ func newReconciler(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	}
 	return &Reconciler{
 		client:             mgr.GetClient(),
+		live:               mgr.GetAPIReader(),
 		direct:             direct,
 		accounts:           impersonate.New(cfg, o.NewClient, options),
 		lender:             o.Lender,
