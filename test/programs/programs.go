@@ -41,7 +41,7 @@ func Main(run func(dir string) int, packages ...string) int {
 		fmt.Fprintln(os.Stderr, "making a folder for programs:", err)
 		return 1
 	}
-	defer os.RemoveAll(dir)
+	defer os.RemoveAll(dir)     //nolint:errcheck // it is a temporary folder
 	ctx := context.Background() //nolint:forbidigo // A test binary has no caller to take a context from.
 	if err := Build(ctx, dir, packages...); err != nil {
 		fmt.Fprintln(os.Stderr, err)
