@@ -21,7 +21,7 @@ import (
 )
 
 // Census has every object that was counted, by its kind and name, with its UID and the
-// marks that others have put on it.
+// marks that others have put on it, or with what it says.
 type Census map[string]string
 
 // UnansweredGroup is the kind of an API group that is served by nobody who answers.
@@ -143,8 +143,8 @@ func (t *Taker) take(ctx context.Context, k listed) (Census, error) {
 	return part, nil
 }
 
-// Read has every object with what it says, but for its status and what Take has of it. It is more
-// to read than Take, and for the beginning and the end.
+// Read takes a census of what objects say, but for their status, instead of the marks that
+// Take has. It is more to read, and for the beginning and the end.
 func (t *Taker) Read(ctx context.Context) (Census, error) {
 	kinds, all, err := t.kinds()
 	if err != nil {
