@@ -1,6 +1,7 @@
 package samples_test
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,6 +14,8 @@ import (
 )
 
 const root = "../../.."
+
+var update = flag.Bool("update", false, "write what is printed into the pages, where it is not what they show")
 
 // sample is a block of output on a page.
 type sample struct {
@@ -42,7 +45,7 @@ var planned = sample{
 
 // told is the sample of a history, which is days old: the test of the history renders it.
 var (
-	told     = sample{page: "docs/command-line.md", begins: "Subscription shop/my-lamp: "}
+	told     = sample{page: "docs/command-line.md", begins: "Subscription shop/my-lamp: ", command: "chandlery history my-lamp -n shop"}
 	rendered = "cmd/internal/command/history/timeline/testdata/waiting.txt"
 )
 
@@ -89,6 +92,23 @@ func (s sample) on(t *testing.T) string {
 	}
 	t.Fatalf("%s has no sample that begins with %q", s.page, s.begins)
 	return ""
+}
+
+// report fails for a sample that is not what is printed, or mends the page.
+func (s sample) report(t *testing.T, printed, difference string) {
+	t.Helper()
+	if !*update {
+		t.Errorf("%s does not show what kubectl %s prints (go test ./test/e2e/samples -update mends it): %s\nit prints\n%s", s.page, s.command, difference, printed)
+		return
+	}
+	path, shown := filepath.Join(root, filepath.FromSlash(s.page)), s.on(t)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(text), shown, printed, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (s sample) is(page string, fence docs.Fence) bool {
@@ -153,11 +173,11 @@ func TestSteady(t *testing.T) {
 
 // TestHistory compares the sample of a history with what the test of the history renders.
 func TestHistory(t *testing.T) {
-	want, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(rendered)))
+	printed, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(rendered)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), told.on(t)); diff != "" {
-		t.Errorf("%s has another history than %s:\n%s", told.page, rendered, diff)
+	if diff := cmp.Diff(told.on(t), string(printed)); diff != "" {
+		told.report(t, string(printed), diff)
 	}
 }

@@ -82,7 +82,7 @@ func (s sample) compare(t *testing.T, kubeconfig string) {
 		return cmp.Diff(steady(want), steady(got))
 	})
 	if err != nil {
-		t.Errorf("kubectl %s does not print what %s shows: %v\nit prints\n%s", s.command, s.page, err, got)
+		s.report(t, got, err.Error())
 	}
 }
 
@@ -188,6 +188,6 @@ func TestPlanned(t *testing.T) {
 	}
 	got := kubectl(t, filepath.Join(dir, "none"), dir, planned.command)
 	if diff := cmp.Diff(planned.on(t), got); diff != "" {
-		t.Errorf("kubectl %s does not print what %s shows:\n%s", planned.command, planned.page, diff)
+		planned.report(t, got, diff)
 	}
 }
