@@ -94,6 +94,7 @@ func (r *Reconciler) host(ctx context.Context, source *operatorsv1alpha1.Catalog
 		h.fail(serverError, err)
 	}
 	r.describe(&h, &view)
+	h.tellAutoscaler(o.Autoscaler)
 	err = r.serviceTime(ctx, source, &h)
 	return h, err
 }
@@ -240,6 +241,9 @@ func (r *Reconciler) observe(ctx context.Context, source *operatorsv1alpha1.Cata
 		o.Nodes = append(o.Nodes, &nodes.Items[i])
 	}
 	var err error
+	if o.Autoscaler, err = r.autoscaler(ctx, client.ObjectKeyFromObject(source)); err != nil {
+		return nil, err
+	}
 	o.Version, err = r.version.get()
 	return o, err
 }
