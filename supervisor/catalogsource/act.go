@@ -164,6 +164,12 @@ func (c *children) ensureOne(ctx context.Context, o *Observation, wanted *unstru
 	if err := o.isCurrent(live); err != nil {
 		return nil, err
 	}
+	return c.change(ctx, wanted, live)
+}
+
+// change brings an object that is there to what is wanted.
+func (c *children) change(ctx context.Context, wanted *unstructured.Unstructured, live client.Object) (client.Object, error) {
+	kind, key := wanted.GroupVersionKind(), client.ObjectKeyFromObject(wanted)
 	log.FromContext(ctx).Info("Changing object", "kind", kind.Kind, "object", key.String())
 	object, err := c.apply(ctx, wanted, live)
 	if kind == kindDeployment || !apierrors.IsInvalid(err) {

@@ -2,10 +2,12 @@ package suite_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -42,7 +44,7 @@ func TestAutoscaler(t *testing.T) {
 	// touched asks for another number, and gives the one that there is.
 	touched := func(g gomega.Gomega) int32 {
 		touches++
-		w.annotate(g, "shop", "chandlery.dev/replicas", fmt.Sprint(1+touches%3))
+		w.annotate(g, "chandlery.dev/replicas", strconv.Itoa(1+touches%3))
 		return w.number(g, "shop")
 	}
 	for _, tt := range []struct{ least, most, want int32 }{{4, 6, 4}, {5, 6, 5}, {2, 3, 3}} {
@@ -57,7 +59,7 @@ func TestAutoscaler(t *testing.T) {
 		w.Eventually(func(g gomega.Gomega) []string { return w.ownersOfNumber(g, "shop") }).Should(gomega.ContainElement(apply.FieldManager))
 		w.rolledOut("shop", tt.want)
 	}
-	w.annotate(w, "shop", "chandlery.dev/replicas", "2")
+	w.annotate(w, "chandlery.dev/replicas", "2")
 	w.becomes("shop", func(g gomega.Gomega, s *operatorsv1alpha1.CatalogSource) {
 		g.Expect(condition(s, "Available")).To(gomega.HaveSuffix(
 			"; HorizontalPodAutoscaler front sets the number of replicas, and annotation chandlery.dev/replicas has no effect"))
@@ -98,7 +100,7 @@ func TestAutoscalerAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	// It goes to the pods, so that they are made again.
-	w.annotate(w, "shop", "example.com/make", "new")
+	w.annotate(w, "example.com/make", "new")
 	tries := func() int {
 		return len(slices.DeleteFunc(w.writes.in(w.namespace), func(one string) bool {
 			return !strings.HasPrefix(one, http.MethodPatch) || !strings.HasSuffix(one, "/deployments/shop")
@@ -148,7 +150,7 @@ func TestAutoscalersHidden(t *testing.T) {
 	w.create(catalog("shop", registry.host+"/shop:1"), autoscaler("front", "shop", 2, 6))
 	w.supervise()
 	w.rolledOut("shop", 2)
-	w.annotate(w, "shop", "chandlery.dev/replicas", "3")
+	w.annotate(w, "chandlery.dev/replicas", "3")
 	d := w.rolledOut("shop", 3)
 	numbers := w.numbers("shop")
 	w.Expect(w.undone("shop")).To(gomega.BeEmpty(), "nobody has scaled it yet")
@@ -176,11 +178,11 @@ func autoscaler(named, catalog string, least, most int32) *autoscalingv2.Horizon
 	return hpa
 }
 
-// annotate sets an annotation of a CatalogSource.
-func (w *world) annotate(g gomega.Gomega, named, key, value string) {
+// annotate sets an annotation of the CatalogSource shop.
+func (w *world) annotate(g gomega.Gomega, key, value string) {
 	source := catalogs.NewObject()
 	source.SetNamespace(w.namespace)
-	source.SetName(named)
+	source.SetName("shop")
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value)
 	g.Expect(w.Patch(w.t.Context(), source, client.RawPatch(types.MergePatchType, []byte(patch)))).To(gomega.Succeed())
 }
@@ -198,7 +200,9 @@ func (w *world) ownersOfNumber(g gomega.Gomega, named string) []string {
 	w.get(g, named, d)
 	var owners []string
 	for _, entry := range d.ManagedFields {
-		if entry.FieldsV1 != nil && strings.Contains(string(entry.FieldsV1.Raw), `"f:spec":{`) && strings.Contains(string(entry.FieldsV1.Raw), `"f:replicas":{}`) {
+		var fields map[string]map[string]any
+		g.Expect(json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields)).To(gomega.Succeed())
+		if _, has := fields["f:spec"]["f:replicas"]; has {
 			owners = append(owners, entry.Manager)
 		}
 	}
