@@ -14,13 +14,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
-	"github.com/chandlery/chandlery/test/buildcache"
+	"github.com/chandlery/chandlery/test/programs"
 )
 
 func main() {
@@ -75,7 +73,7 @@ func start(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("making a folder for the program and logs: %w", err)
 	}
-	if err := build(ctx, dir); err != nil {
+	if err := programs.Build(ctx, dir, "./cmd/supervisor"); err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	f, err := measure(ctx, o, dir)
@@ -86,19 +84,4 @@ func start(ctx context.Context, args []string) error {
 		return fmt.Errorf("printing the report: %w", err)
 	}
 	return os.RemoveAll(dir)
-}
-
-// build makes the program.
-func build(ctx context.Context, dir string) error {
-	root, err := buildcache.SourceDir(".")
-	if err != nil {
-		return err
-	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", dir+string(filepath.Separator), "./cmd/supervisor")
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the supervisor: %w\n%s", err, out)
-	}
-	return nil
 }

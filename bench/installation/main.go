@@ -14,13 +14,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 
-	"github.com/chandlery/chandlery/test/buildcache"
+	"github.com/chandlery/chandlery/test/programs"
 )
 
 func main() {
@@ -73,7 +71,7 @@ func start(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("making a folder for programs and logs: %w", err)
 	}
-	if err := build(ctx, dir); err != nil {
+	if err := programs.Build(ctx, dir, "./cmd/registry", "./cmd/supervisor"); err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	figures, err := measure(ctx, o, dir)
@@ -90,21 +88,6 @@ func start(ctx context.Context, args []string) error {
 		}
 	}
 	return os.RemoveAll(dir)
-}
-
-// build makes the programs.
-func build(ctx context.Context, dir string) error {
-	root, err := buildcache.SourceDir(".")
-	if err != nil {
-		return err
-	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", dir+string(filepath.Separator), "./cmd/registry", "./cmd/supervisor")
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the programs: %w\n%s", err, out)
-	}
-	return nil
 }
 
 const (

@@ -18,12 +18,11 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
-	"github.com/chandlery/chandlery/test/buildcache"
 	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/programs"
 )
 
 func main() {
@@ -82,15 +81,8 @@ func start(ctx context.Context, args []string) error {
 // outside builds what is needed, for which the network is needed, and goes on in
 // a process that has a network of its own.
 func outside(ctx context.Context, dir string, args []string) error {
-	root, err := buildcache.SourceDir(".")
-	if err != nil {
+	if err := programs.Build(ctx, dir, "./cmd/registry", "./cmd/supervisor"); err != nil {
 		return err
-	}
-	build := exec.CommandContext(ctx, "go", "build", "-o", dir+string(filepath.Separator), "./cmd/registry", "./cmd/supervisor")
-	build.Dir = root
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the programs: %w\n%s", err, out)
 	}
 	if _, err := controlplane.Build(ctx, os.Stderr); err != nil {
 		return err

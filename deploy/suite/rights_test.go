@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -33,8 +32,7 @@ import (
 	"github.com/chandlery/chandlery/test/buildcache"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/images"
-	"github.com/chandlery/chandlery/test/ports"
-	"github.com/chandlery/chandlery/test/process"
+	"github.com/chandlery/chandlery/test/programs"
 )
 
 // refusals are the requests that the API server has forbidden.
@@ -86,14 +84,7 @@ type scene struct {
 // nothing forbidden.
 func TestRightsAreEnough(t *testing.T) {
 	cp := controlplane.Get(t)
-	scheme, err := supervisor.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(cp.Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := controlplane.Client(t)
 	s := &scene{Client: c, WithT: gomega.NewWithT(t), t: t, cp: cp}
 	output(t, cp.Kubectl(), "--kubeconfig", cp.Kubeconfig(), "apply", "-k", "..")
 	forbidden := s.supervise()
@@ -155,22 +146,7 @@ func (s *scene) registry() string {
 	s.t.Helper()
 	root, err := buildcache.SourceDir(".")
 	s.Expect(err).NotTo(gomega.HaveOccurred())
-	program := filepath.Join(s.t.TempDir(), "registry")
-	output(s.t, "go", "build", "-o", program, "../../cmd/registry")
-	address := ports.Address(s.t)
-	host, port, err := net.SplitHostPort(address)
-	s.Expect(err).NotTo(gomega.HaveOccurred())
-	p, err := process.Start(s.t.Context(), process.Spec{
-		Name: "registry", Path: program, Log: filepath.Join(s.t.ArtifactDir(), "registry.log"),
-		Args: []string{"serve", filepath.Join(root, "examples", "catalog"), "--host", host, "--port", port, "--metrics-address", "0", "--termination-log", ""},
-	})
-	s.Expect(err).NotTo(gomega.HaveOccurred())
-	s.t.Cleanup(func() {
-		if err := p.Kill(); err != nil {
-			s.t.Error(err)
-		}
-	})
-	return address
+	return programs.Serve(s.t, programs.Registry(s.t), filepath.Join(root, "examples", "catalog"))
 }
 
 // approve approves the plan of a namespace when it is there.

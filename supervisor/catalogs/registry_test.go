@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"testing"
@@ -21,27 +20,11 @@ import (
 	"github.com/chandlery/chandlery/proto/api"
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
 	"github.com/chandlery/chandlery/supervisor/plan"
-	"github.com/chandlery/chandlery/test/buildcache"
 	"github.com/chandlery/chandlery/test/ports"
 	"github.com/chandlery/chandlery/test/process"
+	"github.com/chandlery/chandlery/test/programs"
 	"github.com/chandlery/chandlery/test/realcatalogs"
 )
-
-// buildRegistry gives the path of our program, as it is now.
-func buildRegistry(tb testing.TB) string {
-	tb.Helper()
-	root, err := buildcache.SourceDir(".")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	program := filepath.Join(tb.TempDir(), "registry")
-	build := exec.CommandContext(tb.Context(), "go", "build", "-o", program, "./cmd/registry")
-	build.Dir = root
-	if output, err := build.CombinedOutput(); err != nil {
-		tb.Fatalf("building registry: %v\n%s", err, output)
-	}
-	return program
-}
 
 // serveRegistry serves a directory and gives the address.
 func serveRegistry(tb testing.TB, program, dir string) string {
@@ -129,7 +112,7 @@ func heap() int64 {
 // little memory.
 func TestSnapshotOfRealCatalogs(t *testing.T) {
 	const most = 20 << 20
-	program := buildRegistry(t)
+	program := programs.Registry(t)
 	for _, name := range []string{realcatalogs.Metadata, realcatalogs.Objects} {
 		t.Run(name, func(t *testing.T) {
 			conn := dialRegistry(t, serveRegistry(t, program, realcatalogs.Dir(t, name)))
@@ -244,7 +227,7 @@ func TestStoreFollowsTheRegistry(t *testing.T) {
 	const patience = time.Minute
 	dir := t.TempDir()
 	writeCatalog(t, dir, 1)
-	address := serveRegistry(t, buildRegistry(t), dir)
+	address := serveRegistry(t, programs.Registry(t), dir)
 	ctx, cancel := context.WithCancel(t.Context())
 	store := NewStore(ctx, time.Hour, clock.RealClock{})
 	t.Cleanup(func() {
@@ -272,7 +255,7 @@ func TestStoreFollowsTheRegistry(t *testing.T) {
 
 // BenchmarkReading reads a whole catalog in both ways.
 func BenchmarkReading(b *testing.B) {
-	program := buildRegistry(b)
+	program := programs.Registry(b)
 	for _, name := range []string{realcatalogs.Metadata, realcatalogs.Objects} {
 		conn := dialRegistry(b, serveRegistry(b, program, realcatalogs.Dir(b, name)))
 		for way, fetch := range ways(conn) {

@@ -252,32 +252,7 @@ func (m *Mover) supervisors(ctx context.Context) ([]string, error) {
 
 // Back hands back. Like Run it may be interrupted and run again.
 func (m *Mover) Back(ctx context.Context) error {
-	var last error
-	for range rounds {
-		p, err := m.PlanBack(ctx)
-		if err != nil {
-			return err
-		}
-		switch p.Verdict {
-		case Nothing, Done:
-			return nil
-		case Blocked:
-			return fmt.Errorf("%w: %s", ErrRefused, strings.Join(p.Blockers, "; "))
-		case Possible:
-		}
-		last = nil
-		for _, step := range p.Steps {
-			m.Tell(step.Text)
-			if last = m.undo(ctx, step); last != nil {
-				last = fmt.Errorf("%s: %w", step.Text, last)
-				break
-			}
-		}
-		if last != nil && !passing(last) {
-			return last
-		}
-	}
-	return fmt.Errorf("handing back: others keep changing what is there: %w", last)
+	return m.pursue(ctx, "handing back", m.PlanBack, m.undo)
 }
 
 func (m *Mover) undo(ctx context.Context, step Step) error {

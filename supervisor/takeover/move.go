@@ -54,9 +54,15 @@ func (m *Mover) Plan(ctx context.Context) (Plan, error) {
 // Run takes over. It may be interrupted at any moment and run again, and by several at
 // once. Where there is nothing to take over it does nothing.
 func (m *Mover) Run(ctx context.Context) error {
+	return m.pursue(ctx, "taking over", m.Plan, m.do)
+}
+
+// pursue does what a plan says until nothing is left to do, and makes the plan anew when
+// something has changed under it.
+func (m *Mover) pursue(ctx context.Context, what string, plan func(context.Context) (Plan, error), do func(context.Context, Step) error) error {
 	var last error
 	for range rounds {
-		p, err := m.Plan(ctx)
+		p, err := plan(ctx)
 		if err != nil {
 			return err
 		}
@@ -67,11 +73,11 @@ func (m *Mover) Run(ctx context.Context) error {
 			return fmt.Errorf("%w: %s", ErrRefused, strings.Join(p.Blockers, "; "))
 		case Possible:
 		}
-		if last = m.execute(ctx, p.Steps); last != nil && !passing(last) {
+		if last = m.execute(ctx, p.Steps, do); last != nil && !passing(last) {
 			return last
 		}
 	}
-	return fmt.Errorf("taking over: others keep changing what is there: %w", last)
+	return fmt.Errorf("%s: others keep changing what is there: %w", what, last)
 }
 
 // passing says whether another plan may do better.
@@ -79,10 +85,10 @@ func passing(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 }
 
-func (m *Mover) execute(ctx context.Context, steps []Step) error {
+func (m *Mover) execute(ctx context.Context, steps []Step, do func(context.Context, Step) error) error {
 	for _, step := range steps {
 		m.Tell(step.Text)
-		if err := m.do(ctx, step); err != nil {
+		if err := do(ctx, step); err != nil {
 			return fmt.Errorf("%s: %w", step.Text, err)
 		}
 	}

@@ -12,20 +12,26 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 )
 
 // Census has every object that was counted, by its kind and name, with its UID and the
-// marks that others have put on it.
+// marks that others have put on it, or with what it says.
 type Census map[string]string
+
+// UnansweredGroup is the kind of an API group that is served by nobody who answers.
+const UnansweredGroup = "APIGroup"
 
 // Taker takes censuses of one cluster.
 type Taker struct {
 	discovery discovery.DiscoveryInterface
 	metadata  metadata.Interface
+	dynamic   dynamic.Interface
 	// overlooks says which objects are not counted.
 	overlooks func(*metav1.PartialObjectMetadata) bool
 }
@@ -40,7 +46,11 @@ func New(cfg *rest.Config, overlooks func(*metav1.PartialObjectMetadata) bool) (
 	if err != nil {
 		return nil, fmt.Errorf("making a client that lists: %w", err)
 	}
-	return &Taker{discovery: d, metadata: m, overlooks: overlooks}, nil
+	r, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("making a client that reads: %w", err)
+	}
+	return &Taker{discovery: d, metadata: m, dynamic: r, overlooks: overlooks}, nil
 }
 
 // Entry names an object in a census.
@@ -60,20 +70,25 @@ type listed struct {
 	kind string
 }
 
-// kinds finds all that can be listed now.
-func (t *Taker) kinds() ([]listed, error) {
+// kinds finds all that can be listed now. Groups that nobody answers for are counted
+// themselves: what they have cannot be listed, and they are there.
+func (t *Taker) kinds() ([]listed, Census, error) {
 	lists, err := t.discovery.ServerPreferredResources()
-	// Nothing can be there of a group that nobody answers for, or whose definition has
-	// just gone.
-	var stale *discovery.ErrGroupDiscoveryFailed
-	if err != nil && !errors.As(err, &stale) {
-		return nil, fmt.Errorf("finding what can be listed: %w", err)
+	var silent *discovery.ErrGroupDiscoveryFailed
+	if err != nil && !errors.As(err, &silent) {
+		return nil, nil, fmt.Errorf("finding what can be listed: %w", err)
+	}
+	unanswered := Census{}
+	if silent != nil {
+		for version, err := range silent.Groups {
+			unanswered[Entry(UnansweredGroup, "", "", version.String())] = err.Error()
+		}
 	}
 	var all []listed
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
-			return nil, fmt.Errorf("finding what can be listed: %w", err)
+			return nil, nil, fmt.Errorf("finding what can be listed: %w", err)
 		}
 		for i := range list.APIResources {
 			if r := &list.APIResources[i]; slices.Contains(r.Verbs, "list") && !passing(r.Name) {
@@ -81,12 +96,12 @@ func (t *Taker) kinds() ([]listed, error) {
 			}
 		}
 	}
-	return all, nil
+	return all, unanswered, nil
 }
 
 // Take counts everything that can be listed.
 func (t *Taker) Take(ctx context.Context) (Census, error) {
-	kinds, err := t.kinds()
+	kinds, all, err := t.kinds()
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +118,6 @@ func (t *Taker) Take(ctx context.Context) (Census, error) {
 	if err := group.Wait(); err != nil {
 		return nil, fmt.Errorf("counting: %w", err)
 	}
-	all := Census{}
 	for _, part := range parts {
 		maps.Copy(all, part)
 	}
@@ -127,6 +141,42 @@ func (t *Taker) take(ctx context.Context, k listed) (Census, error) {
 		}
 	}
 	return part, nil
+}
+
+// Read takes a census of what objects say, but for their status, instead of the marks that
+// Take has. It is more to read, and for the beginning and the end.
+func (t *Taker) Read(ctx context.Context) (Census, error) {
+	kinds, all, err := t.kinds()
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range kinds {
+		// Leases are there to be renewed.
+		if k.kind == "Lease" {
+			continue
+		}
+		list, err := t.dynamic.Resource(k.GroupVersionResource).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("reading every %s: %w", k.kind, err)
+		}
+		for i := range list.Items {
+			o := &list.Items[i]
+			text, err := content(o)
+			if err != nil {
+				return nil, fmt.Errorf("reading %s %s: %w", k.kind, o.GetName(), err)
+			}
+			all[Entry(k.kind, k.Group, o.GetNamespace(), o.GetName())] = text
+		}
+	}
+	return all, nil
+}
+
+func content(o *unstructured.Unstructured) (string, error) {
+	fields := maps.Clone(o.Object)
+	delete(fields, "metadata")
+	delete(fields, "status")
+	text, err := json.Marshal(fields)
+	return string(text), err
 }
 
 // marks are what others may put on an object: labels, annotations, finalizers, owners. A

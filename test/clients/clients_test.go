@@ -2,7 +2,6 @@ package clients
 
 import (
 	"context"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,8 +15,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/chandlery/chandlery/test/buildcache"
-	"github.com/chandlery/chandlery/test/ports"
-	"github.com/chandlery/chandlery/test/process"
+	"github.com/chandlery/chandlery/test/programs"
 )
 
 func TestClients(t *testing.T) {
@@ -134,28 +132,7 @@ func grpcurl(t *testing.T, address string) {
 // returns its address.
 func serve(t *testing.T) string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "registry")
-	run(t, source(t, "."), []string{"CGO_ENABLED=0"}, "go", "build", "-o", program, "./cmd/registry")
-	address := ports.Address(t)
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := process.Start(t.Context(), process.Spec{
-		Name: "registry", Path: program, Log: filepath.Join(t.ArtifactDir(), "registry.log"),
-		Args: []string{
-			"serve", filepath.Join("testdata", "catalog"), "--host", host, "--port", port,
-			"--metrics-address", "0", "--pprof-addr", "0", "--termination-log", "",
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Kill(); err != nil {
-			t.Error(err)
-		}
-	})
+	address := programs.Serve(t, programs.Registry(t), filepath.Join("testdata", "catalog"))
 	waitServing(t, address)
 	return address
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -15,10 +14,10 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/chandlery/chandlery/proto/api"
-	"github.com/chandlery/chandlery/test/buildcache"
 	"github.com/chandlery/chandlery/test/oracle"
 	"github.com/chandlery/chandlery/test/ports"
 	"github.com/chandlery/chandlery/test/process"
+	"github.com/chandlery/chandlery/test/programs"
 )
 
 // buildOPM returns the path of the peer's program.
@@ -27,22 +26,6 @@ func buildOPM(t *testing.T) string {
 	program, err := oracle.Build(t.Context(), os.Stderr)
 	if err != nil {
 		t.Fatal(err)
-	}
-	return program
-}
-
-// buildRegistry returns the path of our program, as it is now.
-func buildRegistry(t *testing.T) string {
-	t.Helper()
-	root, err := buildcache.SourceDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	program := filepath.Join(t.TempDir(), "registry")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/registry")
-	cmd.Dir = root
-	if output, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building registry: %v\n%s", err, output)
 	}
 	return program
 }
@@ -64,7 +47,7 @@ func startPeers(t *testing.T, dir string) (ours, theirs peer) {
 		t.Fatal(err)
 	}
 	registry, err := process.Start(t.Context(), process.Spec{
-		Name: "registry serve", Path: buildRegistry(t), Log: filepath.Join(work, "registry.log"),
+		Name: "registry serve", Path: programs.Registry(t), Log: filepath.Join(work, "registry.log"),
 		Args: []string{"serve", dir, "--host=127.0.0.1", "--port", ourPort, "--metrics-address=0", "--termination-log="},
 	})
 	if err != nil {

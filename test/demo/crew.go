@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -158,17 +156,6 @@ func answers(ctx context.Context, url string) error {
 	}
 	if reply.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s answers %s", url, reply.Status)
-	}
-	return nil
-}
-
-// build makes the programs in the folder bin out of the module in root.
-func build(ctx context.Context, root, bin string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", bin+string(filepath.Separator), "./cmd/registry", "./cmd/supervisor")
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the programs: %w\n%s", err, out)
 	}
 	return nil
 }

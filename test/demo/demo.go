@@ -13,10 +13,10 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/chandlery/chandlery/examples"
-	"github.com/chandlery/chandlery/test/buildcache"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/demo/timeline"
 	"github.com/chandlery/chandlery/test/filelock"
+	"github.com/chandlery/chandlery/test/programs"
 )
 
 // Names and times of the demo.
@@ -107,13 +107,9 @@ func (d *demo) prepare(ctx context.Context) error {
 		d.crew.bin = d.bin
 		return nil
 	}
-	root, err := buildcache.SourceDir(".")
-	if err != nil {
-		return fmt.Errorf("finding the sources: %w", err)
-	}
 	d.crew.bin = filepath.Join(dir, "bin")
 	d.say(timeline.Line{Subject: "programs", Name: "registry, supervisor", State: "building", Tone: timeline.Busy})
-	if err := build(ctx, root, d.crew.bin); err != nil {
+	if err := programs.Build(ctx, d.crew.bin, "./cmd/registry", "./cmd/supervisor"); err != nil {
 		return err
 	}
 	d.say(timeline.Line{Subject: "programs", Name: "registry, supervisor", State: "built", Tone: timeline.Good})

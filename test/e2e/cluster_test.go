@@ -29,15 +29,7 @@ const (
 // newClient gives a client of the test's control plane.
 func newClient(t *testing.T) client.WithWatch {
 	t.Helper()
-	scheme, err := supervisor.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.NewWithWatch(controlplane.Get(t).Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return controlplane.Client(t)
 }
 
 // eventually waits until a condition holds. The condition's text says, when time

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/chandlery/chandlery/test/buildcache"
 	"github.com/chandlery/chandlery/test/process"
+	"github.com/chandlery/chandlery/test/programs"
 )
 
 // TestFrozenLeader halts the leading supervisor early in an installation with two
@@ -24,7 +26,7 @@ func TestFrozenLeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := startRegistry(t, catalog)
+	address := programs.Serve(t, filepath.Join(bin, "registry"), catalog)
 	crew := map[string]*process.Process{"cold-a": startSupervisor(t, "cold-a"), "cold-b": startSupervisor(t, "cold-b")}
 	var old *process.Process
 	eventually(t, "a leader of this test's", func(ctx context.Context) (bool, string) {

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/chandlery/chandlery/test/buildcache"
 	"github.com/chandlery/chandlery/test/process"
+	"github.com/chandlery/chandlery/test/programs"
 )
 
 // The installation that is disturbed: the first version, then two updates, one
@@ -36,7 +38,7 @@ func TestKilledLeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	create(t, c, namespaceObject("olm"), catalogSource("olm", "sample", startRegistry(t, catalog)))
+	create(t, c, namespaceObject("olm"), catalogSource("olm", "sample", programs.Serve(t, filepath.Join(bin, "registry"), catalog)))
 
 	crew := map[string]*process.Process{}
 	for _, identity := range []string{"first-a", "first-b"} {

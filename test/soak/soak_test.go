@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,7 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/chandlery/chandlery/proto/api"
-	"github.com/chandlery/chandlery/test/buildcache"
+	"github.com/chandlery/chandlery/test/programs"
 )
 
 const (
@@ -52,28 +50,11 @@ const serviceConfig = `{
 // bin is the folder with the program.
 var bin string
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "chandlery-soak-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "making a folder for the program:", err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	bin = dir
-	root, err := buildcache.SourceDir(".")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "finding the checkout:", err)
-		return 1
-	}
-	build := exec.Command("go", "build", "-o", filepath.Join(bin, "registry"), "./cmd/registry")
-	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building the program: %v\n%s", err, out)
-		return 1
-	}
-	return m.Run()
+func TestMain(m *testing.M) {
+	os.Exit(programs.Main(func(dir string) int {
+		bin = dir
+		return m.Run()
+	}, "./cmd/registry"))
 }
 
 func TestSoak(t *testing.T) {

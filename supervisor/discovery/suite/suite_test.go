@@ -10,14 +10,11 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/operator-framework/api/crds"
-	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -49,20 +46,8 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, operatorsv1alpha1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c, err := client.New(controlplane.Get(t).Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatalf("making a client: %v", err)
-	}
 	namespace := controlplane.Namespace(t)
-	return &world{Client: c, t: t, namespace: namespace, group: namespace + ".example.com"}
+	return &world{Client: controlplane.Client(t), t: t, namespace: namespace, group: namespace + ".example.com"}
 }
 
 // create creates an object that goes with the test.

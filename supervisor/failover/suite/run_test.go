@@ -19,19 +19,11 @@ import (
 // deployed by their own controller, and what is kept of pods is as little as in
 // the real process.
 func TestTheSupervisorReplacesPodsOfALostNode(t *testing.T) {
-	scheme, err := supervisor.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(controlplane.Get(t).Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world{Client: c, WithT: gomega.NewWithT(t), t: t, namespace: controlplane.Namespace(t)}
+	w := &world{Client: controlplane.Client(t), WithT: gomega.NewWithT(t), t: t, namespace: controlplane.Namespace(t)}
 	var o supervisor.Options
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	o.AddFlags(flags)
-	err = flags.Parse([]string{"--leader-election-namespace=" + w.namespace, "--metrics-address=0", "--health-address=0", "--catalog-replicas=2"})
+	err := flags.Parse([]string{"--leader-election-namespace=" + w.namespace, "--metrics-address=0", "--health-address=0", "--catalog-replicas=2"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,15 +79,7 @@ type server struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	scheme, err := supervisor.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(controlplane.Get(t).Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world{Client: c, WithT: gomega.NewWithT(t), t: t, namespace: controlplane.Namespace(t), servers: map[types.UID]*server{}}
+	w := &world{Client: controlplane.Client(t), WithT: gomega.NewWithT(t), t: t, namespace: controlplane.Namespace(t), servers: map[types.UID]*server{}}
 	w.create(&operatorsv1alpha1.CatalogSource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
 		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Image: "example/catalog:1"},

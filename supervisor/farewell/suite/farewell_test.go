@@ -64,14 +64,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	scheme, err := supervisor.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(controlplane.Get(t).Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatalf("making a client: %v", err)
-	}
+	c := controlplane.Client(t)
 	g := gomega.NewWithT(t)
 	g.SetDefaultEventuallyTimeout(patience)
 	g.SetDefaultEventuallyPollingInterval(polling)

@@ -147,15 +147,7 @@ func proxyList() schema.GroupVersionKind {
 func newWorld(t *testing.T) (*world, supervisor.Options) {
 	t.Helper()
 	cp := controlplane.Get(t)
-	scheme, err := supervisor.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(cp.Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world{Client: c, t: t, namespace: controlplane.Namespace(t), metrics: ports.Address(t)}
+	w := &world{Client: controlplane.Client(t), t: t, namespace: controlplane.Namespace(t), metrics: ports.Address(t)}
 	if err := supervisor.InstallCRDs(t.Context(), cp.Config(), io.Discard); err != nil {
 		t.Fatal(err)
 	}

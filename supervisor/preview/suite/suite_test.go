@@ -48,14 +48,7 @@ type world struct {
 func newWorld(t *testing.T, rules ...rbacv1.PolicyRule) *world {
 	t.Helper()
 	cp := controlplane.Get(t)
-	scheme, err := supervisor.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world{t: t, namespace: cp.Namespace(t), methods: map[string]int{}}
-	if w.Client, err = client.New(cp.Config(), client.Options{Scheme: scheme}); err != nil {
-		t.Fatal(err)
-	}
+	w := &world{Client: controlplane.Client(t), t: t, namespace: cp.Namespace(t), methods: map[string]int{}}
 	user := "viewer-of-" + w.namespace
 	kubeconfig, err := cp.NewKubeconfig(user)
 	if err != nil {
@@ -152,13 +145,9 @@ func (w *world) subscription(name, pkg, catalog string) *operatorsv1alpha1.Subsc
 // look makes a dry run as the viewer.
 func (w *world) look(change func(*inputs.Options)) ([]string, error) {
 	w.t.Helper()
-	scheme, err := supervisor.NewScheme()
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	o := inputs.Options{
 		Namespace: w.namespace, Global: w.namespace, Now: metav1.Now(),
-		Connect:  func() (*inputs.Cluster, error) { return inputs.NewCluster(w.viewer, scheme) },
+		Connect:  func() (*inputs.Cluster, error) { return inputs.NewCluster(w.viewer, w.Scheme()) },
 		Progress: func(string) func() { return func() {} },
 	}
 	if change != nil {

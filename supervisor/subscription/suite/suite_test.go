@@ -72,15 +72,7 @@ type world struct {
 // has lamp with two versions, and fan with manifests in an image.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	scheme, err := supervisor.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(controlplane.Get(t).Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world{Client: c, WithT: gomega.NewWithT(t), t: t, namespace: controlplane.Namespace(t)}
+	w := &world{Client: controlplane.Client(t), WithT: gomega.NewWithT(t), t: t, namespace: controlplane.Namespace(t)}
 	w.global = w.namespace
 	w.server = fakecatalog.Start(t, w.lamp(2), fakecatalog.Simple("fan", fakecatalog.Entry{Name: "fan.v1", Version: "1.0.0", Image: "registry.example/fan:1"}))
 	w.create(w.group("group"), w.catalog("shop", w.server.Address()))

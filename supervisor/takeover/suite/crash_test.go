@@ -24,7 +24,6 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/supervisor/rival"
-	"github.com/chandlery/chandlery/supervisor/scheme"
 	"github.com/chandlery/chandlery/supervisor/takeover"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/olmstyle"
@@ -84,16 +83,7 @@ func (m *mortal) wrap(c client.WithWatch) client.Client {
 // TestDiesAtEveryWrite takes over by processes that die, one write later each time, and by
 // one that does not; and hands back so.
 func TestDiesAtEveryWrite(t *testing.T) {
-	kinds, err := scheme.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := controlplane.Get(t).Config()
-	cfg.QPS = -1
-	c, err := client.NewWithWatch(cfg, client.Options{Scheme: kinds})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := controlplane.Client(t)
 	home := controlplane.Namespace(t)
 	w := olmstyle.New(c)
 	if err := errors.Join(w.InstallOLM(t.Context()), w.Catalog(t.Context(), "hosted", "registry.example.com/catalog@sha256:"+strings.Repeat("a", 64), "")); err != nil {
@@ -269,14 +259,7 @@ func isHandedBack(t *testing.T, c client.Client, home, when string) {
 
 // TestOpenShift sees that what OpenShift keeps is left alone.
 func TestOpenShift(t *testing.T) {
-	kinds, err := scheme.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.NewWithWatch(controlplane.Get(t).Config(), client.Options{Scheme: kinds})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := controlplane.Client(t)
 	home := controlplane.Namespace(t)
 	d := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{
@@ -302,7 +285,7 @@ func TestOpenShift(t *testing.T) {
 		}
 	})
 	m := &takeover.Mover{Client: c, Namespace: home, Clock: clock.RealClock{}, Tell: func(step string) { t.Error(step) }}
-	err = m.Run(t.Context())
+	err := m.Run(t.Context())
 	if !errors.Is(err, takeover.ErrRefused) || !strings.Contains(err.Error(), "spec.overrides of ClusterVersion version") {
 		t.Errorf("error %v", err)
 	}

@@ -104,21 +104,13 @@ type bed struct {
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	scheme, err := supervisor.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
 	cfg := controlplane.Get(t).Config()
 	cfg.QPS, cfg.WarningHandler = -1, rest.NoWarnings{}
-	c, err := client.New(cfg, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
 	taker, err := census.New(cfg, overlooked)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bed{Client: c, t: t, taker: taker, proxy: apiproxy.Start(t, employed(t))}
+	b := &bed{Client: controlplane.Client(t), t: t, taker: taker, proxy: apiproxy.Start(t, employed(t))}
 	b.release()
 	return b
 }

@@ -66,45 +66,15 @@ type bed struct {
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	scheme, err := supervisor.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := controlplane.Get(t).Config()
-	cfg.QPS = -1
-	c, err := client.New(cfg, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	read, err := cache.New(cfg, cache.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &bed{Client: c, t: t, cache: read, proxy: apiproxy.Start(t, cfg), paths: newPaths(), scripts: map[string]*script{}}
+	read := controlplane.Cache(t, &operatorsv1alpha1.Subscription{}, &operatorsv1alpha1.ClusterServiceVersion{}, &operatorsv1alpha1.InstallPlan{})
+	b := &bed{Client: controlplane.Client(t), t: t, cache: read, proxy: apiproxy.Start(t, controlplane.Get(t).Config()), paths: newPaths(), scripts: map[string]*script{}}
 	b.proxy.Decide(b.judge)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	for _, o := range []client.Object{&operatorsv1alpha1.Subscription{}, &operatorsv1alpha1.ClusterServiceVersion{}} {
-		if _, err := read.GetInformer(t.Context(), o, cache.BlockUntilSynced(false)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	plans, err := read.GetInformer(t.Context(), &operatorsv1alpha1.InstallPlan{}, cache.BlockUntilSynced(false))
+	plans, err := read.GetInformer(t.Context(), &operatorsv1alpha1.InstallPlan{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := plans.AddEventHandler(b.paths); err != nil {
 		t.Fatal(err)
-	}
-	go func() { ended <- read.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	if !read.WaitForCacheSync(t.Context()) {
-		t.Fatal("the caches of the test do not fill")
 	}
 	return b
 }

@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/test/census"
+	"github.com/chandlery/chandlery/test/programs"
 	"github.com/chandlery/chandlery/test/realcatalogs"
 )
 
@@ -56,7 +58,7 @@ func TestUninstallsWithoutTrace(t *testing.T) {
 		trials = append(trials, &trial{choice: c, namespace: fmt.Sprintf("shelf-%02d", i+1), asks: i%4 == 0 || i%4 == 3})
 	}
 	before := b.prepare(trials)
-	said, err := b.contents(t.Context())
+	said, err := b.taker.Read(t.Context())
 	must(t, err)
 	expected := map[string]bool{}
 	for _, tr := range trials {
@@ -73,9 +75,9 @@ func TestUninstallsWithoutTrace(t *testing.T) {
 }
 
 // prepare makes what is there before any operator, and counts it when it has settled.
-func (b *bed) prepare(trials []*trial) inventory {
+func (b *bed) prepare(trials []*trial) census.Census {
 	b.t.Helper()
-	source := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"sourceType": "grpc", "address": b.serve()}}}
+	source := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"sourceType": "grpc", "address": programs.Serve(b.t, programs.Registry(b.t), b.catalog.dir)}}}
 	source.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.CatalogSourceKind))
 	source.SetNamespace(catalogNamespace)
 	source.SetName(catalogName)
@@ -87,16 +89,16 @@ func (b *bed) prepare(trials []*trial) inventory {
 		}
 		b.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tr.namespace}}, group)
 	}
-	var before inventory
+	var before census.Census
 	b.until("the cluster to settle", func(ctx context.Context) string {
 		if missing := b.unprepared(ctx, trials); missing != "" {
 			return missing
 		}
-		now, err := b.count(ctx)
+		now, err := b.taker.Take(ctx)
 		if err != nil {
 			return err.Error()
 		}
-		changes := difference(before, now, nil)
+		changes := census.Difference(before, now, nil)
 		before = now
 		return changes
 	})
@@ -136,7 +138,7 @@ func (b *bed) source(ctx context.Context) *unstructured.Unstructured {
 
 // try installs a package and uninstalls it. What it adds to what is expected to stay it
 // writes there.
-func (b *bed) try(tr *trial, before inventory, expected map[string]bool) {
+func (b *bed) try(tr *trial, before census.Census, expected map[string]bool) {
 	b.t.Helper()
 	begun := time.Now()
 	sub := &operatorsv1alpha1.Subscription{
@@ -152,11 +154,11 @@ func (b *bed) try(tr *trial, before inventory, expected map[string]bool) {
 	stayed := len(expected)
 	comes, converted := b.expect(tr, expected)
 	b.until("everything of "+tr.name+" to be there", func(ctx context.Context) string {
-		now, err := b.count(ctx)
+		now, err := b.taker.Take(ctx)
 		if err != nil {
 			return err.Error()
 		}
-		tr.objects = now.since(before) - stayed
+		tr.objects = since(before, now) - stayed
 		for _, name := range slices.AppendSeq(comes, maps.Keys(expected)) {
 			if _, there := now[name]; !there {
 				return "there is no " + name
@@ -167,11 +169,11 @@ func (b *bed) try(tr *trial, before inventory, expected map[string]bool) {
 	begun = time.Now()
 	b.uninstall(tr, sub)
 	b.until("nothing of "+tr.name+" to be left", func(ctx context.Context) string {
-		now, err := b.count(ctx)
+		now, err := b.taker.Take(ctx)
 		if err != nil {
 			return err.Error()
 		}
-		return difference(before, now, expected)
+		return census.Difference(before, now, expected)
 	})
 	tr.out = time.Since(begun)
 	for _, name := range converted {
@@ -266,13 +268,13 @@ func (b *bed) unconverted(name string) {
 
 // forget deletes the definitions that were left, with which the rest of what was left
 // goes. What was there before then says what it said.
-func (b *bed) forget(before, said inventory) {
+func (b *bed) forget(before, said census.Census) {
 	b.t.Helper()
 	var definitions apiextensionsv1.CustomResourceDefinitionList
 	must(b.t, b.List(b.t.Context(), &definitions))
 	for i := range definitions.Items {
 		crd := &definitions.Items[i]
-		if _, ours := before[entry("CustomResourceDefinition", apiextensionsv1.GroupName, "", crd.Name)]; ours {
+		if _, ours := before[census.Entry("CustomResourceDefinition", apiextensionsv1.GroupName, "", crd.Name)]; ours {
 			continue
 		}
 		if err := b.Delete(b.t.Context(), crd); err != nil && !apierrors.IsNotFound(err) {
@@ -280,18 +282,18 @@ func (b *bed) forget(before, said inventory) {
 		}
 	}
 	b.until("the cluster to be as it was", func(ctx context.Context) string {
-		now, err := b.count(ctx)
+		now, err := b.taker.Take(ctx)
 		if err != nil {
 			return err.Error()
 		}
-		return difference(before, now, nil)
+		return census.Difference(before, now, nil)
 	})
 	b.until("everything to say what it said", func(ctx context.Context) string {
-		now, err := b.contents(ctx)
+		now, err := b.taker.Read(ctx)
 		if err != nil {
 			return err.Error()
 		}
-		return difference(said, now, nil)
+		return census.Difference(said, now, nil)
 	})
 }
 
@@ -317,4 +319,37 @@ func table(trials []*trial) string {
 		return err.Error()
 	}
 	return text.String()
+}
+
+// since counts what is in a census and was not in the one before.
+func since(before, now census.Census) int {
+	n := 0
+	for name := range now {
+		if _, there := before[name]; !there {
+			n++
+		}
+	}
+	return n
+}
+
+// kinds sums names up by kind: "3 ClusterRoles, 1 Operator".
+func kinds(names []string) string {
+	numbers := map[string]int{}
+	for _, name := range names {
+		kind, _, _ := strings.Cut(name, " ")
+		kind, _, _ = strings.Cut(kind, ".")
+		numbers[kind]++
+	}
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(numbers)) {
+		plural := "s"
+		if numbers[kind] == 1 {
+			plural = ""
+		}
+		parts = append(parts, fmt.Sprintf("%d %s%s", numbers[kind], kind, plural))
+	}
+	if len(parts) == 0 {
+		return "nothing"
+	}
+	return strings.Join(parts, ", ")
 }

@@ -5,27 +5,20 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/test/apiproxy/supervisors"
-	"github.com/chandlery/chandlery/test/buildcache"
+	"github.com/chandlery/chandlery/test/census"
 	"github.com/chandlery/chandlery/test/controlplane"
-	"github.com/chandlery/chandlery/test/ports"
-	"github.com/chandlery/chandlery/test/process"
+	"github.com/chandlery/chandlery/test/pause"
 )
 
 const (
@@ -49,11 +42,9 @@ func TestMain(m *testing.M) {
 type bed struct {
 	client.Client
 
-	t         *testing.T
-	discovery discovery.DiscoveryInterface
-	metadata  metadata.Interface
-	dynamic   dynamic.Interface
-	catalog   catalog
+	t       *testing.T
+	taker   *census.Taker
+	catalog catalog
 }
 
 // newBed is a bed with a supervisor.
@@ -74,47 +65,9 @@ func connect(t *testing.T) *bed {
 	t.Helper()
 	cfg := controlplane.Get(t).Config()
 	cfg.QPS, cfg.WarningHandler = -1, rest.NoWarnings{}
-	scheme, err := supervisor.NewScheme()
+	taker, err := census.New(cfg, nil)
 	must(t, err)
-	b := &bed{t: t}
-	b.Client, err = client.New(cfg, client.Options{Scheme: scheme})
-	must(t, err)
-	b.discovery, err = discovery.NewDiscoveryClientForConfig(cfg)
-	must(t, err)
-	b.metadata, err = metadata.NewForConfig(cfg)
-	must(t, err)
-	b.dynamic, err = dynamic.NewForConfig(cfg)
-	must(t, err)
-	return b
-}
-
-// serve runs a registry with the catalog, and gives its address.
-func (b *bed) serve() string {
-	b.t.Helper()
-	root, err := buildcache.SourceDir(".")
-	must(b.t, err)
-	program := filepath.Join(b.t.TempDir(), "registry")
-	build := exec.CommandContext(b.t.Context(), "go", "build", "-o", program, "./cmd/registry")
-	build.Dir = root
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		b.t.Fatalf("building the registry: %v\n%s", err, out)
-	}
-	address := ports.Address(b.t)
-	host, port, err := net.SplitHostPort(address)
-	must(b.t, err)
-	p, err := process.Start(b.t.Context(), process.Spec{
-		Name: "registry", Path: program,
-		Args: []string{"serve", b.catalog.dir, "--host", host, "--port", port, "--metrics-address", "0", "--termination-log", ""},
-		Log:  filepath.Join(b.t.ArtifactDir(), "registry.log"),
-	})
-	must(b.t, err)
-	b.t.Cleanup(func() {
-		if err := p.Kill(); err != nil {
-			b.t.Error(err)
-		}
-	})
-	return address
+	return &bed{Client: controlplane.Client(t), t: t, taker: taker}
 }
 
 // on gives the bed to another test of the same run.
@@ -139,22 +92,8 @@ func (b *bed) until(what string, says func(context.Context) string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
 	defer cancel()
-	ticker := time.NewTicker(polling)
-	defer ticker.Stop()
-	last := ""
-	for {
-		left := says(ctx)
-		if left == "" {
-			return
-		}
-		if ctx.Err() == nil {
-			last = left
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			b.t.Fatalf("waiting for %s: %s", what, last)
-		}
+	if err := pause.Until(ctx, polling, func() string { return says(ctx) }); err != nil {
+		b.t.Fatalf("waiting for %s: %v", what, err)
 	}
 }
 

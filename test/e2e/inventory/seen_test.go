@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/test/census"
 )
 
 // TestSeesWhatIsLeft does what an operator that leaves traces would do, without any. An
@@ -24,7 +26,7 @@ func TestSeesWhatIsLeft(t *testing.T) {
 	kept, goes := &corev1.ConfigMap{ObjectMeta: in("kept")}, &corev1.ConfigMap{ObjectMeta: in("goes")}
 	b.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "traces"}}, kept, goes, cups())
 	b.until("the namespace to be complete", func(ctx context.Context) string {
-		now, err := b.count(ctx)
+		now, err := b.taker.Take(ctx)
 		if err != nil {
 			return err.Error()
 		}
@@ -35,9 +37,9 @@ func TestSeesWhatIsLeft(t *testing.T) {
 		}
 		return ""
 	})
-	before, err := b.count(t.Context())
+	before, err := b.taker.Take(t.Context())
 	must(t, err)
-	said, err := b.contents(t.Context())
+	said, err := b.taker.Read(t.Context())
 	must(t, err)
 
 	cup := object("traces.example/v1", "Cup", "traces", "left")
@@ -64,15 +66,15 @@ func TestSeesWhatIsLeft(t *testing.T) {
 		"gone: ConfigMap traces/goes", "gone, though it ought to stay: Secret traces/missed",
 	}
 	b.until("all of it to be seen", func(ctx context.Context) string {
-		now, err := b.count(ctx)
+		now, err := b.taker.Take(ctx)
 		if err != nil {
 			return err.Error()
 		}
-		return unlike(difference(before, now, expected), want)
+		return unlike(census.Difference(before, now, expected), want)
 	})
-	now, err := b.contents(t.Context())
+	now, err := b.taker.Read(t.Context())
 	must(t, err)
-	if changes := difference(said, now, nil); !strings.Contains(changes, `changed: ConfigMap traces/kept from {"apiVersion":"v1","kind":"ConfigMap"} to {`) {
+	if changes := census.Difference(said, now, nil); !strings.Contains(changes, `changed: ConfigMap traces/kept from {"apiVersion":"v1","kind":"ConfigMap"} to {`) {
 		t.Errorf("of what was written to a ConfigMap the contents say\n%s", changes)
 	}
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/chandlery/chandlery/test/images"
 	"github.com/chandlery/chandlery/test/nodes"
+	"github.com/chandlery/chandlery/test/programs"
 )
 
 const (
@@ -57,12 +58,11 @@ func bed(t *testing.T) *nodes.Bed {
 // pushImages puts the images of this file into the registry of the bed.
 func pushImages(ctx context.Context, b *nodes.Bed) error {
 	// It is removed with the folder of the bed.
-	webProgram = filepath.Join(filepath.Dir(b.LogDir()), "web")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", webProgram, "./web")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building web: %w\n%s", err, out)
+	dir := filepath.Dir(b.LogDir())
+	if err := programs.Build(ctx, dir, "./test/e2e/nodes/web"); err != nil {
+		return err
 	}
+	webProgram = filepath.Join(dir, "web")
 	web, err := images.Program(webProgram, "web")
 	if err != nil {
 		return err

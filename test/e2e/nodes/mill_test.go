@@ -5,8 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -14,6 +12,7 @@ import (
 	"testing/fstest"
 
 	"github.com/chandlery/chandlery/test/images"
+	"github.com/chandlery/chandlery/test/programs"
 	"github.com/chandlery/chandlery/test/turmoil"
 )
 
@@ -49,13 +48,9 @@ func (m mill) csv() string { return fmt.Sprintf("mill.v%d.0.0", m.major) }
 // reference of the catalog.
 func pushMill(t *testing.T, s *turmoil.Scene) string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "mill")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./mill")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the mill: %v\n%s", err, out)
-	}
-	operator, err := images.Program(program, "mill", "/tmp/k8s-webhook-server/serving-certs", ":8443")
+	dir := t.TempDir()
+	must(t, programs.Build(t.Context(), dir, "./test/e2e/nodes/mill"))
+	operator, err := images.Program(filepath.Join(dir, "mill"), "mill", "/tmp/k8s-webhook-server/serving-certs", ":8443")
 	must(t, err)
 	_, err = s.Bed.Push(t.Context(), operator, millImage)
 	must(t, err)

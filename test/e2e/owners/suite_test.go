@@ -65,43 +65,14 @@ type bed struct {
 // newBed prepares a cluster; namespaces begin with the prefix.
 func newBed(t *testing.T, prefix string) *bed {
 	t.Helper()
-	scheme, err := supervisor.NewScheme()
+	read := controlplane.Cache(t, &operatorsv1alpha1.Subscription{}, &operatorsv1alpha1.ClusterServiceVersion{}, &operatorsv1alpha1.InstallPlan{})
+	b := &bed{Client: controlplane.Client(t), t: t, prefix: prefix, seed: seed(t), cache: read, witness: &witness{sights: map[string][]sight{}}}
+	plans, err := read.GetInformer(t.Context(), &operatorsv1alpha1.InstallPlan{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := controlplane.Get(t).Config()
-	cfg.QPS = -1
-	c, err := client.New(cfg, client.Options{Scheme: scheme})
-	if err != nil {
+	if _, err := plans.AddEventHandler(b.witness); err != nil {
 		t.Fatal(err)
-	}
-	read, err := cache.New(cfg, cache.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &bed{Client: c, t: t, prefix: prefix, seed: seed(t), cache: read, witness: &witness{sights: map[string][]sight{}}}
-	for _, o := range []client.Object{&operatorsv1alpha1.Subscription{}, &operatorsv1alpha1.ClusterServiceVersion{}, &operatorsv1alpha1.InstallPlan{}} {
-		informer, err := read.GetInformer(t.Context(), o, cache.BlockUntilSynced(false))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, is := o.(*operatorsv1alpha1.InstallPlan); is {
-			if _, err := informer.AddEventHandler(b.witness); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- read.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	if !read.WaitForCacheSync(t.Context()) {
-		t.Fatal("the caches of the test do not fill")
 	}
 	b.offer()
 	return b

@@ -13,8 +13,8 @@ import (
 	"github.com/go-logr/logr"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/chandlery/chandlery/test/buildcache"
 	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/programs"
 )
 
 const (
@@ -30,32 +30,10 @@ var bin string
 
 func TestMain(m *testing.M) {
 	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "chandlery-takeover-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "making a folder for the programs:", err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	bin = dir
-	return controlplane.Main(m, controlplane.Options{}, build, prepare)
-}
-
-func build(ctx context.Context, _ *controlplane.ControlPlane) error {
-	root, err := buildcache.SourceDir(".")
-	if err != nil {
-		return fmt.Errorf("finding the checkout: %w", err)
-	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", bin+string(filepath.Separator), "./cmd/registry", "./cmd/supervisor")
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the programs: %w\n%s", err, out)
-	}
-	return nil
+	os.Exit(programs.Main(func(dir string) int {
+		bin = dir
+		return controlplane.Main(m, controlplane.Options{}, prepare)
+	}, "./cmd/registry", "./cmd/supervisor"))
 }
 
 // prepare installs the definitions, and the rights of the supervisors.

@@ -3,12 +3,10 @@ package takeover_test
 import (
 	"context"
 	"encoding/json"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/blang/semver/v4"
 	"github.com/operator-framework/api/pkg/lib/version"
@@ -21,11 +19,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/olmstyle"
-	"github.com/chandlery/chandlery/test/ports"
+	"github.com/chandlery/chandlery/test/pause"
 	"github.com/chandlery/chandlery/test/process"
+	"github.com/chandlery/chandlery/test/programs"
 )
 
 // scene is a cluster that OLM has worked in.
@@ -50,16 +48,7 @@ var operators = []struct {
 // newScene makes it.
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	scheme, err := supervisor.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := controlplane.Get(t).Config()
-	cfg.QPS = -1
-	c, err := client.New(cfg, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := controlplane.Client(t)
 	s := &scene{Client: c, t: t, catalog: t.TempDir()}
 	for _, o := range operators {
 		s.publish(o.pkg, "1.0.0")
@@ -67,7 +56,7 @@ func newScene(t *testing.T) *scene {
 	w := olmstyle.New(c)
 	for _, err := range []error{
 		w.InstallOLM(t.Context()),
-		w.Catalog(t.Context(), "shop", "", s.registry()),
+		w.Catalog(t.Context(), "shop", "", programs.Serve(t, filepath.Join(bin, "registry"), s.catalog)),
 		w.Catalog(t.Context(), "hosted.catalog", "registry.example.com/catalog@sha256:"+strings.Repeat("a", 64), ""),
 	} {
 		if err != nil {
@@ -119,18 +108,8 @@ func (s *scene) until(what string, look func(context.Context) string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
-	ticker := time.NewTicker(polling)
-	defer ticker.Stop()
-	for {
-		state := look(ctx)
-		if state == "" {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			s.t.Fatalf("waited %s for %s; last seen: %s", patience, what, state)
-		}
+	if err := pause.Until(ctx, polling, func() string { return look(ctx) }); err != nil {
+		s.t.Fatalf("waited %s for %s: %v", patience, what, err)
 	}
 }
 
@@ -256,35 +235,6 @@ func (s *scene) publish(pkg string, versions ...string) {
 	}
 }
 
-// registry serves the catalog, and gives the address.
-func (s *scene) registry() string {
-	s.t.Helper()
-	address := ports.Address(s.t)
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.start("registry", "registry", "serve", s.catalog, "--host", host, "--port", port, "--metrics-address", "0", "--termination-log", "")
-	return address
-}
-
-// start runs a program until the test ends.
-func (s *scene) start(name, program string, args ...string) *process.Process {
-	s.t.Helper()
-	p, err := process.Start(s.t.Context(), process.Spec{
-		Name: name, Path: filepath.Join(bin, program), Args: args, Log: filepath.Join(s.t.ArtifactDir(), name+".log"),
-	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() {
-		if err := p.Kill(); err != nil {
-			s.t.Error(err)
-		}
-	})
-	return p
-}
-
 // supervise runs a supervisor, with the rights that it has in a cluster and no others.
 func (s *scene) supervise(name string, more ...string) *process.Process {
 	s.t.Helper()
@@ -293,7 +243,7 @@ func (s *scene) supervise(name string, more ...string) *process.Process {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return s.start(name, "supervisor", append([]string{
+	return programs.Start(s.t, name, filepath.Join(bin, "supervisor"), append([]string{
 		"run", "--kubeconfig", kubeconfig, "--identity", name, "--leader-election-namespace", home,
 		// It is not about leadership here, and the lead must not be lost to a slow machine.
 		"--lease-duration", "60s", "--renew-deadline", "50s", "--retry-period", "500ms", "--catalog-refresh-interval", "1s",

@@ -1,0 +1,83 @@
+package controlplane
+
+import (
+	"context"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/scheme"
+)
+
+// Client returns a client of the control plane of the test package that may do everything
+// and knows every kind that a supervisor does. It is not slowed down, and what the API
+// server warns of is not logged.
+func Client(tb testing.TB) client.WithWatch {
+	tb.Helper()
+
+	kinds, err := scheme.New()
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	c, err := client.NewWithWatch(unhindered(tb), client.Options{Scheme: kinds})
+	if err != nil {
+		tb.Fatalf("make a client: %v", err)
+	}
+
+	return c
+}
+
+// Cache returns a cache that follows the kinds of objects until the test ends, and is
+// filled.
+func Cache(tb testing.TB, objects ...client.Object) cache.Cache {
+	tb.Helper()
+
+	kinds, err := scheme.New()
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	c, err := cache.New(unhindered(tb), cache.Options{Scheme: kinds})
+	if err != nil {
+		tb.Fatalf("make a cache: %v", err)
+	}
+
+	for _, o := range objects {
+		_, err := c.GetInformer(tb.Context(), o, cache.BlockUntilSynced(false))
+		if err != nil {
+			tb.Fatalf("follow %T: %v", o, err)
+		}
+	}
+
+	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
+	ended := make(chan error, 1)
+
+	go func() { ended <- c.Start(ctx) }()
+
+	tb.Cleanup(func() {
+		cancel()
+
+		err := <-ended
+		if err != nil {
+			tb.Errorf("the cache: %v", err)
+		}
+	})
+
+	if !c.WaitForCacheSync(tb.Context()) {
+		tb.Fatal("the cache does not fill")
+	}
+
+	return c
+}
+
+func unhindered(tb testing.TB) *rest.Config {
+	tb.Helper()
+
+	cfg := Get(tb).Config()
+	cfg.QPS, cfg.WarningHandler = -1, rest.NoWarnings{}
+
+	return cfg
+}

@@ -1,0 +1,93 @@
+// Package programs builds the programs of this repository for tests, as they are now, and
+// runs them while a test lasts.
+package programs
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/chandlery/chandlery/test/buildcache"
+	"github.com/chandlery/chandlery/test/ports"
+	"github.com/chandlery/chandlery/test/process"
+)
+
+// Build builds packages, which are named from the root of the repository, into a folder.
+// Each program has the name of the folder of its package.
+func Build(ctx context.Context, dir string, packages ...string) error {
+	root, err := buildcache.SourceDir(".")
+	if err != nil {
+		return fmt.Errorf("building programs: %w", err)
+	}
+	args := append([]string{"build", "-o", filepath.Clean(dir) + string(filepath.Separator)}, packages...)
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building %v: %w\n%s", packages, err, out)
+	}
+	return nil
+}
+
+// Main builds packages into a folder, runs the tests of a package, which find their
+// programs there, removes the folder and returns the exit code, for TestMain to exit with.
+func Main(run func(dir string) int, packages ...string) int {
+	dir, err := os.MkdirTemp("", "chandlery-programs-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "making a folder for programs:", err)
+		return 1
+	}
+	defer os.RemoveAll(dir)     //nolint:errcheck // it is a temporary folder
+	ctx := context.Background() //nolint:forbidigo // A test binary has no caller to take a context from.
+	if err := Build(ctx, dir, packages...); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return run(dir)
+}
+
+// Registry builds the registry for one test and returns its path.
+func Registry(tb testing.TB) string {
+	tb.Helper()
+	dir := tb.TempDir()
+	if err := Build(tb.Context(), dir, "./cmd/registry"); err != nil {
+		tb.Fatal(err)
+	}
+	return filepath.Join(dir, "registry")
+}
+
+// Start runs a program until the test ends, or somebody ends it before. Its output is an
+// artifact of the test, named after it.
+func Start(tb testing.TB, name, program string, args ...string) *process.Process {
+	tb.Helper()
+	p, err := process.Start(tb.Context(), process.Spec{
+		Name: name, Path: program, Args: args, Log: filepath.Join(tb.ArtifactDir(), name+".log"),
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := p.Kill(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return p
+}
+
+// Serve serves a catalog by a registry until the test ends and returns its address. It
+// does not wait until the registry answers.
+func Serve(tb testing.TB, registry, catalog string) string {
+	tb.Helper()
+	address := ports.Address(tb)
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	Start(tb, "registry", registry, "serve", catalog, "--host", host, "--port", port,
+		"--metrics-address", "0", "--pprof-addr", "0", "--termination-log", "")
+	return address
+}

@@ -1,0 +1,36 @@
+package programs_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chandlery/chandlery/test/programs"
+)
+
+// TestMainOfSuite builds a program, runs with it, and leaves nothing.
+func TestMainOfSuite(t *testing.T) {
+	var seen string
+	code := programs.Main(func(dir string) int {
+		seen = dir
+		if _, err := os.Stat(filepath.Join(dir, "main")); err != nil {
+			t.Error(err)
+		}
+		return 7
+	}, "./test/caller/main")
+	if code != 7 {
+		t.Errorf("exit code %d, want that of the run", code)
+	}
+	if _, err := os.Stat(seen); !os.IsNotExist(err) {
+		t.Errorf("the folder is left: %v", err)
+	}
+}
+
+// TestBuildError says what could not be built, and why.
+func TestBuildError(t *testing.T) {
+	err := programs.Build(t.Context(), t.TempDir(), "./test/absent")
+	if err == nil || !strings.HasPrefix(err.Error(), "building [./test/absent]: ") || !strings.Contains(err.Error(), "directory not found") {
+		t.Errorf("error %v", err)
+	}
+}
