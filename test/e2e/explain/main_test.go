@@ -16,10 +16,10 @@ import (
 	"github.com/go-logr/logr"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/chandlery/chandlery/test/buildcache"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/pause"
 	"github.com/chandlery/chandlery/test/process"
+	"github.com/chandlery/chandlery/test/programs"
 )
 
 const (
@@ -35,34 +35,12 @@ const (
 var bin string
 
 func TestMain(m *testing.M) {
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
 	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
-	dir, err := os.MkdirTemp("", "chandlery-explain-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "making a folder for the program:", err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	bin = dir
-	// Nodes are lost sooner than usual, which a test can wait for.
-	return controlplane.Main(m, controlplane.Options{NodeMonitorGracePeriod: 10 * time.Second}, build, installCRDs)
-}
-
-func build(ctx context.Context, _ *controlplane.ControlPlane) error {
-	root, err := buildcache.SourceDir(".")
-	if err != nil {
-		return fmt.Errorf("finding the checkout: %w", err)
-	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", bin+string(filepath.Separator), "./cmd/supervisor")
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the program: %w\n%s", err, out)
-	}
-	return nil
+	os.Exit(programs.Main(func(dir string) int {
+		bin = dir
+		// Nodes are lost sooner than usual, which a test can wait for.
+		return controlplane.Main(m, controlplane.Options{NodeMonitorGracePeriod: 10 * time.Second}, installCRDs)
+	}, "./cmd/supervisor"))
 }
 
 func installCRDs(ctx context.Context, cp *controlplane.ControlPlane) error {
@@ -78,23 +56,11 @@ func program() string { return filepath.Join(bin, "supervisor") }
 // startSupervisor runs a supervisor until it is stopped or the test ends.
 func startSupervisor(t *testing.T) *process.Process {
 	t.Helper()
-	p, err := process.Start(t.Context(), process.Spec{
-		Name: "supervisor", Path: program(), Log: filepath.Join(t.ArtifactDir(), "supervisor.log"),
-		Args: []string{
-			"run", "--kubeconfig", controlplane.Get(t).Kubeconfig(), "--identity", "supervisor-1", "--leader-election-namespace", leaseNamespace,
-			"--catalog-refresh-interval", "1s", "--install-plan-retry-timeout", "1s", "--image-plain-http",
-			"--bundle-cache-dir", t.TempDir(), "--metrics-address", "0", "--health-address", "0",
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Kill(); err != nil {
-			t.Error(err)
-		}
-	})
-	return p
+	return programs.Start(t, "supervisor", program(),
+		"run", "--kubeconfig", controlplane.Get(t).Kubeconfig(), "--identity", "supervisor-1", "--leader-election-namespace", leaseNamespace,
+		"--catalog-refresh-interval", "1s", "--install-plan-retry-timeout", "1s", "--image-plain-http",
+		"--bundle-cache-dir", t.TempDir(), "--metrics-address", "0", "--health-address", "0",
+	)
 }
 
 // explain runs the command as a person would.

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
@@ -43,15 +42,7 @@ type world struct {
 // version.
 func newWorld(t *testing.T, packages int) *world {
 	t.Helper()
-	scheme, err := supervisor.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.NewWithWatch(controlplane.Get(t).Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world{t: t, c: c, global: controlplane.Namespace(t)}
+	w := &world{t: t, c: controlplane.Client(t), global: controlplane.Namespace(t)}
 	var content []fakecatalog.Package
 	for i := range packages {
 		content = append(content, fakecatalog.Simple(packageName(i), version(packageName(i), 1)))

@@ -20,10 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/supervisor/history"
 	"github.com/chandlery/chandlery/test/buildcache"
 	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/programs"
 )
 
 // patience bounds the wait for anything that has to come true.
@@ -34,39 +34,25 @@ const patience = 60 * time.Second
 var program, plugin string
 
 func TestMain(m *testing.M) {
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
 	ctrllog.SetLogger(logr.Discard())
-	dir, err := os.MkdirTemp("", "chandlery-suite-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "making a folder for the program:", err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	program, plugin = filepath.Join(dir, "supervisor"), filepath.Join(dir, "kubectl-chandlery")
-	return controlplane.Main(m, controlplane.Options{Nodes: -1}, build, installCRDs, prepare)
+	os.Exit(programs.Main(func(dir string) int {
+		program, plugin = filepath.Join(dir, "supervisor"), filepath.Join(dir, "kubectl-chandlery")
+		return controlplane.Main(m, controlplane.Options{Nodes: -1}, installCompleter, installCRDs, prepare)
+	}, "./cmd/supervisor", "./cmd/kubectl-chandlery"))
 }
 
-func build(ctx context.Context, _ *controlplane.ControlPlane) error {
-	root, err := buildcache.SourceDir(".")
+// installCompleter puts what completes the plugin beside it.
+func installCompleter(context.Context, *controlplane.ControlPlane) error {
+	const completer = "kubectl_complete-chandlery"
+	path, err := buildcache.SourceDir("cmd/kubectl-chandlery/" + completer)
 	if err != nil {
 		return fmt.Errorf("finding the checkout: %w", err)
 	}
-	dir := filepath.Dir(program) + string(filepath.Separator)
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", dir, "./cmd/supervisor", "./cmd/kubectl-chandlery")
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the programs: %w\n%s", err, out)
-	}
-	const completer = "kubectl_complete-chandlery"
-	text, err := os.ReadFile(filepath.Join(root, "cmd", "kubectl-chandlery", completer))
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("reading what completes the plugin: %w", err)
 	}
-	if err := os.WriteFile(dir+completer, text, 0o700); err != nil {
+	if err := os.WriteFile(filepath.Join(filepath.Dir(plugin), completer), text, 0o700); err != nil {
 		return fmt.Errorf("installing what completes the plugin: %w", err)
 	}
 	return nil
@@ -92,15 +78,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	cp := controlplane.Get(t)
-	scheme, err := supervisor.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(cp.Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world{Client: c, t: t, namespace: cp.Namespace(t), kubeconfig: cp.Kubeconfig()}
+	w := &world{Client: controlplane.Client(t), t: t, namespace: cp.Namespace(t), kubeconfig: cp.Kubeconfig()}
 	plan := &operatorsv1alpha1.InstallPlan{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "install-aaa"},
 		Spec: operatorsv1alpha1.InstallPlanSpec{
