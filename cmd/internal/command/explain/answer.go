@@ -44,15 +44,15 @@ func (a *answer) listing(o *diagnosis.Observation) {
 	}
 }
 
-// code is how the program ends.
+// code is how the program ends. What waits, for time or for somebody to approve it, is not
+// wrong: status says the same of it.
 func (a *answer) code() console.Code {
-	is := func(states ...diagnosis.State) bool {
-		return slices.ContainsFunc(a.Explanations, func(e diagnosis.Explanation) bool { return slices.Contains(states, e.State) })
-	}
+	some := func(is func(diagnosis.Explanation) bool) bool { return slices.ContainsFunc(a.Explanations, is) }
+	negative := func(e diagnosis.Explanation) bool { return e.State == diagnosis.Broken || e.State == diagnosis.Missing }
 	switch {
-	case a.missing, is(diagnosis.Broken, diagnosis.Held, diagnosis.Missing):
+	case a.missing, some(negative):
 		return console.Negative
-	case is(diagnosis.Unknown), len(a.Unseen) > 0, a.Fallback != "":
+	case some(unsure), len(a.Unseen) > 0, a.Fallback != "":
 		return console.Forbidden
 	default:
 		return console.Fine
@@ -68,6 +68,12 @@ func (a *answer) notable() []diagnosis.Explanation {
 	return slices.DeleteFunc(slices.Clone(a.Explanations), func(e diagnosis.Explanation) bool {
 		return e.State == diagnosis.Healthy || e.State == diagnosis.Progressing || onlyUnsure(e)
 	})
+}
+
+// unsure says whether something may be wrong that could not be seen.
+func unsure(e diagnosis.Explanation) bool {
+	hidden := func(u diagnosis.Unseen) bool { return !u.Minor }
+	return e.State == diagnosis.Unknown || e.State == diagnosis.Held && slices.ContainsFunc(e.Unseen, hidden)
 }
 
 // onlyUnsure says whether an explanation has nothing to tell but that not everything
@@ -91,7 +97,7 @@ func (a *answer) where() string {
 // rest says how many Subscriptions are not told of; empty for none.
 func (a *answer) rest() string {
 	where, all, told := a.where(), len(a.Explanations), len(a.notable())
-	unsure := slices.ContainsFunc(a.Explanations, onlyUnsure)
+	hidden := slices.ContainsFunc(a.Explanations, onlyUnsure)
 	switch {
 	case a.named, told == 1 && all == 1:
 		return "" // all there is has been said
@@ -101,7 +107,7 @@ func (a *answer) rest() string {
 		return "No Subscription of " + where + " can be seen."
 	case all == 0:
 		return "There is no Subscription in " + where + "."
-	case unsure:
+	case hidden:
 		return count(all-told, all, where, "seems", "seem") + " to be well or on the way, as far as can be seen."
 	default:
 		return count(all-told, all, where, "is", "are") + " well or on the way."

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 	"github.com/chandlery/chandlery/supervisor/diagnosis"
 	"github.com/chandlery/chandlery/supervisor/diagnosis/snapshot"
 )
@@ -26,9 +25,9 @@ read is named, with the rule that is missing, where the cause may be there. Of w
 has come to rest statuses are believed without a look at the supervisor's Lease.
 
 Exit codes:
-  0  all is well, or on its way
+  0  all is well or on its way, or waits: for time, or to be approved
   1  the command failed
-  2  something is wrong, waits for somebody, or does not exist
+  2  something is wrong, or does not exist
   3  nothing wrong is seen, while something that matters could not be seen
   4  the API server cannot be reached`
 
@@ -51,9 +50,9 @@ type options struct {
 	supervisors []string
 }
 
-// New gives the command. Name is what its user types before it, envPrefix begins the
-// names of the variables that stand in for flags, and agent is what audit logs show.
-func New(name, envPrefix, agent string) *cobra.Command {
+// New gives the command "explain" of a program that is called by name and tells API
+// servers its agent.
+func New(name, agent string) *cobra.Command {
 	o := options{connection: console.Connection{Agent: agent}}
 	cmd := &cobra.Command{
 		Use:   "explain [SUBSCRIPTION | TYPE/NAME]...",
@@ -66,14 +65,12 @@ func New(name, envPrefix, agent string) *cobra.Command {
 		RunE:              o.run,
 	}
 	flags := cmd.Flags()
-	o.connection.AddFlags(flags)
-	o.connection.AddNamespaceFlag(flags, "namespace to look at; empty: that of the kubeconfig's context")
-	o.connection.Complete(cmd)
+	o.connection.AddFlags(cmd)
+	o.connection.AddNamespaceFlag(cmd, "namespace to look at; empty: that of the kubeconfig's context")
 	o.output.AddFlags(cmd)
 	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "explain what is not well in any namespace")
-	flags.StringVar(&o.global, "global-catalog-namespace", "olm", "namespace whose CatalogSources serve the Subscriptions of every namespace, as the supervisor was told")
+	o.connection.AddCatalogNamespaceFlag(cmd, &o.global)
 	flags.StringSliceVar(&o.supervisors, "supervisor-namespace", []string{"chandlery-system"}, "namespaces, separated by commas, where the Lease of the supervisor is looked for by those who may not look everywhere")
-	flagenv.Describe(flags, envPrefix)
 	return cmd
 }
 

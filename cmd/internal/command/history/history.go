@@ -20,7 +20,6 @@ import (
 
 	"github.com/chandlery/chandlery/cmd/internal/command/history/timeline"
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 )
 
 // options are the flags of the command.
@@ -50,9 +49,9 @@ Exit codes: 0 when it was told; 1 when the command itself fails, or a ledger can
 read; 3 when a right is missing, which is named; 4 when the API server cannot be
 reached.`
 
-// New gives the command "history" of a program that is called by name, whose flags
-// variables with a prefix stand in for, and that tells API servers its agent.
-func New(name, envPrefix, agent string) *cobra.Command {
+// New gives the command "history" of a program that is called by name and tells API
+// servers its agent.
+func New(name, agent string) *cobra.Command {
 	o := options{connection: console.Connection{Agent: agent}}
 	cmd := &cobra.Command{
 		Use:   "history [SUBSCRIPTION]...",
@@ -65,12 +64,10 @@ func New(name, envPrefix, agent string) *cobra.Command {
 		RunE:              o.run,
 	}
 	flags := cmd.Flags()
-	o.connection.AddFlags(flags)
-	o.connection.AddNamespaceFlag(flags, "namespace of the Subscriptions; empty: that of the kubeconfig's context")
-	o.connection.Complete(cmd)
+	o.connection.AddFlags(cmd)
+	o.connection.AddNamespaceFlag(cmd, "namespace of the Subscriptions; empty: that of the kubeconfig's context")
 	o.output.AddFlags(cmd)
 	flags.BoolVarP(&o.watch, "watch", "w", false, "go on, and print what changes")
-	flagenv.Describe(flags, envPrefix)
 	return cmd
 }
 

@@ -17,7 +17,7 @@ func run(t *testing.T, args ...string) (string, error) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("HOME", t.TempDir())
 	var out bytes.Buffer
-	cmd := program.Program{Name: "supervisor", EnvPrefix: "SUPERVISOR"}.Command(history.New("supervisor", "SUPERVISOR", "test"))
+	cmd := program.Program{Name: "supervisor", EnvPrefix: "SUPERVISOR"}.Command(history.New("supervisor", "test"))
 	cmd.SetArgs(args)
 	cmd.SetOut(&out)
 	cmd.SetErr(io.Discard)

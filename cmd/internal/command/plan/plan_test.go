@@ -69,7 +69,7 @@ func run(t *testing.T, input string, args ...string) (string, error) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("HOME", t.TempDir())
 	var out bytes.Buffer
-	cmd := program.Program{Name: "supervisor", EnvPrefix: "SUPERVISOR"}.Command(plan.New("supervisor", "SUPERVISOR", "test"))
+	cmd := program.Program{Name: "supervisor", EnvPrefix: "SUPERVISOR"}.Command(plan.New("supervisor", "test"))
 	cmd.SetArgs(args)
 	cmd.SetIn(strings.NewReader(input))
 	cmd.SetOut(&out)
