@@ -52,7 +52,7 @@ func (a *answer) code() console.Code {
 	switch {
 	case a.missing, some(negative):
 		return console.Negative
-	case some(unsure), len(a.Unseen) > 0, a.Fallback != "":
+	case some(maybeWrong), len(a.Unseen) > 0, a.Fallback != "":
 		return console.Forbidden
 	default:
 		return console.Fine
@@ -70,8 +70,8 @@ func (a *answer) notable() []diagnosis.Explanation {
 	})
 }
 
-// unsure says whether something may be wrong that could not be seen.
-func unsure(e diagnosis.Explanation) bool {
+// maybeWrong says whether something may be wrong that could not be seen.
+func maybeWrong(e diagnosis.Explanation) bool {
 	hidden := func(u diagnosis.Unseen) bool { return !u.Minor }
 	return e.State == diagnosis.Unknown || e.State == diagnosis.Held && slices.ContainsFunc(e.Unseen, hidden)
 }
@@ -97,7 +97,7 @@ func (a *answer) where() string {
 // rest says how many Subscriptions are not told of; empty for none.
 func (a *answer) rest() string {
 	where, all, told := a.where(), len(a.Explanations), len(a.notable())
-	hidden := slices.ContainsFunc(a.Explanations, onlyUnsure)
+	unsure := slices.ContainsFunc(a.Explanations, onlyUnsure)
 	switch {
 	case a.named, told == 1 && all == 1:
 		return "" // all there is has been said
@@ -107,7 +107,7 @@ func (a *answer) rest() string {
 		return "No Subscription of " + where + " can be seen."
 	case all == 0:
 		return "There is no Subscription in " + where + "."
-	case hidden:
+	case unsure:
 		return count(all-told, all, where, "seems", "seem") + " to be well or on the way, as far as can be seen."
 	default:
 		return count(all-told, all, where, "is", "are") + " well or on the way."

@@ -48,12 +48,13 @@ type options struct {
 	global     string
 	// supervisors are the namespaces where the Lease may be.
 	supervisors []string
+	program     string
 }
 
 // New gives the command "explain" of a program that is called by name and tells API
 // servers its agent.
 func New(name, agent string) *cobra.Command {
-	o := options{connection: console.Connection{Agent: agent}}
+	o := options{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
 		Use:   "explain [SUBSCRIPTION | TYPE/NAME]...",
 		Short: "Say why a Subscription is not progressing, and what to do",

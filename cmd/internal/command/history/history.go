@@ -27,6 +27,7 @@ type options struct {
 	connection console.Connection
 	output     console.Output
 	watch      bool
+	program    string
 }
 
 const help = `Print what the InstallPlans of Subscriptions went through: every phase with its
@@ -52,7 +53,7 @@ reached.`
 // New gives the command "history" of a program that is called by name and tells API
 // servers its agent.
 func New(name, agent string) *cobra.Command {
-	o := options{connection: console.Connection{Agent: agent}}
+	o := options{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
 		Use:   "history [SUBSCRIPTION]...",
 		Short: "Show what the InstallPlans of a Subscription went through",
@@ -99,6 +100,7 @@ type historian struct {
 	namespace string
 	names     []string
 	output    *console.Output
+	program   string
 	zone      *time.Location
 	clock     clock.PassiveClock
 	out, log  io.Writer
@@ -115,7 +117,7 @@ func (o *options) historian(names []string) (*historian, error) {
 		return nil, err //nolint:wrapcheck // says where it looked
 	}
 	return &historian{
-		client: c, namespace: namespace, names: names, output: &o.output,
+		client: c, namespace: namespace, names: names, output: &o.output, program: o.program,
 		zone: time.Local, clock: clock.RealClock{}, //nolint:gosmopolitan // a person reads it here
 	}, nil
 }
@@ -136,7 +138,7 @@ func (h *historian) read(ctx context.Context) ([]timeline.Timeline, error) {
 	var found []timeline.Timeline
 	for i := range list.Items {
 		if h.wants(list.Items[i].Name) {
-			found = append(found, timeline.Of(&list.Items[i], plans, h.clock.Now()))
+			found = append(found, timeline.Of(&list.Items[i], plans, h.program, h.clock.Now()))
 		}
 	}
 	slices.SortFunc(found, func(a, b timeline.Timeline) int { return strings.Compare(a.Subscription, b.Subscription) })

@@ -33,8 +33,8 @@ func TestHistoryErrors(t *testing.T) {
 	}{
 		"Form":       {args: []string{"lamp", "-o", "svg"}, want: `--output is "svg"; it has to be one of human, wide, json, yaml`},
 		"NoCluster":  {args: []string{"lamp", "-n", "shop"}, want: "finding the API server: "},
-		"Namespace":  {args: []string{"lamp", "--kubeconfig", none}, want: "set --namespace"},
-		"Kubeconfig": {args: []string{"lamp", "-n", "shop", "--kubeconfig", none}, want: "set --kubeconfig or $KUBECONFIG"},
+		"Namespace":  {args: []string{"lamp", "--kubeconfig", none}, want: none + " (--kubeconfig) does not exist"},
+		"Kubeconfig": {args: []string{"lamp", "-n", "shop", "--kubeconfig", none}, want: "name another with --kubeconfig or $KUBECONFIG"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := run(t, append([]string{"history"}, tt.args...)...)
