@@ -410,6 +410,7 @@ func TestExplainVersion(t *testing.T) {
 			}
 		})
 	}
+	unseen := all(versionIs(failed, "", ""), hides("clusterserviceversions.operators.coreos.com", "shop"), func(o *observation) { o.Versions, o.Deployments, o.Pods = nil, nil, nil })
 	update := func(reason operatorsv1alpha1.ConditionReason, message string) func(*observation) {
 		return func(o *observation) {
 			next := *o.csv().DeepCopy()
@@ -518,7 +519,25 @@ func TestExplainVersion(t *testing.T) {
 			summary: []string{"torch.v1 requires an operator"},
 		},
 		{
-			reason: "its namespace is being deleted", state: diagnosis.Held, code: diagnosis.CodeNamespaceGoing, object: "Namespace shop",
+			reason: "a version that may not be seen is told of by its Subscription", state: diagnosis.Broken, code: diagnosis.CodeVersionFailing, object: object,
+			change: all(unseen, tells("ClusterServiceVersionUnhealthy", "RequirementsNotMet",
+				"clusterserviceversion lamp.v1 is in phase Pending: one or more requirements couldn't be found; lamp.v2 is available and will be installed once lamp.v1 is well; status.requirementStatus names what is missing; delete InstallPlan install-a to have its parts applied again")),
+			summary: []string{"ClusterServiceVersion shop/lamp.v1: one or more requirements couldn't be found"}, remedy: "Delete InstallPlan install-a to have its parts applied again.",
+		},
+		{
+			reason: "what it says is taken apart as if it could be seen", state: diagnosis.Broken, code: diagnosis.CodeDeployment, object: object,
+			change: all(unseen, tells("ClusterServiceVersionUnhealthy", "InstallCheckFailed",
+				"clusterserviceversion lamp.v1 is in phase Failed: install timeout: deployment lamp is not ready; see its pods")),
+			summary: []string{"ClusterServiceVersion shop/lamp.v1: install timeout: deployment lamp is not ready"}, remedy: "See its pods.",
+		},
+		{
+			reason: "what the next version waits for is no remedy", state: diagnosis.Broken, code: diagnosis.CodeVersionFailing, object: object,
+			change: all(unseen, tells("ClusterServiceVersionUnhealthy", "ComponentUnhealthy",
+				"clusterserviceversion lamp.v1 is in phase Failed: the wick is wet; lamp.v2 is available and will be installed once lamp.v1 is well, or at once if spec.upgradeStrategy of OperatorGroup group is TechPreviewUnsafeFailForward")),
+			summary: []string{"ClusterServiceVersion shop/lamp.v1: the wick is wet"}, remedy: "Do what the status says.",
+		},
+		{
+			reason: "its namespace is being deleted", state: diagnosis.Broken, code: diagnosis.CodeNamespaceGoing, object: "Namespace shop",
 			change: func(o *observation) {
 				o.sub().DeletionTimestamp, o.sub().Finalizers = new(ago(time.Hour)), []string{"example.com/never"}
 				o.OperatorGroups, o.Versions = nil, nil

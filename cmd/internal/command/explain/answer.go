@@ -10,7 +10,8 @@ import (
 
 // answer is what the command prints; as JSON and YAML it is printed as it is.
 type answer struct {
-	// Explanations are those of what was named, else of all Subscriptions.
+	// Explanations are those of what was named, else of all Subscriptions, and of namespaces
+	// that are being deleted and have none any more.
 	Explanations []diagnosis.Explanation `json:"explanations"`
 	// Unseen is what kept Subscriptions from being found.
 	Unseen []diagnosis.Unseen `json:"unseen,omitempty"`
@@ -96,7 +97,7 @@ func (a *answer) where() string {
 
 // rest says how many Subscriptions are not told of; empty for none.
 func (a *answer) rest() string {
-	where, all, told := a.where(), len(a.Explanations), len(a.notable())
+	where, all, told := a.where(), subscriptionsIn(a.Explanations), subscriptionsIn(a.notable())
 	unsure := slices.ContainsFunc(a.Explanations, onlyUnsure)
 	switch {
 	case a.named, told == 1 && all == 1:
@@ -112,6 +113,16 @@ func (a *answer) rest() string {
 	default:
 		return count(all-told, all, where, "is", "are") + " well or on the way."
 	}
+}
+
+func subscriptionsIn(explanations []diagnosis.Explanation) int {
+	all := 0
+	for i := range explanations {
+		if explanations[i].Subject.Kind == diagnosis.KindSubscription {
+			all++
+		}
+	}
+	return all
 }
 
 // count says how many of all Subscriptions something holds for, with its verb for one and

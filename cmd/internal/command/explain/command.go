@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/spf13/cobra"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
@@ -93,7 +95,7 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	}
 	a := answer{named: len(subjects) > 0, namespace: namespace, everywhere: o.everywhere}
 	if !a.named {
-		subjects = subscriptionsOf(observation, namespace, o.everywhere)
+		subjects = append(goingOf(observation), subscriptionsOf(observation, namespace, o.everywhere)...)
 	}
 	for _, subject := range subjects {
 		a.Explanations = append(a.Explanations, replicas.explain(observation, subject))
@@ -152,6 +154,19 @@ func (o *options) observe(ctx context.Context, namespace string, subjects []diag
 		return nil, nil, &console.Coded{Code: console.Unreachable, Err: fmt.Errorf("%s: %w", config.Host, err)}
 	}
 	return observation, replicas, err //nolint:wrapcheck // there is no other error
+}
+
+// goingOf are the namespaces that are being deleted and have no Subscription left that
+// would tell of it.
+func goingOf(o *diagnosis.Observation) []diagnosis.Ref {
+	var subjects []diagnosis.Ref
+	for i := range o.Terminating {
+		name := o.Terminating[i].Name
+		if !slices.ContainsFunc(o.Subscriptions, func(sub operatorsv1alpha1.Subscription) bool { return sub.Namespace == name }) {
+			subjects = append(subjects, diagnosis.Ref{Kind: diagnosis.KindNamespace, Name: name})
+		}
+	}
+	return subjects
 }
 
 // subscriptionsOf are all Subscriptions that were found in a namespace, or anywhere.

@@ -38,7 +38,7 @@ func (o *options) print(cmd *cobra.Command, a *answer) error {
 // does in its wide form.
 func Text(o *diagnosis.Observation) string {
 	a := answer{everywhere: true}
-	for _, subject := range subscriptionsOf(o, "", true) {
+	for _, subject := range append(goingOf(o), subscriptionsOf(o, "", true)...) {
 		a.Explanations = append(a.Explanations, diagnosis.ExplainObject(o, subject))
 	}
 	a.listing(o)
