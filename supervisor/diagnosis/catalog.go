@@ -97,8 +97,10 @@ func (s *story) catalogStatus(source *operatorsv1alpha1.CatalogSource, explained
 	if progressing != nil && progressing.Status == metav1.ConditionFalse && progressing.Reason != "RolledOut" && progressing.Reason != "SpecInvalid" {
 		cause, remedy := remedyParted(progressing.Message)
 		f := s.found(codeOfCatalog(progressing.Reason, cause), Wrong, s.at().String()+": "+cause).advising(remedy)
-		if refusal(cause) == CodeLimitRange {
+		if surelyLimited(cause) {
 			f = s.limited(f)
+		} else {
+			s.nameLimit(f)
 		}
 		return f.with(s.catalogCommands(source)...)
 	}
@@ -133,10 +135,11 @@ func codeOfCatalog(reason, message string) string {
 }
 
 func (s *story) catalogCommands(source *operatorsv1alpha1.CatalogSource) []string {
-	return []string{
-		fmt.Sprintf("kubectl -n %s get pods -l %s=%s", source.Namespace, labelCatalog, source.Name),
-		kubectl("get", s.at(), "-o yaml"),
+	commands := []string{kubectl("get", s.at(), "-o yaml")}
+	if source.Spec.Image == "" && source.Spec.ConfigMap == "" {
+		return commands // somebody else runs it
 	}
+	return append([]string{fmt.Sprintf("kubectl -n %s get pods -l %s=%s", source.Namespace, labelCatalog, source.Name)}, commands...)
 }
 
 // addressCause is for a catalog that others run.

@@ -101,6 +101,7 @@ func TestExplainLimitRange(t *testing.T) {
 			{
 				Type: corev1.LimitTypeContainer, Max: quantities(corev1.ResourceMemory, "64Mi"), Min: quantities(corev1.ResourceMemory, "16Mi"),
 				MaxLimitRequestRatio: quantities(corev1.ResourceCPU, "2"),
+				Default: quantities(corev1.ResourceMemory, "64Mi"),
 			},
 		}}}
 		elsewhere := small
@@ -114,7 +115,7 @@ func TestExplainLimitRange(t *testing.T) {
 		{
 			reason: "a maximum", change: says("maximum memory usage per Container is 64Mi, but limit is 128Mi"),
 			summary: []string{"Deployment shop/lamp: its pods may not be made", "but limit is 128Mi (spec.limits[1].max.memory of LimitRange shop/small)"},
-			remedy:  "spec.config.resources of the Subscription; or change spec.limits[1].max.memory of LimitRange shop/small", command: "kubectl -n shop describe limitrange small",
+			remedy:  "what LimitRange shop/small allows: spec.config.resources of the Subscription; or change spec.limits[1].max.memory of it", command: "kubectl -n shop describe limitrange small",
 		},
 		{
 			reason: "the first of several, where nothing is requested", change: says("[minimum cpu usage per Pod is 100m.  No request is specified, minimum memory usage per Container is 16Mi.  No request is specified]"),
@@ -123,6 +124,11 @@ func TestExplainLimitRange(t *testing.T) {
 		{
 			reason: "a ratio", change: says("cpu max limit to request ratio per Container is 2, but provided ratio is 4.000000"),
 			summary: []string{"(spec.limits[1].maxLimitRequestRatio.cpu of LimitRange shop/small)"},
+		},
+		{
+			reason: "a limit that it gave is below what is requested",
+			change:  all(refused(`Pod "lamp-x" is invalid: spec.containers[0].resources.requests: Invalid value: "128Mi": must be less than or equal to memory limit of 64Mi`), limits),
+			summary: []string{"memory limit of 64Mi (spec.limits[1].default.memory of LimitRange shop/small)"}, command: "kubectl -n shop describe limitrange small",
 		},
 		{
 			reason: "one that was changed since", change: says("maximum memory usage per Container is 32Mi, but limit is 64Mi"),

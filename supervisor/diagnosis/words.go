@@ -54,7 +54,7 @@ func refusal(text string) string {
 		return CodeResourcesRequired
 	case strings.Contains(text, "exceeded quota"), strings.Contains(text, "failed quota"):
 		return CodeQuotaExceeded
-	case Limited(text):
+	case surelyLimited(text):
 		return CodeLimitRange
 	case strings.Contains(text, "violates PodSecurity"):
 		return CodePodSecurity

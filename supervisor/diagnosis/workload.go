@@ -323,5 +323,9 @@ func (s *story) podsRefused(message string) *Finding {
 	if code == "" || code == CodeRightsMissing || code == CodeObjectInvalid {
 		code = CodePodsRefused
 	}
-	return s.refused(code, Wrong, s.at().String()+": its pods may not be made: "+message, "").with(kubectl("describe", s.at(), ""))
+	f := s.refused(code, Wrong, s.at().String()+": its pods may not be made: "+message, "")
+	if code != CodeLimitRange && s.nameLimit(f) {
+		f.Code = CodeLimitRange
+	}
+	return f.with(kubectl("describe", s.at(), ""))
 }
