@@ -53,7 +53,9 @@ func limitIn(message string) (limit, bool) {
 func (l limit) of(limits *corev1.LimitRange) string {
 	for i := range limits.Spec.Limits {
 		item := &limits.Spec.Limits[i]
-		values := map[string]corev1.ResourceList{"min": item.Min, "max": item.Max, "maxLimitRequestRatio": item.MaxLimitRequestRatio, "default": item.Default}[l.field]
+		values := map[string]corev1.ResourceList{
+			"min": item.Min, "max": item.Max, "maxLimitRequestRatio": item.MaxLimitRequestRatio, "default": item.Default,
+		}[l.field]
 		if value, set := values[l.resource]; set && item.Type == l.kind && value.String() == l.value {
 			return fmt.Sprintf("spec.limits[%d].%s.%s", i, l.field, l.resource)
 		}

@@ -29,7 +29,8 @@ func (s *story) namespaceGoing(namespace string) *Finding {
 		when, held = since(going.DeletionTimestamp), restOf(going)
 	}
 	if s.sub != nil && !s.sub.DeletionTimestamp.IsZero() && len(s.sub.Finalizers) > 0 {
-		held = rest{what: fmt.Sprintf("%s is held in it by its finalizers %s", s.subject, strings.Join(s.sub.Finalizers, ", ")), remedy: seeTo(s.sub.Finalizers)}
+		what := fmt.Sprintf("%s is held in it by its finalizers %s", s.subject, strings.Join(s.sub.Finalizers, ", "))
+		held = rest{what: what, remedy: seeTo(s.sub.Finalizers)}
 	}
 	f := at.found(CodeNamespaceGoing, Waiting, "namespace "+namespace+" is being deleted"+when)
 	if held.what != "" {

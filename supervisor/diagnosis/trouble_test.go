@@ -101,7 +101,7 @@ func TestExplainLimitRange(t *testing.T) {
 			{
 				Type: corev1.LimitTypeContainer, Max: quantities(corev1.ResourceMemory, "64Mi"), Min: quantities(corev1.ResourceMemory, "16Mi"),
 				MaxLimitRequestRatio: quantities(corev1.ResourceCPU, "2"),
-				Default: quantities(corev1.ResourceMemory, "64Mi"),
+				Default:              quantities(corev1.ResourceMemory, "64Mi"),
 			},
 		}}}
 		elsewhere := small
@@ -126,7 +126,7 @@ func TestExplainLimitRange(t *testing.T) {
 			summary: []string{"(spec.limits[1].maxLimitRequestRatio.cpu of LimitRange shop/small)"},
 		},
 		{
-			reason: "a limit that it gave is below what is requested",
+			reason:  "a limit that it gave is below what is requested",
 			change:  all(refused(`Pod "lamp-x" is invalid: spec.containers[0].resources.requests: Invalid value: "128Mi": must be less than or equal to memory limit of 64Mi`), limits),
 			summary: []string{"memory limit of 64Mi (spec.limits[1].default.memory of LimitRange shop/small)"}, command: "kubectl -n shop describe limitrange small",
 		},

@@ -50,7 +50,8 @@ func (s *story) versionTold() *operatorsv1alpha1.ClusterServiceVersion {
 
 // onlyTrouble is what a Subscription says of its version besides what the version says
 // itself, and is no remedy.
-var onlyTrouble = regexp.MustCompile(`; (\S+ is available and will be installed once [^;]*|it is being withdrawn, [^;]*|status\.requirementStatus names what is missing)`)
+var onlyTrouble = regexp.MustCompile(
+	`; (\S+ is available and will be installed once [^;]*|it is being withdrawn, [^;]*|status\.requirementStatus names what is missing)`)
 
 // versionGone is for a version that a plan has brought and that is not there. Plans were
 // read before versions, so that one is not merely younger than the other.

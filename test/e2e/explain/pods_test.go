@@ -106,7 +106,9 @@ func refusalCases() []broken {
 				"Deployment NAMESPACE/lamp: its pods may not be made", "maximum memory usage per Container is 64Mi, but limit is 128Mi",
 				"spec.limits[0].max.memory of LimitRange NAMESPACE/small",
 			},
-			mend: func(s *situation) { s.patch(&corev1.LimitRange{}, "small", `{"spec":{"limits":[{"type":"Container","max":{"memory":"1Gi"}}]}}`) },
+			mend: func(s *situation) {
+				s.patch(&corev1.LimitRange{}, "small", `{"spec":{"limits":[{"type":"Container","max":{"memory":"1Gi"}}]}}`)
+			},
 		},
 		{
 			reason: "a LimitRange does not allow the pods of the catalog",
