@@ -219,6 +219,36 @@ func TestSubjects(t *testing.T) {
 	}
 }
 
+// TestNarrow wraps the cause where a terminal would cut it, and nowhere else, nor what is
+// to be copied.
+func TestNarrow(t *testing.T) {
+	t.Parallel()
+	a := answer{named: true, Explanations: []diagnosis.Explanation{waiting()}}
+	a.Explanations[0].Summary = strings.Repeat("lantern ", 20)
+	a.Explanations[0].Findings[0].Remedy = strings.Repeat("approve ", 15)
+	a.Explanations[0].Findings[0].Commands = []string{"kubectl " + strings.Repeat("very ", 20)}
+	for _, tc := range []struct {
+		printer printer
+		// lines are those that are longer than a terminal is wide: the cause, and the command.
+		lines int
+	}{
+		{printer: printer{narrow: true, program: "supervisor"}, lines: 1},
+		{printer: printer{program: "supervisor"}, lines: 2},
+		{printer: printer{narrow: true, wide: true, program: "supervisor"}, lines: 3},
+	} {
+		tc.printer.answer(&a)
+		text, long := tc.printer.text.String(), 0
+		for line := range strings.Lines(text) {
+			if len(strings.TrimSpace(line)) > console.Width {
+				long++
+			}
+		}
+		if long != tc.lines {
+			t.Errorf("%d lines are too long for a terminal, want %d:\n%s", long, tc.lines, text)
+		}
+	}
+}
+
 // TestNew checks that the command refuses what cannot be, before it asks anybody.
 func TestNew(t *testing.T) {
 	t.Parallel()

@@ -201,7 +201,7 @@ func (p *printer) remedy(f *diagnosis.Finding) {
 	if p.wide {
 		p.linef("  %s", strings.Replace(advice, todo, p.paint.Bold(todo), 1))
 	} else {
-		p.text.WriteString(strings.Replace(console.Wrap("  ", "  ", advice), todo, p.paint.Bold(todo), 1))
+		p.text.WriteString(strings.Replace(console.Wrap("  ", strings.Repeat(" ", len("  To do: ")), advice), todo, p.paint.Bold(todo), 1))
 	}
 	for _, command := range f.Commands {
 		if rest, own := strings.CutPrefix(command, generic); own {
