@@ -103,17 +103,24 @@ type ensured struct {
 	deployment *appsv1.Deployment
 	// service is nil when the Service is not as it should be.
 	service *corev1.Service
+	// outdated tells that the Deployment is another one than was observed, and was left
+	// alone.
+	outdated bool
 }
 
 // ensure brings all objects of a catalog to what is wanted. What goes wrong with
 // one keeps no other from it.
-func (c *children) ensure(ctx context.Context, source *operatorsv1alpha1.CatalogSource, all []*unstructured.Unstructured) (ensured, error) {
+func (c *children) ensure(ctx context.Context, o *Observation, all []*unstructured.Unstructured) (ensured, error) {
 	var (
 		made     ensured
 		problems []error
 	)
 	for _, wanted := range all {
-		object, err := c.ensureOne(ctx, source, wanted)
+		object, err := c.ensureOne(ctx, o, wanted)
+		if apierrors.IsConflict(err) && wanted.GroupVersionKind() == kindDeployment {
+			made.outdated = true
+			continue
+		}
 		if err != nil {
 			problems = append(problems, err)
 			continue
@@ -128,7 +135,7 @@ func (c *children) ensure(ctx context.Context, source *operatorsv1alpha1.Catalog
 	return made, errors.Join(problems...)
 }
 
-func (c *children) ensureOne(ctx context.Context, source *operatorsv1alpha1.CatalogSource, wanted *unstructured.Unstructured) (client.Object, error) {
+func (c *children) ensureOne(ctx context.Context, o *Observation, wanted *unstructured.Unstructured) (client.Object, error) {
 	kind, key := wanted.GroupVersionKind(), client.ObjectKeyFromObject(wanted)
 	live, err := c.find(ctx, kind, key)
 	if err != nil {
@@ -136,10 +143,10 @@ func (c *children) ensureOne(ctx context.Context, source *operatorsv1alpha1.Cata
 	}
 	if live == nil {
 		log.FromContext(ctx).Info("Making object", "kind", kind.Kind, "object", key.String())
-		return c.apply(ctx, wanted, "")
+		return c.apply(ctx, wanted, nil)
 	}
 	switch {
-	case !owned(live, source):
+	case !owned(live, o.Source):
 		return nil, fmt.Errorf("%s %s is there and belongs to somebody else; delete it or give the CatalogSource another name", kind.Kind, key)
 	case live.GetDeletionTimestamp() != nil:
 		return nil, fmt.Errorf("%s %s is being deleted; it is made again when it is gone", kind.Kind, key)
@@ -151,11 +158,20 @@ func (c *children) ensureOne(ctx context.Context, source *operatorsv1alpha1.Cata
 	if !differs(wanted, &unstructured.Unstructured{Object: content}) {
 		return live, nil
 	}
-	if d, is := live.(*appsv1.Deployment); is && !maps.Equal(d.Spec.Selector.MatchLabels, replicaLabels(source.Name)) {
+	if d, is := live.(*appsv1.Deployment); is && !maps.Equal(d.Spec.Selector.MatchLabels, replicaLabels(o.Source.Name)) {
 		return nil, c.release(ctx, d)
 	}
+	if err := o.isCurrent(live); err != nil {
+		return nil, err
+	}
+	return c.change(ctx, wanted, live)
+}
+
+// change brings an object that is there to what is wanted.
+func (c *children) change(ctx context.Context, wanted *unstructured.Unstructured, live client.Object) (client.Object, error) {
+	kind, key := wanted.GroupVersionKind(), client.ObjectKeyFromObject(wanted)
 	log.FromContext(ctx).Info("Changing object", "kind", kind.Kind, "object", key.String())
-	object, err := c.apply(ctx, wanted, live.GetUID())
+	object, err := c.apply(ctx, wanted, live)
 	if kind == kindDeployment || !apierrors.IsInvalid(err) {
 		return object, err
 	}
@@ -165,11 +181,25 @@ func (c *children) ensureOne(ctx context.Context, source *operatorsv1alpha1.Cata
 	return object, err
 }
 
-// apply writes an object. With a uid it has to be there, and to be that one.
-func (c *children) apply(ctx context.Context, wanted *unstructured.Unstructured, uid types.UID) (client.Object, error) {
+// isCurrent says whether what is wanted of a Deployment follows from the one that is
+// there: its number of replicas may be what an autoscaler gave it.
+func (o *Observation) isCurrent(live client.Object) error {
+	d, is := live.(*appsv1.Deployment)
+	if !is || (o.Deployment != nil && o.Deployment.UID == d.UID && o.Deployment.ResourceVersion == d.ResourceVersion) {
+		return nil
+	}
+	return apierrors.NewConflict(appsv1.Resource("deployments"), d.Name, errors.New("it has changed since it was observed"))
+}
+
+// apply writes an object. If one is there, it has to be that one; a Deployment has to
+// be as it was, too, or what somebody else wrote to it meanwhile would be undone.
+func (c *children) apply(ctx context.Context, wanted *unstructured.Unstructured, live client.Object) (client.Object, error) {
 	u := wanted.DeepCopy()
-	if uid != "" {
-		u.SetUID(uid)
+	if live != nil {
+		u.SetUID(live.GetUID())
+	}
+	if d, is := live.(*appsv1.Deployment); is {
+		u.SetResourceVersion(d.ResourceVersion)
 	}
 	err := c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(apply.FieldManager), client.ForceOwnership)
 	if err != nil {
@@ -220,7 +250,7 @@ func (c *children) replace(ctx context.Context, live client.Object, wanted *unst
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("%w; deleting it to make it again: %w", cause, err)
 	}
-	return c.apply(ctx, wanted, "")
+	return c.apply(ctx, wanted, nil)
 }
 
 // errReleased says that a Deployment is to be made anew.

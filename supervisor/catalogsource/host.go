@@ -80,7 +80,7 @@ func (r *Reconciler) host(ctx context.Context, source *operatorsv1alpha1.Catalog
 	}
 	reachable := false
 	if ready := r.content(ctx, o, &h, &view); ready {
-		if reachable, err = r.bringAbout(ctx, o, &view); err != nil {
+		if reachable, err = r.bringAbout(ctx, o, &view, &h); err != nil {
 			h.failed = true
 			h.fail(serverError, err)
 		}
@@ -94,6 +94,7 @@ func (r *Reconciler) host(ctx context.Context, source *operatorsv1alpha1.Catalog
 		h.fail(serverError, err)
 	}
 	r.describe(&h, &view)
+	h.tellAutoscaler(o)
 	err = r.serviceTime(ctx, source, &h)
 	return h, err
 }
@@ -117,14 +118,18 @@ func (r *Reconciler) tend(ctx context.Context, o *Observation, view *replicasOf,
 
 // bringAbout makes the objects of a catalog what they should be. reachable says
 // whether the Service is, and so leads to our replicas.
-func (r *Reconciler) bringAbout(ctx context.Context, o *Observation, view *replicasOf) (reachable bool, err error) {
+func (r *Reconciler) bringAbout(ctx context.Context, o *Observation, view *replicasOf, h *hosted) (reachable bool, err error) {
 	all, err := Desired(o, r.hosting)
 	if err != nil {
 		return false, err
 	}
-	made, err := r.children.ensure(ctx, o.Source, all)
+	made, err := r.children.ensure(ctx, o, all)
 	if made.deployment != nil {
 		view.deployment = made.deployment
+		r.tellUndone(o, all)
+	}
+	if made.outdated {
+		h.soonest(conflictDelay)
 	}
 	reachable = made.service != nil
 	if err != nil {
@@ -239,7 +244,10 @@ func (r *Reconciler) observe(ctx context.Context, source *operatorsv1alpha1.Cata
 	for i := range nodes.Items {
 		o.Nodes = append(o.Nodes, &nodes.Items[i])
 	}
-	var err error
+	err := r.lookForAutoscaler(ctx, o)
+	if err != nil {
+		return nil, err
+	}
 	o.Version, err = r.version.get()
 	return o, err
 }

@@ -26,6 +26,11 @@ type Observation struct {
 	Version Version
 	// Deployment is the one of the catalog, nil when there is none.
 	Deployment *appsv1.Deployment
+	// Autoscaler is the HorizontalPodAutoscaler that scales the Deployment, empty when
+	// there is none.
+	Autoscaler string
+	// AutoscalersHidden tells that the supervisor may not look for one.
+	AutoscalersHidden bool
 	// Pin is what is run of spec.image.
 	Pin Pin
 	// ConfigMapVersion is the resourceVersion of the ConfigMap that is served.
@@ -145,11 +150,14 @@ func isReady(node *corev1.Node) bool {
 	return false
 }
 
-// replicas is how many replicas the catalog has. Where nobody says it is two, as
-// soon as two nodes can take one; and it stays two for as long as two nodes are
-// there at all: to take a replica away because a node is lost could take the one
-// that still serves.
+// replicas is how many replicas the catalog has: as many as an autoscaler gave it, or
+// as somebody says. Where nobody says it is two, as soon as two nodes can take one;
+// and it stays two for as long as two nodes are there at all: to take a replica away
+// because a node is lost could take the one that still serves.
 func (o *Observation) replicas(pod *corev1.PodSpec, h *Hosting) int {
+	if scaled := o.scaled(); scaled > 0 {
+		return scaled
+	}
 	if asked, err := askedReplicas(o.Source); err == nil && asked > 0 {
 		return asked
 	}

@@ -88,7 +88,7 @@ func (s *passages) shows(sub *operatorsv1alpha1.Subscription, p *operatorsv1alph
 	since := s.since(p)
 	if since == 0 {
 		// A ledger that cannot be read says nothing, and is begun anew.
-		ledger, _ := history.Read(sub) //nolint:errcheck // see above
+		ledger, _ := history.Read(sub)
 		return !ledger.Ahead(&sub.Status), false
 	}
 	return history.Version(sub.Status.InstallPlanRef.ResourceVersion) >= since, true

@@ -246,8 +246,11 @@ func TestRest(t *testing.T) {
 		}).WithPolling(quiet).Should(gomega.BeTrue())
 		return before
 	}
-	before := settled()
+	before, looks := settled(), w.writes.looksIn(w.namespace)
 	w.Consistently(func() []string { return w.writes.in(w.namespace)[len(before):] }).Should(gomega.BeEmpty())
+	if more := w.writes.looksIn(w.namespace) - looks; more > 0 || looks == 0 {
+		t.Errorf("looked for autoscalers %d times to begin with and %d times at rest", looks, more)
+	}
 
 	// Another supervisor that takes over finds everything as it should be.
 	w.supervise()

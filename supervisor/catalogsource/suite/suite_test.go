@@ -29,6 +29,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,6 +70,9 @@ type world struct {
 	t         *testing.T
 	namespace string
 	writes    *writes
+	// configure changes how a supervisor reaches the API server; nil where it does not
+	// matter.
+	configure func(*rest.Config)
 }
 
 func newWorld(t *testing.T) *world {
@@ -92,13 +96,15 @@ func (w *world) in(t *testing.T) *world {
 	g.SetDefaultEventuallyPollingInterval(polling)
 	g.SetDefaultConsistentlyDuration(quiet)
 	g.SetDefaultConsistentlyPollingInterval(polling)
-	return &world{Client: w.Client, WithT: g, t: t, namespace: w.namespace, writes: w.writes}
+	return &world{Client: w.Client, WithT: g, t: t, namespace: w.namespace, writes: w.writes, configure: w.configure}
 }
 
-// writes counts what a supervisor writes, in the namespace of a test.
+// writes counts what a supervisor writes, in the namespace of a test, and how often
+// it looks for autoscalers there.
 type writes struct {
-	mu   sync.Mutex
-	seen []string
+	mu     sync.Mutex
+	seen   []string
+	looked []string
 }
 
 type counted struct {
@@ -107,11 +113,14 @@ type counted struct {
 }
 
 func (c counted) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.Method != http.MethodGet {
-		c.to.mu.Lock()
+	c.to.mu.Lock()
+	switch {
+	case req.Method != http.MethodGet:
 		c.to.seen = append(c.to.seen, req.Method+" "+req.URL.Path)
-		c.to.mu.Unlock()
+	case strings.HasSuffix(req.URL.Path, "/horizontalpodautoscalers"):
+		c.to.looked = append(c.to.looked, req.URL.Path)
 	}
+	c.to.mu.Unlock()
 	return c.inner.RoundTrip(req)
 }
 
@@ -120,8 +129,19 @@ func (c counted) RoundTrip(req *http.Request) (*http.Response, error) {
 func (w *writes) in(namespace string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return inNamespace(w.seen, namespace)
+}
+
+// looksIn counts the looks for autoscalers so far in a namespace.
+func (w *writes) looksIn(namespace string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(inNamespace(w.looked, namespace))
+}
+
+func inNamespace(all []string, namespace string) []string {
 	var found []string
-	for _, one := range w.seen {
+	for _, one := range all {
 		if strings.Contains(one, "/"+namespace+"/") {
 			found = append(found, one)
 		}
@@ -135,6 +155,9 @@ func (w *world) supervise(change ...func(*catalogsource.Hosting)) {
 	cfg := controlplane.Get(w.t).Config()
 	cfg.QPS, cfg.Burst = 1000, 1000
 	cfg.Wrap(func(inner http.RoundTripper) http.RoundTripper { return counted{inner: inner, to: w.writes} })
+	if w.configure != nil {
+		w.configure(cfg)
+	}
 	scheme, err := supervisor.NewScheme()
 	if err != nil {
 		w.t.Fatal(err)

@@ -1,9 +1,11 @@
 package transitions_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -42,6 +44,14 @@ func (w *world) closed(resource string) (open func()) {
 		},
 	}
 	w.create(policy, binding)
+	w.t.Cleanup(func() {
+		// Where the test ends early, the next one is not to meet a closed door.
+		for _, object := range []client.Object{binding, policy} {
+			if err := client.IgnoreNotFound(w.c.Delete(context.WithoutCancel(w.t.Context()), object)); err != nil {
+				w.t.Error(err)
+			}
+		}
+	})
 	probe := w.subscription(client.ObjectKey{Namespace: w.global, Name: "probe"})
 	w.create(probe)
 	try := func() error {
@@ -112,6 +122,41 @@ func unwritten(t *testing.T, resource string) verdict {
 		t.Error("the plan never waited in vain")
 	}
 	return sum
+}
+
+// TestSecondTimeOfAPhase lets a plan come to a phase again while its Subscription shows
+// the first time, and then begins with processes that did not see that. The approved
+// plan waits for the second time to be shown.
+func TestSecondTimeOfAPhase(t *testing.T) {
+	s := newScene(t, true)
+	ctx := t.Context()
+	s.tells(asking)
+	open := s.closed("subscriptions/status")
+	for _, to := range []stage{broken, asking} {
+		s.do(s.moves(ctx, s.key, to))
+	}
+	s.comes("a ledger that says so", func(st *story) bool {
+		ledger, err := history.Read(st.subscription)
+		return err == nil && len(ledger) > 3 && entryTold(ledger.Last()).stage == asking
+	})
+	s.do(s.crew.dismiss(everybody, kill))
+	s.crew.start(1)
+	leading, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for s.crew.leader(ctx) < 0 {
+		if !pause.For(leading, retryPeriod) {
+			t.Fatal("nobody leads")
+		}
+	}
+	approved := time.Now()
+	s.do(s.asks(ctx, s.key, `{"approved":true}`))
+	s.comes("a plan that is installed", func(st *story) bool { return st.plan != nil && stageOf(st.plan) == working })
+	if waited := time.Since(approved); waited < acknowledgement-roughness {
+		t.Errorf("the plan went on after %s, since the first time was shown:\n%s", waited, s.sofar())
+	}
+	open()
+	s.rests()
+	s.o.audit(t)
 }
 
 // TestLedgerIsBounded takes a plan through more stages than a ledger holds, while

@@ -1,0 +1,163 @@
+package catalogsource
+
+import (
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestAutoscalerOf(t *testing.T) {
+	hpa := func(name, version, kind, target string) autoscalingv2.HorizontalPodAutoscaler {
+		return autoscalingv2.HorizontalPodAutoscaler{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+				ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: version, Kind: kind, Name: target},
+			},
+		}
+	}
+	going := hpa("going", "apps/v1", "Deployment", "shop")
+	going.DeletionTimestamp = new(metav1.Now())
+	for _, tt := range []struct {
+		reason string
+		all    []autoscalingv2.HorizontalPodAutoscaler
+		want   string
+	}{
+		{"none", nil, ""},
+		{"ours", []autoscalingv2.HorizontalPodAutoscaler{hpa("a", "apps/v1", "Deployment", "shop")}, "a"},
+		{"another Deployment", []autoscalingv2.HorizontalPodAutoscaler{hpa("a", "apps/v1", "Deployment", "other")}, ""},
+		{"another kind", []autoscalingv2.HorizontalPodAutoscaler{hpa("a", "apps/v1", "StatefulSet", "shop")}, ""},
+		{"another group", []autoscalingv2.HorizontalPodAutoscaler{hpa("a", "example.com/v1", "Deployment", "shop")}, ""},
+		{"being deleted", []autoscalingv2.HorizontalPodAutoscaler{going}, ""},
+		{"first by name", []autoscalingv2.HorizontalPodAutoscaler{hpa("b", "apps/v1", "Deployment", "shop"), hpa("a", "apps/v1", "Deployment", "shop")}, "a"},
+	} {
+		if got := autoscalerOf(tt.all, "shop"); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.reason, got, tt.want)
+		}
+	}
+}
+
+func TestScaledReplicas(t *testing.T) {
+	const asked = 3
+	for _, tt := range []struct {
+		reason, autoscaler string
+		live               *appsv1.Deployment
+		want               int
+	}{
+		{"an autoscaler has scaled it", "a", scaledTo(7), 7},
+		{"the autoscaler has gone", "", scaledTo(7), asked},
+		{"no Deployment yet", "a", nil, asked},
+		{"an autoscaler does nothing at 0", "a", scaledTo(0), asked},
+	} {
+		o := observed(annotated(AnnotationReplicas, "3"))
+		o.Deployment, o.Autoscaler = tt.live, tt.autoscaler
+		if got := o.replicas(&corev1.PodSpec{}, &Hosting{}); got != tt.want {
+			t.Errorf("%s: %d replicas, want %d", tt.reason, got, tt.want)
+		}
+	}
+}
+
+func scaledTo(replicas int32) *appsv1.Deployment {
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "olm", UID: "u-2", ResourceVersion: "7"},
+		Spec:       appsv1.DeploymentSpec{Replicas: &replicas},
+	}
+}
+
+func TestTellAutoscaler(t *testing.T) {
+	const sets = "; HorizontalPodAutoscaler a sets the number of replicas"
+	for _, tt := range []struct {
+		reason, autoscaler, asked string
+		live                      *appsv1.Deployment
+		want                      string
+		next                      time.Duration
+	}{
+		{"an autoscaler", "a", "", scaledTo(7), sets, autoscalerInterval},
+		{"what is asked for has no effect", "a", "3", scaledTo(7), sets + ", and annotation chandlery.dev/replicas has no effect", autoscalerInterval},
+		{"no autoscaler", "", "3", scaledTo(7), "", 0},
+		{"an autoscaler does nothing at 0", "a", "", scaledTo(0), "", 0},
+		{"no Deployment yet", "a", "", nil, "", 0},
+	} {
+		o := observed()
+		if tt.asked != "" {
+			annotated(AnnotationReplicas, tt.asked)(o)
+		}
+		o.Deployment, o.Autoscaler = tt.live, tt.autoscaler
+		h := hosted{conditions: []metav1.Condition{{Type: conditionAvailable, Message: "7 of 7"}, {Type: conditionProgressing, Message: "done"}}}
+		h.tellAutoscaler(o)
+		if got, want := h.conditions[0].Message, "7 of 7"+tt.want; got != want || h.conditions[1].Message != "done" || h.next != tt.next {
+			t.Errorf("%s: %q, %q, again after %v; want %q after %v", tt.reason, got, h.conditions[1].Message, h.next, want, tt.next)
+		}
+	}
+}
+
+func TestUndoesScaling(t *testing.T) {
+	for _, tt := range []struct {
+		reason string
+		change func(*appsv1.Deployment)
+		want   string
+	}{
+		{"as it was applied", func(*appsv1.Deployment) {}, ""},
+		{"scaled up", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(5)) }, "from 5 to 3 replicas"},
+		{"scaled to nothing", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(0)) }, "from 0 to 3 replicas"},
+		{"another number was applied: it is we who change it", func(d *appsv1.Deployment) {
+			d.Spec.Replicas, d.Annotations = new(int32(2)), map[string]string{annotationHash: "other"}
+		}, ""},
+	} {
+		o := observed(annotated(AnnotationReplicas, "3"))
+		wanted := desiredDeployment(t, o)
+		o.Deployment = scaledTo(3)
+		o.Deployment.Annotations = wanted.GetAnnotations()
+		tt.change(o.Deployment)
+		if got := o.undoesScaling(wanted); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.reason, got, tt.want)
+		}
+	}
+	if got := observed().undoesScaling(desiredDeployment(t, observed())); got != "" {
+		t.Errorf("no Deployment yet: %q", got)
+	}
+}
+
+// desiredDeployment is the Deployment that follows from an observation.
+func desiredDeployment(t *testing.T, o *Observation) *unstructured.Unstructured {
+	t.Helper()
+	all, err := Desired(o, hosting())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range all {
+		if u.GroupVersionKind() == kindDeployment {
+			return u
+		}
+	}
+	t.Fatal("no Deployment is wanted")
+	return nil
+}
+
+func TestIsCurrent(t *testing.T) {
+	changed, another := scaledTo(4), scaledTo(2)
+	changed.ResourceVersion, another.UID = "8", "u-3"
+	for _, tt := range []struct {
+		reason   string
+		observed *appsv1.Deployment
+		live     client.Object
+		want     bool
+	}{
+		{"as it was observed", scaledTo(2), scaledTo(2), true},
+		{"changed since", scaledTo(2), changed, false},
+		{"made again since", scaledTo(2), another, false},
+		{"not there when it was observed", nil, scaledTo(2), false},
+		{"of another kind: what is wanted does not follow from it", scaledTo(2), &corev1.Service{}, true},
+	} {
+		err := (&Observation{Deployment: tt.observed}).isCurrent(tt.live)
+		if (err == nil) != tt.want || (err != nil && !apierrors.IsConflict(err)) {
+			t.Errorf("%s: %v", tt.reason, err)
+		}
+	}
+}

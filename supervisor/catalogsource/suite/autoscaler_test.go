@@ -1,0 +1,331 @@
+package suite_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/onsi/gomega"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/test/controlplane"
+)
+
+// TestAutoscaler has Kubernetes' own controller scale a catalog up and down while
+// its CatalogSource asks for other numbers all the time.
+func TestAutoscaler(t *testing.T) {
+	w, registry := newWorld(t), newImages(t, "", "")
+	registry.push("shop:1", nil)
+	w.create(catalog("shop", registry.host+"/shop:1"))
+	w.supervise()
+	w.rolledOut("shop", 2)
+	numbers := w.numbers("shop")
+	hpa := autoscaler("front", "shop", 4, 6)
+	w.create(hpa)
+	touches := 0
+	// touched asks for another number, and gives the one that there is.
+	touched := func(g gomega.Gomega) int32 {
+		touches++
+		w.annotate(g, "chandlery.dev/replicas", strconv.Itoa(1+touches%3))
+		return w.number(g, "shop")
+	}
+	for _, tt := range []struct{ least, most, want int32 }{{4, 6, 4}, {5, 6, 5}, {2, 3, 3}} {
+		w.Eventually(func(g gomega.Gomega) {
+			w.get(g, "front", hpa)
+			hpa.Spec.MinReplicas, hpa.Spec.MaxReplicas = &tt.least, tt.most
+			g.Expect(w.Update(t.Context(), hpa)).To(gomega.Succeed())
+		}).Should(gomega.Succeed())
+		w.Eventually(touched).Should(gomega.Equal(tt.want))
+		w.Consistently(touched).Should(gomega.Equal(tt.want))
+		// The number has an owner besides the autoscaler: without one it would be 1.
+		w.Eventually(func(g gomega.Gomega) []string { return w.ownersOfNumber(g, "shop") }).Should(gomega.ContainElement(apply.FieldManager))
+		w.rolledOut("shop", tt.want)
+	}
+	w.annotate(w, "chandlery.dev/replicas", "2")
+	w.becomes("shop", func(g gomega.Gomega, s *operatorsv1alpha1.CatalogSource) {
+		g.Expect(condition(s, "Available")).To(gomega.HaveSuffix(
+			"; HorizontalPodAutoscaler front sets the number of replicas, and annotation chandlery.dev/replicas has no effect"))
+	})
+	if err := w.Delete(t.Context(), hpa); err != nil {
+		t.Fatal(err)
+	}
+	// It is not touched any more: that the autoscaler has gone is noticed all the same.
+	w.rolledOut("shop", 2)
+	w.becomes("shop", func(g gomega.Gomega, s *operatorsv1alpha1.CatalogSource) {
+		g.Expect(condition(s, "Available")).NotTo(gomega.ContainSubstring("HorizontalPodAutoscaler"))
+	})
+	// No number was undone for as long as it takes to see it.
+	w.Eventually(numbers).Should(gomega.Equal([]int32{2, 4, 5, 3, 2}))
+}
+
+// TestAutoscalerAhead scales a catalog while the supervisor does not hear of it, and
+// has to change the Deployment for another reason.
+func TestAutoscalerAhead(t *testing.T) {
+	w, registry := newWorld(t), newImages(t, "", "")
+	registry.push("shop:1", nil)
+	news := &dam{}
+	w.configure = func(cfg *rest.Config) {
+		cfg.Wrap(func(inner http.RoundTripper) http.RoundTripper { return dammed{inner: inner, dam: news} })
+	}
+	// Within its bounds an autoscaler without metrics leaves the number alone.
+	w.create(catalog("shop", registry.host+"/shop:1"), autoscaler("front", "shop", 2, 6))
+	w.supervise()
+	w.rolledOut("shop", 2)
+	numbers := w.numbers("shop")
+
+	news.close()
+	t.Cleanup(news.open)
+	d := &appsv1.Deployment{}
+	w.get(w, "shop", d)
+	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 4}}
+	if err := w.SubResource("scale").Update(t.Context(), d, client.WithSubResourceBody(scale)); err != nil {
+		t.Fatal(err)
+	}
+	// It goes to the pods, so that they are made again.
+	w.annotate(w, "example.com/make", "new")
+	tries := func() int {
+		return len(slices.DeleteFunc(w.writes.in(w.namespace), func(one string) bool {
+			return !strings.HasPrefix(one, http.MethodPatch) || !strings.HasSuffix(one, "/deployments/shop")
+		}))
+	}
+	before := tries()
+	const some = 5
+	w.Eventually(func() int { return tries() - before }).Should(gomega.BeNumerically(">=", some))
+	w.Consistently(func(g gomega.Gomega) {
+		g.Expect(w.number(g, "shop")).To(gomega.Equal(int32(4)))
+		s := w.source(g, "shop")
+		g.Expect(string(s.Status.Reason) + s.Status.Message).To(gomega.BeEmpty())
+	}).Should(gomega.Succeed())
+
+	news.open()
+	w.rolledOut("shop", 4, func(g gomega.Gomega, d *appsv1.Deployment) {
+		g.Expect(d.Spec.Template.Annotations).To(gomega.HaveKeyWithValue("example.com/make", "new"))
+	})
+	w.Eventually(numbers).Should(gomega.Equal([]int32{2, 4}))
+}
+
+// TestAutoscalersHidden runs a supervisor that may not look for autoscalers: it sets
+// the number of replicas as if there were none, and says so.
+func TestAutoscalersHidden(t *testing.T) {
+	w, registry := newWorld(t), newImages(t, "", "")
+	registry.push("shop:1", nil)
+	blind := metav1.ObjectMeta{Name: "blind-" + w.namespace}
+	role := &rbacv1.ClusterRole{ObjectMeta: blind, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{"", "apps", "policy", "networking.k8s.io", "operators.coreos.com", "events.k8s.io"},
+		Resources: []string{"*"}, Verbs: []string{"*"},
+	}}}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: blind, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: blind.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: blind.Name}},
+	}
+	for _, o := range []client.Object{role, binding} {
+		if err := w.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := w.Delete(context.WithoutCancel(t.Context()), o); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	w.configure = func(cfg *rest.Config) { cfg.Impersonate = rest.ImpersonationConfig{UserName: blind.Name} }
+	w.create(catalog("shop", registry.host+"/shop:1"), autoscaler("front", "shop", 2, 6))
+	w.supervise()
+	w.rolledOut("shop", 2)
+	w.annotate(w, "chandlery.dev/replicas", "3")
+	d := w.rolledOut("shop", 3)
+	numbers := w.numbers("shop")
+	w.Expect(w.undone("shop")).To(gomega.BeEmpty(), "nobody has scaled it yet")
+
+	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 5}}
+	if err := w.SubResource("scale").Update(t.Context(), d, client.WithSubResourceBody(scale)); err != nil {
+		t.Fatal(err)
+	}
+	w.Eventually(numbers).Should(gomega.Equal([]int32{3, 5, 3}))
+	w.rolledOut("shop", 3)
+	w.Eventually(func() []string { return w.undone("shop") }).Should(gomega.ConsistOf(
+		gomega.HavePrefix("Deployment shop was set back from 5 to 3 replicas; if a HorizontalPodAutoscaler had scaled it, allow the supervisor")))
+	w.becomes("shop", func(g gomega.Gomega, s *operatorsv1alpha1.CatalogSource) {
+		g.Expect(string(s.Status.Reason) + s.Status.Message).To(gomega.BeEmpty())
+	})
+}
+
+// autoscaler describes one that targets the Deployment of a catalog.
+func autoscaler(named, catalog string, least, most int32) *autoscalingv2.HorizontalPodAutoscaler {
+	hpa := &autoscalingv2.HorizontalPodAutoscaler{Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+		ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: catalog},
+		MinReplicas:    &least, MaxReplicas: most,
+	}}
+	hpa.Name = named
+	return hpa
+}
+
+// annotate sets an annotation of the CatalogSource shop.
+func (w *world) annotate(g gomega.Gomega, key, value string) {
+	source := catalogs.NewObject()
+	source.SetNamespace(w.namespace)
+	source.SetName("shop")
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value)
+	g.Expect(w.Patch(w.t.Context(), source, client.RawPatch(types.MergePatchType, []byte(patch)))).To(gomega.Succeed())
+}
+
+// number is how many replicas a Deployment is to have.
+func (w *world) number(g gomega.Gomega, named string) int32 {
+	d := &appsv1.Deployment{}
+	w.get(g, named, d)
+	return *d.Spec.Replicas
+}
+
+// ownersOfNumber are those who have a say in how many replicas a Deployment has.
+func (w *world) ownersOfNumber(g gomega.Gomega, named string) []string {
+	d := &appsv1.Deployment{}
+	w.get(g, named, d)
+	var owners []string
+	for _, entry := range d.ManagedFields {
+		var fields map[string]map[string]any
+		g.Expect(json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields)).To(gomega.Succeed())
+		if _, has := fields["f:spec"]["f:replicas"]; has {
+			owners = append(owners, entry.Manager)
+		}
+	}
+	return owners
+}
+
+// undone are the Events of a CatalogSource that tell of scaling which was undone.
+func (w *world) undone(named string) []string {
+	var list eventsv1.EventList
+	w.Expect(w.List(w.t.Context(), &list, client.InNamespace(w.namespace))).To(gomega.Succeed())
+	var notes []string
+	for i := range list.Items {
+		if one := &list.Items[i]; one.Regarding.Name == named && one.Reason == "ScalingUndone" {
+			notes = append(notes, one.Note)
+		}
+	}
+	return notes
+}
+
+// numbers follows how many replicas a Deployment is to have: each number that it is
+// ever given, however shortly.
+func (w *world) numbers(named string) func() []int32 {
+	w.t.Helper()
+	c, err := client.NewWithWatch(controlplane.Get(w.t).Config(), client.Options{Scheme: w.Scheme()})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	changes, err := c.Watch(w.t.Context(), &appsv1.DeploymentList{}, client.InNamespace(w.namespace), client.MatchingFields{"metadata.name": named})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var (
+		mu   sync.Mutex
+		seen []int32
+	)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for change := range changes.ResultChan() {
+			d, is := change.Object.(*appsv1.Deployment)
+			if !is {
+				continue
+			}
+			mu.Lock()
+			if len(seen) == 0 || seen[len(seen)-1] != *d.Spec.Replicas {
+				seen = append(seen, *d.Spec.Replicas)
+			}
+			mu.Unlock()
+		}
+	}()
+	w.t.Cleanup(func() {
+		changes.Stop()
+		<-ended
+	})
+	return func() []int32 {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(seen)
+	}
+}
+
+// dam holds back what a supervisor would hear of Deployments while it is closed.
+type dam struct {
+	mu     sync.Mutex
+	closed chan struct{}
+}
+
+func (d *dam) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = make(chan struct{})
+}
+
+func (d *dam) open() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed != nil {
+		close(d.closed)
+		d.closed = nil
+	}
+}
+
+// opened is closed when the dam is open next; nil when it is open.
+func (d *dam) opened() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.closed
+}
+
+type dammed struct {
+	inner http.RoundTripper
+	dam   *dam
+}
+
+func (d dammed) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := d.inner.RoundTrip(req)
+	if err == nil && req.URL.Query().Has("watch") && strings.HasSuffix(req.URL.Path, "/deployments") {
+		resp.Body = &dammedBody{ReadCloser: resp.Body, dam: d.dam, gone: make(chan struct{})}
+	}
+	return resp, err
+}
+
+// dammedBody is what comes of a watch.
+type dammedBody struct {
+	io.ReadCloser
+
+	dam  *dam
+	once sync.Once
+	gone chan struct{}
+}
+
+func (b *dammedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if opened := b.dam.opened(); opened != nil {
+		select {
+		case <-opened:
+		case <-b.gone:
+		}
+	}
+	return n, err
+}
+
+func (b *dammedBody) Close() error {
+	b.once.Do(func() { close(b.gone) })
+	return b.ReadCloser.Close()
+}
