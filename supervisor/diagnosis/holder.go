@@ -8,9 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// labelSupervisor is on the Deployment and the pods of the supervisor where it was
+// ofSupervisor selects the Deployment and the pods of the supervisor where it was
 // installed as documented.
-const labelSupervisor = "app.kubernetes.io/name=chandlery-supervisor"
+func ofSupervisor() labels.Selector {
+	return labels.SelectorFromSet(labels.Set{"app.kubernetes.io/name": "chandlery-supervisor"})
+}
 
 // holder is what is known of whoever holds the Lease of supervisors, and of those that
 // would have to.
@@ -34,14 +36,13 @@ func (s *story) holder(lease *coordinationv1.Lease) holder {
 	if i := strings.LastIndex(name, "_"); i >= 0 {
 		name = name[:i] // what makes it unique
 	}
-	selector := labels.SelectorFromSet(labels.Set{"app.kubernetes.io/name": "chandlery-supervisor"})
-	get := fmt.Sprintf("kubectl -n %s get deployments,pods -l %s", namespace, labelSupervisor)
+	get := fmt.Sprintf("kubectl -n %s get deployments,pods -l %s", namespace, ofSupervisor())
 	if pod := find(s.Pods, Ref{Namespace: namespace, Name: name}); pod != nil {
 		at := refTo(KindPod, pod)
 		h.what = fmt.Sprintf(" (%s, %s)", at, pod.Status.Phase)
 		h.remedy = fmt.Sprintf("see in the log of %s why it does not lead, and whether it reaches the API server; one that hangs is replaced when it is deleted", at)
 		h.commands = []string{fmt.Sprintf("kubectl -n %s logs %s", namespace, name), get}
-		h.trouble = s.causeIn(namespace, selector)
+		h.trouble = s.causeIn(namespace)
 		return h
 	}
 	if s.missConfirmation("pods", namespace) {
@@ -50,12 +51,12 @@ func (s *story) holder(lease *coordinationv1.Lease) holder {
 		return h
 	}
 	switch {
-	case s.deployed(namespace, selector):
+	case s.deployed(namespace):
 		if h.identity != "" {
 			h.what = " (a pod that is gone)"
 		}
-		h.trouble = s.causeIn(namespace, selector)
-		h.commands = []string{get, fmt.Sprintf("kubectl -n %s logs -l %s --tail=20", namespace, labelSupervisor)}
+		h.trouble = s.causeIn(namespace)
+		h.commands = []string{get, fmt.Sprintf("kubectl -n %s logs -l %s --tail=20", namespace, ofSupervisor())}
 	case h.identity == "":
 		h.remedy = fmt.Sprintf("start a supervisor: namespace %s has no Deployment of one; where it runs outside of the cluster, start its process", namespace)
 	default:
@@ -66,7 +67,8 @@ func (s *story) holder(lease *coordinationv1.Lease) holder {
 }
 
 // deployed says whether a supervisor is installed in a namespace.
-func (s *story) deployed(namespace string, selector labels.Selector) bool {
+func (s *story) deployed(namespace string) bool {
+	selector := ofSupervisor()
 	for i := range s.Deployments {
 		if d := &s.Deployments[i]; d.Namespace == namespace && selector.Matches(labels.Set(d.Labels)) {
 			return true
@@ -77,7 +79,8 @@ func (s *story) deployed(namespace string, selector labels.Selector) bool {
 
 // causeIn is what keeps the pods of the supervisor from running; empty where nothing is
 // seen to.
-func (s *story) causeIn(namespace string, selector labels.Selector) string {
+func (s *story) causeIn(namespace string) string {
+	selector := ofSupervisor()
 	for i := range s.Deployments {
 		d := &s.Deployments[i]
 		if d.Namespace != namespace || !selector.Matches(labels.Set(d.Labels)) {

@@ -24,7 +24,7 @@ func (s *story) supervisor() []*Finding {
 		const missing = "Lease " + rival.LeaseName
 		f := s.found(CodeSupervisorNotRunning, Wrong, "no supervisor runs: there is no "+missing+" in this cluster, so that nothing goes on in it")
 		f.Object = Ref{Kind: KindLease, Name: rival.LeaseName}
-		return []*Finding{f.advising("Install or start the supervisor.").with("kubectl get deployments,pods --all-namespaces -l " + labelSupervisor)}
+		return []*Finding{f.advising("Install or start the supervisor.").with("kubectl get deployments,pods --all-namespaces -l " + ofSupervisor().String())}
 	}
 	var last *coordinationv1.Lease
 	for i := range s.Leases {
