@@ -38,21 +38,44 @@ func (s *story) catalogTrouble(source *operatorsv1alpha1.CatalogSource) []*Findi
 		state = status.GRPCConnectionState.LastObservedState
 	}
 	at := s.to(refTo(KindCatalogSource, source), state, status.Message)
-	f := at.catalogCause(source)
-	switch {
-	case f == nil && state == stateReady:
-		return nil
-	case f == nil:
-		f = at.catalogStarting(source)
-	case state == stateReady:
-		// It serves, so that nothing waits for what is the matter.
-		f.Severity = Note
+	found := at.catalogCauses(source)
+	if len(found) == 0 && state != stateReady {
+		return []*Finding{at.catalogStarting(source)}
 	}
-	return []*Finding{f}
+	if state == stateReady {
+		for _, f := range found {
+			// It serves, so that nothing waits for what is the matter.
+			f.Severity = Note
+		}
+	}
+	return found
 }
 
-// catalogCause goes from what is written in the spec to the pods.
-func (s *story) catalogCause(source *operatorsv1alpha1.CatalogSource) *Finding {
+// catalogCauses are what is wrong in the spec and what keeps the pods, each by itself:
+// mending one does not mend the other. What is wrong in the spec comes first where the
+// catalog is not used because of it, and last where all else of it works.
+func (s *story) catalogCauses(source *operatorsv1alpha1.CatalogSource) []*Finding {
+	spec := s.catalogSpec(source)
+	if source.Spec.Image == "" && source.Spec.ConfigMap == "" {
+		return compact(spec, s.addressCause(source))
+	}
+	found := s.catalogPods(source)
+	if len(found) == 0 {
+		found = compact(s.catalogStatus(source, spec != nil))
+	}
+	if unused := source.Status.GRPCConnectionState == nil; unused {
+		return append(compact(spec), found...)
+	}
+	return append(found, compact(spec)...)
+}
+
+// compact leaves out what was not found.
+func compact(findings ...*Finding) []*Finding {
+	return slices.DeleteFunc(findings, func(f *Finding) bool { return f == nil })
+}
+
+// catalogSpec is for what the status says of the spec.
+func (s *story) catalogSpec(source *operatorsv1alpha1.CatalogSource) *Finding {
 	status := &source.Status
 	cause, remedy := remedyParted(status.Message)
 	inSpec := map[operatorsv1alpha1.ConditionReason]string{
@@ -63,18 +86,26 @@ func (s *story) catalogCause(source *operatorsv1alpha1.CatalogSource) *Finding {
 	if code := inSpec[status.Reason]; code != "" {
 		return s.found(code, Wrong, s.at().String()+": "+cause).advising(remedy).with(kubectl("edit", s.at(), ""))
 	}
-	if source.Spec.Image == "" && source.Spec.ConfigMap == "" {
-		return s.addressCause(source)
-	}
-	if f := s.catalogPods(source); f != nil {
-		return f
-	}
+	return nil
+}
+
+// catalogStatus goes by what the status says of the pods; explained says that its message
+// is about something else.
+func (s *story) catalogStatus(source *operatorsv1alpha1.CatalogSource, explained bool) *Finding {
+	status := &source.Status
 	progressing := conditionOf(status.Conditions, "Progressing")
-	if progressing != nil && progressing.Status == metav1.ConditionFalse && progressing.Reason != "RolledOut" {
+	if progressing != nil && progressing.Status == metav1.ConditionFalse && progressing.Reason != "RolledOut" && progressing.Reason != "SpecInvalid" {
 		cause, remedy := remedyParted(progressing.Message)
-		return s.found(codeOfCatalog(progressing.Reason, cause), Wrong, s.at().String()+": "+cause).advising(remedy).with(s.catalogCommands(source)...)
+		f := s.found(codeOfCatalog(progressing.Reason, cause), Wrong, s.at().String()+": "+cause).advising(remedy)
+		if surelyLimited(cause) {
+			f = s.limited(f)
+		} else {
+			s.nameLimit(f)
+		}
+		return f.with(s.catalogCommands(source)...)
 	}
-	if status.Message != "" {
+	if status.Message != "" && !explained {
+		cause, remedy := remedyParted(status.Message)
 		cause = strings.TrimPrefix(cause, "couldn't ensure registry server - ")
 		code := CodeCatalogFailing
 		if strings.Contains(cause, ": asking for the digest: ") {
@@ -104,15 +135,16 @@ func codeOfCatalog(reason, message string) string {
 }
 
 func (s *story) catalogCommands(source *operatorsv1alpha1.CatalogSource) []string {
-	return []string{
-		fmt.Sprintf("kubectl -n %s get pods -l %s=%s", source.Namespace, labelCatalog, source.Name),
-		kubectl("get", s.at(), "-o yaml"),
+	commands := []string{kubectl("get", s.at(), "-o yaml")}
+	if source.Spec.Image == "" && source.Spec.ConfigMap == "" {
+		return commands // somebody else runs it
 	}
+	return append([]string{fmt.Sprintf("kubectl -n %s get pods -l %s=%s", source.Namespace, labelCatalog, source.Name)}, commands...)
 }
 
 // addressCause is for a catalog that others run.
 func (s *story) addressCause(source *operatorsv1alpha1.CatalogSource) *Finding {
-	if source.Status.Message == "" {
+	if source.Status.Message == "" || s.catalogSpec(source) != nil {
 		return nil
 	}
 	cause, remedy := remedyParted(source.Status.Message)
@@ -125,12 +157,18 @@ func (s *story) addressCause(source *operatorsv1alpha1.CatalogSource) *Finding {
 		advising(remedy).with(kubectl("edit", s.at(), ""))
 }
 
-// catalogPods looks at the pods of a catalog that the supervisor runs.
-func (s *story) catalogPods(source *operatorsv1alpha1.CatalogSource) *Finding {
-	f := s.podTrouble(s.pods(source.Namespace, labels.SelectorFromSet(labels.Set{labelCatalog: source.Name})))
-	if f == nil {
-		return nil
+// catalogPods looks at the pods of a catalog that the supervisor runs. Two of them may be
+// kept by two causes.
+func (s *story) catalogPods(source *operatorsv1alpha1.CatalogSource) []*Finding {
+	var found []*Finding
+	for _, f := range s.podTroubles(s.pods(source.Namespace, labels.SelectorFromSet(labels.Set{labelCatalog: source.Name}))) {
+		found = append(found, s.catalogPod(f))
 	}
+	return found
+}
+
+// catalogPod makes the trouble of a pod that of its catalog.
+func (s *story) catalogPod(f *Finding) *Finding {
 	codes := map[string]string{
 		CodeNodeLost: CodeCatalogNodeLost, CodeImagePull: CodeCatalogImage, CodeCrashLoop: CodeCatalogCrashing,
 		CodeOutOfMemory: CodeCatalogCrashing, CodeUnschedulable: CodeCatalogUnschedulable,

@@ -46,6 +46,7 @@ const (
 	CodeRightsMissing         = "RightsMissing"
 	CodeQuotaExceeded         = "QuotaExceeded"
 	CodeResourcesRequired     = "ResourcesRequired"
+	CodeLimitRange            = "LimitRangeViolated"
 	CodePodSecurity           = "PodSecurityRefused"
 	CodeAdmission             = "AdmissionRefused"
 	CodeWebhookAway           = "WebhookUnavailable"
@@ -155,6 +156,7 @@ func planCodes() []CodeInfo {
 		{CodeRightsMissing, "Whoever has to do something lacks the right to.", "Grant the right that the message names."},
 		{CodeQuotaExceeded, "A quota of the namespace has no room.", "Raise the quota, or make room in it."},
 		{CodeResourcesRequired, "A quota of the namespace lets in only pods that say what they request or what limits them.", "Set spec.config.resources of the Subscription, or add a LimitRange with defaults to the namespace."},
+		{CodeLimitRange, "A LimitRange of the namespace does not let in what an object asks for.", "Have the pods ask for what the LimitRange allows: spec.config.resources of the Subscription; or change the LimitRange."},
 		{CodePodSecurity, "The namespace's level of PodSecurity does not allow the pods.", "Let the namespace allow more: label pod-security.kubernetes.io/enforce; or have the pods ask for less."},
 		{CodeAdmission, "An admission webhook or policy refuses an object.", "Change the policy, or ask for an exception."},
 		{CodeWebhookAway, "The server of an admission webhook does not answer, so that the API server refuses what it would be asked about.", "Bring the server of the webhook back, or delete its configuration if what it belongs to is gone."},

@@ -29,7 +29,7 @@ func TestExplainSupervisor(t *testing.T) {
 			change: all(planIs(operatorsv1alpha1.InstallPlanPhaseRequiresApproval, "", ""), func(o *observation) {
 				o.Leases[0].Spec.RenewTime = new(metav1.NewMicroTime(now.Add(-time.Hour)))
 			}),
-			summary: []string{"is held by supervisor-1, which last renewed it at 2026-03-02T08:00:00Z"},
+			summary: []string{"is held by supervisor-1 (no pod of namespace chandlery-system), which last renewed it at 2026-03-02T08:00:00Z"},
 		},
 		{
 			reason: "a Lease that nobody may see where all has come to rest", state: diagnosis.Healthy,

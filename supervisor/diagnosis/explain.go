@@ -18,7 +18,7 @@ func Explain(o *Observation, sub types.NamespacedName) Explanation {
 }
 
 // ExplainObject says how a Subscription, a CatalogSource, an InstallPlan or a
-// ClusterServiceVersion is, and why.
+// ClusterServiceVersion is, and why; of a Namespace whether it is being deleted.
 func ExplainObject(o *Observation, subject Ref) Explanation {
 	s := newStory(o, subject)
 	var findings []Finding
@@ -47,6 +47,8 @@ func ExplainObject(o *Observation, subject Ref) Explanation {
 			return s.absent("clusterserviceversions.operators.coreos.com")
 		}
 		findings, well = s.apply(func(s *story) []*Finding { return s.versionTrouble(csv) }), "it runs"+since(csv.Status.LastTransitionTime)
+	case KindNamespace:
+		findings, well = s.goingObject(), "it is not being deleted"
 	}
 	return s.explanation(findings, well)
 }
@@ -68,7 +70,11 @@ func (s *story) absent(resource string) Explanation {
 		hidden := "it cannot be seen whether it exists: " + resource + " may not be read"
 		return Explanation{Subject: s.subject, State: Unknown, Summary: hidden, Unseen: *s.unseen}
 	}
-	return Explanation{Subject: s.subject, State: Missing, Summary: "there is none of that name"}
+	const none = "there is none of that name"
+	if f := s.namespaceGoing(s.subject.Namespace); f != nil {
+		return Explanation{Subject: s.subject, State: Missing, Summary: none + ": " + f.Cause, Findings: []Finding{*f}}
+	}
+	return Explanation{Subject: s.subject, State: Missing, Summary: none}
 }
 
 // explanation sums findings up. well says how things are when nothing is the matter.
@@ -169,6 +175,9 @@ func Examine(o *Observation) []Finding {
 		sub := refTo(KindSubscription, &o.Subscriptions[i])
 		all = merge(all, ExplainObject(o, sub).Findings, &sub)
 	}
+	for i := range o.Terminating {
+		all = merge(all, ExplainObject(o, refTo(KindNamespace, &o.Terminating[i])).Findings, nil)
+	}
 	for i := range o.CatalogSources {
 		all = merge(all, ExplainObject(o, refTo(KindCatalogSource, &o.CatalogSources[i])).Findings, nil)
 	}
@@ -238,6 +247,10 @@ func referredTo(o *Observation, p *operatorsv1alpha1.InstallPlan) bool {
 	})
 }
 
+// maxCommands bounds the commands of a cause that several Subscriptions share: each of
+// them may have to be edited.
+const maxCommands = 6
+
 // merge adds findings to others, those that are known once.
 func merge(all, more []Finding, affected *Ref) []Finding {
 	for _, f := range more {
@@ -248,6 +261,11 @@ func merge(all, more []Finding, affected *Ref) []Finding {
 		}
 		if affected != nil && !slices.Contains(all[i].Affects, *affected) {
 			all[i].Affects = append(all[i].Affects, *affected)
+		}
+		for _, command := range f.Commands {
+			if len(all[i].Commands) < maxCommands && !slices.Contains(all[i].Commands, command) {
+				all[i].Commands = append(all[i].Commands, command)
+			}
 		}
 	}
 	return all

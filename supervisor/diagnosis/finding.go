@@ -21,6 +21,7 @@ const (
 	KindDefinition     = "CustomResourceDefinition"
 	KindNamespace      = "Namespace"
 	KindServiceAccount = "ServiceAccount"
+	KindLimitRange     = "LimitRange"
 	// KindBundleImage is no object of the API: its name is a reference to an image.
 	KindBundleImage = "BundleImage"
 )

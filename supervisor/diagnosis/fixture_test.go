@@ -1,6 +1,8 @@
 package diagnosis_test
 
 import (
+	"strings"
+	"testing"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -204,5 +206,13 @@ func all(changes ...func(*observation)) func(*observation) {
 		for _, change := range changes {
 			change(o)
 		}
+	}
+}
+
+// contains checks that a text has some words.
+func contains(t *testing.T, reason, text, words string) {
+	t.Helper()
+	if !strings.Contains(text, words) {
+		t.Errorf("%s: it lacks %q:\n%s", reason, words, text)
 	}
 }

@@ -42,8 +42,10 @@ type Observation struct {
 	Pods        []corev1.Pod
 	Events      []corev1.Event
 	Nodes       []corev1.Node
-	// Terminating are the namespaces that are being deleted, of those where something is
-	// being deleted or has no OperatorGroup.
+	// LimitRanges are those of the namespaces where one refuses pods.
+	LimitRanges []corev1.LimitRange
+	// Terminating are the namespaces that are being deleted, of those that were asked about
+	// and those where something is being deleted or has no OperatorGroup.
 	Terminating []corev1.Namespace
 	// Leases are those of supervisors.
 	Leases []coordinationv1.Lease

@@ -15,6 +15,7 @@ const (
 	conditionNewerVersionHeld operatorsv1alpha1.SubscriptionConditionType = "NewerVersionHeld"
 	conditionConfigInvalid    operatorsv1alpha1.SubscriptionConditionType = "ConfigInvalid"
 	conditionUninstalling     operatorsv1alpha1.SubscriptionConditionType = "Uninstalling"
+	conditionVersionUnhealthy operatorsv1alpha1.SubscriptionConditionType = "ClusterServiceVersionUnhealthy"
 )
 
 // reasonUnsatisfiable is the reason of conditions that list why nothing fits.
@@ -76,7 +77,7 @@ func (s *story) subscription() []Finding {
 // says is what the Subscription says of its trouble itself.
 func (s *story) says() string {
 	for _, kind := range []operatorsv1alpha1.SubscriptionConditionType{
-		conditionUninstalling, operatorsv1alpha1.SubscriptionInstallPlanFailed, "ClusterServiceVersionUnhealthy",
+		conditionUninstalling, operatorsv1alpha1.SubscriptionInstallPlanFailed, conditionVersionUnhealthy,
 		operatorsv1alpha1.SubscriptionInstallPlanPending, operatorsv1alpha1.SubscriptionBundleUnpackFailed,
 		operatorsv1alpha1.SubscriptionResolutionFailed, operatorsv1alpha1.SubscriptionCatalogSourcesUnhealthy,
 		conditionConfigInvalid, conditionNewerVersionHeld,

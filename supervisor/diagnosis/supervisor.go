@@ -24,7 +24,7 @@ func (s *story) supervisor() []*Finding {
 		const missing = "Lease " + rival.LeaseName
 		f := s.found(CodeSupervisorNotRunning, Wrong, "no supervisor runs: there is no "+missing+" in this cluster, so that nothing goes on in it")
 		f.Object = Ref{Kind: KindLease, Name: rival.LeaseName}
-		return []*Finding{f.advising("Install or start the supervisor.").with("kubectl get pods --all-namespaces -l app.kubernetes.io/name=chandlery")}
+		return []*Finding{f.advising("Install or start the supervisor.").with("kubectl get deployments,pods --all-namespaces -l " + ofSupervisor().String())}
 	}
 	var last *coordinationv1.Lease
 	for i := range s.Leases {
@@ -34,18 +34,26 @@ func (s *story) supervisor() []*Finding {
 			last = l
 		}
 	}
-	cause := fmt.Sprintf("no supervisor runs: Lease %s/%s ", last.Namespace, last.Name)
-	if holder := holderOf(last); holder == "" {
+	return []*Finding{s.to(refTo(KindLease, last), "", "").leaderless(last)}
+}
+
+// leaderless is for a Lease that nobody holds any more.
+func (s *story) leaderless(lease *coordinationv1.Lease) *Finding {
+	cause := fmt.Sprintf("no supervisor runs: Lease %s/%s ", lease.Namespace, lease.Name)
+	holder := s.holder(lease)
+	if holder.identity == "" {
 		cause += "was given up"
 	} else {
-		cause += "is held by " + holder + ", which last renewed it"
+		cause += "is held by " + holder.identity + holder.what + ", which last renewed it"
 	}
-	if at := renewed(last); !at.IsZero() {
+	if at := renewed(lease); !at.IsZero() {
 		cause += " at " + at.UTC().Format(timeFormat)
 	}
-	lease := s.to(refTo(KindLease, last), "", "")
-	f := lease.found(CodeSupervisorNotRunning, Wrong, cause+"; what statuses say is as old")
-	return []*Finding{f.with("kubectl -n "+last.Namespace+" get pods", kubectl("get", refTo(KindLease, last), "-o yaml"))}
+	if holder.trouble != "" {
+		cause += "; " + holder.trouble
+	}
+	return s.found(CodeSupervisorNotRunning, Wrong, cause+"; what statuses say is as old").
+		advising(holder.remedy).with(holder.commands...).with(kubectl("get", s.at(), "-o yaml"))
 }
 
 // leads says whether whoever holds a Lease still does at a time.

@@ -3,6 +3,7 @@ package diagnosis
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -18,7 +19,9 @@ func version(s *story) []*Finding {
 		csv = s.version(s.sub.Namespace, s.sub.Status.InstalledCSV)
 	}
 	if csv == nil {
-		return s.versionGone()
+		if csv = s.versionTold(); csv == nil {
+			return s.versionGone()
+		}
 	}
 	at := s
 	if ref := s.sub.Status.InstallPlanRef; ref != nil {
@@ -28,6 +31,27 @@ func version(s *story) []*Finding {
 	}
 	return at.versionTrouble(csv)
 }
+
+// versionTold is a version that may not be seen as far as the Subscription tells of it,
+// which it does when it is not well; nil for none.
+func (s *story) versionTold() *operatorsv1alpha1.ClusterServiceVersion {
+	reason, message, is := s.told(conditionVersionUnhealthy)
+	name, said, parted := strings.Cut(strings.TrimPrefix(message, "clusterserviceversion "), " is in phase ")
+	phase, text, whole := strings.Cut(said, ": ")
+	if !is || !parted || !whole || !s.hidden("clusterserviceversions.operators.coreos.com", s.sub.Namespace) {
+		return nil
+	}
+	csv := &operatorsv1alpha1.ClusterServiceVersion{}
+	csv.Namespace, csv.Name = s.sub.Namespace, name
+	csv.Status.Phase, csv.Status.Reason = operatorsv1alpha1.ClusterServiceVersionPhase(phase), operatorsv1alpha1.ConditionReason(reason)
+	csv.Status.Message = onlyTrouble.ReplaceAllString(text, "")
+	return csv
+}
+
+// onlyTrouble is what a Subscription says of its version besides what the version says
+// itself, and is no remedy.
+var onlyTrouble = regexp.MustCompile(
+	`; (\S+ is available and will be installed once [^;]*|it is being withdrawn, [^;]*|status\.requirementStatus names what is missing)`)
 
 // versionGone is for a version that a plan has brought and that is not there. Plans were
 // read before versions, so that one is not merely younger than the other.

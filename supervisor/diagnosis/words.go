@@ -54,6 +54,8 @@ func refusal(text string) string {
 		return CodeResourcesRequired
 	case strings.Contains(text, "exceeded quota"), strings.Contains(text, "failed quota"):
 		return CodeQuotaExceeded
+	case surelyLimited(text):
+		return CodeLimitRange
 	case strings.Contains(text, "violates PodSecurity"):
 		return CodePodSecurity
 	case strings.Contains(text, uncalled):
@@ -83,6 +85,8 @@ func (s *story) refused(code string, severity Severity, cause, remedy string) *F
 	switch code {
 	case CodeResourcesRequired:
 		return s.found(code, severity, cause)
+	case CodeLimitRange:
+		return s.limited(s.found(code, severity, cause))
 	case CodeWebhookAway:
 		_, after, _ := strings.Cut(cause, uncalled)
 		name, _, _ := strings.Cut(strings.TrimPrefix(after, `"`), `"`)

@@ -23,18 +23,33 @@ func podRules() []podRule {
 
 // podTrouble is the deepest trouble of any of some pods; nil for none.
 func (s *story) podTrouble(pods []*corev1.Pod) *Finding {
+	if found := s.podTroubles(pods); len(found) > 0 {
+		return found[0]
+	}
+	return nil
+}
+
+// podTroubles are the troubles of some pods, each kind once and the deepest first. Of one
+// pod it is the deepest alone.
+func (s *story) podTroubles(pods []*corev1.Pod) []*Finding {
+	var found []*Finding
+	told := map[string]bool{}
 	for _, rule := range podRules() {
 		for _, pod := range pods {
-			if pod.DeletionTimestamp != nil || isReady(pod) {
+			if pod.DeletionTimestamp != nil || isReady(pod) || told[pod.Name] {
 				continue
 			}
-			at := s.to(refTo(KindPod, pod), string(pod.Status.Phase), whyNotReady(pod))
-			if f := rule(at, pod); f != nil {
-				return f
+			f := rule(s.to(refTo(KindPod, pod), string(pod.Status.Phase), whyNotReady(pod)), pod)
+			if f == nil {
+				continue
+			}
+			told[pod.Name] = true
+			if !slices.ContainsFunc(found, func(other *Finding) bool { return other.Code == f.Code }) {
+				found = append(found, f)
 			}
 		}
 	}
-	return nil
+	return found
 }
 
 func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
@@ -308,5 +323,9 @@ func (s *story) podsRefused(message string) *Finding {
 	if code == "" || code == CodeRightsMissing || code == CodeObjectInvalid {
 		code = CodePodsRefused
 	}
-	return s.refused(code, Wrong, s.at().String()+": its pods may not be made: "+message, "").with(kubectl("describe", s.at(), ""))
+	f := s.refused(code, Wrong, s.at().String()+": its pods may not be made: "+message, "")
+	if code != CodeLimitRange && s.nameLimit(f) {
+		f.Code = CodeLimitRange
+	}
+	return f.with(kubectl("describe", s.at(), ""))
 }

@@ -77,6 +77,11 @@ func TestExplainPods(t *testing.T) {
 			summary: []string{"must specify limits.memory for: operator"}, remedy: "spec.config.resources of the Subscription, or add a LimitRange",
 		},
 		{
+			reason: "a limit of the pod's own", state: diagnosis.Broken, code: diagnosis.CodePodsRefused, object: "Deployment shop/lamp",
+			change:  refused(`Pod "lamp-x" is invalid: spec.containers[0].resources.requests: Invalid value: "128Mi": must be less than or equal to memory limit of 64Mi`),
+			summary: []string{"memory limit of 64Mi"},
+		},
+		{
 			reason: "a webhook that does not answer", state: diagnosis.Broken, code: diagnosis.CodeWebhookAway, object: "Deployment shop/lamp",
 			change:  refused(`Internal error occurred: failed calling webhook "pods.example.com": failed to call webhook: Post "https://pods.shop.svc:443/": dial tcp 10.0.0.1:443: connect: connection refused`),
 			summary: []string{"connection refused", "the server of webhook pods.example.com does not answer"}, remedy: "webhook pods.example.com",

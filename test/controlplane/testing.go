@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -114,7 +115,8 @@ func (c *ControlPlane) Namespace(tb testing.TB) string {
 		defer cancel()
 
 		err := namespaces.Delete(ctx, namespace.Name, metav1.DeleteOptions{})
-		if err != nil {
+		// A test may have deleted it: it is gone then, or going, which is a conflict.
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			tb.Errorf("delete namespace %s: %v", namespace.Name, err)
 		}
 	})

@@ -31,24 +31,8 @@ func InstallPlans() schema.GroupVersionResource {
 	return operatorsv1alpha1.SchemeGroupVersion.WithResource("installplans")
 }
 
-// Complete lets shells complete the values of the flags of a connection, those among
-// them that the command has.
-func (c *Connection) Complete(cmd *cobra.Command) {
-	for flag, values := range map[string]cobra.CompletionFunc{
-		"context":         c.completeContexts,
-		"namespace":       c.CompleteNamespaces,
-		"as":              cobra.NoFileCompletions,
-		"as-group":        cobra.NoFileCompletions,
-		"request-timeout": cobra.NoFileCompletions,
-	} {
-		if cmd.Flags().Lookup(flag) != nil {
-			complete(cmd, flag, values)
-		}
-	}
-}
-
-// complete says what completes the value of a flag.
-func complete(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
+// Complete says what completes the value of a flag that has just been added.
+func Complete(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, values); err != nil {
 		panic(err) //nolint:forbidigo // the flag is not there, or has been given values: a mistake of the programmer
 	}

@@ -1,13 +1,9 @@
 package console
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // what kubeconfigs of people may ask for
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -33,18 +29,31 @@ type Connection struct {
 }
 
 // AddFlags adds the flags by which kubectl, too, is told which cluster is meant and as
-// whom to ask.
-func (c *Connection) AddFlags(flags *pflag.FlagSet) {
+// whom to ask, and completes their values.
+func (c *Connection) AddFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "path of a kubeconfig file; empty: $KUBECONFIG, then the pod's own account, then ~/.kube/config")
 	flags.StringVar(&c.overrides.CurrentContext, "context", "", "context of the kubeconfig to use; empty: its current one")
 	flags.StringVar(&c.overrides.AuthInfo.Impersonate, "as", "", "user to ask as, where one may impersonate it")
 	flags.StringArrayVar(&c.overrides.AuthInfo.ImpersonateGroups, "as-group", nil, "group to ask as, together with --as; may be repeated")
 	flags.StringVar(&c.overrides.Timeout, "request-timeout", "", "how long one request may take, as 10s; empty: as long as it takes")
+	Complete(cmd, "context", c.completeContexts)
+	for _, free := range []string{"as", "as-group", "request-timeout"} {
+		Complete(cmd, free, cobra.NoFileCompletions)
+	}
 }
 
 // AddNamespaceFlag adds --namespace, which overrides the namespace of the context.
-func (c *Connection) AddNamespaceFlag(flags *pflag.FlagSet, usage string) {
-	flags.StringVarP(&c.overrides.Context.Namespace, "namespace", "n", "", usage)
+func (c *Connection) AddNamespaceFlag(cmd *cobra.Command, usage string) {
+	cmd.Flags().StringVarP(&c.overrides.Context.Namespace, "namespace", "n", "", usage)
+	Complete(cmd, "namespace", c.CompleteNamespaces)
+}
+
+// AddCatalogNamespaceFlag adds the flag that says which namespace's catalogs serve all.
+func (c *Connection) AddCatalogNamespaceFlag(cmd *cobra.Command, namespace *string) {
+	const name = "global-catalog-namespace"
+	cmd.Flags().StringVar(namespace, name, "olm", "namespace whose CatalogSources serve the Subscriptions of every namespace, as the supervisor was told")
+	Complete(cmd, name, c.CompleteNamespaces)
 }
 
 // Namespace is the one that is meant: of --namespace, else of the kubeconfig's context,
@@ -53,10 +62,10 @@ func (c *Connection) Namespace() (string, error) {
 	if named := c.overrides.Context.Namespace; named != "" {
 		return named, nil
 	}
-	config, _ := c.clientConfig()
+	config, rules := c.clientConfig()
 	namespace, _, err := config.Namespace()
 	if err != nil {
-		return "", fmt.Errorf("finding the namespace: %w; set --namespace", err)
+		return "", c.unusable(err, rules)
 	}
 	return namespace, nil
 }
@@ -66,7 +75,7 @@ func (c *Connection) RESTConfig() (*rest.Config, error) {
 	config, rules := c.clientConfig()
 	cfg, err := config.ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("finding the API server: %w%s; set --kubeconfig or $KUBECONFIG", err, missing(rules))
+		return nil, c.unusable(err, rules)
 	}
 	cfg.QPS, cfg.Burst = clientQPS, clientBurst
 	cfg.UserAgent = c.Agent
@@ -99,22 +108,4 @@ func (c *Connection) clientConfig() (clientcmd.ClientConfig, *clientcmd.ClientCo
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.kubeconfig
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &c.overrides), rules
-}
-
-// missing names the files of $KUBECONFIG that are not there: they are passed over
-// when they are read. That of --kubeconfig is named by the error itself.
-func missing(rules *clientcmd.ClientConfigLoadingRules) string {
-	if rules.ExplicitPath != "" || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
-		return ""
-	}
-	var paths []string
-	for _, path := range rules.Precedence {
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			paths = append(paths, path)
-		}
-	}
-	if len(paths) == 0 {
-		return ""
-	}
-	return ", and $" + clientcmd.RecommendedConfigPathEnvVar + " names what is not there: " + strings.Join(paths, ", ")
 }

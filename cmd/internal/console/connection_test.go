@@ -1,20 +1,115 @@
 package console_test
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+
 	"github.com/chandlery/chandlery/cmd/internal/console"
 )
 
-// TestMissingKubeconfig names the file that is not there.
-func TestMissingKubeconfig(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "none")
-	t.Setenv("KUBECONFIG", path)
-	for _, flag := range []string{"", path} {
-		if _, err := console.RESTConfig(flag, "test"); err == nil || !strings.Contains(err.Error(), path) {
-			t.Errorf("--kubeconfig %q: error %v, want one with %s", flag, err, path)
+// kubeconfig has one context, at, and one, gone, whose cluster is missing.
+const kubeconfig = `apiVersion: v1
+kind: Config
+clusters:
+- name: here
+  cluster: {server: "https://127.0.0.1:1"}
+contexts:
+- name: at
+  context: {cluster: here, namespace: shop}
+- name: gone
+  context: {cluster: nowhere}
+`
+
+// TestKubeconfig says of a kubeconfig that cannot be used which file it is, who named it,
+// what is wrong with it and what to do; whether the namespace is asked for at first or
+// the server.
+func TestKubeconfig(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
 		}
+		return path
+	}
+	home := clientcmd.RecommendedHomeFile
+	t.Cleanup(func() { clientcmd.RecommendedHomeFile = home })
+	clientcmd.RecommendedHomeFile = filepath.Join(dir, "default")
+	nowhere, whole, broken := filepath.Join(dir, "none"), write("whole", kubeconfig), write("broken", "apiVersion: v1\nclusters: [\n")
+	for _, tt := range []struct {
+		reason string
+		// variable is $KUBECONFIG.
+		variable string
+		args     []string
+		want     []string
+	}{
+		{
+			reason: "the variable names a file that is not there", variable: nowhere,
+			want: []string{nowhere + " ($KUBECONFIG) does not exist", "name another with --kubeconfig or $KUBECONFIG"},
+		},
+		{
+			reason: "the flag does, and wins", variable: whole, args: []string{"--kubeconfig", nowhere},
+			want: []string{nowhere + " (--kubeconfig) does not exist"},
+		},
+		{
+			reason: "none of several is there", variable: nowhere + string(filepath.ListSeparator) + nowhere + "2",
+			want: []string{nowhere + " and " + nowhere + "2 ($KUBECONFIG) does not exist"},
+		},
+		{reason: "a folder", variable: dir, want: []string{dir + " ($KUBECONFIG) cannot be read: is a directory", "see to it that you may"}},
+		{
+			reason: "what is no YAML", variable: broken,
+			want: []string{broken + " ($KUBECONFIG) is no kubeconfig", "yaml: line", "correct it, or name another"},
+		},
+		{
+			reason: "a broken one beside a whole one", variable: whole + string(filepath.ListSeparator) + broken, args: []string{"--context", "at"},
+			want: []string{broken + " ($KUBECONFIG) is no kubeconfig"},
+		},
+		{reason: "an empty one", variable: write("empty", ""), want: []string{"empty ($KUBECONFIG) holds nothing"}},
+		{
+			reason: "a context that is not there", variable: whole, args: []string{"--context", "else"},
+			want: []string{whole + ` ($KUBECONFIG) has no context "else", which --context names; it has at, gone`},
+		},
+		{
+			reason: "a current context that is not there", variable: write("old", kubeconfig+"current-context: old\n"),
+			want: []string{`has no context "old", which its current-context names; it has at, gone`},
+		},
+		{reason: "no current context", variable: whole, want: []string{whole + " ($KUBECONFIG) has no current-context; choose one with --context; it has at, gone"}},
+		{
+			reason: "a context whose cluster is missing", variable: whole, args: []string{"--context", "gone"},
+			want: []string{`context "gone" of ` + whole + " ($KUBECONFIG) cannot be used", "correct it, or choose another with --context"},
+		},
+		{reason: "no file at all", want: []string{"there is no " + filepath.Join(dir, "default"), "this is no pod", "name a kubeconfig with --kubeconfig or $KUBECONFIG"}},
+	} {
+		t.Run(strings.ReplaceAll(tt.reason, " ", "_"), func(t *testing.T) {
+			t.Setenv("KUBECONFIG", tt.variable)
+			t.Setenv("KUBERNETES_SERVICE_HOST", "") // even in a pod this is to be none
+			var c console.Connection
+			cmd := &cobra.Command{}
+			c.AddFlags(cmd)
+			if err := cmd.ParseFlags(tt.args); err != nil {
+				t.Fatal(err)
+			}
+			_, err := c.RESTConfig()
+			if err == nil {
+				t.Fatal("there is no error")
+			}
+			if code := console.CodeOf(err); code != console.Failed {
+				t.Errorf("exit code %d, want %d", code, console.Failed)
+			}
+			for _, words := range tt.want {
+				if !strings.Contains(err.Error(), words) {
+					t.Errorf("the error lacks %q:\n%v", words, err)
+				}
+			}
+			// Most commands ask for the namespace first, where less may be wrong.
+			if _, first := c.Namespace(); first != nil && first.Error() != err.Error() {
+				t.Errorf("asked for the namespace, it says something else:\n%v", first)
+			}
+		})
 	}
 }

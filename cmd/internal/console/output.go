@@ -38,8 +38,8 @@ type Output struct {
 func (o *Output) AddFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&o.Form, "output", "o", Human, "form of the output: "+strings.Join(o.forms(), ", "))
 	cmd.Flags().StringVar(&o.color, "color", "auto", "whether words are coloured: auto (on terminals, unless $NO_COLOR is set), always or never")
-	complete(cmd, "output", cobra.FixedCompletions(o.forms(), cobra.ShellCompDirectiveNoFileComp))
-	complete(cmd, "color", cobra.FixedCompletions(colors(), cobra.ShellCompDirectiveNoFileComp))
+	Complete(cmd, "output", cobra.FixedCompletions(o.forms(), cobra.ShellCompDirectiveNoFileComp))
+	Complete(cmd, "color", cobra.FixedCompletions(colors(), cobra.ShellCompDirectiveNoFileComp))
 }
 
 func (o *Output) forms() []string { return append([]string{Human, Wide, JSON, YAML}, o.Also...) }

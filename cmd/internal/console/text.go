@@ -115,14 +115,11 @@ func cut(text string, width int) string {
 
 // Wrap gives a text in lines of at most [Width], the first of which begins with first
 // and the others with rest. Words are never cut.
-func Wrap(first, rest, text string) string { return WrapAt(Width, first, rest, text) }
-
-// WrapAt does what [Wrap] does, for another width.
-func WrapAt(width int, first, rest, text string) string {
+func Wrap(first, rest, text string) string {
 	var b strings.Builder
 	line, empty := first, true
 	for word := range strings.FieldsSeq(bundles.OneLine(text)) {
-		if !empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+		if !empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > Width {
 			b.WriteString(line + "\n")
 			line, empty = rest, true
 		}

@@ -81,6 +81,11 @@ func events() page[corev1.Event] {
 	return page[corev1.Event]{"events", l, func() []corev1.Event { return l.Items }}
 }
 
+func limitRanges() page[corev1.LimitRange] {
+	l := &corev1.LimitRangeList{}
+	return page[corev1.LimitRange]{"limitranges", l, func() []corev1.LimitRange { return l.Items }}
+}
+
 func nodes() page[corev1.Node] {
 	l := &corev1.NodeList{}
 	return page[corev1.Node]{"nodes", l, func() []corev1.Node { return l.Items }}

@@ -138,6 +138,9 @@ func (t *taking) terminating(ctx context.Context) {
 			names[csv.Namespace] = true
 		}
 	}
+	for i := range t.observation.Terminating {
+		delete(names, t.observation.Terminating[i].Name)
+	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		var namespace corev1.Namespace
 		err := t.reader.Get(ctx, client.ObjectKey{Name: name}, &namespace)

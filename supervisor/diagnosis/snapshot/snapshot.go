@@ -8,6 +8,7 @@ import (
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -97,12 +98,17 @@ func (t *taking) operators(ctx context.Context, o Options) []string {
 }
 
 // exist refuses namespaces that are not there: in them all would seem to be well. Whoever
-// may not read namespaces has them taken for there.
+// may not read namespaces has them taken for there. Those that are being deleted are noted:
+// there may be nothing else in them to tell of it.
 func (t *taking) exist(ctx context.Context, namespaces []string) error {
 	for _, name := range namespaces {
-		err := t.reader.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})
+		var namespace corev1.Namespace
+		err := t.reader.Get(ctx, client.ObjectKey{Name: name}, &namespace)
 		if apierrors.IsNotFound(err) {
 			return fmt.Errorf("namespace %s does not exist; --namespace (-n) names another", name)
+		}
+		if err == nil && !namespace.DeletionTimestamp.IsZero() {
+			t.observation.Terminating = append(t.observation.Terminating, namespace)
 		}
 	}
 	return nil
@@ -191,4 +197,20 @@ func (t *taking) workloads(ctx context.Context, places []string) {
 	found.Deployments = list(ctx, t, places, deployments)
 	found.Pods = list(ctx, t, places, pods)
 	found.Events = list(ctx, t, places, events, client.MatchingFields{"type": "Warning"})
+	if limited := limitedIn(found.Deployments); len(limited) > 0 {
+		found.LimitRanges = list(ctx, t, limited, limitRanges)
+	}
+}
+
+// limitedIn are the namespaces where a LimitRange refuses pods.
+func limitedIn(deployments []appsv1.Deployment) []string {
+	in := map[string]bool{}
+	for i := range deployments {
+		for _, c := range deployments[i].Status.Conditions {
+			if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue && diagnosis.Limited(c.Message) {
+				in[deployments[i].Namespace] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(in))
 }

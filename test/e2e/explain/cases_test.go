@@ -24,7 +24,7 @@ type broken struct {
 	reason string
 	make   func(*situation)
 	words  []string
-	// fine says that nothing is wrong in the end.
+	// fine says that nothing is wrong in the end, or that it only waits.
 	fine bool
 	// mend ends the trouble, after which the Subscription has to be well.
 	mend func(*situation)
@@ -32,7 +32,7 @@ type broken struct {
 
 func cases() []broken {
 	var all []broken
-	for _, some := range [][]broken{catalogCases(), resolutionCases(), groupCases(), planCases(), versionCases(), podCases(), refusalCases()} {
+	for _, some := range [][]broken{catalogCases(), resolutionCases(), groupCases(), planCases(), versionCases(), podCases(), refusalCases(), goingCases()} {
 		all = append(all, some...)
 	}
 	return all
@@ -300,7 +300,7 @@ func planCases() []broken {
 					sub.Spec.InstallPlanApproval = operatorsv1alpha1.ApprovalManual
 				}))
 			},
-			words: []string{"InstallPlan NAMESPACE/install-", "which installs lamp.v1", "waits for approval"},
+			words: []string{"waiting: InstallPlan NAMESPACE/install-", "which installs lamp.v1", "waits for approval"}, fine: true,
 			mend: func(s *situation) {
 				s.patch(&operatorsv1alpha1.InstallPlan{}, s.plan(), `{"spec":{"approved":true}}`)
 			},
@@ -376,7 +376,7 @@ func versionCases() []broken {
 				s.patch(&operatorsv2.OperatorCondition{}, "lamp.v1", `{"spec":{"conditions":[{"type":"Upgradeable","status":"False","reason":"Migrating","message":"the wick is being changed","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
 				s.server.Serve(lamp(operator("lamp", 1), operator("lamp", 2)))
 			},
-			words: []string{"OperatorCondition NAMESPACE/lamp.v1 does not let lamp.v1 be upgraded to lamp.v2", "the wick is being changed"},
+			words: []string{"waiting: OperatorCondition NAMESPACE/lamp.v1 does not let lamp.v1 be upgraded to lamp.v2", "the wick is being changed"}, fine: true,
 			mend: func(s *situation) {
 				s.patch(&operatorsv2.OperatorCondition{}, "lamp.v1", `{"spec":{"overrides":[{"type":"Upgradeable","status":"True","reason":"Checked","message":"upgrade it"}]}}`)
 				s.installed("lamp.v2")

@@ -9,9 +9,12 @@ import (
 	"testing"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
@@ -64,6 +67,7 @@ func TestSituations(t *testing.T) {
 			eventually(t, kubeconfig, []string{"lamp", "-n", namespace}, []string{"Subscription " + namespace + "/lamp: healthy", "is installed"}, fine)
 		})
 	}
+	t.Run("nothing is left in a namespace that does not go", func(t *testing.T) { going(t, h) })
 	t.Run("little may be seen", func(t *testing.T) { little(t, h) })
 	t.Run("no supervisor runs", func(t *testing.T) {
 		if err := leader.Stop(patience); err != nil {
@@ -73,7 +77,27 @@ func TestSituations(t *testing.T) {
 		s.create(s.group(), s.at(), s.subscription())
 		eventually(t, kubeconfig, []string{"lamp", "-n", s.namespace}, []string{"no supervisor runs", "Lease default/chandlery-supervisor was given up"}, wrong)
 	})
+	t.Run("the supervisor was killed outside of the cluster", func(t *testing.T) {
+		s := h.newSituation(t)
+		killed := startSupervisor(t)
+		s.until("a supervisor that leads", func() bool {
+			lease := &coordinationv1.Lease{}
+			err := s.Get(t.Context(), client.ObjectKey{Namespace: leaseNamespace, Name: supervisor.LeaseName}, lease)
+			return err == nil && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != ""
+		})
+		if err := killed.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		s.create(s.group(), s.at(), s.subscription())
+		text := flowing(eventually(t, kubeconfig, []string{"lamp", "-n", s.namespace}, []string{"no supervisor runs", "is held by supervisor-1_", "(no pod of namespace default)"}, wrong))
+		if !strings.Contains(text, "To do: Start the process supervisor-1 again, which runs outside of the cluster") || strings.Contains(text, "get deployments,pods") {
+			t.Errorf("the remedy is not for a process outside of the cluster:\n%s", text)
+		}
+	})
 }
+
+// flowing is a text without the ends of its lines.
+func flowing(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // chosen are the cases whose reason has $SITUATION in it; all without that variable. To
 // run one of them with -run would make them all.

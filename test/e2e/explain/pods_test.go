@@ -95,6 +95,30 @@ func refusalCases() []broken {
 			},
 		},
 		{
+			reason: "a LimitRange does not allow what the pods ask for",
+			make: func(s *situation) {
+				s.limit("64Mi")
+				s.wants(lamp(operator("lamp", 1, pods(func(spec *corev1.PodSpec) {
+					spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: quantity("128Mi")}
+				}))))
+			},
+			words: []string{
+				"Deployment NAMESPACE/lamp: its pods may not be made", "maximum memory usage per Container is 64Mi, but limit is 128Mi",
+				"spec.limits[0].max.memory of LimitRange NAMESPACE/small",
+			},
+			mend: func(s *situation) {
+				s.patch(&corev1.LimitRange{}, "small", `{"spec":{"limits":[{"type":"Container","max":{"memory":"1Gi"}}]}}`)
+			},
+		},
+		{
+			reason: "a LimitRange does not allow the pods of the catalog",
+			make: func(s *situation) {
+				s.limit("1Mi")
+				s.create(s.group(), s.hosted(s.push(s.t, "limited"), wardName), s.subscription())
+			},
+			words: []string{"CatalogSource NAMESPACE/wares", "must be less than or equal to memory limit of 1Mi", "spec.limits[0].default.memory of LimitRange NAMESPACE/small"},
+		},
+		{
 			reason: "PodSecurity does not allow the pods",
 			make: func(s *situation) {
 				namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
@@ -137,6 +161,14 @@ func refusalCases() []broken {
 			mend:  func(s *situation) { s.admit() },
 		},
 	}
+}
+
+// limit bounds how much memory a container may have.
+func (s *situation) limit(memory string) {
+	s.t.Helper()
+	s.create(&corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "small"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+		Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{corev1.ResourceMemory: quantity(memory)},
+	}}}})
 }
 
 func (s *situation) guard() *admissionregistrationv1.ValidatingWebhookConfiguration {

@@ -14,13 +14,14 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/command/supportbundle"
 	"github.com/chandlery/chandlery/cmd/internal/command/takeover"
 	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 )
 
 // Commands gives them for a program that is called by name, whose flags variables with a
 // prefix stand in for, and that tells API servers its agent.
 func Commands(name, envPrefix, agent string) []*cobra.Command {
 	var commands []*cobra.Command
-	for _, command := range []func(name, envPrefix, agent string) *cobra.Command{
+	for _, command := range []func(name, agent string) *cobra.Command{
 		status.New,
 		explain.New,
 		discover.New,
@@ -31,7 +32,8 @@ func Commands(name, envPrefix, agent string) []*cobra.Command {
 		takeover.New,
 		takeover.NewHandBack,
 	} {
-		one := command(name, envPrefix, agent)
+		one := command(name, agent)
+		flagenv.Describe(one.Flags(), envPrefix)
 		one.PreRun = func(*cobra.Command, []string) { console.Quiet() }
 		commands = append(commands, one)
 	}

@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 	"github.com/chandlery/chandlery/cmd/internal/progress"
 	"github.com/chandlery/chandlery/cmd/internal/proposal"
 )
@@ -53,9 +52,9 @@ type options struct {
 	program    string
 }
 
-// New gives the command "approve" of a program that is called by name, whose flags
-// variables with a prefix stand in for, and that tells API servers its agent.
-func New(name, envPrefix, agent string) *cobra.Command {
+// New gives the command "approve" of a program that is called by name and tells API
+// servers its agent.
+func New(name, agent string) *cobra.Command {
 	o := options{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
 		Use:   "approve [INSTALLPLAN|SUBSCRIPTION]...",
@@ -68,16 +67,14 @@ func New(name, envPrefix, agent string) *cobra.Command {
 		RunE:              o.run,
 	}
 	flags := cmd.Flags()
-	o.connection.AddFlags(flags)
-	o.connection.AddNamespaceFlag(flags, "namespace of the InstallPlans; empty: that of the kubeconfig's context")
+	o.connection.AddFlags(cmd)
+	o.connection.AddNamespaceFlag(cmd, "namespace of the InstallPlans; empty: that of the kubeconfig's context")
 	flags.BoolVar(&o.all, "all", false, "approve all InstallPlans of the namespace that wait")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be approved and ask the API server whether it may be, but change nothing")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask; without a terminal nothing is asked anyway")
 	flags.BoolVar(&o.wait, "wait", false, "follow the plans until their versions are installed or have failed")
 	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long to follow with --wait")
-	o.connection.Complete(cmd)
 	o.output.AddFlags(cmd)
-	flagenv.Describe(flags, envPrefix)
 	return cmd
 }
 

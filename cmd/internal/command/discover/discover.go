@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 	"github.com/chandlery/chandlery/cmd/internal/progress"
 	"github.com/chandlery/chandlery/supervisor/discovery"
 )
@@ -58,9 +57,9 @@ type options struct {
 	program             string
 }
 
-// New gives the command "discover" of a program that is called by name, whose flags
-// variables with a prefix stand in for, and that tells API servers its agent.
-func New(name, envPrefix, agent string) *cobra.Command {
+// New gives the command "discover" of a program that is called by name and tells API
+// servers its agent.
+func New(name, agent string) *cobra.Command {
 	o := options{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
 		Use:   "discover [RESOURCE|KIND[.VERSION][.GROUP]]...",
@@ -74,7 +73,7 @@ func New(name, envPrefix, agent string) *cobra.Command {
 		RunE:              o.run,
 	}
 	flags := cmd.Flags()
-	o.connection.AddFlags(flags)
+	o.connection.AddFlags(cmd)
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace in which the APIs are to be read; empty: everywhere")
 	flags.StringVar(&o.supervisorNamespace, "supervisor-namespace", "", "namespace of the Lease of the supervisor, which looks after operators.coreos.com; empty: any")
 	flags.StringVar(&o.deployment, "deployment", "", "Deployment, as NAMESPACE/NAME, that looks after the APIs that are named")
@@ -82,9 +81,8 @@ func New(name, envPrefix, agent string) *cobra.Command {
 	flags.StringVar(&o.lease, "lease", "", "Lease, as NAMESPACE/NAME, that the operator of the APIs that are named holds")
 	flags.BoolVar(&o.owned, "owned", false, "a ClusterServiceVersion has to own the APIs that are named")
 	flags.BoolVar(&o.role, "role", false, "print nothing but the rights that are missing, as YAML for kubectl apply")
-	o.connection.Complete(cmd)
+	console.Complete(cmd, "namespace", o.connection.CompleteNamespaces)
 	o.output.AddFlags(cmd)
-	flagenv.Describe(flags, envPrefix)
 	return cmd
 }
 

@@ -10,7 +10,8 @@ import (
 
 // answer is what the command prints; as JSON and YAML it is printed as it is.
 type answer struct {
-	// Explanations are those of what was named, else of all Subscriptions.
+	// Explanations are those of what was named, else of all Subscriptions, and of namespaces
+	// that are being deleted and have none any more.
 	Explanations []diagnosis.Explanation `json:"explanations"`
 	// Unseen is what kept Subscriptions from being found.
 	Unseen []diagnosis.Unseen `json:"unseen,omitempty"`
@@ -44,15 +45,15 @@ func (a *answer) listing(o *diagnosis.Observation) {
 	}
 }
 
-// code is how the program ends.
+// code is how the program ends. What waits, for time or for somebody to approve it, is not
+// wrong: status says the same of it.
 func (a *answer) code() console.Code {
-	is := func(states ...diagnosis.State) bool {
-		return slices.ContainsFunc(a.Explanations, func(e diagnosis.Explanation) bool { return slices.Contains(states, e.State) })
-	}
+	some := func(is func(diagnosis.Explanation) bool) bool { return slices.ContainsFunc(a.Explanations, is) }
+	negative := func(e diagnosis.Explanation) bool { return e.State == diagnosis.Broken || e.State == diagnosis.Missing }
 	switch {
-	case a.missing, is(diagnosis.Broken, diagnosis.Held, diagnosis.Missing):
+	case a.missing, some(negative):
 		return console.Negative
-	case is(diagnosis.Unknown), len(a.Unseen) > 0, a.Fallback != "":
+	case some(maybeWrong), len(a.Unseen) > 0, a.Fallback != "":
 		return console.Forbidden
 	default:
 		return console.Fine
@@ -68,6 +69,12 @@ func (a *answer) notable() []diagnosis.Explanation {
 	return slices.DeleteFunc(slices.Clone(a.Explanations), func(e diagnosis.Explanation) bool {
 		return e.State == diagnosis.Healthy || e.State == diagnosis.Progressing || onlyUnsure(e)
 	})
+}
+
+// maybeWrong says whether something may be wrong that could not be seen.
+func maybeWrong(e diagnosis.Explanation) bool {
+	hidden := func(u diagnosis.Unseen) bool { return !u.Minor }
+	return e.State == diagnosis.Unknown || e.State == diagnosis.Held && slices.ContainsFunc(e.Unseen, hidden)
 }
 
 // onlyUnsure says whether an explanation has nothing to tell but that not everything
@@ -90,7 +97,7 @@ func (a *answer) where() string {
 
 // rest says how many Subscriptions are not told of; empty for none.
 func (a *answer) rest() string {
-	where, all, told := a.where(), len(a.Explanations), len(a.notable())
+	where, all, told := a.where(), subscriptionsIn(a.Explanations), subscriptionsIn(a.notable())
 	unsure := slices.ContainsFunc(a.Explanations, onlyUnsure)
 	switch {
 	case a.named, told == 1 && all == 1:
@@ -106,6 +113,16 @@ func (a *answer) rest() string {
 	default:
 		return count(all-told, all, where, "is", "are") + " well or on the way."
 	}
+}
+
+func subscriptionsIn(explanations []diagnosis.Explanation) int {
+	all := 0
+	for i := range explanations {
+		if explanations[i].Subject.Kind == diagnosis.KindSubscription {
+			all++
+		}
+	}
+	return all
 }
 
 // count says how many of all Subscriptions something holds for, with its verb for one and

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/spf13/cobra"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 	"github.com/chandlery/chandlery/supervisor/diagnosis"
 	"github.com/chandlery/chandlery/supervisor/diagnosis/snapshot"
 )
@@ -26,9 +27,9 @@ read is named, with the rule that is missing, where the cause may be there. Of w
 has come to rest statuses are believed without a look at the supervisor's Lease.
 
 Exit codes:
-  0  all is well, or on its way
+  0  all is well or on its way, or waits: for time, or to be approved
   1  the command failed
-  2  something is wrong, waits for somebody, or does not exist
+  2  something is wrong, or does not exist
   3  nothing wrong is seen, while something that matters could not be seen
   4  the API server cannot be reached`
 
@@ -49,12 +50,13 @@ type options struct {
 	global     string
 	// supervisors are the namespaces where the Lease may be.
 	supervisors []string
+	program     string
 }
 
-// New gives the command. Name is what its user types before it, envPrefix begins the
-// names of the variables that stand in for flags, and agent is what audit logs show.
-func New(name, envPrefix, agent string) *cobra.Command {
-	o := options{connection: console.Connection{Agent: agent}}
+// New gives the command "explain" of a program that is called by name and tells API
+// servers its agent.
+func New(name, agent string) *cobra.Command {
+	o := options{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
 		Use:   "explain [SUBSCRIPTION | TYPE/NAME]...",
 		Short: "Say why a Subscription is not progressing, and what to do",
@@ -66,14 +68,12 @@ func New(name, envPrefix, agent string) *cobra.Command {
 		RunE:              o.run,
 	}
 	flags := cmd.Flags()
-	o.connection.AddFlags(flags)
-	o.connection.AddNamespaceFlag(flags, "namespace to look at; empty: that of the kubeconfig's context")
-	o.connection.Complete(cmd)
+	o.connection.AddFlags(cmd)
+	o.connection.AddNamespaceFlag(cmd, "namespace to look at; empty: that of the kubeconfig's context")
 	o.output.AddFlags(cmd)
 	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "explain what is not well in any namespace")
-	flags.StringVar(&o.global, "global-catalog-namespace", "olm", "namespace whose CatalogSources serve the Subscriptions of every namespace, as the supervisor was told")
+	o.connection.AddCatalogNamespaceFlag(cmd, &o.global)
 	flags.StringSliceVar(&o.supervisors, "supervisor-namespace", []string{"chandlery-system"}, "namespaces, separated by commas, where the Lease of the supervisor is looked for by those who may not look everywhere")
-	flagenv.Describe(flags, envPrefix)
 	return cmd
 }
 
@@ -95,7 +95,7 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	}
 	a := answer{named: len(subjects) > 0, namespace: namespace, everywhere: o.everywhere}
 	if !a.named {
-		subjects = subscriptionsOf(observation, namespace, o.everywhere)
+		subjects = append(goingOf(observation), subscriptionsOf(observation, namespace, o.everywhere)...)
 	}
 	for _, subject := range subjects {
 		a.Explanations = append(a.Explanations, replicas.explain(observation, subject))
@@ -154,6 +154,19 @@ func (o *options) observe(ctx context.Context, namespace string, subjects []diag
 		return nil, nil, &console.Coded{Code: console.Unreachable, Err: fmt.Errorf("%s: %w", config.Host, err)}
 	}
 	return observation, replicas, err //nolint:wrapcheck // there is no other error
+}
+
+// goingOf are the namespaces that are being deleted and have no Subscription left that
+// would tell of it.
+func goingOf(o *diagnosis.Observation) []diagnosis.Ref {
+	var subjects []diagnosis.Ref
+	for i := range o.Terminating {
+		name := o.Terminating[i].Name
+		if !slices.ContainsFunc(o.Subscriptions, func(sub operatorsv1alpha1.Subscription) bool { return sub.Namespace == name }) {
+			subjects = append(subjects, diagnosis.Ref{Kind: diagnosis.KindNamespace, Name: name})
+		}
+	}
+	return subjects
 }
 
 // subscriptionsOf are all Subscriptions that were found in a namespace, or anywhere.

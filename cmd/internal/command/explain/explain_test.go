@@ -37,6 +37,16 @@ func healthy() diagnosis.Explanation {
 	return diagnosis.Explanation{Subject: ref(diagnosis.KindSubscription, "wick"), State: diagnosis.Healthy, Summary: "wick.v1 is installed"}
 }
 
+// waiting is a Subscription whose plan is to be approved.
+func waiting() diagnosis.Explanation {
+	plan := ref(diagnosis.KindInstallPlan, "install-a")
+	f := diagnosis.Finding{
+		Code: diagnosis.CodePlanNeedsApproval, Object: plan, Severity: diagnosis.Waiting, Cause: plan.String() + " waits for approval",
+		Remedy: "Approve it.", Commands: []string{"kubectl chandlery approve install-a -n shop"},
+	}
+	return diagnosis.Explanation{Subject: ref(diagnosis.KindSubscription, "lamp"), State: diagnosis.Held, Summary: f.Cause, Findings: []diagnosis.Finding{f}}
+}
+
 func unsure() diagnosis.Explanation {
 	return diagnosis.Explanation{
 		Subject: ref(diagnosis.KindSubscription, "torch"), State: diagnosis.Unknown, Summary: "torch.v1 is installed, as far as can be seen",
@@ -66,7 +76,7 @@ func TestAnswer(t *testing.T) {
 			text: `Subscription shop/lamp: wrong: Pod shop/lamp-1: image x cannot be pulled: not found
 
   Subscription shop/lamp  UpgradePending
-  └> Deployment shop/lamp  0/1  ` + strings.Repeat("minimum ", 12) + `min…
+  └> Deployment shop/lamp  0/1  ` + strings.Repeat("minimum ", 5) + `minimum…
      └> Pod shop/lamp-1  Pending
 
   To do: See that the image exists.
@@ -75,6 +85,24 @@ func TestAnswer(t *testing.T) {
 Also: note: it is old
 
   To do: Buy another.
+`,
+		},
+		{
+			reason: "what waits is no more wrong than status says", answer: answer{named: true, Explanations: []diagnosis.Explanation{waiting()}}, code: console.Fine,
+			text: "Subscription shop/lamp: waiting: InstallPlan shop/install-a waits for approval\n\n  To do: Approve it.\n    supervisor approve install-a -n shop\n",
+		},
+		{
+			reason: "what waits may be wrong where not all can be seen", code: console.Forbidden,
+			answer: answer{named: true, Explanations: []diagnosis.Explanation{func() diagnosis.Explanation {
+				e := waiting()
+				e.Findings, e.Unseen = nil, unsure().Unseen
+				return e
+			}()}},
+			text: `Subscription shop/lamp: waiting: InstallPlan shop/install-a waits for approval
+
+Could not be seen; a cause may be there:
+  pods in namespace shop: you may not read them; this role allows it, once it is bound to you:
+    kubectl -n shop create role read-pods --verb=get,list --resource=pods
 `,
 		},
 		{
@@ -137,7 +165,7 @@ func printed(t *testing.T, form string, a *answer) string {
 	var out bytes.Buffer
 	cmd := &cobra.Command{}
 	cmd.SetOut(&out)
-	o := options{}
+	o := options{program: "supervisor"}
 	o.output.AddFlags(cmd)
 	o.output.Form = form
 	if err := o.print(cmd, a); err != nil {
@@ -191,10 +219,40 @@ func TestSubjects(t *testing.T) {
 	}
 }
 
+// TestNarrow wraps the cause where a terminal would cut it, and nowhere else, nor what is
+// to be copied.
+func TestNarrow(t *testing.T) {
+	t.Parallel()
+	a := answer{named: true, Explanations: []diagnosis.Explanation{waiting()}}
+	a.Explanations[0].Summary = strings.Repeat("lantern ", 20)
+	a.Explanations[0].Findings[0].Remedy = strings.Repeat("approve ", 15)
+	a.Explanations[0].Findings[0].Commands = []string{"kubectl " + strings.Repeat("very ", 20)}
+	for _, tc := range []struct {
+		printer printer
+		// lines are those that are longer than a terminal is wide: the cause, and the command.
+		lines int
+	}{
+		{printer: printer{narrow: true, program: "supervisor"}, lines: 1},
+		{printer: printer{program: "supervisor"}, lines: 2},
+		{printer: printer{narrow: true, wide: true, program: "supervisor"}, lines: 3},
+	} {
+		tc.printer.answer(&a)
+		text, long := tc.printer.text.String(), 0
+		for line := range strings.Lines(text) {
+			if len(strings.TrimSpace(line)) > console.Width {
+				long++
+			}
+		}
+		if long != tc.lines {
+			t.Errorf("%d lines are too long for a terminal, want %d:\n%s", long, tc.lines, text)
+		}
+	}
+}
+
 // TestNew checks that the command refuses what cannot be, before it asks anybody.
 func TestNew(t *testing.T) {
 	t.Parallel()
-	cmd := New("kubectl chandlery", "CHANDLERY", "test")
+	cmd := New("kubectl chandlery", "test")
 	cmd.SetArgs([]string{"-o", "xml"})
 	cmd.SetOut(io.Discard)
 	cmd.SetErr(io.Discard)

@@ -10,19 +10,23 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/cmd/internal/progress"
 	"github.com/chandlery/chandlery/supervisor/diagnosis"
 )
 
-// saysWidth is how much of what objects say themselves is printed for people; the form
-// wide has all of it.
-const saysWidth = 100
+// saysLeast is how much of what objects say themselves is printed for people at least; the
+// form wide has all of it.
+const saysLeast = 24
+
+// generic is how commands of the diagnosis call the program, whichever it is.
+const generic = "kubectl chandlery "
 
 func (o *options) print(cmd *cobra.Command, a *answer) error {
 	out := cmd.OutOrStdout()
 	if o.output.ForMachines() {
 		return o.output.Document(out, a) //nolint:wrapcheck // says by itself what failed
 	}
-	p := printer{paint: o.output.Paint(out), wide: o.output.Form == console.Wide}
+	p := printer{paint: o.output.Paint(out), wide: o.output.Form == console.Wide, narrow: progress.IsTerminal(out), program: o.program}
 	p.answer(a)
 	if _, err := io.WriteString(out, p.text.String()); err != nil {
 		return fmt.Errorf("printing: %w", err)
@@ -34,11 +38,11 @@ func (o *options) print(cmd *cobra.Command, a *answer) error {
 // does in its wide form.
 func Text(o *diagnosis.Observation) string {
 	a := answer{everywhere: true}
-	for _, subject := range subscriptionsOf(o, "", true) {
+	for _, subject := range append(goingOf(o), subscriptionsOf(o, "", true)...) {
 		a.Explanations = append(a.Explanations, diagnosis.ExplainObject(o, subject))
 	}
 	a.listing(o)
-	p := printer{wide: true}
+	p := printer{wide: true, program: strings.TrimSpace(generic)}
 	p.answer(&a)
 	return p.text.String()
 }
@@ -48,6 +52,11 @@ type printer struct {
 	text  strings.Builder
 	paint console.Paint
 	wide  bool
+	// narrow wraps the cause, too. Elsewhere than on a terminal it is one line, the first
+	// one, for those who look for words in it.
+	narrow bool
+	// program is how the person calls it.
+	program string
 }
 
 func (p *printer) linef(format string, args ...any) {
@@ -99,12 +108,16 @@ func (a *answer) hidden() []diagnosis.Unseen {
 
 // explanation begins with the cause. Nothing may come before it.
 func (p *printer) explanation(e diagnosis.Explanation) {
-	p.linef("%s: %s: %s", p.paint.Bold(e.Subject.String()), p.state(e.State), e.Summary)
+	subject, state := e.Subject.String(), strings.ToLower(string(e.State))
+	line := p.sentence("", "  ", subject+": "+state+": "+e.Summary)
+	line = strings.Replace(line, subject+": "+state, p.paint.Bold(subject)+": "+p.state(e.State), 1)
+	p.text.WriteString(line)
 	for i := range e.Findings {
 		f := &e.Findings[i]
 		if i > 0 {
 			p.linef("")
-			p.linef("Also: %s: %s", p.severity(f.Severity), f.Cause)
+			word := strings.ToLower(string(f.Severity))
+			p.text.WriteString(strings.Replace(p.sentence("", "  ", "Also: "+word+": "+f.Cause), word, p.severity(f.Severity), 1))
 		}
 		p.chain(f)
 		p.remedy(f)
@@ -151,18 +164,27 @@ func (p *printer) chain(f *diagnosis.Finding) {
 			text += "  " + link.State
 		}
 		if link.Says != "" {
-			text += p.paint.Faint("  " + p.clip(link.Says))
+			room := console.Width - utf8.RuneCountInString(arrow+text) - 2
+			text += p.paint.Faint("  " + p.clip(link.Says, max(room, saysLeast)))
 		}
 		p.linef("%s%s", arrow, text)
 	}
 }
 
 // clip shortens what an object says of itself.
-func (p *printer) clip(text string) string {
-	if p.wide || utf8.RuneCountInString(text) <= saysWidth {
+func (p *printer) clip(text string, room int) string {
+	if p.wide || utf8.RuneCountInString(text) <= room {
 		return text
 	}
-	return string([]rune(text)[:saysWidth-1]) + "…"
+	return string([]rune(text)[:room-1]) + "…"
+}
+
+// sentence gives a text, in lines that a terminal has room for where it is for one.
+func (p *printer) sentence(first, rest, text string) string {
+	if !p.narrow || p.wide {
+		return first + text + "\n"
+	}
+	return console.Wrap(first, rest, text)
 }
 
 func (p *printer) remedy(f *diagnosis.Finding) {
@@ -174,8 +196,17 @@ func (p *printer) remedy(f *diagnosis.Finding) {
 		return
 	}
 	p.linef("")
-	p.linef("  %s %s", p.paint.Bold("To do:"), f.Remedy)
+	const todo = "To do:"
+	advice := todo + " " + f.Remedy
+	if p.wide {
+		p.linef("  %s", strings.Replace(advice, todo, p.paint.Bold(todo), 1))
+	} else {
+		p.text.WriteString(strings.Replace(console.Wrap("  ", strings.Repeat(" ", len("  To do: ")), advice), todo, p.paint.Bold(todo), 1))
+	}
 	for _, command := range f.Commands {
+		if rest, own := strings.CutPrefix(command, generic); own {
+			command = p.program + " " + rest
+		}
 		for line := range strings.SplitSeq(command, "\n") {
 			p.linef("    %s", line)
 		}

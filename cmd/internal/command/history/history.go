@@ -20,7 +20,6 @@ import (
 
 	"github.com/chandlery/chandlery/cmd/internal/command/history/timeline"
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 )
 
 // options are the flags of the command.
@@ -28,6 +27,7 @@ type options struct {
 	connection console.Connection
 	output     console.Output
 	watch      bool
+	program    string
 }
 
 const help = `Print what the InstallPlans of Subscriptions went through: every phase with its
@@ -50,10 +50,10 @@ Exit codes: 0 when it was told; 1 when the command itself fails, or a ledger can
 read; 3 when a right is missing, which is named; 4 when the API server cannot be
 reached.`
 
-// New gives the command "history" of a program that is called by name, whose flags
-// variables with a prefix stand in for, and that tells API servers its agent.
-func New(name, envPrefix, agent string) *cobra.Command {
-	o := options{connection: console.Connection{Agent: agent}}
+// New gives the command "history" of a program that is called by name and tells API
+// servers its agent.
+func New(name, agent string) *cobra.Command {
+	o := options{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
 		Use:   "history [SUBSCRIPTION]...",
 		Short: "Show what the InstallPlans of a Subscription went through",
@@ -65,12 +65,10 @@ func New(name, envPrefix, agent string) *cobra.Command {
 		RunE:              o.run,
 	}
 	flags := cmd.Flags()
-	o.connection.AddFlags(flags)
-	o.connection.AddNamespaceFlag(flags, "namespace of the Subscriptions; empty: that of the kubeconfig's context")
-	o.connection.Complete(cmd)
+	o.connection.AddFlags(cmd)
+	o.connection.AddNamespaceFlag(cmd, "namespace of the Subscriptions; empty: that of the kubeconfig's context")
 	o.output.AddFlags(cmd)
 	flags.BoolVarP(&o.watch, "watch", "w", false, "go on, and print what changes")
-	flagenv.Describe(flags, envPrefix)
 	return cmd
 }
 
@@ -102,6 +100,7 @@ type historian struct {
 	namespace string
 	names     []string
 	output    *console.Output
+	program   string
 	zone      *time.Location
 	clock     clock.PassiveClock
 	out, log  io.Writer
@@ -118,7 +117,7 @@ func (o *options) historian(names []string) (*historian, error) {
 		return nil, err //nolint:wrapcheck // says where it looked
 	}
 	return &historian{
-		client: c, namespace: namespace, names: names, output: &o.output,
+		client: c, namespace: namespace, names: names, output: &o.output, program: o.program,
 		zone: time.Local, clock: clock.RealClock{}, //nolint:gosmopolitan // a person reads it here
 	}, nil
 }
@@ -139,7 +138,7 @@ func (h *historian) read(ctx context.Context) ([]timeline.Timeline, error) {
 	var found []timeline.Timeline
 	for i := range list.Items {
 		if h.wants(list.Items[i].Name) {
-			found = append(found, timeline.Of(&list.Items[i], plans, h.clock.Now()))
+			found = append(found, timeline.Of(&list.Items[i], plans, h.program, h.clock.Now()))
 		}
 	}
 	slices.SortFunc(found, func(a, b timeline.Timeline) int { return strings.Compare(a.Subscription, b.Subscription) })

@@ -17,7 +17,7 @@ func run(t *testing.T, args ...string) (string, error) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("HOME", t.TempDir())
 	var out bytes.Buffer
-	cmd := program.Program{Name: "supervisor", EnvPrefix: "SUPERVISOR"}.Command(history.New("supervisor", "SUPERVISOR", "test"))
+	cmd := program.Program{Name: "supervisor", EnvPrefix: "SUPERVISOR"}.Command(history.New("supervisor", "test"))
 	cmd.SetArgs(args)
 	cmd.SetOut(&out)
 	cmd.SetErr(io.Discard)
@@ -33,8 +33,8 @@ func TestHistoryErrors(t *testing.T) {
 	}{
 		"Form":       {args: []string{"lamp", "-o", "svg"}, want: `--output is "svg"; it has to be one of human, wide, json, yaml`},
 		"NoCluster":  {args: []string{"lamp", "-n", "shop"}, want: "finding the API server: "},
-		"Namespace":  {args: []string{"lamp", "--kubeconfig", none}, want: "set --namespace"},
-		"Kubeconfig": {args: []string{"lamp", "-n", "shop", "--kubeconfig", none}, want: "set --kubeconfig or $KUBECONFIG"},
+		"Namespace":  {args: []string{"lamp", "--kubeconfig", none}, want: none + " (--kubeconfig) does not exist"},
+		"Kubeconfig": {args: []string{"lamp", "-n", "shop", "--kubeconfig", none}, want: "name another with --kubeconfig or $KUBECONFIG"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := run(t, append([]string{"history"}, tt.args...)...)

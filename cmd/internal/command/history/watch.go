@@ -102,7 +102,7 @@ func (f *follower) tell(ctx context.Context, change watch.EventType, sub *operat
 	if err := f.learn(ctx, sub); err != nil {
 		fmt.Fprintln(f.log, err)
 	}
-	now := timeline.Of(sub, f.plans, f.clock.Now())
+	now := timeline.Of(sub, f.plans, f.program, f.clock.Now())
 	f.told[sub.Name] = now
 	if !f.output.ForMachines() {
 		return f.write(now.News(&before, f.zone))

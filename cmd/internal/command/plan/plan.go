@@ -13,7 +13,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 	"github.com/chandlery/chandlery/cmd/internal/progress"
 	"github.com/chandlery/chandlery/supervisor/preview"
 	"github.com/chandlery/chandlery/supervisor/preview/inputs"
@@ -61,9 +60,9 @@ itself fails, 2 when something would not be installed, or cannot be looked at
 because its catalog cannot be read, 3 when a right is missing, which is named, 4 when
 the API server cannot be reached.`
 
-// New gives the command "plan" of a program that is called by name, whose flags
-// variables with a prefix stand in for, and that tells API servers its agent.
-func New(name, envPrefix, agent string) *cobra.Command {
+// New gives the command "plan" of a program that is called by name and tells API
+// servers its agent.
+func New(name, agent string) *cobra.Command {
 	o := options{
 		connection: console.Connection{Agent: agent},
 		output:     console.Output{Also: []string{"mermaid", "dot", "svg"}},
@@ -81,29 +80,16 @@ func New(name, envPrefix, agent string) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	flags := cmd.Flags()
-	o.connection.AddFlags(flags)
+	o.connection.AddFlags(cmd)
 	flags.StringArrayVarP(&o.files, "filename", "f", nil, "file with Subscriptions in YAML or JSON, or directory with such files, - for standard input; may be repeated")
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the cluster to look at; empty: none")
-	flags.StringVar(&o.global, "global-catalog-namespace", "olm", "namespace whose CatalogSources serve the Subscriptions of every namespace, as the supervisor was told")
+	o.connection.AddCatalogNamespaceFlag(cmd, &o.global)
 	flags.StringArrayVar(&o.catalogs, "catalog", nil, "[[NAMESPACE/]NAME=]SOURCE: a directory, index file or host:port to read a catalog from; may be repeated")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress; without a terminal there is none anyway")
-	o.complete(cmd)
-	flagenv.Describe(flags, envPrefix)
-	return cmd
-}
-
-// complete offers values for flags.
-func (o *options) complete(cmd *cobra.Command) {
-	o.connection.Complete(cmd)
+	console.Complete(cmd, "namespace", o.connection.CompleteNamespaces)
+	console.Complete(cmd, "catalog", o.completeCatalogs)
 	o.output.AddFlags(cmd)
-	for flag, complete := range map[string]cobra.CompletionFunc{
-		"catalog":                  o.completeCatalogs,
-		"global-catalog-namespace": o.connection.CompleteNamespaces,
-	} {
-		if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
-			panic(err) //nolint:forbidigo // the flag has just been added
-		}
-	}
+	return cmd
 }
 
 // completeCatalogs offers the catalogs that the files name. Only files of this

@@ -69,7 +69,7 @@ func run(t *testing.T, input string, args ...string) (string, error) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("HOME", t.TempDir())
 	var out bytes.Buffer
-	cmd := program.Program{Name: "supervisor", EnvPrefix: "SUPERVISOR"}.Command(plan.New("supervisor", "SUPERVISOR", "test"))
+	cmd := program.Program{Name: "supervisor", EnvPrefix: "SUPERVISOR"}.Command(plan.New("supervisor", "test"))
 	cmd.SetArgs(args)
 	cmd.SetIn(strings.NewReader(input))
 	cmd.SetOut(&out)
@@ -154,7 +154,7 @@ func TestPlanErrors(t *testing.T) {
 		"NoCluster":  {args: []string{"-n", "shop"}, want: "looking at namespace shop: finding the API server: "},
 		"NoCatalog":  {args: []string{"-f", sub}, want: "subscription my-lamp names catalog olm/wares: no --catalog gives its content, and finding the API server: "},
 		"TwoToDraw":  {args: []string{"-f", filepath.Join(dir, "two.yaml"), "--catalog", catalog, "-o", "svg"}, want: "draws one namespace, and the files have Subscriptions of 2"},
-		"Kubeconfig": {args: []string{"-n", "shop", "--kubeconfig", filepath.Join(dir, "none")}, want: "set --kubeconfig or $KUBECONFIG"},
+		"Kubeconfig": {args: []string{"-n", "shop", "--kubeconfig", filepath.Join(dir, "none")}, want: "name another with --kubeconfig or $KUBECONFIG"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := run(t, "", append([]string{"plan"}, tt.args...)...)

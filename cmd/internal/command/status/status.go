@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 	"github.com/chandlery/chandlery/cmd/internal/progress"
 	"github.com/chandlery/chandlery/supervisor/diagnosis/snapshot"
 )
@@ -51,9 +50,9 @@ type options struct {
 	program    string
 }
 
-// New gives the command "status" of a program that is called by name, whose flags
-// variables with a prefix stand in for, and that tells API servers its agent.
-func New(name, envPrefix, agent string) *cobra.Command {
+// New gives the command "status" of a program that is called by name and tells API
+// servers its agent.
+func New(name, agent string) *cobra.Command {
 	o := options{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
 		Use:   "status [-n NAMESPACE | -A]",
@@ -67,15 +66,13 @@ func New(name, envPrefix, agent string) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	flags := cmd.Flags()
-	o.connection.AddFlags(flags)
-	o.connection.AddNamespaceFlag(flags, "namespace to look at, with the catalogs that it uses; empty: all that can be seen")
+	o.connection.AddFlags(cmd)
+	o.connection.AddNamespaceFlag(cmd, "namespace to look at, with the catalogs that it uses; empty: all that can be seen")
 	flags.BoolVarP(&o.all, "all-namespaces", "A", false, "look at all namespaces, and do not fall back to one")
-	flags.StringVar(&o.global, "global-catalog-namespace", "olm", "namespace whose CatalogSources serve the Subscriptions of every namespace, as the supervisor was told")
+	o.connection.AddCatalogNamespaceFlag(cmd, &o.global)
 	flags.BoolVarP(&o.watch, "watch", "w", false, "look again and again, until it is interrupted")
 	flags.DurationVar(&o.interval, "interval", 5*time.Second, "time between two looks with --watch")
-	o.connection.Complete(cmd)
 	o.output.AddFlags(cmd)
-	flagenv.Describe(flags, envPrefix)
 	return cmd
 }
 

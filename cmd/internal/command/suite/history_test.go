@@ -33,7 +33,7 @@ func TestHistory(t *testing.T) {
 	out, failure := w.history("my-lamp")
 	contains(t, out, "Subscription "+w.namespace+"/my-lamp: package lamp, channel stable, catalog olm/wares\n",
 		"TIME (UTC)", "InstallPlan install-aaa: lamp.v1\n", "RequiresApproval", "UpgradePending: lamp.v1 is to be installed\n",
-		"> approve it: kubectl -n "+w.namespace+" patch installplan install-aaa ")
+		"> approve it: supervisor approve install-aaa -n "+w.namespace)
 	if failure != "" {
 		t.Error(failure)
 	}

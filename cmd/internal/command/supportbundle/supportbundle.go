@@ -24,7 +24,6 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/command/explain"
 	"github.com/chandlery/chandlery/cmd/internal/command/status"
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 	"github.com/chandlery/chandlery/cmd/internal/redact"
 	"github.com/chandlery/chandlery/supervisor/diagnosis"
 	"github.com/chandlery/chandlery/supervisor/diagnosis/snapshot"
@@ -66,9 +65,9 @@ type options struct {
 	program    string
 }
 
-// New gives the command "support-bundle" of a program that is called by name, whose flags
-// variables with a prefix stand in for, and that tells API servers its agent.
-func New(name, envPrefix, agent string) *cobra.Command {
+// New gives the command "support-bundle" of a program that is called by name and tells API
+// servers its agent.
+func New(name, agent string) *cobra.Command {
 	o := options{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
 		Use:   "support-bundle [-n NAMESPACE | -A]",
@@ -81,20 +80,18 @@ func New(name, envPrefix, agent string) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	flags := cmd.Flags()
-	o.connection.AddFlags(flags)
-	o.connection.AddNamespaceFlag(flags, "namespace to gather from, with the catalogs that it uses; empty: all that can be seen")
+	o.connection.AddFlags(cmd)
+	o.connection.AddNamespaceFlag(cmd, "namespace to gather from, with the catalogs that it uses; empty: all that can be seen")
 	flags.BoolVarP(&o.all, "all-namespaces", "A", false, "gather from all namespaces, and do not fall back to one")
-	flags.StringVar(&o.global, "global-catalog-namespace", "olm", "namespace whose CatalogSources serve the Subscriptions of every namespace, as the supervisor was told")
+	o.connection.AddCatalogNamespaceFlag(cmd, &o.global)
 	flags.StringVarP(&o.path, "output", "o", "", "file to write, - for standard output; empty: chandlery-support-TIME.tar.gz here")
 	flags.StringVar(&o.logBytes, "log-bytes", "1Mi", "how much is kept of the end of each log")
 	flags.StringVar(&o.maxBytes, "max-bytes", "64Mi", "how much the bundle holds at most, before it is compressed")
 	flags.BoolVar(&o.noLogs, "no-logs", false, "leave the logs of pods out")
 	flags.BoolVar(&o.showEnv, "show-env", false, "show the values of environment variables whose names do not look secret")
-	o.connection.Complete(cmd)
 	if err := cmd.MarkFlagFilename("output", "tar.gz"); err != nil {
 		panic(err) //nolint:forbidigo // the flag has just been added
 	}
-	flagenv.Describe(flags, envPrefix)
 	return cmd
 }
 

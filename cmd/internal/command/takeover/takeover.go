@@ -13,7 +13,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 	"github.com/chandlery/chandlery/cmd/internal/progress"
 	"github.com/chandlery/chandlery/supervisor/takeover"
 )
@@ -60,10 +59,10 @@ type options struct {
 	program    string
 }
 
-// New gives the command "takeover" of a program that is called by name, whose flags
-// variables with a prefix stand in for, and that tells API servers its agent.
-func New(name, envPrefix, agent string) *cobra.Command {
-	return newCommand(name, envPrefix, agent, &cobra.Command{
+// New gives the command "takeover" of a program that is called by name and tells API
+// servers its agent.
+func New(name, agent string) *cobra.Command {
+	return newCommand(name, agent, &cobra.Command{
 		Use:     "takeover",
 		Short:   "Take over from an OLM that works in the cluster",
 		Long:    help,
@@ -78,8 +77,8 @@ func New(name, envPrefix, agent string) *cobra.Command {
 }
 
 // NewHandBack gives the command "handback".
-func NewHandBack(name, envPrefix, agent string) *cobra.Command {
-	return newCommand(name, envPrefix, agent, &cobra.Command{
+func NewHandBack(name, agent string) *cobra.Command {
+	return newCommand(name, agent, &cobra.Command{
 		Use:     "handback",
 		Short:   "Hand the cluster back to the OLM that it was taken over from",
 		Long:    helpBack,
@@ -100,18 +99,16 @@ type direction struct {
 	run  func(*takeover.Mover, context.Context) error
 }
 
-func newCommand(name, envPrefix, agent string, cmd *cobra.Command, d direction) *cobra.Command {
+func newCommand(name, agent string, cmd *cobra.Command, d direction) *cobra.Command {
 	o := &options{connection: console.Connection{Agent: agent}, program: name}
 	cmd.Args, cmd.ValidArgsFunction = cobra.NoArgs, cobra.NoFileCompletions
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return o.run(cmd, d) }
 	flags := cmd.Flags()
-	o.connection.AddFlags(flags)
+	o.connection.AddFlags(cmd)
 	flags.StringVar(&o.namespace, "supervisor-namespace", defaultNamespace, "namespace of the supervisors: that of their --leader-election-namespace, where the record is kept")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "say what would be done, and change nothing")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask; without a terminal nothing is asked anyway")
-	o.connection.Complete(cmd)
 	o.output.AddFlags(cmd)
-	flagenv.Describe(flags, envPrefix)
 	return cmd
 }
 

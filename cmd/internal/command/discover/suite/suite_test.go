@@ -87,7 +87,7 @@ func run(t *testing.T, args ...string) (stdout, stderr string, code console.Code
 	t.Helper()
 	var out, errOut bytes.Buffer
 	root := &cobra.Command{Use: "supervisor", SilenceErrors: true, SilenceUsage: true}
-	root.AddCommand(discover.New("supervisor", "SUPERVISOR", "test"))
+	root.AddCommand(discover.New("supervisor", "test"))
 	root.SetOut(&out)
 	root.SetErr(&errOut)
 	root.SetArgs(append([]string{"discover"}, args...))

@@ -16,9 +16,6 @@ import (
 	"github.com/chandlery/chandlery/supervisor/history"
 )
 
-// width is how many characters a line should have at most. Names are never cut.
-const width = 120
-
 // none stands for a phase that is empty.
 const none = "-"
 
@@ -175,9 +172,9 @@ func span(d time.Duration) string {
 	return duration.HumanDuration(d)
 }
 
-// wrapped writes a text in lines of the width. Words are never cut.
+// wrapped writes a text in lines. Words are never cut.
 func wrapped(b *strings.Builder, first, rest, text string) {
-	b.WriteString(console.WrapAt(width, first, rest, text))
+	b.WriteString(console.Wrap(first, rest, text))
 }
 
 // aligned lays rows out in columns.

@@ -63,8 +63,8 @@ type Condition struct {
 }
 
 // Of tells of a Subscription. Plans are those of its namespace, as far as they are
-// still there.
-func Of(sub *operatorsv1alpha1.Subscription, plans []operatorsv1alpha1.InstallPlan, now time.Time) Timeline {
+// still there; program is how the person calls the one that tells.
+func Of(sub *operatorsv1alpha1.Subscription, plans []operatorsv1alpha1.InstallPlan, program string, now time.Time) Timeline {
 	t := Timeline{
 		Namespace: sub.Namespace, Subscription: sub.Name, UID: sub.UID,
 		State: string(sub.Status.State), InstalledCSV: sub.Status.InstalledCSV, CurrentCSV: sub.Status.CurrentCSV,
@@ -86,7 +86,7 @@ func Of(sub *operatorsv1alpha1.Subscription, plans []operatorsv1alpha1.InstallPl
 			Type: string(c.Type), Status: string(c.Status), Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime,
 		})
 	}
-	t.Next = next(sub, plans)
+	t.Next = next(sub, plans, program)
 	return t
 }
 
@@ -115,7 +115,7 @@ func follow(ledger history.Ledger, versions map[types.UID][]string) []Transition
 
 // next says what somebody can do. What a message of a condition says is not said
 // again.
-func next(sub *operatorsv1alpha1.Subscription, plans []operatorsv1alpha1.InstallPlan) []string {
+func next(sub *operatorsv1alpha1.Subscription, plans []operatorsv1alpha1.InstallPlan, program string) []string {
 	ref := sub.Status.InstallPlanRef
 	if ref == nil {
 		return nil
@@ -129,7 +129,10 @@ func next(sub *operatorsv1alpha1.Subscription, plans []operatorsv1alpha1.Install
 	settled := slices.ContainsFunc(plans, func(p operatorsv1alpha1.InstallPlan) bool { return p.UID == ref.UID && done(&p) })
 	switch {
 	case pending && reason == string(operatorsv1alpha1.InstallPlanPhaseRequiresApproval):
-		return []string{fmt.Sprintf(`approve it: kubectl -n %s patch installplan %s --type merge -p '{"spec":{"approved":true}}'`, sub.Namespace, ref.Name)}
+		return []string{
+			fmt.Sprintf("approve it: %s approve %s -n %s", program, ref.Name, sub.Namespace),
+			fmt.Sprintf(`or with kubectl alone: kubectl -n %s patch installplan %s --type merge -p '{"spec":{"approved":true}}'`, sub.Namespace, ref.Name),
+		}
 	case failed && settled:
 		return []string{fmt.Sprintf("nothing is left to do: every step of %s is applied, and somebody else declared it failed", ref.Name)}
 	case failed:

@@ -131,7 +131,7 @@ func look(sub *operatorsv1alpha1.Subscription) timeline.Timeline {
 		settled.Status.Plan = []*operatorsv1alpha1.Step{{Status: operatorsv1alpha1.StepStatusCreated}, {Status: operatorsv1alpha1.StepStatusPresent}}
 		plans = append(plans, settled)
 	}
-	return timeline.Of(sub, plans, begin.Add(3*day))
+	return timeline.Of(sub, plans, "kubectl chandlery", begin.Add(3*day))
 }
 
 func TestTable(t *testing.T) {

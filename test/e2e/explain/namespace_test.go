@@ -1,0 +1,89 @@
+package explain_test
+
+import (
+	"context"
+	"os/exec"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/test/controlplane"
+)
+
+// goingCases are about namespaces that are being deleted and do not go.
+func goingCases() []broken {
+	return []broken{
+		{
+			reason: "a finalizer on an object holds the namespace that is being deleted",
+			make: func(s *situation) {
+				s.wants(lamp(operator("lamp", 1)))
+				s.installed("lamp.v1")
+				held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "eternal", Finalizers: []string{"example.com/never"}}}
+				s.create(held)
+				s.t.Cleanup(func() { s.letGo(held) })
+				s.leave()
+			},
+			words: []string{"namespace NAMESPACE is being deleted since", "configmaps are held in it by their finalizers example.com/never"},
+		},
+		{
+			reason: "a finalizer of its own holds the namespace that is being deleted",
+			make: func(s *situation) {
+				s.wants(lamp(operator("lamp", 1)))
+				s.installed("lamp.v1")
+				s.finalizers(s.t.Context(), corev1.FinalizerKubernetes, "example.com/keep")
+				s.t.Cleanup(func() { s.finalizers(context.WithoutCancel(s.t.Context()), corev1.FinalizerKubernetes) })
+				s.leave()
+			},
+			words: []string{"namespace NAMESPACE is being deleted since", "its own finalizers hold it", "example.com/keep"},
+		},
+	}
+}
+
+// leave deletes the namespace of the situation.
+func (s *situation) leave() {
+	s.t.Helper()
+	if err := s.Delete(s.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// finalizers sets spec.finalizers of the namespace.
+func (s *situation) finalizers(ctx context.Context, names ...corev1.FinalizerName) {
+	s.t.Helper()
+	namespace := &corev1.Namespace{}
+	err := s.Get(ctx, client.ObjectKey{Name: s.namespace}, namespace)
+	if err == nil {
+		namespace.Spec.Finalizers = names
+		err = s.SubResource("finalize").Update(ctx, namespace)
+	}
+	if client.IgnoreNotFound(err) != nil {
+		s.t.Error(err)
+	}
+}
+
+// going asks about a namespace that does not go in all the ways in which a person would who
+// does not remember what was in it.
+func going(t *testing.T, h *hospital) {
+	t.Helper()
+	s := h.newSituation(t)
+	goingCases()[0].make(s)
+	kubeconfig := controlplane.Get(t).Kubeconfig()
+	held := []string{"namespace " + s.namespace + " is being deleted since", "configmaps are held in it by their finalizers example.com/never"}
+	for _, args := range [][]string{{"-n", s.namespace}, {"csv/lamp.v1", "-n", s.namespace}, {"installplan/gone", "-n", s.namespace}} {
+		text := eventually(t, kubeconfig, args, held, wrong)
+		command := "kubectl -n " + s.namespace + " get configmaps -o custom-columns=KIND:.kind,NAME:.metadata.name,FINALIZERS:.metadata.finalizers"
+		if !strings.Contains(text, command) {
+			t.Errorf("%v: it does not say how to find what is held:\n%s", args, text)
+		}
+	}
+	out, _ := exec.CommandContext(t.Context(), program(), "status", "-o", "wide", "--kubeconfig", kubeconfig, "-n", s.namespace).CombinedOutput() // it ends with 2
+	_, trouble, _ := strings.Cut(flowing(string(out)), "WRONG ")
+	for _, words := range held {
+		if !strings.Contains(trouble, words) {
+			t.Errorf("status lacks %q under WRONG:\n%s", words, out)
+		}
+	}
+}
