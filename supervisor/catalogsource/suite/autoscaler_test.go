@@ -60,6 +60,11 @@ func TestAutoscaler(t *testing.T) {
 		w.rolledOut("shop", tt.want)
 	}
 	w.annotate(w, "chandlery.dev/replicas", "2")
+	// What comes after it reaches the pods: by then the supervisor has seen both.
+	w.annotate(w, "example.com/make", "new")
+	w.rolledOut("shop", 3, func(g gomega.Gomega, d *appsv1.Deployment) {
+		g.Expect(d.Spec.Template.Annotations).To(gomega.HaveKeyWithValue("example.com/make", "new"))
+	})
 	w.becomes("shop", func(g gomega.Gomega, s *operatorsv1alpha1.CatalogSource) {
 		g.Expect(condition(s, "Available")).To(gomega.HaveSuffix(
 			"; HorizontalPodAutoscaler front sets the number of replicas, and annotation chandlery.dev/replicas has no effect"))

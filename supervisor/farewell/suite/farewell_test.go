@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -92,9 +93,13 @@ func (w *world) create(obj client.Object) {
 		w.t.Fatalf("creating %T %s: %v", obj, obj.GetName(), err)
 	}
 	w.t.Cleanup(func() {
-		if err := client.IgnoreNotFound(w.Delete(context.WithoutCancel(w.t.Context()), obj)); err != nil {
+		ctx := context.WithoutCancel(w.t.Context())
+		if err := client.IgnoreNotFound(w.Delete(ctx, obj)); err != nil {
 			w.t.Error(err)
 		}
+		// A definition goes when its objects have gone, and the next test makes its own.
+		w.Eventually(func() bool { return apierrors.IsNotFound(w.Get(ctx, client.ObjectKeyFromObject(obj), obj)) }).
+			Should(gomega.BeTrue(), "%T %s is to go", obj, obj.GetName())
 	})
 }
 
