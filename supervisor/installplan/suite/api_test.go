@@ -64,8 +64,10 @@ func TestPlanGoesOnWhenItsAPIAppears(t *testing.T) {
 			w := newWorld(t)
 			w.create(w.group("group"))
 			var tries atomic.Int32
+			// Making the definition writes into it.
+			wanted := tt.crd.Spec.Names.Kind
 			w.beforeApply = func(kind string) {
-				if kind == tt.crd.Spec.Names.Kind {
+				if kind == wanted {
 					tries.Add(1)
 				}
 			}
