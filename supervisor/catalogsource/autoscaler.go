@@ -22,14 +22,15 @@ import (
 const autoscalerInterval = 30 * time.Second
 
 // autoscalerOf names the HorizontalPodAutoscaler that scales the Deployment of a
-// catalog, the first by name; empty when there is none.
+// catalog, the first by name; empty when there is none. One that is being deleted
+// scales until it is gone, and a finalizer may keep it for long.
 func autoscalerOf(all []autoscalingv2.HorizontalPodAutoscaler, deployment string) string {
 	found := ""
 	for i := range all {
 		target := &all[i].Spec.ScaleTargetRef
 		group := schema.FromAPIVersionAndKind(target.APIVersion, target.Kind).Group
 		scales := group == appsv1.GroupName && target.Kind == kindDeployment.Kind && target.Name == deployment
-		if scales && all[i].DeletionTimestamp == nil && (found == "" || all[i].Name < found) {
+		if scales && (found == "" || all[i].Name < found) {
 			found = all[i].Name
 		}
 	}

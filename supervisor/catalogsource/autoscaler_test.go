@@ -34,7 +34,7 @@ func TestAutoscalerOf(t *testing.T) {
 		{"another Deployment", []autoscalingv2.HorizontalPodAutoscaler{hpa("a", "apps/v1", "Deployment", "other")}, ""},
 		{"another kind", []autoscalingv2.HorizontalPodAutoscaler{hpa("a", "apps/v1", "StatefulSet", "shop")}, ""},
 		{"another group", []autoscalingv2.HorizontalPodAutoscaler{hpa("a", "example.com/v1", "Deployment", "shop")}, ""},
-		{"being deleted", []autoscalingv2.HorizontalPodAutoscaler{going}, ""},
+		{"being deleted, and there", []autoscalingv2.HorizontalPodAutoscaler{going}, "going"},
 		{"first by name", []autoscalingv2.HorizontalPodAutoscaler{hpa("b", "apps/v1", "Deployment", "shop"), hpa("a", "apps/v1", "Deployment", "shop")}, "a"},
 	} {
 		if got := autoscalerOf(tt.all, "shop"); got != tt.want {

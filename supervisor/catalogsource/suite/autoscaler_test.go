@@ -59,6 +59,21 @@ func TestAutoscaler(t *testing.T) {
 		w.Eventually(func(g gomega.Gomega) []string { return w.ownersOfNumber(g, "shop") }).Should(gomega.ContainElement(apply.FieldManager))
 		w.rolledOut("shop", tt.want)
 	}
+	// It scales for as long as it is there, though it was told to go.
+	hold := func(finalizers string) {
+		t.Helper()
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":`+finalizers+`}}`))
+		err := client.IgnoreNotFound(w.Patch(context.WithoutCancel(t.Context()), hpa, patch))
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	hold(`["example.com/keep"]`)
+	t.Cleanup(func() { hold("null") })
+	if err := w.Delete(t.Context(), hpa); err != nil {
+		t.Fatal(err)
+	}
+	w.Consistently(touched).Should(gomega.Equal(int32(3)))
 	w.annotate(w, "chandlery.dev/replicas", "2")
 	// What comes after it reaches the pods: by then the supervisor has seen both.
 	w.annotate(w, "example.com/make", "new")
@@ -69,9 +84,7 @@ func TestAutoscaler(t *testing.T) {
 		g.Expect(condition(s, "Available")).To(gomega.HaveSuffix(
 			"; HorizontalPodAutoscaler front sets the number of replicas, and annotation chandlery.dev/replicas has no effect"))
 	})
-	if err := w.Delete(t.Context(), hpa); err != nil {
-		t.Fatal(err)
-	}
+	hold("null")
 	// It is not touched any more: that the autoscaler has gone is noticed all the same.
 	w.rolledOut("shop", 2)
 	w.becomes("shop", func(g gomega.Gomega, s *operatorsv1alpha1.CatalogSource) {
