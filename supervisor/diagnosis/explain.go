@@ -87,7 +87,8 @@ func (s *story) explanation(findings []Finding, well string) Explanation {
 		e.Summary = s.briefly(&findings[0])
 	}
 	underWay := has(findings, CodeUnderWay)
-	matters := e.weigh(underWay)
+	// To approve a plan helps where a supervisor carries it out.
+	matters := e.weigh(underWay || has(findings, CodePlanNeedsApproval) && s.hidesLeases())
 	switch severity := worst(findings); {
 	case severity == Wrong:
 		e.State = Broken
@@ -109,10 +110,10 @@ func (s *story) explanation(findings []Finding, well string) Explanation {
 }
 
 // weigh says whether what could not be seen matters for the answer. Where it does, none
-// of it is minor: what is on its way may be kept by whatever is hidden, and statuses
+// of it is minor: what is yet to come may be kept by whatever is hidden, and statuses
 // confirm nothing where the rest is hidden, too.
-func (e *Explanation) weigh(underWay bool) bool {
-	matters := slices.ContainsFunc(e.Unseen, func(u Unseen) bool { return underWay || !u.Minor })
+func (e *Explanation) weigh(toCome bool) bool {
+	matters := slices.ContainsFunc(e.Unseen, func(u Unseen) bool { return toCome || !u.Minor })
 	for i := range e.Unseen {
 		e.Unseen[i].Minor = !matters && e.Unseen[i].Minor
 	}
@@ -188,6 +189,10 @@ func Examine(o *Observation) []Finding {
 	}
 	for i := range o.Versions {
 		all = merge(all, ExplainObject(o, refTo(KindVersion, &o.Versions[i])).Findings, nil)
+	}
+	if len(subjects(o)) == 0 {
+		// There is nothing that could tell that nobody looks after it.
+		all = merge(all, collected(newStory(o, Ref{}).supervisor()), nil)
 	}
 	all = slices.DeleteFunc(all, func(f Finding) bool { return f.Code == CodeUnderWay })
 	slices.SortStableFunc(all, func(a, b Finding) int {

@@ -2,6 +2,7 @@ package diagnosis
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -13,12 +14,20 @@ import (
 // two machines differ.
 const leaseSlack = 10 * time.Second
 
+// leases are what supervisors hold while they lead.
+const leases = "leases.coordination.k8s.io"
+
+// hidesLeases says whether it could not be seen if a supervisor leads.
+func (s *story) hidesLeases() bool {
+	return slices.ContainsFunc(*s.unseen, func(u Unseen) bool { return u.Resource == leases })
+}
+
 // supervisor looks whether there is one that leads: without it nothing goes on, and
 // whatever statuses say may be old. Where its Lease is hidden, statuses are believed of
 // what has come to rest: an object that nobody looked at is found by itself.
 func (s *story) supervisor() []*Finding {
 	if len(s.Leases) == 0 {
-		if s.missConfirmation("leases.coordination.k8s.io", "") {
+		if s.missConfirmation(leases, "") {
 			return nil
 		}
 		const missing = "Lease " + rival.LeaseName

@@ -112,7 +112,7 @@ func (s sample) report(t *testing.T, printed, difference string) {
 }
 
 func (s sample) is(page string, fence docs.Fence) bool {
-	return s.page == page && fence.Language == "text" && strings.HasPrefix(fence.Content[0].Text, s.begins)
+	return s.page == page && fence.Language == "text" && strings.HasPrefix(textOf(fence), s.begins)
 }
 
 func textOf(fence docs.Fence) string {
@@ -143,7 +143,7 @@ func TestEverySample(t *testing.T) {
 				}
 			}
 			if fence.Language == "text" && n != 1 {
-				t.Errorf("%s:%d: %d of the samples of this test are the block that begins with %q, want 1", page, fence.Content[0].Line, n, fence.Content[0].Text)
+				t.Errorf("%s: %d of the samples of this test are this block, want 1:\n%s", page, n, textOf(fence))
 			}
 		}
 	}

@@ -141,20 +141,13 @@ func observations() map[string]struct {
 		"empty": {reason: "nobody has asked for anything", verdict: status.Well, change: func(o *diagnosis.Observation) {
 			o.Subscriptions, o.Versions, o.InstallPlans, o.CatalogSources = nil, nil, nil, nil
 		}},
-		"waiting": {reason: "what waits for approval is not wrong", verdict: status.Well, change: func(o *diagnosis.Observation) {
-			sub := &o.Subscriptions[0]
-			sub.Spec.InstallPlanApproval = operatorsv1alpha1.ApprovalManual
-			sub.Status.State, sub.Status.CurrentCSV, sub.Status.InstallPlanRef.Name = operatorsv1alpha1.SubscriptionStateUpgradePending, "lamp.v2", "install-bbb"
-			sub.Status.SetCondition(operatorsv1alpha1.SubscriptionCondition{Type: operatorsv1alpha1.SubscriptionInstallPlanPending, Status: corev1.ConditionTrue, Reason: "RequiresApproval"})
-			p := operatorsv1alpha1.InstallPlan{
-				ObjectMeta: meta("shop", "install-bbb"),
-				Spec:       operatorsv1alpha1.InstallPlanSpec{ClusterServiceVersionNames: []string{"lamp.v2"}, Approval: operatorsv1alpha1.ApprovalManual},
-				Status: operatorsv1alpha1.InstallPlanStatus{Phase: operatorsv1alpha1.InstallPlanPhaseRequiresApproval, Plan: []*operatorsv1alpha1.Step{{
-					Resource: operatorsv1alpha1.StepResource{Kind: "ClusterServiceVersion", Name: "lamp.v2", Manifest: `{"spec":{"version":"2.0.0-rc.1"}}`},
-				}}},
-			}
-			p.Annotations, p.CreationTimestamp = map[string]string{"chandlery.dev/serves-1": "my-lamp"}, before(50*time.Minute)
-			o.InstallPlans = append(o.InstallPlans, p)
+		"waiting": {reason: "what waits for approval is not wrong", verdict: status.Well, change: waits},
+		"waiting-unled": {reason: "to approve helps only where a supervisor leads", verdict: status.Unknown, change: func(o *diagnosis.Observation) {
+			waits(o)
+			o.Leases, o.Unseen = nil, []diagnosis.Unseen{{Resource: "leases.coordination.k8s.io", Why: diagnosis.WhyForbidden}}
+		}},
+		"empty-unled": {reason: "nothing is there that could tell that nobody looks after it", verdict: status.Wrong, change: func(o *diagnosis.Observation) {
+			o.Subscriptions, o.Versions, o.InstallPlans, o.CatalogSources, o.Leases = nil, nil, nil, nil, nil
 		}},
 		"wrong": {reason: "a Subscription whose catalog is not there is wrong; names are cut where they have no room", verdict: status.Wrong, change: func(o *diagnosis.Observation) {
 			sub := operatorsv1alpha1.Subscription{
@@ -201,6 +194,23 @@ func observations() map[string]struct {
 			}}
 		}},
 	}
+}
+
+// waits has a new version wait to be approved.
+func waits(o *diagnosis.Observation) {
+	sub := &o.Subscriptions[0]
+	sub.Spec.InstallPlanApproval = operatorsv1alpha1.ApprovalManual
+	sub.Status.State, sub.Status.CurrentCSV, sub.Status.InstallPlanRef.Name = operatorsv1alpha1.SubscriptionStateUpgradePending, "lamp.v2", "install-bbb"
+	sub.Status.SetCondition(operatorsv1alpha1.SubscriptionCondition{Type: operatorsv1alpha1.SubscriptionInstallPlanPending, Status: corev1.ConditionTrue, Reason: "RequiresApproval"})
+	p := operatorsv1alpha1.InstallPlan{
+		ObjectMeta: meta("shop", "install-bbb"),
+		Spec:       operatorsv1alpha1.InstallPlanSpec{ClusterServiceVersionNames: []string{"lamp.v2"}, Approval: operatorsv1alpha1.ApprovalManual},
+		Status: operatorsv1alpha1.InstallPlanStatus{Phase: operatorsv1alpha1.InstallPlanPhaseRequiresApproval, Plan: []*operatorsv1alpha1.Step{{
+			Resource: operatorsv1alpha1.StepResource{Kind: "ClusterServiceVersion", Name: "lamp.v2", Manifest: `{"spec":{"version":"2.0.0-rc.1"}}`},
+		}}},
+	}
+	p.Annotations, p.CreationTimestamp = map[string]string{"chandlery.dev/serves-1": "my-lamp"}, before(50*time.Minute)
+	o.InstallPlans = append(o.InstallPlans, p)
 }
 
 func TestStatus(t *testing.T) {
