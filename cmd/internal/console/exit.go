@@ -8,6 +8,8 @@ import (
 	"net"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/chandlery/chandlery/supervisor/diagnosis/snapshot"
 )
 
 // A Code is how a program ends. It is the same for every command, so that scripts can
@@ -69,8 +71,11 @@ func Report(out io.Writer, program string, err error) Code {
 // CodeOf gives the exit code that fits an error: its own, or what the API server, or its
 // silence, says.
 func CodeOf(err error) Code {
-	var coded *Coded
-	var network net.Error
+	var (
+		coded   *Coded
+		network net.Error
+		silent  *snapshot.UnreachableError
+	)
 	switch {
 	case err == nil:
 		return Fine
@@ -78,7 +83,8 @@ func CodeOf(err error) Code {
 		return coded.Code
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return Forbidden
-	case errors.As(err, &network), errors.Is(err, context.DeadlineExceeded), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF),
+	case errors.As(err, &silent), errors.As(err, &network),
+		errors.Is(err, context.DeadlineExceeded), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF),
 		apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), apierrors.IsServiceUnavailable(err), apierrors.IsTooManyRequests(err):
 		return Unreachable
 	}

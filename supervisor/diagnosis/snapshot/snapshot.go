@@ -46,8 +46,9 @@ func NewClient(config *rest.Config) (client.Client, error) {
 	return c, nil
 }
 
-// Take reads what there is. It fails only, with an [UnreachableError], when the API
-// server gives no answer at all; whatever else cannot be read is noted as unseen.
+// Take reads what there is. It fails only when the API server gives no answer at all, with
+// an [UnreachableError], and when a namespace that is asked about does not exist; whatever
+// else cannot be read is noted as unseen.
 func Take(ctx context.Context, reader client.Reader, o Options) (*diagnosis.Observation, error) {
 	t := &taking{reader: reader, observation: &diagnosis.Observation{
 		Taken: time.Now(), Namespaces: slices.Clone(o.Namespaces), GlobalNamespace: o.GlobalNamespace,

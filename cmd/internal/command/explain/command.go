@@ -151,9 +151,9 @@ func (o *options) observe(ctx context.Context, namespace string, subjects []diag
 	}
 	observation, err := snapshot.Take(ctx, reader, scope)
 	if unreachable := (*snapshot.UnreachableError)(nil); errors.As(err, &unreachable) {
-		return nil, nil, &console.Coded{Code: console.Unreachable, Err: fmt.Errorf("%s: %w", config.Host, err)}
+		return nil, nil, fmt.Errorf("%s: %w", config.Host, err)
 	}
-	return observation, replicas, err //nolint:wrapcheck // there is no other error
+	return observation, replicas, err //nolint:wrapcheck // says what is missing
 }
 
 // goingOf are the namespaces that are being deleted and have no Subscription left that

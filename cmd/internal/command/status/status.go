@@ -132,7 +132,7 @@ func Scope(connection *console.Connection, global string, named, all bool) (snap
 func look(ctx context.Context, reader client.Reader, what snapshot.Options) (*Status, error) {
 	observed, err := snapshot.Take(ctx, reader, what)
 	if err != nil {
-		return nil, &console.Coded{Code: console.Unreachable, Err: err}
+		return nil, err //nolint:wrapcheck // says what is missing
 	}
 	s := Of(observed)
 	if len(what.Namespaces) == 0 && len(observed.Namespaces) > 0 {

@@ -170,7 +170,7 @@ func (g *gatherer) gather(ctx context.Context, what snapshot.Options) (*diagnosi
 	g.progressf("looking at the cluster")
 	observed, err := snapshot.Take(ctx, g.client, what)
 	if err != nil {
-		return nil, &console.Coded{Code: console.Unreachable, Err: err}
+		return nil, err //nolint:wrapcheck // says what is missing
 	}
 	for _, u := range observed.Unseen {
 		if u.Why != diagnosis.WhyNotInstalled {
