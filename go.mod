@@ -2,6 +2,8 @@ module github.com/chandlery/chandlery
 
 go 1.26.3
 
+toolchain go1.26.8
+
 require (
 	cel.dev/cel-go v0.33.2
 	github.com/blang/semver/v4 v4.0.0
@@ -62,7 +64,7 @@ require (
 	github.com/docker/docker-credential-helpers v0.9.3 // indirect
 	github.com/emicklei/go-restful/v3 v3.13.0 // indirect
 	github.com/evanphx/json-patch/v5 v5.9.11
-	github.com/fsnotify/fsnotify v1.9.0 // indirect
+	github.com/fsnotify/fsnotify v1.9.0
 	github.com/fxamacker/cbor/v2 v2.9.1 // indirect
 	github.com/go-git/gcfg v1.5.1-0.20230307220236-3a3c6141e376 // indirect
 	github.com/go-git/go-billy/v5 v5.9.2 // indirect

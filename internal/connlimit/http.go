@@ -1,0 +1,43 @@
+package connlimit
+
+import (
+	"net"
+	"net/http"
+	"time"
+)
+
+// Limits of the servers of [NewHTTPServer].
+const (
+	headerTimeout = 5 * time.Second
+	readTimeout   = 10 * time.Second
+	writeTimeout  = time.Minute
+	idleTimeout   = time.Minute
+	maxHeader     = 16 << 10
+)
+
+// NewHTTPServer returns a server for small answers, such as metrics and probes,
+// on a listener: each request and each answer has a time in which it must be
+// done. Call its Serve with the same listener.
+func NewHTTPServer(l *Listener, handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler: handler, ConnState: l.ConnState,
+		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout,
+		WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+	}
+}
+
+// ConnState records which connections have a request. It is the hook ConnState
+// of an [http.Server].
+func (l *Listener) ConnState(conn net.Conn, state http.ConnState) {
+	c, ok := conn.(*Conn)
+	if !ok {
+		return
+	}
+	switch state {
+	case http.StateActive:
+		c.Begin()
+	case http.StateIdle:
+		c.End()
+	case http.StateNew, http.StateHijacked, http.StateClosed:
+	}
+}

@@ -1,0 +1,97 @@
+package connlimit
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestHTTPServer has one client hold as many keep-alive connections as it can
+// get, some of them with a request that is never finished, while others probe.
+func TestHTTPServer(t *testing.T) {
+	const limit = 16
+	raw, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var open atomic.Int64
+	l := New(raw, limit, Observer{Open: func(n int) { open.Store(int64(n)) }})
+	server := NewHTTPServer(l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }))
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(l) }()
+	defer func() {
+		if err := errors.Join(server.Close()); err != nil {
+			t.Error(err)
+		}
+		<-done
+	}()
+	address := raw.Addr().String()
+	for i := range 20 * limit {
+		conn := dial(t, "127.0.0.2", address)
+		request := "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+		if i%2 == 0 {
+			request = "GET / HTTP/1.1\r\nHost: x"
+		}
+		// The server may have closed it already.
+		_, _ = io.WriteString(conn, request)
+		if i%limit == 0 {
+			probe(t, "127.0.0.2", address)
+			probe(t, "127.0.0.3", address)
+		}
+		if got := open.Load(); got > limit+leastSpare {
+			t.Fatalf("%d connections are open, want %d at most", got, limit+leastSpare)
+		}
+	}
+}
+
+// TestHTTPServerTimeouts makes sure that the server has a bound for each part of
+// a request.
+func TestHTTPServerTimeouts(t *testing.T) {
+	s := NewHTTPServer(New(nil, 1, Observer{}), nil)
+	for name, got := range map[string]time.Duration{
+		"headers": s.ReadHeaderTimeout, "request": s.ReadTimeout, "answer": s.WriteTimeout, "idle": s.IdleTimeout,
+	} {
+		if got <= 0 || got > time.Minute {
+			t.Errorf("the timeout of %s is %v", name, got)
+		}
+	}
+	if s.MaxHeaderBytes <= 0 || s.MaxHeaderBytes > 64<<10 {
+		t.Errorf("headers have %d bytes at most", s.MaxHeaderBytes)
+	}
+}
+
+func dial(t *testing.T, from, address string) net.Conn {
+	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	conn, err := dialer.DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// probe makes a request as the kubelet does, on a connection of its own.
+func probe(t *testing.T, from, address string) {
+	t.Helper()
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+		return (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).DialContext(ctx, "tcp", address)
+	}}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := (&http.Client{Transport: transport, Timeout: 10 * time.Second}).Do(request)
+	if err != nil {
+		t.Fatalf("a probe from %s fails: %v", from, err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		t.Errorf("a probe from %s gets %s", from, response.Status)
+	}
+}

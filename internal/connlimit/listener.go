@@ -1,0 +1,230 @@
+package connlimit
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// ownQuiet is how long a connection must have had no request before another
+	// one of the same client takes its place.
+	ownQuiet = 10 * time.Second
+	// share is the part of all connections, as a divisor, that one client may
+	// have before its connections are closed in the middle of a request to make
+	// room for other clients.
+	share = 4
+	// spareShare is how many connections there may be beyond the limit, as a
+	// divisor of the limit, and leastSpare is the smallest such number.
+	spareShare = 16
+	leastSpare = 2
+	// spareTime is how long a connection beyond the limit is kept.
+	spareTime = 5 * time.Second
+)
+
+// Observer gets the events of a listener. Its functions may be nil. They are
+// called with the listener's lock held and must not call the listener.
+type Observer struct {
+	// Open is called with the number of connections when it changes.
+	Open func(connections int)
+	// Displaced is called when a connection is closed to make room for another.
+	Displaced func()
+	// Refused is called when a connection of a host finds no room within the
+	// limit.
+	Refused func(host string)
+}
+
+// Listener accepts a bounded number of connections. Make one with [New].
+type Listener struct {
+	net.Listener
+
+	limit    int
+	observer Observer
+	epoch    time.Time
+
+	mu    sync.Mutex
+	open  map[*Conn]struct{}
+	hosts map[string]*host
+	// spare are the connections beyond the limit, the oldest first.
+	spare []*Conn
+}
+
+// host is a client.
+type host struct {
+	name string
+	open int
+}
+
+// New returns a listener that accepts up to limit connections of another
+// listener, and for a moment a sixteenth more; 0 accepts any number.
+func New(l net.Listener, limit int, observer Observer) *Listener {
+	return &Listener{
+		Listener: l, limit: limit, observer: observer, epoch: time.Now(),
+		open: map[*Conn]struct{}{}, hosts: map[string]*host{},
+	}
+}
+
+// now returns the time since the listener was made, which never goes back.
+func (l *Listener) now() time.Duration { return time.Since(l.epoch) }
+
+// Accept implements [net.Listener]. All connections are of type [*Conn].
+func (l *Listener) Accept() (net.Conn, error) {
+	for {
+		raw, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if c := l.admit(raw); c != nil {
+			return c, nil
+		}
+		_ = raw.Close()
+	}
+}
+
+// admit returns the connection to use, or nil if there is no room for it.
+func (l *Listener) admit(raw net.Conn) *Conn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	name := HostOf(raw.RemoteAddr())
+	owner := l.hosts[name]
+	if owner == nil {
+		owner = &host{name: name}
+	}
+	c := &Conn{Conn: raw, listener: l, host: owner}
+	c.active.Store(int64(l.now()))
+	if l.limit > 0 && len(l.open) >= l.limit && !l.makeRoom(c) {
+		return nil
+	}
+	l.hosts[name] = owner
+	owner.open++
+	l.open[c] = struct{}{}
+	l.report()
+	return c
+}
+
+// makeRoom reports whether there is room for a connection once another one has
+// been closed or the new one has been made a spare one.
+func (l *Listener) makeRoom(c *Conn) bool {
+	if victim := l.victim(c.host); victim != nil {
+		l.displace(victim)
+		return true
+	}
+	if l.observer.Refused != nil {
+		l.observer.Refused(c.host.name)
+	}
+	most := max(leastSpare, l.limit/spareShare)
+	if len(l.open) >= l.limit+most {
+		if len(l.spare) == 0 {
+			return false
+		}
+		l.displace(l.spare[0])
+	}
+	l.spare = append(l.spare, c)
+	c.expire = time.AfterFunc(spareTime, func() { l.expired(c) })
+	return true
+}
+
+// expired closes a spare connection unless there is room for it by now.
+func (l *Listener) expired(c *Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, ok := l.open[c]; !ok {
+		return
+	}
+	if len(l.open) > l.limit {
+		l.displace(c)
+		return
+	}
+	l.dropSpare(c)
+}
+
+// displace closes a connection in favor of another. Its server notices.
+func (l *Listener) displace(c *Conn) {
+	if l.observer.Displaced != nil {
+		l.observer.Displaced()
+	}
+	l.forget(c)
+	_ = c.Conn.Close()
+}
+
+// forget removes a connection from all that the listener knows, once.
+func (l *Listener) forget(c *Conn) {
+	if _, ok := l.open[c]; !ok {
+		return
+	}
+	delete(l.open, c)
+	c.host.open--
+	if c.host.open == 0 {
+		delete(l.hosts, c.host.name)
+	}
+	l.dropSpare(c)
+	l.report()
+}
+
+func (l *Listener) dropSpare(c *Conn) {
+	for i, other := range l.spare {
+		if other == c {
+			l.spare = append(l.spare[:i], l.spare[i+1:]...)
+			c.expire.Stop()
+			return
+		}
+	}
+}
+
+func (l *Listener) report() {
+	if l.observer.Open != nil {
+		l.observer.Open(len(l.open))
+	}
+}
+
+// HostOf returns the host of an address: connections from all its ports belong
+// to the same client.
+func HostOf(address net.Addr) string {
+	name, _, err := net.SplitHostPort(address.String())
+	if err != nil {
+		return address.String()
+	}
+	return name
+}
+
+// Conn is an accepted connection.
+type Conn struct {
+	net.Conn
+
+	listener *Listener
+	host     *host
+	// expire ends a spare connection.
+	expire *time.Timer
+	// requests are those that the server works on.
+	requests atomic.Int64
+	// active is when a request began or ended last, and used is set once there
+	// was one.
+	active atomic.Int64
+	used   atomic.Bool
+}
+
+// Begin records that the server works on a request of the connection. As long
+// as there is such a request the connection is busy, and is closed to make room
+// for another one only if its client has many.
+func (c *Conn) Begin() {
+	c.requests.Add(1)
+	c.used.Store(true)
+}
+
+// End records that the work on a request is done.
+func (c *Conn) End() {
+	c.active.Store(int64(c.listener.now()))
+	c.requests.Add(-1)
+}
+
+// Host returns the IP address of the client.
+func (c *Conn) Host() string { return c.host.name }
+
+// Close implements [net.Conn].
+func (c *Conn) Close() error {
+	c.listener.mu.Lock()
+	c.listener.forget(c)
+	c.listener.mu.Unlock()
+	return c.Conn.Close()
+}
