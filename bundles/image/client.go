@@ -122,10 +122,13 @@ type session struct {
 	client *Client
 	ref    name.Reference
 	puller *remote.Puller
+	// admitted reports whether the registry has answered with content.
+	admitted bool
 }
 
 // within runs an operation on the repository of a reference, bounded by a
-// timeout, and describes its error.
+// timeout, and describes its error. It tries all credentials that fit the repository, as the
+// kubelet does, until the registry accepts one; it never goes on without credentials.
 func (c *Client) within(ctx context.Context, reference string, timeout time.Duration, run func(context.Context, *session) error) error {
 	ref, err := c.parse(reference)
 	if err != nil {
@@ -138,22 +141,49 @@ func (c *Client) within(ctx context.Context, reference string, timeout time.Dura
 		return describe(reference, err)
 	}
 	defer base.CloseIdleConnections()
-	puller, err := remote.NewPuller(
-		remote.WithTransport(&guard{
-			inner: base, plainHTTP: c.options.PlainHTTP, maxBytes: c.options.Limits.MaxManifestBytes, stall: c.stall,
-		}),
-		remote.WithAuthFromKeychain(c.options.Keychain), remote.WithUserAgent(c.options.UserAgent),
-		// Attempts are counted here, where they end with the context.
-		remote.WithRetryBackoff(remote.Backoff{Steps: 1}),
-	)
+	all, err := candidates(c.options.Keychain, ref.Context())
 	if err != nil {
 		return describe(reference, err)
 	}
-	err = run(ctx, &session{client: c, ref: ref, puller: puller})
+	for _, auth := range all {
+		s := &session{client: c, ref: ref}
+		if err = s.run(ctx, base, auth, run); err == nil || s.admitted || !denied(err) {
+			break
+		}
+	}
 	if err != nil && ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
 		err = fail(ReasonUnreachable, "%w: %w", context.Cause(ctx), err)
 	}
 	return describe(reference, err)
+}
+
+// run runs an operation with some credentials.
+func (s *session) run(ctx context.Context, base http.RoundTripper, auth authn.Authenticator, operation func(context.Context, *session) error) error {
+	puller, err := s.client.puller(base, auth)
+	if err != nil {
+		return err
+	}
+	s.puller = puller
+	return operation(ctx, s)
+}
+
+// puller returns what asks registries with some credentials.
+func (c *Client) puller(base http.RoundTripper, auth authn.Authenticator) (*remote.Puller, error) {
+	return remote.NewPuller( //nolint:wrapcheck // the caller describes it
+		remote.WithTransport(&guard{
+			inner: base, plainHTTP: c.options.PlainHTTP, maxBytes: c.options.Limits.MaxManifestBytes, stall: c.stall,
+		}),
+		remote.WithAuth(auth), remote.WithUserAgent(c.options.UserAgent),
+		// Attempts are counted here, where they end with the context.
+		remote.WithRetryBackoff(remote.Backoff{Steps: 1}),
+	)
+}
+
+// denied reports whether other credentials may find the image. Many registries answer that it is
+// not there to those who may not read it.
+func denied(err error) bool {
+	reason := classify(err)
+	return reason == ReasonUnauthorized || reason == ReasonNotFound
 }
 
 var errTimeout = errors.New("took longer than")
@@ -232,6 +262,7 @@ func (s *session) find(ctx context.Context) (string, error) {
 	err := s.client.retry(ctx, "asking for the digest", func() error {
 		found, err := s.puller.Head(ctx, s.ref)
 		if err == nil {
+			s.admitted = true
 			digest = found.Digest.String()
 			return nil
 		}
@@ -244,6 +275,7 @@ func (s *session) find(ctx context.Context) (string, error) {
 		if getErr != nil {
 			return getErr
 		}
+		s.admitted = true
 		digest = manifest.Digest.String()
 		return nil
 	})

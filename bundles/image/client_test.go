@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -427,5 +428,68 @@ func TestLabels(t *testing.T) {
 	expect(t, "not there", err, r.host()+"/gone:v1", ReasonNotFound, "404")
 	if !IsReference("host:5000/a/b:c") || IsReference("A B") {
 		t.Error("references are told wrongly")
+	}
+}
+
+// TestEveryCredentialIsTried has a registry that accepts only one of several credentials that fit,
+// as when the first of two pull secrets is stale.
+func TestEveryCredentialIsTried(t *testing.T) {
+	r := serve(t, (*httptest.Server).Start)
+	reference := r.push(t, "team/catalog:v1", simple(t, "1"))
+	var tried []string
+	refusal := http.StatusUnauthorized
+	r.before = func(w http.ResponseWriter, request *http.Request) bool {
+		user, word, _ := request.BasicAuth()
+		if strings.Contains(request.URL.Path, "/manifests/") && !slices.Contains(tried, user) {
+			tried = append(tried, user)
+		}
+		if user == "good" && word == "word" {
+			return false
+		}
+		w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
+		status := refusal
+		if request.URL.Path == "/v2/" {
+			status = http.StatusUnauthorized
+		}
+		w.WriteHeader(status)
+		return true
+	}
+	keychain := func(entries ...string) authn.Keychain {
+		var all []authn.Keychain
+		for _, entry := range entries {
+			path, user, _ := strings.Cut(entry, "=")
+			one, err := ParsePullSecret([]byte(`{"auths":{"` + r.host() + path + `":{"username":"` + user + `","password":"word"}}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, one)
+		}
+		return Keychains(all...)
+	}
+	for name, test := range map[string]struct {
+		reason  string
+		secrets []string
+		refusal int
+		want    []string
+		fails   Reason
+	}{
+		"StaleFirst":   {"the second Secret is good", []string{"=stale", "=good"}, http.StatusUnauthorized, []string{"stale", "good"}, ""},
+		"Forbidden":    {"some registries forbid", []string{"=stale", "=good"}, http.StatusForbidden, []string{"stale", "good"}, ""},
+		"Hidden":       {"some hide what may not be read", []string{"=stale", "=good"}, http.StatusNotFound, []string{"stale", "good"}, ""},
+		"LongerFirst":  {"the longer path first, whatever the order of Secrets", []string{"=good", "/team=stale"}, http.StatusUnauthorized, []string{"stale", "good"}, ""},
+		"TextPrefix":   {"a path is a text prefix", []string{"/te=good"}, http.StatusUnauthorized, []string{"good"}, ""},
+		"Enough":       {"none is tried after the one that is good", []string{"=good", "=stale"}, http.StatusUnauthorized, []string{"good"}, ""},
+		"SameTwice":    {"each is tried once", []string{"=stale", "=stale"}, http.StatusUnauthorized, []string{"stale"}, ReasonUnauthorized},
+		"NeverWithout": {"never without credentials after a failure", []string{"=stale", "=old"}, http.StatusUnauthorized, []string{"stale", "old"}, ReasonUnauthorized},
+	} {
+		tried, refusal = nil, test.refusal
+		to := newPulled(t)
+		_, err := client(t, func(o *Options) { o.Keychain = keychain(test.secrets...) }).Extract(t.Context(), reference, Catalog(), to.dir, to.scratch)
+		if ReasonOf(err) != test.fails {
+			t.Errorf("%s: %s: %v", name, test.reason, err)
+		}
+		if !slices.Equal(tried, test.want) {
+			t.Errorf("%s: %s: tried %v, want %v", name, test.reason, tried, test.want)
+		}
 	}
 }

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -25,8 +27,7 @@ func DefaultKeychain() authn.Keychain { return authn.DefaultKeychain }
 // PullSecrets takes credentials from files of the Secret type dockerconfigjson
 // (or the older dockercfg), or from directories that such Secrets are mounted
 // at. They are read for each pull, so that changed credentials count at once.
-// Of several that fit the one for the longest part of the repository wins, and
-// the first of equals.
+// Of several that fit all are tried, in the order of [Keychains].
 func PullSecrets(paths ...string) authn.Keychain { return secretFiles(paths) }
 
 // ParsePullSecret returns the credentials in the value of a Secret.
@@ -40,8 +41,13 @@ func ParsePullSecret(data []byte) (authn.Keychain, error) {
 
 type secretFiles []string
 
-// Resolve reads the files and finds the credentials for a repository.
+// Resolve reads the files and finds the first credentials for a repository.
 func (s secretFiles) Resolve(target authn.Resource) (authn.Authenticator, error) {
+	return first(s, target)
+}
+
+// entries reads the files.
+func (s secretFiles) entries() (credentials, error) {
 	var all credentials
 	for _, file := range s {
 		data, err := readSecret(file)
@@ -54,7 +60,7 @@ func (s secretFiles) Resolve(target authn.Resource) (authn.Authenticator, error)
 		}
 		all = append(all, found...)
 	}
-	return all.Resolve(target)
+	return all, nil
 }
 
 // readSecret reads a file, or the one that Kubernetes mounts into a directory.
@@ -123,7 +129,8 @@ func parseSecret(data []byte) (credentials, error) {
 		config.Auths = legacy
 	}
 	found := make(credentials, 0, len(config.Auths))
-	for key, raw := range config.Auths {
+	for _, key := range slices.Sorted(maps.Keys(config.Auths)) {
+		raw := config.Auths[key]
 		var auth authn.AuthConfig
 		if err := json.Unmarshal(raw, &auth); err != nil {
 			return nil, fmt.Errorf("%w: the entry for %q cannot be decoded", errSecretJSON, key)
@@ -150,30 +157,34 @@ func splitKey(key string) (host, repository string) {
 	return host, repository
 }
 
-// Resolve finds the credentials for a repository.
+// Resolve finds the first credentials for a repository.
 func (c credentials) Resolve(target authn.Resource) (authn.Authenticator, error) {
-	host := target.RegistryStr()
-	repository := strings.Trim(strings.TrimPrefix(target.String(), host), "/")
-	best := -1
-	for i := range c {
-		if !c[i].fits(host, repository) {
-			continue
-		}
-		if best < 0 || len(c[i].path) > len(c[best].path) {
-			best = i
-		}
-	}
-	if best < 0 {
-		return authn.Anonymous, nil
-	}
-	return authn.FromConfig(c[best].auth), nil
+	return first(c, target)
 }
 
-func (c *credential) fits(host, repository string) bool {
-	if !hostFits(c.host, host) {
-		return false
+func (c credentials) entries() (credentials, error) { return c, nil }
+
+// fitting returns the credentials for a repository, each once, in the order in which the kubelet
+// tries them: backwards by what they are for, so that longer paths come first, else as they came.
+func (c credentials) fitting(target authn.Resource) []authn.AuthConfig {
+	host := target.RegistryStr()
+	repository := strings.Trim(strings.TrimPrefix(target.String(), host), "/")
+	ordered := slices.Clone(c)
+	slices.SortStableFunc(ordered, func(a, b credential) int {
+		return strings.Compare(b.host+"/"+b.path, a.host+"/"+a.path)
+	})
+	var found []authn.AuthConfig
+	for i := range ordered {
+		if ordered[i].fits(host, repository) && !slices.Contains(found, ordered[i].auth) {
+			found = append(found, ordered[i].auth)
+		}
 	}
-	return c.path == "" || repository == c.path || strings.HasPrefix(repository, c.path+"/")
+	return found
+}
+
+// fits compares as the kubelet does: a path fits each repository that begins with its text.
+func (c *credential) fits(host, repository string) bool {
+	return hostFits(c.host, host) && strings.HasPrefix(repository, c.path)
 }
 
 // hostFits compares hosts label by label; a label of the pattern may hold
@@ -194,23 +205,75 @@ func hostFits(pattern, host string) bool {
 	return true
 }
 
-// keychains asks one after the other; unlike authn.NewMultiKeychain it ends at
-// the first that fails.
+// keychains are several keychains; unlike authn.NewMultiKeychain they end at the first that fails.
 type keychains []authn.Keychain
 
-// Keychains returns the first credentials that any of several keychains has.
+// Keychains returns the credentials of several keychains. All that fit a repository are tried
+// until the registry accepts one, in the kubelet's order: those of pull secrets backwards by what
+// they are for, of equals as the Secrets come, and then those of other keychains.
 func Keychains(all ...authn.Keychain) authn.Keychain { return keychains(all) }
 
 // Resolve returns the first credentials that are found.
 func (k keychains) Resolve(target authn.Resource) (authn.Authenticator, error) {
-	for _, one := range k {
+	return first(k, target)
+}
+
+// first returns the first of the credentials of a keychain.
+func first(keychain authn.Keychain, target authn.Resource) (authn.Authenticator, error) {
+	all, err := candidates(keychain, target)
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// maxCandidates bounds how many credentials are tried for one image.
+const maxCandidates = 32
+
+// candidates returns the credentials of a keychain for a repository, in the order in which they
+// are tried: at least one, which is none where there are no others.
+func candidates(keychain authn.Keychain, target authn.Resource) ([]authn.Authenticator, error) {
+	var (
+		known credentials
+		other []authn.Authenticator
+	)
+	for _, one := range flatten(keychain) {
+		if store, is := one.(interface{ entries() (credentials, error) }); is {
+			entries, err := store.entries()
+			if err != nil {
+				return nil, fmt.Errorf("looking for credentials: %w", err)
+			}
+			known = append(known, entries...)
+			continue
+		}
 		found, err := one.Resolve(target)
 		if err != nil {
 			return nil, fmt.Errorf("looking for credentials: %w", err)
 		}
 		if found != authn.Anonymous {
-			return found, nil
+			other = append(other, found)
 		}
 	}
-	return authn.Anonymous, nil
+	var all []authn.Authenticator
+	for _, auth := range known.fitting(target) {
+		all = append(all, authn.FromConfig(auth))
+	}
+	all = append(all, other...)
+	if len(all) == 0 {
+		return []authn.Authenticator{authn.Anonymous}, nil
+	}
+	return all[:min(len(all), maxCandidates)], nil
+}
+
+// flatten returns the keychains that a keychain consists of.
+func flatten(keychain authn.Keychain) []authn.Keychain {
+	several, is := keychain.(keychains)
+	if !is {
+		return []authn.Keychain{keychain}
+	}
+	var all []authn.Keychain
+	for _, one := range several {
+		all = append(all, flatten(one)...)
+	}
+	return all
 }

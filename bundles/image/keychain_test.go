@@ -26,7 +26,7 @@ func TestParsePullSecret(t *testing.T) {
 		"a.example/other":           "host",
 		"a.example/team":            "team",
 		"a.example/team/x":          "team",
-		"a.example/teamwork":        "host",
+		"a.example/teamwork":        "team", // as the kubelet compares
 		"x.b.example:5000/a":        "wild",
 		"x.y.b.example:5000/a":      "",
 		"b.example:5000/a":          "",

@@ -165,7 +165,7 @@ func (s *session) unlabelled(ctx context.Context, from *source, root *os.Root) (
 	if err != nil || named == usual {
 		return grown, err
 	}
-	if err := grown.removeBelow(".", func(string) bool { return true }); err != nil {
+	if err := grown.removeBelow("."); err != nil {
 		return nil, err
 	}
 	again := newTree(root, named, limits)

@@ -70,6 +70,7 @@ func (s *session) fetchManifest(ctx context.Context, ref name.Reference) (*remot
 	err := s.client.retry(ctx, "fetching the manifest", func() error {
 		var err error
 		found, err = s.puller.Get(ctx, ref)
+		s.admitted = s.admitted || err == nil
 		return err
 	})
 	if err == nil && found.Size > s.client.options.Limits.MaxManifestBytes {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"path"
 	"strings"
 	"time"
 )
@@ -109,7 +110,10 @@ func isBlob(request *http.Request) bool {
 	for first.Response != nil && first.Response.Request != nil {
 		first = first.Response.Request
 	}
-	return strings.Contains(first.URL.Path, "/blobs/sha")
+	// A repository may be called blobs/sha256; no other path of the API ends with
+	// blobs and a digest, since tags have no colon.
+	rest, digest := path.Split(first.URL.Path)
+	return path.Base(rest) == "blobs" && strings.Contains(digest, ":")
 }
 
 func tooLongAnswer(limit int64) error {

@@ -30,9 +30,14 @@ type tree struct {
 	bytes int64
 	// entries counts what is left of the limit for all layers.
 	entries int64
+	// children are the paths directly in each directory that has any.
+	children map[string]map[string]bool
 	// fresh are the paths that the current layer has written: what it removes
 	// is of the layers below.
 	fresh map[string]bool
+	// cleared are the directories below which nothing of a lower layer is left. A layer adds
+	// nothing of that kind, so they need not be walked again.
+	cleared map[string]bool
 
 	buffer []byte
 }
@@ -46,12 +51,12 @@ type node struct {
 func newTree(root *os.Root, dir string, limits *Limits) *tree {
 	return &tree{
 		root: root, dir: dir, limits: limits, exists: dir == ".",
-		nodes: map[string]node{}, entries: limits.MaxEntries, buffer: make([]byte, 128<<10),
+		nodes: map[string]node{}, children: map[string]map[string]bool{}, entries: limits.MaxEntries, buffer: make([]byte, 128<<10),
 	}
 }
 
 // begin starts a layer.
-func (t *tree) begin() { t.fresh = map[string]bool{} }
+func (t *tree) begin() { t.fresh, t.cleared = map[string]bool{}, map[string]bool{} }
 
 const (
 	whiteout = ".wh."
@@ -155,7 +160,7 @@ func (t *tree) applyRoot(itself bool, header *tar.Header) error {
 		return nil
 	}
 	t.exists = false
-	return t.removeBelow(".", func(string) bool { return true })
+	return t.removeBelow(".")
 }
 
 // hide removes what lower layers have at a path of the image; of a directory
@@ -170,7 +175,7 @@ func (t *tree) hide(name string, content bool) error {
 	case !inside || !content:
 		t.exists = t.dir == "." || len(t.fresh) > 0
 	}
-	return t.removeBelow(".", t.isLower)
+	return t.removeLower(".")
 }
 
 // isLower tells whether a path is of a layer below the current one.
@@ -179,7 +184,7 @@ func (t *tree) isLower(local string) bool { return !t.fresh[local] }
 // hideLocal does what hide does for a path below the root.
 func (t *tree) hideLocal(local string, content bool) error {
 	if t.nodes[local].kind == tar.TypeDir {
-		if err := t.removeBelow(local, t.isLower); err != nil {
+		if err := t.removeLower(local); err != nil {
 			return err
 		}
 	}
@@ -189,17 +194,33 @@ func (t *tree) hideLocal(local string, content bool) error {
 	return t.remove(local)
 }
 
-// removeBelow removes what lies below a path and is to go.
-func (t *tree) removeBelow(local string, goes func(string) bool) error {
-	var names []string
-	for name := range t.nodes {
-		if (local == "." || strings.HasPrefix(name, local+"/")) && goes(name) {
-			names = append(names, name)
+// removeBelow removes what lies below a directory.
+func (t *tree) removeBelow(dir string) error {
+	for name := range t.children[dir] {
+		if err := t.removeBelow(name); err != nil {
+			return err
+		}
+		if err := t.remove(name); err != nil {
+			return err
 		}
 	}
-	// What lies in a directory comes after it.
-	slices.Sort(names)
-	for _, name := range slices.Backward(names) {
+	return nil
+}
+
+// removeLower removes what lies below a directory and is of a lower layer. In each layer it
+// walks a directory once, whatever the number of whiteouts.
+func (t *tree) removeLower(dir string) error {
+	if t.cleared[dir] {
+		return nil
+	}
+	t.cleared[dir] = true
+	for name := range t.children[dir] {
+		if err := t.removeLower(name); err != nil {
+			return err
+		}
+		if !t.isLower(name) {
+			continue
+		}
 		if err := t.remove(name); err != nil {
 			return err
 		}
@@ -219,6 +240,11 @@ func (t *tree) remove(local string) error {
 	t.bytes -= found.size
 	delete(t.nodes, local)
 	delete(t.fresh, local)
+	in := path.Dir(local)
+	delete(t.children[in], local)
+	if len(t.children[in]) == 0 {
+		delete(t.children, in)
+	}
 	return nil
 }
 
@@ -283,7 +309,7 @@ func (t *tree) written(err error) error {
 // next.
 func (t *tree) replace(local string, next node) error {
 	if t.nodes[local].kind == tar.TypeDir {
-		if err := t.removeBelow(local, func(string) bool { return true }); err != nil {
+		if err := t.removeBelow(local); err != nil {
 			return err
 		}
 	}
@@ -302,6 +328,11 @@ func (t *tree) replace(local string, next node) error {
 	}
 	t.bytes += next.size
 	t.nodes[local], t.fresh[local] = next, true
+	in := path.Dir(local)
+	if t.children[in] == nil {
+		t.children[in] = map[string]bool{}
+	}
+	t.children[in][local] = true
 	return nil
 }
 
