@@ -129,6 +129,9 @@ func finishFile(ctx context.Context, file *os.File, name string, from Source, o 
 	if err := os.Rename(file.Name(), name); err != nil {
 		return nil, fmt.Errorf("creating index: %w", err)
 	}
+	if mapped := FileOf(x); mapped != nil {
+		mapped.name = name
+	}
 	return x, nil
 }
 

@@ -42,15 +42,20 @@ func (x *Index) check(p place) error {
 func (x *Index) checkBlock(block uint64) error {
 	from := headerSize + block*blockSize
 	to := min(from+blockSize, x.dataEnd)
-	if x.mapping.file {
+	if x.mapping.file != nil {
 		willNeed(x.mapping.bytes, from, to)
 	}
-	want := binary.LittleEndian.Uint32(x.tables[sectionBlocks].rows[4*block:])
-	if crc32.Checksum(x.mapping.bytes[from:to], castagnoli) != want {
-		return fmt.Errorf("%w: bytes %d to %d differ from what was written", ErrDamaged, from, to)
+	err := x.mapping.guarded(func() error {
+		want := binary.LittleEndian.Uint32(x.tables[sectionBlocks].rows[4*block:])
+		if crc32.Checksum(x.mapping.bytes[from:to], castagnoli) != want {
+			return fmt.Errorf("%w: bytes %d to %d differ from what was written", ErrDamaged, from, to)
+		}
+		return nil
+	})
+	if err == nil {
+		x.mapping.checked.add(block)
 	}
-	x.mapping.checked.add(block)
-	return nil
+	return err
 }
 
 // Check reads all data that has not been looked at yet and makes sure that it

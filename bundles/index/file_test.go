@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -209,6 +210,21 @@ func TestOpenRefuses(t *testing.T) {
 		"CutHeader": {"the header is cut", func(b []byte) []byte { return b[:headerSize-1] }},
 		"Longer":    {"something follows", func(b []byte) []byte { return append(b, 0) }},
 		"Unwritten": {"the header comes last", func(b []byte) []byte { clear(b[:headerSize]); return b }},
+		"SectionBehind": {"a section begins behind the end", func(b []byte) []byte {
+			binary.LittleEndian.PutUint64(b[sectionsAt:], uint64(len(b)+1))
+			return seal(b)
+		}},
+		"SectionTooLong": {"a section ends behind the end", func(b []byte) []byte {
+			binary.LittleEndian.PutUint64(b[sectionsAt+8:], uint64(len(b)))
+			return seal(b)
+		}},
+		"DataTooLong": {"a message ends behind the data, but in the file", func(b []byte) []byte {
+			at := binary.LittleEndian.Uint64(b[sectionsAt+int(sectionPackages)*sectionSize:])
+			reply := b[at+packageReply:]
+			rest := binary.LittleEndian.Uint64(b[24:]) - binary.LittleEndian.Uint64(reply)
+			binary.LittleEndian.PutUint32(reply[8:], uint32(rest)+1)
+			return seal(b)
+		}},
 	}
 	for id := range sectionCount {
 		at := binary.LittleEndian.Uint64(file[sectionsAt+int(id)*sectionSize:])
@@ -231,6 +247,111 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	if _, err := Open(t.TempDir()); err == nil {
 		t.Error("a directory is no index")
+	}
+}
+
+// seal makes the checksums of a changed file right.
+func seal(b []byte) []byte {
+	for id := range sectionCount {
+		entry := b[sectionsAt+int(id)*sectionSize:]
+		from, length := binary.LittleEndian.Uint64(entry), binary.LittleEndian.Uint64(entry[8:])
+		if size := uint64(len(b)); from <= size && length <= size-from {
+			binary.LittleEndian.PutUint32(entry[16:], crc32.Checksum(b[from:from+length], castagnoli))
+		}
+	}
+	clear(b[12:16])
+	binary.LittleEndian.PutUint32(b[12:], crc32.Checksum(b[:headerSize], castagnoli))
+	return b
+}
+
+// TestTruncatedFile truncates the file of an index that is mapped, and reads it.
+func TestTruncatedFile(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		// read is whether everything has been read, and found intact, before.
+		read bool
+		call func(*Index) error
+		want error
+	}{
+		"Size":  {reason: "the file is shorter", call: func(x *Index) error { return FileOf(x).CheckSize() }, want: ErrTruncated},
+		"Check": {reason: "checksums are of what is missing", call: (*Index).Check, want: ErrTruncated},
+		"Lists": {reason: "tables are missing", call: func(x *Index) error { return Guard(x.CheckLists) }, want: ErrDamaged},
+		"Lookup": {reason: "names are missing", read: true, call: func(x *Index) error {
+			return Guard(func() error { _, err := x.Package("p"); return err })
+		}, want: ErrDamaged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := create(t)
+			x := openWithoutCopy(t, file)
+			if err := FileOf(x).CheckSize(); err != nil {
+				t.Fatal(err)
+			}
+			if tc.read {
+				if err := x.Check(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.Truncate(file, 0); err != nil {
+				t.Fatal(err)
+			}
+			if err := tc.call(x); !errors.Is(err, tc.want) {
+				t.Errorf("%s: got %v, want %v", tc.reason, err, tc.want)
+			}
+		})
+	}
+}
+
+// TestGuardPassesOtherPanics makes sure that a defect stays one.
+func TestGuardPassesOtherPanics(t *testing.T) {
+	for name, read := range map[string]func() error{
+		"Nil":   func() error { var x *Index; _ = x.Stats(); return nil },
+		"Other": func() error { panic("other") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if cause := recover(); cause == nil || isFault(cause) {
+					t.Errorf("recovered %v", cause)
+				}
+			}()
+			t.Errorf("no panic, but %v", Guard(read))
+		})
+	}
+}
+
+// TestFaultIn tells reads of one index from those of another.
+func TestFaultIn(t *testing.T) {
+	name := create(t)
+	x, other := openWithoutCopy(t, name), openWithoutCopy(t, create(t))
+	if err := os.Truncate(name, 0); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		cause := recover()
+		if !FaultIn(x, cause) || FaultIn(other, cause) {
+			t.Errorf("%v is taken for a read of another index", cause)
+		}
+	}()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	_, err := x.Package("p")
+	t.Errorf("no panic, but %v", err)
+}
+
+// TestSmallFileIsCopied truncates a small file.
+func TestSmallFileIsCopied(t *testing.T) {
+	name := create(t)
+	x, err := Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := answers(t, openWithoutCopy(t, create(t)))
+	if err := os.Truncate(name, 0); err != nil {
+		t.Fatal(err)
+	}
+	if FileOf(x) != nil || FileOf(x).CheckSize() != nil {
+		t.Error("the index depends on its file")
+	}
+	if diff := cmp.Diff(want, answers(t, x)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
@@ -384,12 +505,24 @@ func mapped(t *testing.T, name string) bool {
 	return bytes.Contains(maps, []byte(name))
 }
 
-func TestMappingEndsWithItsLastUser(t *testing.T) {
-	name := create(t)
-	x, err := Open(name)
+// openWithoutCopy maps the index in a file, however small it is.
+func openWithoutCopy(t *testing.T, name string) *Index {
+	t.Helper()
+	file, err := os.Open(name)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer file.Close()
+	x, err := openMapped(file, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+func TestMappingEndsWithItsLastUser(t *testing.T) {
+	name := create(t)
+	x := openWithoutCopy(t, name)
 	message, err := x.Bundle("p", "stable", "p.v2")
 	if err != nil {
 		t.Fatal(err)

@@ -14,22 +14,27 @@ import (
 // answers are dropped in many ways when connections break.
 type mapping struct {
 	bytes []byte
-	// file tells that the bytes are those of a file.
-	file bool
+	// file is what the bytes are mapped from; nil for bytes in memory.
+	file *File
 	// checked has a bit for each block of the data that has been found intact.
 	checked bitmap
 }
 
 func newMapping(bytes []byte) *mapping { return &mapping{bytes: bytes} }
 
-// mapFile maps a file that is not going to change. The file may be closed
-// afterwards.
-func mapFile(file *os.File) (*mapping, error) {
+// copiedFileBytes is the size up to which a file is copied into memory instead of
+// mapped: nothing that happens to the file afterwards can do any harm then.
+const copiedFileBytes = 4 << 20
+
+// mapFile maps a file that is not going to change, or copies it if it has at most
+// copied bytes. The caller may close the file afterwards.
+func mapFile(file *os.File, copied int64) (*mapping, error) {
 	info, err := file.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("mapping index: %w", err)
 	}
-	switch size := info.Size(); {
+	size := info.Size()
+	switch {
 	case !info.Mode().IsRegular():
 		return nil, unusable("it is not a regular file")
 	case size < headerSize:
@@ -37,13 +42,17 @@ func mapFile(file *os.File) (*mapping, error) {
 	case size > maxFileBytes:
 		return nil, unusable("it has %d bytes, more than %d", size, int64(maxFileBytes))
 	}
-	bytes, unmap, err := mapBytes(file, int(info.Size()))
+	read := mapBytes
+	if size <= copied {
+		read = copyBytes
+	}
+	bytes, backing, unmap, err := read(file, int(size))
 	if err != nil {
 		return nil, fmt.Errorf("mapping index: %w", err)
 	}
 	m := newMapping(bytes)
+	m.file = backing
 	if unmap != nil {
-		m.file = true
 		runtime.AddCleanup(m, unmap, bytes)
 	}
 	return m, nil

@@ -3,25 +3,63 @@
 package index
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
 )
 
-// mapBytes maps the first bytes of a file and returns what undoes it.
-func mapBytes(file *os.File, size int) ([]byte, func([]byte), error) {
-	bytes, err := unix.Mmap(int(file.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED)
+// mapBytes maps the first bytes of a file. It returns them, the file, which stays
+// open, and what undoes the mapping.
+func mapBytes(file *os.File, size int) ([]byte, *File, func([]byte), error) {
+	// The caller closes its own.
+	fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
-		return nil, nil, fmt.Errorf("mapping %d bytes: %w", size, err)
+		return nil, nil, nil, fmt.Errorf("keeping the file open: %w", err)
+	}
+	backing := newFile(os.NewFile(uintptr(fd), file.Name()), int64(size))
+	bytes, err := unix.Mmap(fd, 0, size, unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return nil, nil, nil, errors.Join(fmt.Errorf("mapping %d bytes: %w", size, err), backing.handle.Close())
 	}
 	// Replies lie anywhere, and what the system reads ahead it has to drop again
 	// where memory is short. Without the advice everything works as well.
 	_ = unix.Madvise(bytes, unix.MADV_RANDOM)
-	return bytes, func(bytes []byte) {
-		// It was mapped as a whole, so this cannot fail.
-		_ = unix.Munmap(bytes)
-	}, nil
+	return bytes, backing, unmapBytes, nil
+}
+
+// copyBytes reads the first bytes of a file into memory of their own, which is no
+// part of the heap: it must not change how often garbage is collected.
+func copyBytes(file *os.File, size int) ([]byte, *File, func([]byte), error) {
+	bytes, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("allocating %d bytes: %w", size, err)
+	}
+	if _, err = io.ReadFull(io.NewSectionReader(file, 0, int64(size)), bytes); err == nil {
+		err = unix.Mprotect(bytes, unix.PROT_READ)
+	}
+	if err != nil {
+		unmapBytes(bytes)
+		return nil, nil, nil, fmt.Errorf("reading %d bytes: %w", size, err)
+	}
+	return bytes, nil, unmapBytes, nil
+}
+
+func unmapBytes(bytes []byte) {
+	// It was mapped as a whole, so this cannot fail.
+	_ = unix.Munmap(bytes)
+}
+
+// fileSize returns the size of an open file. It allocates nothing: there is a call
+// for each large reply.
+func fileSize(file *os.File) (int64, error) {
+	var info unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &info); err != nil {
+		return 0, fmt.Errorf("reading the size of a file: %w", err)
+	}
+	return info.Size, nil
 }
 
 // willNeed tells the system that a part of a mapping is going to be read.

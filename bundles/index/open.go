@@ -7,9 +7,10 @@ import (
 	"os"
 )
 
-// Open maps the index in a file. The file must not be written to any more: a
-// newer index takes its place by renaming. The error wraps [ErrNotIndex] when
-// the file cannot be used, whatever it holds.
+// Open opens the index in a file: it copies a small file into memory and maps a
+// larger one. The file must not be written to any more: a newer index takes its
+// place by renaming. The error wraps [ErrNotIndex] when the file cannot be used,
+// whatever it holds.
 func Open(name string) (*Index, error) {
 	// Opening a pipe would wait for somebody to write to it.
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
@@ -28,11 +29,23 @@ func Open(name string) (*Index, error) {
 }
 
 func openFile(file *os.File) (*Index, error) {
-	m, err := mapFile(file)
+	return openMapped(file, copiedFileBytes)
+}
+
+// openMapped opens an index whose file is copied if it has at most copied bytes.
+func openMapped(file *os.File, copied int64) (x *Index, err error) {
+	m, err := mapFile(file, copied)
 	if err != nil {
 		return nil, err
 	}
-	return newIndex(m)
+	err = m.guarded(func() error {
+		x, err = newIndex(m)
+		return err
+	})
+	if errors.Is(err, ErrDamaged) {
+		return nil, unusable("it changed while it was opened: %v", err)
+	}
+	return x, err
 }
 
 // newIndex makes sure that everything that queries rely on holds, so that they
