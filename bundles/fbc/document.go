@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/bundles/internal/values"
 )
 
 // guessBytes is how much of a file decides whether it may be JSON.
@@ -98,13 +99,17 @@ func documents(file []byte, inner func(document) error) error {
 func jsonValues(data []byte, visit func(document) error) (rest []byte, line int, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	lines := lineCounter{data: data}
+	// What holds few values as a whole need not be looked at object by object.
+	bounded := len(data) <= maxObjectBytes && values.Count(data) <= values.Max
 	for count := 0; ; count++ {
 		done := int(decoder.InputOffset())
 		begin := done + len(data[done:]) - len(bytes.TrimLeft(data[done:], " \t\r\n"))
-		var fields map[string]any
-		err := decoder.Decode(&fields)
+		fields, err := jsonFields(decoder, bounded)
 		if errors.Is(err, io.EOF) && begin == len(data) {
 			return nil, 0, nil
+		}
+		if errors.Is(err, errLarge) {
+			return nil, 0, &syntaxError{line: lines.at(begin), err: err}
 		}
 		if err != nil {
 			found := &syntaxError{line: lines.at(errorOffset(err, begin)), err: fmt.Errorf("decoding JSON: %w", bundles.DescribeJSON(err))}
@@ -119,6 +124,37 @@ func jsonValues(data []byte, visit func(document) error) (rest []byte, line int,
 			return nil, 0, err
 		}
 	}
+}
+
+// jsonFields decodes the next object. It looks first at how large that is unless
+// all objects together are bounded.
+func jsonFields(decoder *json.Decoder, bounded bool) (fields map[string]any, err error) {
+	if bounded {
+		err = decoder.Decode(&fields)
+		return fields, err
+	}
+	var text json.RawMessage
+	if err := decoder.Decode(&text); err != nil {
+		return nil, err
+	}
+	if err := bearable(text); err != nil {
+		return nil, err
+	}
+	err = json.Unmarshal(text, &fields)
+	return fields, err
+}
+
+var errLarge = errors.New("an object is too large")
+
+// bearable returns an error for an object that takes too much memory to decode.
+func bearable(text []byte) error {
+	if len(text) > maxObjectBytes {
+		return fmt.Errorf("%w: it has %d bytes, at most %d are allowed", errLarge, len(text), maxObjectBytes)
+	}
+	if n := values.Count(text); n > values.Max {
+		return fmt.Errorf("%w: it may hold %d values, at most %d are allowed", errLarge, n, values.Max)
+	}
+	return nil
 }
 
 // errorOffset returns where in the input a JSON error lies, for want of better
@@ -172,7 +208,10 @@ func yamlDocuments(data []byte, line int, visit func(document) error) error {
 		d := document{line: begin, offset: from, size: at - from, yaml: true, text: text}
 		text = nil
 		var converted bool
-		if d.json, converted = convertYAML(d.text); converted {
+		if len(d.text) <= maxObjectBytes {
+			d.json, converted = convertYAML(d.text)
+		}
+		if converted {
 			return visit(d)
 		}
 		var err error
@@ -218,6 +257,9 @@ var (
 )
 
 func decodeYAML(text []byte) (map[string]any, error) {
+	if err := bearable(text); err != nil {
+		return nil, err
+	}
 	asJSON, err := yaml.YAMLToJSON(text)
 	if err != nil {
 		return nil, fmt.Errorf("decoding YAML: %w", err)

@@ -2,7 +2,9 @@ package fbc
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/bundles/internal/values"
 )
 
 func fsOf(content map[string]string) fstest.MapFS {
@@ -64,6 +67,15 @@ func TestLoad(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
+}
+
+// tooMany is an object with one value more than there may be, with a line break.
+func tooMany(lineBreak string) string {
+	return "schema: x\nv: !!seq\n" + strings.Repeat("- 1"+lineBreak, values.Max)
+}
+
+func tooManyText(n int) string {
+	return fmt.Sprintf("an object is too large: it may hold %d values, at most %d are allowed", n, values.Max)
 }
 
 func TestLoadProblems(t *testing.T) {
@@ -118,7 +130,25 @@ func TestLoadProblems(t *testing.T) {
 		"FileSize":  {reason: "bound", content: map[string]string{"a": "schema: x\n"}, options: Options{MaxFileBytes: 5}, want: []string{"a: too large: 10 bytes, the limit is 5"}},
 		"TotalSize": {reason: "bound", content: map[string]string{"a": "schema: x\n"}, options: Options{MaxTotalBytes: 5}, want: []string{"a: the catalog is too large: more than 5 bytes"}},
 		"Documents": {reason: "bound", content: map[string]string{"a": "schema: x\n---\nschema: y\n"}, options: Options{MaxDocuments: 1}, want: []string{"a: the catalog is too large: more than 1 objects"}},
-		"Depth":     {reason: "bound", content: map[string]string{"a": deep}, options: Options{MaxDepth: 10}, want: []string{"a:1: nested too deeply: more than 10 levels"}},
+		"Values": {
+			reason: "the parser takes memory for each value",
+			content: map[string]string{
+				"cr": tooMany("\r"), "lf": tooMany("\n"), "ls": tooMany("\u2028"), "nel": tooMany("\u0085"), "ps": tooMany("\u2029"),
+				"flow": "schema: x\nv: ![" + strings.Repeat("1,", values.Max) + "]\n", "dash": "schema: x\nv: !!seq\n" + strings.Repeat("- ", values.Max+2) + "\n",
+				"json": `{"schema":"x","Schema":"y","v":[` + strings.Repeat("1,", values.Max) + `1]}`,
+			},
+			want: []string{
+				"cr:1: " + tooManyText(values.Max+2), "dash:1: " + tooManyText(values.Max+4), "flow:1: " + tooManyText(values.Max+3), "json:1: " + tooManyText(values.Max+4),
+				"lf:1: " + tooManyText(values.Max+2), "ls:1: " + tooManyText(values.Max+3), "nel:1: " + tooManyText(values.Max+3), "ps:1: " + tooManyText(values.Max+3),
+			},
+		},
+		"Manifest": {
+			reason: "and so in a manifest within an object",
+			content: map[string]string{"a": `{"schema":"olm.bundle","name":"b","package":"p","properties":[{"type":"olm.bundle.object","value":{"data":"` +
+				base64.StdEncoding.EncodeToString([]byte(tooMany("\r"))) + `"}}]}`},
+			want: []string{`a:1: package "p", bundle "b": properties[0] of type "olm.bundle.object": decoding manifest: ` + tooManyText(values.Max+2)},
+		},
+		"Depth": {reason: "bound", content: map[string]string{"a": deep}, options: Options{MaxDepth: 10}, want: []string{"a:1: nested too deeply: more than 10 levels"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -311,4 +341,27 @@ func FuzzLoad(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestLargeObjects has objects of just the size that is allowed, and of more.
+func TestLargeObjects(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason       string
+		begins, ends string
+	}{
+		"JSON": {"a stream of JSON", `{"schema":"x","v":"`, `"}`},
+		"YAML": {"a YAML document", "schema: x\nv: '", "'\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fill := maxObjectBytes - len(tc.begins) - len(tc.ends)
+			_, err := Load(t.Context(), fsOf(map[string]string{"a": tc.begins + strings.Repeat("v", fill) + tc.ends}), Options{})
+			if err != nil {
+				t.Errorf("%s of %d bytes: %v", tc.reason, maxObjectBytes, err)
+			}
+			_, err = Load(t.Context(), fsOf(map[string]string{"a": tc.begins + strings.Repeat("v", fill+1) + tc.ends}), Options{})
+			if problems := bundles.AsProblems(err); len(problems) != 1 || !strings.Contains(problems[0].Message, "an object is too large: it has 67108865 bytes, at most 67108864 are allowed") {
+				t.Errorf("%s of a byte more: got %v", tc.reason, err)
+			}
+		})
+	}
 }

@@ -280,6 +280,9 @@ func ManifestJSON(data []byte) ([]byte, error) {
 	if bytes.HasPrefix(bytes.TrimLeftFunc(data, unicode.IsSpace), []byte("{")) {
 		return data, nil
 	}
+	if err := bearable(data); err != nil {
+		return nil, fmt.Errorf("decoding manifest: %w", err)
+	}
 	out, err := yaml.YAMLToJSON(data)
 	if err != nil {
 		return nil, fmt.Errorf("decoding manifest: %w", err)

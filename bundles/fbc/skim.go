@@ -42,7 +42,7 @@ const (
 	// skimBytes is how much of a file is looked at in one go, unless one object
 	// is larger.
 	skimBytes = 512 << 10
-	// maxObjectBytes is the size from which on an object is no longer ordinary.
+	// maxObjectBytes is the size of the largest object.
 	maxObjectBytes = 64 << 20
 )
 
@@ -137,7 +137,7 @@ func (s *skimmer) next() (record, error) {
 // take returns the record of the object that reaches to end.
 func (s *skimmer) take(r record, end int) (record, error) {
 	text := s.buffer[s.at:end]
-	if !utf8.Valid(text) {
+	if len(text) > maxObjectBytes || !utf8.Valid(text) {
 		return record{}, errPeculiar
 	}
 	r.line, r.offset, r.size = s.line, s.base+int64(s.at), int64(len(text))

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/bundles/internal/values"
 )
 
 // The keys of a ConfigMap that holds a catalog. The value of each is a list, as
@@ -81,6 +82,13 @@ func (c *converter) problem(p bundles.Problem) { c.problems = append(c.problems,
 // place.
 func (c *converter) list(data map[string][]byte, key string, add func(string, json.RawMessage) error) {
 	var elements []json.RawMessage
+	if n := values.Count(data[key]); n > values.Max {
+		c.problem(bundles.Problem{
+			File: key, Message: fmt.Sprintf("%v: it may hold %d values, at most %d are allowed", errLong, n, values.Max),
+			Remedy: "split it into several ConfigMaps",
+		})
+		return
+	}
 	text, err := yaml.YAMLToJSON(data[key])
 	if err == nil {
 		err = json.Unmarshal(text, &elements)

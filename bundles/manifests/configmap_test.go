@@ -186,6 +186,7 @@ func TestBadCatalog(t *testing.T) {
 		},
 		"NotAList":   {reason: "the key is named", data: data("{}", good, one), want: []string{"customResourceDefinitions: is not a list"}},
 		"NotYAML":    {reason: "the key is named", data: data("[]", good, "a: [") /* ] */, want: []string{"packages: is not a list"}},
+		"TooMany":    {reason: "the parser takes memory for each value", data: data("[]", good, "- 1"+strings.Repeat("\r- 1", 400_001)), want: []string{"packages: is too large: it may hold 400001 values, at most 400000 are allowed"}},
 		"NoName":     {reason: "the element is named", data: data("[]", good+"- {}\n", one), want: []string{"clusterServiceVersions[1]: metadata.name is missing"}},
 		"Null":       {reason: "nothing is no object", data: data("[null]", good, one), want: []string{"customResourceDefinitions[0]: metadata.name is missing"}},
 		"WrongKind":  {reason: "kinds count", data: data("[]", good+"- {kind: Pod, metadata: {name: x}}\n", one), want: []string{`clusterServiceVersions[1]: an object of kind "Pod"`}},

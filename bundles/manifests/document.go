@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v2"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/bundles/internal/values"
 )
 
 // syntaxError says where a file stops being YAML or JSON, or what cannot be said
@@ -47,7 +48,7 @@ func documents(file []byte, limit int, visit func(line int, text []byte) error) 
 	if start := bytes.TrimLeftFunc(file, unicode.IsSpace); !bytes.HasPrefix(start, []byte("{")) {
 		return yamlFile(file, limit, visit)
 	}
-	values, err := jsonValues(file)
+	found, err := jsonValues(file)
 	if err != nil {
 		// It may be a flow mapping of YAML.
 		if yamlErr := yamlFile(file, limit, visit); yamlErr == nil || !errors.As(yamlErr, new(*syntaxError)) {
@@ -55,8 +56,8 @@ func documents(file []byte, limit int, visit func(line int, text []byte) error) 
 		}
 		return err
 	}
-	for i := range values {
-		if err := visit(values[i].line, values[i].text); err != nil {
+	for i := range found {
+		if err := visit(found[i].line, found[i].text); err != nil {
 			return err
 		}
 	}
@@ -70,14 +71,14 @@ type jsonValue struct {
 
 // jsonValues reads a stream of JSON objects.
 func jsonValues(file []byte) ([]jsonValue, error) {
-	var values []jsonValue
+	var found []jsonValue
 	decoder := json.NewDecoder(bytes.NewReader(file))
 	for {
 		begin := decoder.InputOffset()
 		var value json.RawMessage
 		err := decoder.Decode(&value)
 		if errors.Is(err, io.EOF) {
-			return values, nil
+			return found, nil
 		}
 		if err != nil {
 			offset := begin
@@ -90,7 +91,7 @@ func jsonValues(file []byte) ([]jsonValue, error) {
 		if err := json.Compact(&compact, value); err != nil {
 			return nil, &syntaxError{lineAt(file, begin), remedyJSON, fmt.Errorf("is not valid JSON: %w", err)}
 		}
-		values = append(values, jsonValue{lineAt(file, decoder.InputOffset()-int64(len(value))), compact.Bytes()})
+		found = append(found, jsonValue{lineAt(file, decoder.InputOffset()-int64(len(value))), compact.Bytes()})
 	}
 }
 
@@ -116,12 +117,9 @@ func yamlFile(file []byte, limit int, visit func(line int, text []byte) error) e
 	return flush()
 }
 
-// What a YAML parser is given at once: it takes a hundred times as much memory as
-// the text of many short values. Objects that can be stored have far less.
-const (
-	maxDocumentBytes = 4 << 20
-	maxValues        = 400_000
-)
+// maxDocumentBytes is how much a YAML parser is given at once, besides the bound of
+// [values.Max]. Objects that can be stored have far less.
+const maxDocumentBytes = 4 << 20
 
 const remedyLong = "shorten or split it: an object that the API server can store has at most 1.5 MiB as JSON"
 
@@ -130,8 +128,8 @@ func bearable(text []byte, line int) error {
 	if len(text) > maxDocumentBytes {
 		return &syntaxError{line, remedyLong, fmt.Errorf("%s %w: it has %d bytes, at most %d are allowed", guess(text), errLong, len(text), maxDocumentBytes)}
 	}
-	if values := bytes.Count(text, []byte("\n")) + bytes.Count(text, []byte(",")); values > maxValues {
-		return &syntaxError{line, remedyLong, fmt.Errorf("%s %w: it may hold %d values, at most %d are allowed", guess(text), errLong, values, maxValues)}
+	if n := values.Count(text); n > values.Max {
+		return &syntaxError{line, remedyLong, fmt.Errorf("%s %w: it may hold %d values, at most %d are allowed", guess(text), errLong, n, values.Max)}
 	}
 	return nil
 }

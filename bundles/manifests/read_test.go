@@ -188,7 +188,19 @@ func badBundles() map[string]bad {
 		},
 		"ManyValues": {
 			files: map[string]string{"a.yaml": csvYAML, "b.yaml": crd + "x: [" + strings.Repeat("1,", 400_000) + "]"},
-			want:  []string{`CustomResourceDefinition "lamps.example.com" is too large: it may hold 400005 values, at most 400000 are allowed`},
+			want:  []string{`CustomResourceDefinition "lamps.example.com" is too large: it may hold 400007 values, at most 400000 are allowed`},
+		},
+		"ManyValuesCR": {
+			files: map[string]string{"a.yaml": csvYAML, "b.yaml": crd + "x:\n" + strings.Repeat("- 1\r", 400_000)},
+			want:  []string{`CustomResourceDefinition "lamps.example.com" is too large: it may hold 400007 values, at most 400000 are allowed`},
+		},
+		"ManyValuesNEL": {
+			files: map[string]string{"a.yaml": csvYAML, "b.yaml": crd + "x:\n" + strings.Repeat("- 1\u0085", 400_000)},
+			want:  []string{`CustomResourceDefinition "lamps.example.com" is too large: it may hold 400007 values, at most 400000 are allowed`},
+		},
+		"ManyValuesLS": {
+			files: map[string]string{"a.yaml": csvYAML, "b.yaml": crd + "x:\n" + strings.Repeat("- 1\u2028", 400_000)},
+			want:  []string{`CustomResourceDefinition "lamps.example.com" is too large: it may hold 400007 values, at most 400000 are allowed`},
 		},
 		"LargeFile": {
 			files:  map[string]string{"a.yaml": csvYAML, "b.yaml": crd + strings.Repeat("#\n", 1000)},
