@@ -13,6 +13,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -29,16 +30,21 @@ type calls struct {
 	methods       map[string]*method
 	recoverUnary  grpc.UnaryServerInterceptor
 	recoverStream grpc.StreamServerInterceptor
+	// files is what is done about index files that cannot be read any more.
+	files *fileWatch
 }
 
-func newCalls(logger *slog.Logger, m *metrics, log *accessLog) *calls {
+func newCalls(logger *slog.Logger, m *metrics, log *accessLog, files *fileWatch) *calls {
 	handle := recovery.WithRecoveryHandlerContext(func(ctx context.Context, cause any) error {
+		if err := files.unreadable(cause); err != nil {
+			return err
+		}
 		m.panics.Inc()
 		logger.ErrorContext(ctx, "Recovered from a panic", "cause", cause, "stack", string(debug.Stack()))
 		return status.Error(codes.Internal, "internal error")
 	})
 	return &calls{
-		metrics: m, log: log, methods: map[string]*method{},
+		metrics: m, log: log, methods: map[string]*method{}, files: files,
 		recoverUnary: recovery.UnaryServerInterceptor(handle), recoverStream: recovery.StreamServerInterceptor(handle),
 	}
 }
@@ -57,21 +63,30 @@ func (c *calls) know(services map[string]grpc.ServiceInfo) {
 func (c *calls) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	m, conn := c.methods[info.FullMethod], connectionOf(ctx)
 	start := time.Now()
-	m.begin(conn)
-	response, err := any(nil), c.allow(conn)
+	m.begin()
+	// A read of an index file that was truncated fails the call, not the process.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	if conn != nil {
-		conn.set.compress(ctx)
+		conn.Begin()
+		defer conn.End()
 	}
+	// Compressed answers would be memory of each client's own.
+	_ = grpc.SetSendCompressor(ctx, encoding.Identity)
+	response, err := any(nil), c.allow(conn)
 	if err == nil {
 		response, err = c.recoverUnary(ctx, request, info, handler)
 	} else {
 		// Clients that repeat failed calls by themselves heed this.
 		_ = grpc.SetTrailer(ctx, c.pushback(conn))
 	}
+	if err == nil {
+		err = c.files.check(response)
+	}
 	size := 0
 	if err == nil {
 		size = sizeOf(response)
 		m.sent.Add(float64(size))
+		response = outgoing(response, size, conn)
 	}
 	return response, c.end(ctx, call{m, conn, start, size}, err)
 }
@@ -81,13 +96,11 @@ func (c *calls) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServe
 	m, ctx := c.methods[info.FullMethod], stream.Context()
 	conn := connectionOf(ctx)
 	start := time.Now()
-	m.begin(conn)
-	s := &serverStream{ServerStream: stream, method: m}
-	if conn != nil {
-		conn.set.compress(ctx)
-		conn.add(s)
-		defer conn.remove(s)
-	}
+	m.begin()
+	s := &serverStream{ServerStream: stream, method: m, conn: conn, files: c.files}
+	defer s.idle()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	_ = grpc.SetSendCompressor(ctx, encoding.Identity)
 	err := c.allow(conn)
 	if err == nil {
 		err = c.recoverStream(srv, s, info, handler)
@@ -114,14 +127,14 @@ func (c *calls) end(ctx context.Context, ended call, err error) error {
 		err = clip(err)
 		code = status.Code(err)
 	}
-	ended.method.end(ended.conn, code, took)
+	ended.method.end(code, took)
 	c.log.record(ctx, ended, took, code, err)
 	return err
 }
 
 // allow returns an error when a client makes calls faster than it may.
 func (c *calls) allow(conn *connection) error {
-	if conn == nil || conn.client.calls == nil || conn.client.calls.Allow() {
+	if conn == nil || conn.calls == nil || conn.calls.Allow() {
 		return nil
 	}
 	c.metrics.limited.Inc()
@@ -175,25 +188,53 @@ func sizeOf(message any) int {
 	}
 }
 
-// serverStream counts what is sent, and lets others see when the client does
-// not take it.
+// serverStream counts what is sent, follows it to the client, and lets the
+// connection know when the server works on something.
 type serverStream struct {
 	grpc.ServerStream
 
 	method *method
+	conn   *connection
+	files  *fileWatch
 	size   int
-	sends  progress
+	// busy is set while there is a request that the server works on.
+	busy bool
+}
+
+// RecvMsg implements [grpc.ServerStream]. The server works on a request from here
+// until the next one is read, unless the call is a watch, which only waits.
+func (s *serverStream) RecvMsg(message any) error {
+	s.idle()
+	if err := s.ServerStream.RecvMsg(message); err != nil {
+		return err
+	}
+	if s.conn != nil {
+		s.conn.Begin()
+		s.busy = true
+	}
+	if s.method.watch {
+		s.idle()
+	}
+	return nil
+}
+
+// idle ends the work on a request, if there is one.
+func (s *serverStream) idle() {
+	if s.busy {
+		s.busy = false
+		s.conn.End()
+	}
 }
 
 // SendMsg implements [grpc.ServerStream].
 func (s *serverStream) SendMsg(message any) error {
-	s.sends.begin()
-	err := s.ServerStream.SendMsg(message)
-	s.sends.end()
-	if err != nil {
+	if err := s.files.check(message); err != nil {
 		return err
 	}
 	size := sizeOf(message)
+	if err := s.ServerStream.SendMsg(outgoing(message, size, s.conn)); err != nil {
+		return err
+	}
 	s.size += size
 	s.method.sent.Add(float64(size))
 	return nil

@@ -120,7 +120,11 @@ func (c *content) verify(ctx context.Context) {
 		case <-time.After(pause):
 		}
 		x := c.current.Load()
-		same, err := source.Verify(ctx, x)
+		same := false
+		err := index.Guard(func() (err error) {
+			same, err = source.Verify(ctx, x)
+			return err
+		})
 		if err == nil && !same {
 			c.damaged(x, errOtherContent)
 		}

@@ -20,8 +20,8 @@ type Limits struct {
 	// Well-behaved clients wait for their turn.
 	ConnectionStreams uint32
 	// Connections is how many there may be at a time; 0 for any number. Beyond
-	// it a quiet connection of the client with the most connections makes room
-	// for a new one, or the new one is closed.
+	// it a connection of the client with the most connections makes room for a
+	// new one, or the new one is kept for a few seconds only.
 	Connections int
 	// CallRate is how many calls a second each client address may make on the
 	// average, and CallBurst how many at once; a CallRate of 0 for any number.
@@ -33,8 +33,9 @@ type Limits struct {
 	// IdleTimeout ends connections that have had no call for this long; 0 for
 	// never.
 	IdleTimeout time.Duration
-	// StallTimeout ends the connection of a client that leaves a message of a
-	// stream, or the rest of an answer, unread for this long; 0 for never.
+	// StallTimeout ends the connection of a client that reads nothing for this
+	// long although there are messages for it, or that has not taken a message
+	// after this long and a second for each 16 KiB of it; 0 for never.
 	StallTimeout time.Duration
 	// KeepaliveInterval is how long nothing may be heard of a client before it
 	// is asked whether it is there, and KeepaliveTimeout how long the answer

@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -12,12 +14,11 @@ import (
 
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc/peer"
+
+	"github.com/chandlery/chandlery/internal/connlimit"
 )
 
 const (
-	// ownQuiet is how long a connection must have been quiet before another one
-	// of the same client takes its place.
-	ownQuiet = 10 * time.Second
 	// maxClients is how many clients without a connection are remembered, for
 	// the calls that they made.
 	maxClients = 4096
@@ -25,42 +26,38 @@ const (
 	watchInterval = time.Second
 )
 
-// connections is a listener that keeps count of what it accepted. When there
-// are as many connections as there may be, it closes one rather than leave
-// anybody hanging.
+// connections is a listener that bounds the connections of clients and watches
+// whether they read.
 type connections struct {
-	net.Listener
+	*connlimit.Listener
 
 	limits  Limits
 	metrics *metrics
 	logger  *slog.Logger
 	epoch   time.Time
-	// encrypted is set when what is read and written is not HTTP/2 yet.
-	encrypted bool
-	// streams of all connections.
-	streams atomic.Int64
 
-	mu      sync.Mutex
-	open    map[*connection]struct{}
-	clients map[string]*client
-	refused rate.Sometimes
-	closed  rate.Sometimes
-}
-
-// client is whoever calls from one IP address.
-type client struct {
-	// open connections, under the lock of the set.
-	open int
-	// calls bounds them; nil if they are not.
-	calls *rate.Limiter
+	mu     sync.Mutex
+	open   map[*connection]struct{}
+	rates  map[string]*rate.Limiter
+	closed rate.Sometimes
 }
 
 func newConnections(l net.Listener, limits Limits, m *metrics, logger *slog.Logger) *connections {
+	refused := rate.Sometimes{First: 1, Interval: 10 * time.Second}
 	return &connections{
-		Listener: l, limits: limits, metrics: m, logger: logger, epoch: time.Now(),
-		open: map[*connection]struct{}{}, clients: map[string]*client{},
-		refused: rate.Sometimes{First: 1, Interval: 10 * time.Second},
-		closed:  rate.Sometimes{First: 1, Interval: 10 * time.Second},
+		limits: limits, metrics: m, logger: logger, epoch: time.Now(),
+		open: map[*connection]struct{}{}, rates: map[string]*rate.Limiter{},
+		closed: rate.Sometimes{First: 1, Interval: 10 * time.Second},
+		Listener: connlimit.New(l, limits.Connections, connlimit.Observer{
+			Open:      func(n int) { m.connections.Set(float64(n)) },
+			Displaced: m.connectionsDisplaced.Inc,
+			Refused: func(host string) {
+				m.connectionsRefused.Inc()
+				refused.Do(func() {
+					logger.Warn("Refusing connections: there are too many", "limit", limits.Connections, "client", host)
+				})
+			},
+		}),
 	}
 }
 
@@ -69,102 +66,50 @@ func (s *connections) now() time.Duration { return time.Since(s.epoch) }
 
 // Accept implements [net.Listener].
 func (s *connections) Accept() (net.Conn, error) {
-	for {
-		conn, err := s.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if c := s.admit(conn); c != nil {
-			return c, nil
-		}
-		// Nobody waits for the outcome.
-		_ = conn.Close()
+	accepted, err := s.Listener.Accept()
+	if err != nil {
+		return nil, err
 	}
+	bounded, ok := accepted.(*connlimit.Conn)
+	if !ok {
+		return nil, fmt.Errorf("%w: %T", errForeign, accepted)
+	}
+	return s.add(bounded), nil
 }
 
-// admit makes room for a connection, or returns nil if there is none.
-func (s *connections) admit(conn net.Conn) *connection {
-	host := hostOf(conn.RemoteAddr())
+// errForeign is not the fault of a client.
+var errForeign = errors.New("a connection that the listener has not bounded")
+
+// add returns an accepted connection as gRPC uses it.
+func (s *connections) add(bounded *connlimit.Conn) *connection {
+	c := &connection{Conn: bounded, set: s}
+	c.remote = remoteAddr{Addr: bounded.RemoteAddr(), connection: c}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	owner := s.client(host)
-	if s.limits.Connections > 0 && len(s.open) >= s.limits.Connections {
-		victim := s.victim(owner)
-		if victim == nil {
-			s.metrics.connectionsRefused.Inc()
-			s.refused.Do(func() {
-				s.logger.Warn("Refusing connections: there are too many", "limit", s.limits.Connections, "client", host)
-			})
-			return nil
-		}
-		s.metrics.connectionsDisplaced.Inc()
-		s.forget(victim)
-		// Its transport notices.
-		_ = victim.Conn.Close()
-	}
-	c := &connection{Conn: conn, set: s, client: owner, answers: answers{all: &s.streams}}
-	c.remote = remoteAddr{Addr: conn.RemoteAddr(), connection: c}
-	c.heard.Store(int64(s.now()))
+	c.calls = s.rate(bounded.Host())
 	s.open[c] = struct{}{}
-	owner.open++
-	s.metrics.connections.Set(float64(len(s.open)))
 	return c
 }
 
-// client returns the record of a host. Those that have no connection are
-// dropped when they are too many.
-func (s *connections) client(host string) *client {
-	if c := s.clients[host]; c != nil {
-		return c
+// rate returns what bounds the calls of a host, or nil. When there are too many
+// hosts those without a connection are dropped.
+func (s *connections) rate(host string) *rate.Limiter {
+	if s.limits.CallRate <= 0 {
+		return nil
 	}
-	if len(s.clients) >= len(s.open)+maxClients {
-		for name, c := range s.clients {
-			if c.open == 0 {
-				delete(s.clients, name)
-			}
+	if known := s.rates[host]; known != nil {
+		return known
+	}
+	if len(s.rates) >= len(s.open)+maxClients {
+		connected := make(map[string]*rate.Limiter, len(s.open))
+		for c := range s.open {
+			connected[c.Host()] = c.calls
 		}
+		s.rates = connected
 	}
-	c := &client{}
-	if s.limits.CallRate > 0 {
-		c.calls = rate.NewLimiter(rate.Limit(s.limits.CallRate), s.limits.CallBurst)
-	}
-	s.clients[host] = c
-	return c
-}
-
-// victim chooses a connection that makes room for one of a client: one without
-// a call under way, of the client that has the most, which has been quiet for
-// longest; those that never had a call come first.
-func (s *connections) victim(newcomer *client) *connection {
-	largest := newcomer
-	for _, c := range s.clients {
-		if c.open > largest.open+1 {
-			largest = c
-		}
-	}
-	least := time.Duration(0)
-	if largest == newcomer {
-		least = ownQuiet
-	}
-	now := s.now()
-	var found *connection
-	for c := range s.open {
-		if c.client == largest && c.calls.Load() == 0 && now-time.Duration(c.heard.Load()) >= least &&
-			(found == nil || c.before(found)) {
-			found = c
-		}
-	}
-	return found
-}
-
-// forget takes a connection out of the set, once.
-func (s *connections) forget(c *connection) {
-	if _, ok := s.open[c]; !ok {
-		return
-	}
-	delete(s.open, c)
-	c.client.open--
-	s.metrics.connections.Set(float64(len(s.open)))
+	limiter := rate.NewLimiter(rate.Limit(s.limits.CallRate), s.limits.CallBurst)
+	s.rates[host] = limiter
+	return limiter
 }
 
 // watch ends the connections of clients that do not read, until ctx ends.
@@ -207,46 +152,29 @@ func (s *connections) stalled() []*connection {
 
 // connection is a connection that a client opened.
 type connection struct {
-	net.Conn
+	*connlimit.Conn
 
-	set    *connections
-	client *client
+	set *connections
+	// calls bounds those of the client; nil for any number.
+	calls  *rate.Limiter
 	remote remoteAddr
-	// calls under way, and whether there was ever one.
-	calls atomic.Int64
-	used  atomic.Bool
-	// heard is when something was read last.
-	heard atomic.Int64
 	// greeted is set when the first bytes of the client have been looked at, and
 	// held is what was to be sent before. Both are the business of the goroutine
 	// that opens the connection; there are others only afterwards.
 	greeted bool
 	held    []byte
 	writes  progress
-	answers answers
-	// unread is set when there were answers that nobody took at the look before;
-	// for the goroutine that looks.
-	unread bool
-
-	mu      sync.Mutex
-	streams map[*serverStream]struct{}
-}
-
-// before tells whether a connection is the better victim.
-func (c *connection) before(other *connection) bool {
-	if used := c.used.Load(); used != other.used.Load() {
-		return !used
-	}
-	return c.heard.Load() < other.heard.Load()
+	unread  unread
+	// written bytes, how many there were when the connection was found to get on
+	// last, and when that was; the latter two for the goroutine that looks.
+	written atomic.Int64
+	seen    int64
+	since   time.Duration
 }
 
 // Read implements [net.Conn].
 func (c *connection) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	c.heard.Store(int64(c.set.now()))
-	if !c.set.encrypted {
-		c.answers.received(p[:n])
-	}
 	if c.greeted || n == 0 {
 		return n, err
 	}
@@ -276,18 +204,15 @@ func (c *connection) Write(p []byte) (int, error) {
 	c.writes.begin()
 	defer c.writes.end()
 	n, err := c.Conn.Write(p)
-	if !c.set.encrypted {
-		c.answers.sent(p[:n], c.set.now())
-	}
+	c.written.Add(int64(n))
 	return n, err
 }
 
 // Close implements [net.Conn].
 func (c *connection) Close() error {
 	c.set.mu.Lock()
-	c.set.forget(c)
+	delete(c.set.open, c)
 	c.set.mu.Unlock()
-	c.answers.end()
 	return c.Conn.Close()
 }
 
@@ -316,43 +241,15 @@ func (c *connection) answerHTTP1(first []byte) bool {
 	}
 }
 
-// stalled tells whether a message, an answer or the connection itself has been
-// waiting for the client for the timeout.
-//
-// An answer that does not get on may also wait for a handler that has nothing
-// to say yet. Which answer is whose is not known, but there are no more of that
-// kind than there are handlers. Nothing but streams has such: all else is
-// answered at once. What has just ended is not taken for waiting, as it is not
-// there any more at the next look.
+// stalled reports whether the client does not read: its socket takes nothing or,
+// while there are messages for it, nothing is written, both for the timeout, or a
+// message is not taken in time.
 func (c *connection) stalled(now, timeout time.Duration) bool {
-	found := c.writes.stalled(now, timeout)
-	waiting := c.answers.waiting(now, timeout)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for s := range c.streams {
-		found = s.sends.stalled(now, timeout) || found
-		if s.sends.steps.Load() > 0 {
-			waiting--
-		}
+	waiting, overdue := c.unread.look(now)
+	if written := c.written.Load(); !waiting || written != c.seen {
+		c.seen, c.since = written, now
 	}
-	before := c.unread
-	c.unread = waiting > 0
-	return found || before && c.unread
-}
-
-func (c *connection) add(s *serverStream) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.streams == nil {
-		c.streams = map[*serverStream]struct{}{}
-	}
-	c.streams[s] = struct{}{}
-}
-
-func (c *connection) remove(s *serverStream) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.streams, s)
+	return c.writes.stalled(now, timeout) || overdue || now-c.since >= timeout
 }
 
 // progress of something that is done again and again by one goroutine and
@@ -398,14 +295,4 @@ func connectionOf(ctx context.Context) *connection {
 		return nil
 	}
 	return address.connection
-}
-
-// hostOf is who is at an address: connections from all its ports are the same
-// client's.
-func hostOf(address net.Addr) string {
-	host, _, err := net.SplitHostPort(address.String())
-	if err != nil {
-		return address.String()
-	}
-	return host
 }

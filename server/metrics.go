@@ -69,8 +69,8 @@ func (m *metrics) addServer(f family) {
 	m.limited = f.counter("rate_limited_requests_total", "Calls that were refused because their client makes too many.")
 	m.stalled = f.counter("stalled_connections_total", "Connections that were closed because the client did not read.")
 	m.connections = f.gauge("connections", "Open connections.")
-	m.connectionsRefused = f.counter("refused_connections_total", "Connections that were closed at once because there are too many.")
-	m.connectionsDisplaced = f.counter("displaced_connections_total", "Quiet connections that were closed to make room for new ones.")
+	m.connectionsRefused = f.counter("refused_connections_total", "Connections that found no room, and were kept for some seconds at most.")
+	m.connectionsDisplaced = f.counter("displaced_connections_total", "Connections that were closed to make room for new ones.")
 	m.certificateLoads = f.results("certificate_loads_total", "Attempts to load the TLS certificate, by result.")
 	m.certificateExpiry = f.gauge("certificate_expiry_timestamp_seconds", "When the TLS certificate that is served ends; 0 without TLS.")
 }

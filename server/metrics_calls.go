@@ -43,6 +43,9 @@ func newCallMetrics(f family) callMetrics {
 // has to look for them by their labels.
 type method struct {
 	service, name string
+	// watch is set for calls that last as long as the client likes and of which
+	// most have nothing to do.
+	watch bool
 
 	handled  *prometheus.CounterVec
 	byCode   [codes.Unauthenticated + 1]atomic.Pointer[prometheus.Counter]
@@ -51,9 +54,12 @@ type method struct {
 	sent     prometheus.Counter
 }
 
+// watchMethod is the name of the methods that watch, of whatever service.
+const watchMethod = "Watch"
+
 func (c callMetrics) method(service, name string) *method {
 	m := &method{
-		service: service, name: name, handled: c.handled,
+		service: service, name: name, handled: c.handled, watch: name == watchMethod,
 		duration: c.duration.WithLabelValues(service, name),
 		inFlight: c.inFlight.WithLabelValues(service, name),
 		sent:     c.sent.WithLabelValues(service, name),
@@ -78,19 +84,10 @@ func (m *method) counter(code codes.Code) prometheus.Counter {
 }
 
 // begin counts a call that begins.
-func (m *method) begin(conn *connection) {
-	m.inFlight.Inc()
-	if conn != nil {
-		conn.calls.Add(1)
-		conn.used.Store(true)
-	}
-}
+func (m *method) begin() { m.inFlight.Inc() }
 
 // end counts a call that ends.
-func (m *method) end(conn *connection, code codes.Code, took time.Duration) {
-	if conn != nil {
-		conn.calls.Add(-1)
-	}
+func (m *method) end(code codes.Code, took time.Duration) {
 	m.inFlight.Dec()
 	m.counter(code).Inc()
 	m.duration.Observe(took.Seconds())

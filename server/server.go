@@ -13,6 +13,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/chandlery/chandlery/internal/connlimit"
 	"github.com/chandlery/chandlery/server/extension"
 	"github.com/chandlery/chandlery/server/registry"
 )
@@ -26,12 +27,18 @@ type Server struct {
 	grpc    *grpc.Server
 	// extension has streams without an end of their own.
 	extension *extension.Service
+	// files notices when the file of the index is truncated.
+	files *fileWatch
 	// certificates are nil without TLS.
 	certificates *certificates
 
 	listener        *connections
-	metricsListener net.Listener
+	metricsListener *connlimit.Listener
 }
+
+// maxMetricsConnections is how many connections the port of metrics and probes
+// has. Prometheus keeps one or two, and each probe has one for a moment.
+const maxMetricsConnections = 64
 
 // New opens the ports. The caller must call [Server.Run], which closes them.
 func New(ctx context.Context, config Config) (*Server, error) {
@@ -42,10 +49,17 @@ func New(ctx context.Context, config Config) (*Server, error) {
 	s := &Server{config: config, metrics: newMetrics(config.Version, config.Commit), health: newHealthService()}
 	s.content = &content{
 		source: config.Source, interval: config.ReloadInterval, logger: config.Logger, metrics: s.metrics,
-		onLoaded: s.health.serving, beforeLoad: config.OnLoading, afterLoad: config.OnLoaded, suspect: make(chan struct{}, 1), verifyAfter: verifyPause,
+		onLoaded: s.health.serving, beforeLoad: config.OnLoading, suspect: make(chan struct{}, 1), verifyAfter: verifyPause,
+	}
+	s.files = newFileWatch(s.content.current.Load, s.content.damaged, config.Logger)
+	s.content.afterLoad = func() {
+		s.files.look()
+		if config.OnLoaded != nil {
+			config.OnLoaded()
+		}
 	}
 	s.extension = extension.New(extension.Config{
-		Current: s.content.current.Load, Damaged: s.content.damaged, Content: &s.content.announcer,
+		Current: s.content.current.Load, Damaged: s.files.damaged, Content: &s.content.announcer,
 		Version: config.Version, Commit: config.Commit,
 	})
 	if config.TLS.enabled() {
@@ -62,19 +76,19 @@ func New(ctx context.Context, config Config) (*Server, error) {
 }
 
 func (s *Server) newGRPC() *grpc.Server {
-	around := newCalls(s.config.Logger, s.metrics, newAccessLog(s.config.Logger, s.config.AccessLogSample))
+	around := newCalls(s.config.Logger, s.metrics, newAccessLog(s.config.Logger, s.config.AccessLogSample), s.files)
 	options := append(s.config.Limits.options(),
 		grpc.UnaryInterceptor(around.unary), grpc.StreamInterceptor(around.stream),
-		grpc.ForceServerCodecV2(registry.Codec()),
+		grpc.ForceServerCodecV2(registry.Codec()), grpc.StatsHandler(dropped{}),
 	)
 	if s.certificates != nil {
-		options = append(options, grpc.Creds(observed{s.certificates.credentials()}))
+		options = append(options, grpc.Creds(s.certificates.credentials()))
 	}
 	if s.config.Tracing != nil {
 		options = append(options, grpc.StatsHandler(s.config.Tracing.handler))
 	}
 	server := grpc.NewServer(options...)
-	registry.Register(server, registry.New(s.content.current.Load, s.content.damaged))
+	registry.Register(server, registry.New(s.content.current.Load, s.files.damaged))
 	extension.Register(server, s.extension)
 	healthpb.RegisterHealthServer(server, s.health)
 	reflection.Register(server)
@@ -92,14 +106,14 @@ func (s *Server) listen(ctx context.Context) error {
 		}
 	}
 	s.listener = newConnections(listener, s.config.Limits, s.metrics, s.config.Logger)
-	s.listener.encrypted = s.certificates != nil
 	if s.config.MetricsAddress == "" {
 		return nil
 	}
-	var err error
-	if s.metricsListener, err = config.Listen(ctx, "tcp", s.config.MetricsAddress); err != nil {
+	metrics, err := config.Listen(ctx, "tcp", s.config.MetricsAddress)
+	if err != nil {
 		return errors.Join(fmt.Errorf("opening the metrics port: %w", err), s.listener.Close())
 	}
+	s.metricsListener = connlimit.New(metrics, maxMetricsConnections, connlimit.Observer{})
 	return nil
 }
 
@@ -119,7 +133,7 @@ func (s *Server) MetricsAddress() net.Addr {
 // bundles.Problems when the first content cannot be served.
 func (s *Server) Run(ctx context.Context) error {
 	group, running := errgroup.WithContext(ctx)
-	s.config.Logger.InfoContext(ctx, "Opened ports", "address", addressOf(s.listener), "metricsAddress", addressOf(s.metricsListener))
+	s.config.Logger.InfoContext(ctx, "Opened ports", "address", addressOf(s.Address()), "metricsAddress", addressOf(s.MetricsAddress()))
 	group.Go(func() error {
 		if err := s.grpc.Serve(s.listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 			return fmt.Errorf("serving gRPC: %w", err)
@@ -127,6 +141,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return nil
 	})
 	group.Go(func() error { return s.content.run(running) })
+	group.Go(func() error { return s.watchFile(running) })
 	group.Go(func() error { s.listener.watch(running); return nil })
 	if s.certificates != nil {
 		group.Go(func() error { s.certificates.watch(running); return nil })
@@ -145,12 +160,12 @@ func (s *Server) Run(ctx context.Context) error {
 	return err
 }
 
-// addressOf returns the address for the log.
-func addressOf(l net.Listener) string {
-	if l == nil {
+// addressOf returns an address for the log; "" for none.
+func addressOf(address net.Addr) string {
+	if address == nil {
 		return ""
 	}
-	return l.Addr().String()
+	return address.String()
 }
 
 // stop ends serving: clients are told to go elsewhere first, then calls under
@@ -183,10 +198,7 @@ func (s *Server) serveHTTP(group *errgroup.Group) (stop func(context.Context) er
 	if s.metricsListener == nil {
 		return func(context.Context) error { return nil }
 	}
-	server := &http.Server{
-		Handler: s.httpHandler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
-		MaxHeaderBytes: 1 << 16,
-	}
+	server := connlimit.NewHTTPServer(s.metricsListener, s.httpHandler())
 	group.Go(func() error {
 		if err := server.Serve(s.metricsListener); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serving metrics: %w", err)

@@ -11,9 +11,9 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
 
 // The forms of tables.
@@ -99,15 +99,10 @@ func (t *table) write(out io.Writer, columns int) error {
 
 // printValue writes a value as JSON or YAML.
 func printValue(out io.Writer, form string, value any) error {
-	var (
-		text []byte
-		err  error
-	)
-	if form == "yaml" {
-		text, err = yaml.Marshal(value)
-	} else {
-		text, err = json.MarshalIndent(value, "", "  ")
-		text = append(text, '\n')
+	text, err := json.MarshalIndent(value, "", "  ")
+	text = append(text, '\n')
+	if err == nil && form == "yaml" {
+		text, err = terminal.YAML(text)
 	}
 	if err != nil {
 		return fmt.Errorf("encoding as %s: %w", form, err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/cmd/internal/program"
+	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
 
 // Set by the linker.
@@ -32,7 +33,7 @@ func main() {
 	// A second signal ends the program at once.
 	context.AfterFunc(ctx, stop)
 	if err := newCommand().ExecuteContext(ctx); err != nil {
-		printError(os.Stderr, err)
+		printError(terminal.NewWriter(os.Stderr), err)
 		stop()
 		os.Exit(exitCode(err)) //nolint:gocritic // stop has been called
 	}
@@ -70,6 +71,6 @@ func printError(out io.Writer, err error) {
 		problems = bundles.AsProblems(err)
 	}
 	for i := range problems {
-		fmt.Fprintf(out, "registry: %s\n", problems[i])
+		fmt.Fprintf(out, "registry: %s\n", terminal.Escape(problems[i].String()))
 	}
 }

@@ -24,7 +24,7 @@ func (o *limitFlags) AddFlags(flags *pflag.FlagSet) {
 	flags.Uint32Var(&o.values.ConnectionStreams, "max-connection-streams", o.values.ConnectionStreams,
 		"number of calls that one connection may have under way; further ones wait")
 	flags.IntVar(&o.values.Connections, "max-connections", o.values.Connections,
-		"number of connections; beyond it a quiet one of the client with the most makes room, or the new one is closed; 0 for any number")
+		"number of connections; beyond it one of the client with the most makes room, or the new one is kept for 5s; 0 for any number")
 	flags.Float64Var(&o.values.CallRate, "max-call-rate", o.values.CallRate,
 		"number of calls per second that each client address may make on the average; 0 for any number")
 	flags.IntVar(&o.values.CallBurst, "max-call-burst", o.values.CallBurst,
@@ -34,7 +34,7 @@ func (o *limitFlags) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.values.IdleTimeout, "idle-timeout", o.values.IdleTimeout,
 		"time after which a connection without calls is ended; 0 for never")
 	flags.DurationVar(&o.values.StallTimeout, "stall-timeout", o.values.StallTimeout,
-		"time after which the connection of a client that does not read is closed; 0 for never")
+		"time after which the connection of a client that does not read is closed; each message has a second more for each 16Ki; 0 for never")
 	flags.DurationVar(&o.values.KeepaliveInterval, "keepalive-interval", o.values.KeepaliveInterval,
 		"time without a sign of a client after which it is asked whether it is there")
 	flags.DurationVar(&o.values.KeepaliveTimeout, "keepalive-timeout", o.values.KeepaliveTimeout,

@@ -89,6 +89,9 @@ func (s *Service) statusError(x *index.Index, err error) error {
 	switch {
 	case isMissing:
 		return status.Error(codes.NotFound, missing.Message)
+	case errors.Is(err, index.ErrTruncated):
+		s.damaged(x, err)
+		return status.Error(codes.Unavailable, err.Error())
 	case errors.Is(err, index.ErrDamaged):
 		s.damaged(x, err)
 		return status.Error(codes.DataLoss, err.Error())

@@ -2,9 +2,10 @@ package registry
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc/encoding"
-	_ "google.golang.org/grpc/encoding/gzip"  // clients may ask for compressed answers
+	_ "google.golang.org/grpc/encoding/gzip"  // clients may send compressed requests
 	_ "google.golang.org/grpc/encoding/proto" // registers the codec that Codec extends
 	"google.golang.org/grpc/mem"
 
@@ -14,9 +15,20 @@ import (
 // codecName is the content subtype that clients ask for.
 const codecName = "proto"
 
+// Outgoing is a message that a server follows on its way to the client.
+type Outgoing interface {
+	// Message returns the message itself.
+	Message() any
+	// Queued is called when the message has been encoded.
+	Queued()
+	// Gone is called when gRPC has written the message or dropped it.
+	Gone()
+}
+
 // Codec returns the codec that a server of a [Service] must use. It passes
 // encoded messages, given as *[index.Message], through and treats all others as
-// protobuf messages, so other services on the same server work as ever.
+// protobuf messages, so other services on the same server work as ever. Messages
+// may be given as an [Outgoing].
 func Codec() encoding.CodecV2 {
 	return codec{CodecV2: encoding.GetCodecV2(codecName)}
 }
@@ -27,14 +39,53 @@ type codec struct {
 
 // Marshal implements [encoding.CodecV2].
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+	outgoing, followed := v.(Outgoing)
+	if followed {
+		v = outgoing.Message()
+	}
 	message, ok := v.(*index.Message)
-	if !ok {
+	switch {
+	case ok:
+		return encoded(message, outgoing)
+	case followed:
+		return c.followed(v, outgoing)
+	default:
 		return c.CodecV2.Marshal(v)
 	}
-	if size := message.Len(); size <= copiedSize {
-		return mem.BufferSlice{copied(message)}, nil
+}
+
+// encoded returns a message of an index as gRPC takes it. What cannot be read any
+// more is an error.
+func encoded(message *index.Message, outgoing Outgoing) (out mem.BufferSlice, err error) {
+	err = index.Guard(func() error {
+		if Borrows(message) {
+			out = borrowed(message, outgoing)
+			return nil
+		}
+		buffer := newCopied(outgoing)
+		buffer.data = message.AppendTo(buffer.data)
+		out = buffer.queue()
+		return nil
+	})
+	return out, err
+}
+
+// Borrows reports whether gRPC reads parts of a message where they lie, when it has
+// been encoded already.
+func Borrows(message *index.Message) bool { return message.Len() > copiedSize }
+
+// followed returns a message that is encoded here, in one piece.
+func (c codec) followed(v any, outgoing Outgoing) (mem.BufferSlice, error) {
+	encoded, err := c.CodecV2.Marshal(v)
+	if err != nil {
+		return nil, err
 	}
-	return borrowed(message), nil
+	buffer := newCopied(outgoing)
+	for _, part := range encoded {
+		buffer.data = append(buffer.data, part.ReadOnlyData()...)
+	}
+	encoded.Free()
+	return buffer.queue(), nil
 }
 
 const (
@@ -46,38 +97,57 @@ const (
 	borrowedSize = 2 << 10
 )
 
-// copies has buffers of copiedSize bytes. Those of gRPC are cleared each time,
-// which costs more than what is copied here.
-var copies bufferPool
-
-type bufferPool struct{ sync.Pool }
-
-// Get implements [mem.BufferPool].
-func (p *bufferPool) Get(length int) *[]byte {
-	buffer, ok := p.Pool.Get().(*[]byte)
-	if !ok {
-		fresh := make([]byte, copiedSize)
-		buffer = &fresh
-	}
-	*buffer = (*buffer)[:length]
-	return buffer
+// copied is a buffer for a message in one piece, which is used again once the
+// message has been sent. Those of gRPC are cleared each time, which costs more
+// than what is copied here.
+type copied struct {
+	data []byte
+	// outgoing is the message; nil if it is not followed.
+	outgoing Outgoing
 }
 
-// Put implements [mem.BufferPool].
-func (p *bufferPool) Put(buffer *[]byte) { p.Pool.Put(buffer) }
+var copies = sync.Pool{New: func() any { return &copied{data: make([]byte, 0, copiedSize)} }}
 
-// copied returns a small message in one piece, in a buffer that is used again
-// once the message has been sent.
-func copied(message *index.Message) mem.Buffer {
-	buffer := copies.Get(copiedSize)
-	*buffer = message.AppendTo((*buffer)[:0])
-	return mem.NewBuffer(buffer, &copies)
+func newCopied(outgoing Outgoing) *copied {
+	c, ok := copies.Get().(*copied)
+	if !ok {
+		c = &copied{data: make([]byte, 0, copiedSize)}
+	}
+	c.data, c.outgoing = c.data[:0], outgoing
+	return c
+}
+
+// queue returns the buffer as gRPC takes it.
+func (c *copied) queue() mem.BufferSlice {
+	if c.outgoing != nil {
+		c.outgoing.Queued()
+	}
+	return mem.BufferSlice{mem.NewBuffer(&c.data, c)}
+}
+
+// Get implements [mem.BufferPool]; nothing is taken from here.
+func (*copied) Get(length int) *[]byte { return newBytes(length) }
+
+// Put implements [mem.BufferPool]: the message is gone.
+func (c *copied) Put(*[]byte) {
+	if c.outgoing != nil {
+		c.outgoing.Gone()
+		c.outgoing = nil
+	}
+	if cap(c.data) == copiedSize {
+		copies.Put(c)
+	}
+}
+
+func newBytes(length int) *[]byte {
+	fresh := make([]byte, length)
+	return &fresh
 }
 
 // borrowed returns a message whose large parts stay where they are: in the
 // index, which is kept from being unmapped until they have been sent, or until
 // the connection that they were meant for is forgotten.
-func borrowed(message *index.Message) mem.BufferSlice {
+func borrowed(message *index.Message, outgoing Outgoing) mem.BufferSlice {
 	large, small := 0, 0
 	for part := range message.Parts() {
 		if len(part) >= borrowedSize {
@@ -86,40 +156,53 @@ func borrowed(message *index.Message) mem.BufferSlice {
 			small += len(part)
 		}
 	}
-	k := &keeper{owner: message.Owner(), parts: make([][]byte, 0, large)}
+	k := &keeper{owner: message.Owner(), outgoing: outgoing, parts: make([][]byte, 0, large+1)}
 	out := make(mem.BufferSlice, 0, 2*large+1)
-	pending := make([]byte, 0, small)
-	flush := func() {
-		if len(pending) > 0 {
-			out = append(out, mem.SliceBuffer(pending))
-			pending = pending[len(pending):]
-		}
-	}
+	pending := make([]byte, 0, small+borrowedSize)
 	for part := range message.Parts() {
 		if len(part) < borrowedSize {
 			pending = append(pending, part...)
 			continue
 		}
-		flush()
-		k.parts = append(k.parts, part)
-		out = append(out, mem.NewBuffer(&k.parts[len(k.parts)-1], k))
+		if len(pending) > 0 {
+			out = append(out, mem.SliceBuffer(pending))
+			pending = pending[len(pending):]
+		}
+		out = append(out, k.add(part))
 	}
-	flush()
+	if len(pending) > 0 {
+		// gRPC releases only what has some capacity.
+		out = append(out, k.add(pending))
+	}
+	if outgoing != nil {
+		outgoing.Queued()
+	}
 	return out
 }
 
 // keeper refers to the owner of borrowed parts as long as gRPC refers to it, as
-// the pool that it thinks they come from.
+// the pool that it thinks they come from. The last part of a message is one of
+// them.
 type keeper struct {
-	owner any
-	parts [][]byte
+	owner    any
+	outgoing Outgoing
+	parts    [][]byte
+	// released is how many parts gRPC has written or dropped.
+	released atomic.Int64
 }
 
-// Get implements [mem.BufferPool]; nobody takes from a keeper.
-func (k *keeper) Get(length int) *[]byte {
-	fresh := make([]byte, length)
-	return &fresh
+// add returns a part as gRPC takes it. There must be room in k.parts.
+func (k *keeper) add(part []byte) mem.Buffer {
+	k.parts = append(k.parts, part)
+	return mem.NewBuffer(&k.parts[len(k.parts)-1], k)
 }
+
+// Get implements [mem.BufferPool]; nothing is taken from a keeper.
+func (*keeper) Get(length int) *[]byte { return newBytes(length) }
 
 // Put implements [mem.BufferPool].
-func (k *keeper) Put(*[]byte) {}
+func (k *keeper) Put(*[]byte) {
+	if k.released.Add(1) == int64(len(k.parts)) && k.outgoing != nil {
+		k.outgoing.Gone()
+	}
+}

@@ -2,11 +2,17 @@ package registry
 
 import (
 	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+	"testing/fstest"
 
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/chandlery/chandlery/bundles/fbc"
 	"github.com/chandlery/chandlery/bundles/index"
 	"github.com/chandlery/chandlery/proto/api"
 )
@@ -132,5 +138,45 @@ func TestMarshalAllocations(t *testing.T) {
 		if got != tc.want {
 			t.Errorf("%s: %v allocations, want %v", name, got, tc.want)
 		}
+	}
+}
+
+// TestMarshalOfTruncatedFile encodes messages whose file was truncated in the meantime.
+func TestMarshalOfTruncatedFile(t *testing.T) {
+	// So much is mapped and not copied.
+	value := `"` + strings.Repeat("x", 5<<20) + `"`
+	catalog := fstest.MapFS{"c.json": {Data: []byte(`{"schema":"olm.package","name":"p","defaultChannel":"a"}
+{"schema":"olm.channel","package":"p","name":"a","entries":[{"name":"b"}]}
+{"schema":"olm.bundle","package":"p","name":"b","image":"i","properties":[
+ {"type":"olm.package","value":{"packageName":"p","version":"1.0.0"}},{"type":"big","value":` + value + `}]}`)}}
+	reader, err := fbc.Open(t.Context(), catalog, fbc.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	file := filepath.Join(t.TempDir(), "c.index")
+	x, err := index.Create(t.Context(), file, reader, index.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	small, err := x.Package("p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	large, err := x.Bundle("p", "a", "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if Borrows(&small) || !Borrows(&large) || large.CheckFile() != nil {
+		t.Fatalf("messages of %d and %d bytes are not what this test needs", small.Len(), large.Len())
+	}
+	if err := os.Truncate(file, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Codec().Marshal(&small); !errors.Is(err, index.ErrDamaged) {
+		t.Errorf("a message that is copied: got %v", err)
+	}
+	if err := large.CheckFile(); !errors.Is(err, index.ErrTruncated) {
+		t.Errorf("a message that is borrowed: got %v", err)
 	}
 }

@@ -67,12 +67,21 @@ func (s *Service) statusError(x *index.Index, err error) error {
 	}
 	if errors.Is(err, index.ErrDamaged) {
 		s.damaged(x, err)
-		return status.Error(codes.DataLoss, err.Error())
+		return status.Error(damageCode(err), err.Error())
 	}
 	if known, ok := status.FromError(err); ok {
 		return known.Err()
 	}
 	return status.Error(codes.Internal, err.Error())
+}
+
+// damageCode returns the status code for a damaged index. A server whose index file
+// was truncated stops: another one, or the next, has the answer.
+func damageCode(err error) codes.Code {
+	if errors.Is(err, index.ErrTruncated) {
+		return codes.Unavailable
+	}
+	return codes.DataLoss
 }
 
 // messageFunc answers a unary RPC.

@@ -6,12 +6,11 @@ import (
 	"crypto/tls"
 	"encoding/base64"
 	"errors"
-	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/stats"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/chandlery/chandlery/proto/api"
@@ -275,139 +275,185 @@ func TestQuietStreams(t *testing.T) {
 	}
 }
 
-// TestSlowReader has a client that takes an answer bit by bit, for many times
-// the timeout.
+// TestSlowReader has clients that take an answer bit by bit: one fast enough, and
+// one that takes a little within each timeout.
 func TestSlowReader(t *testing.T) {
-	f, address := startSmall(t, stallSoon(), noise(20<<10))
-	f.waitLoaded(t)
-	c := greet(t, connect(t, address), 0)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	stream := c.call(api.Registry_GetBundle_FullMethodName, askBundle)
-	granted := make(chan error, 1)
-	go func() {
-		tick := time.NewTicker(100 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				granted <- nil
-				return
-			case <-tick.C:
+	for name, tc := range map[string]struct {
+		reason  string
+		step    uint32
+		stalled float64
+	}{
+		"Steady":  {"twice the least rate is enough, for many times the timeout", 2 * leastRate / 10, 0},
+		"Trickle": {"a KiB within each timeout is not", 1 << 10 / 4, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, address := startSmall(t, stallSoon(), noise(50<<10))
+			f.waitLoaded(t)
+			c := greet(t, connect(t, address), 0)
+			c.must(c.WriteWindowUpdate(0, 1<<20))
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			stream := c.call(api.Registry_GetBundle_FullMethodName, askBundle)
+			granting := make(chan struct{})
+			go func() {
+				defer close(granting)
+				tick := time.NewTicker(100 * time.Millisecond)
+				defer tick.Stop()
+				for ctx.Err() == nil {
+					<-tick.C
+					// It fails once the server has closed the connection.
+					if c.WriteWindowUpdate(stream, tc.step) != nil {
+						return
+					}
+				}
+			}()
+			began := time.Now()
+			if tc.stalled > 0 {
+				closed(t, c.conn)
+			} else {
+				c.until(http2.FrameHeaders, http2.FlagHeadersEndStream)
 			}
-			if err := c.WriteWindowUpdate(stream, leastTaken); err != nil {
-				granted <- err
-				return
+			cancel()
+			<-granting
+			if took := time.Since(began); took < 3*stallSoon().StallTimeout {
+				t.Errorf("%s: it took %v, too short for this test", tc.reason, took)
 			}
-		}
-	}()
-	began := time.Now()
-	c.until(http2.FrameHeaders, http2.FlagHeadersEndStream)
-	cancel()
-	if err := <-granted; err != nil {
-		t.Error(err)
-	}
-	if took := time.Since(began); took < 4*stallSoon().StallTimeout {
-		t.Errorf("the answer took %v, too short for this test", took)
-	}
-	if got := value(t, f.metrics.stalled); got != 0 {
-		t.Errorf("%v connections stalled, want none", got)
+			if got := value(t, f.metrics.stalled); got != tc.stalled {
+				t.Errorf("%s: %v connections stalled, want %v", tc.reason, got, tc.stalled)
+			}
+		})
 	}
 }
 
-// TestCompressedAnswers has more calls under way than may have compressed
-// answers.
-func TestCompressedAnswers(t *testing.T) {
-	limits := DefaultLimits()
-	limits.ConnectionStreams = 2 * maxCompressed
-	f, address := startSmall(t, limits, strings.Repeat("x", 100<<10))
+// TestUncompressedAnswers has a client ask for compressed answers, which would be
+// memory of its own.
+func TestUncompressedAnswers(t *testing.T) {
+	f, address := startSmall(t, DefaultLimits(), strings.Repeat("x", 100<<10))
 	f.waitLoaded(t)
-	askedFor := func(c *rawClient, path string, request proto.Message) int {
-		stream, got := c.call(path, request, askGzip), 0
-		for {
-			head := c.until(http2.FrameData, 0)
-			if got += int(head.Length); head.StreamID == stream {
-				return got
+	for name, request := range map[string]proto.Message{
+		api.Registry_GetBundle_FullMethodName:   askBundle,
+		api.Registry_ListBundles_FullMethodName: &api.ListBundlesRequest{},
+	} {
+		c := greet(t, connect(t, address), 1<<20)
+		c.must(c.WriteWindowUpdate(0, 1<<20))
+		stream, got := c.call(name, request, askGzip), 0
+		for got < 100<<10 {
+			if head := c.until(http2.FrameData, 0); head.StreamID == stream {
+				got += int(head.Length)
 			}
 		}
 	}
-	asked := func(c *rawClient) int { return askedFor(c, api.Registry_GetBundle_FullMethodName, askBundle) }
-	many := greet(t, connect(t, address), 1<<16)
-	if got := asked(many); got > 2<<10 {
-		t.Errorf("the answer to one call has %d bytes or more, it is not compressed", got)
-	}
-	for range maxCompressed {
-		many.call(api.Registry_ListPackages_FullMethodName, nil)
-	}
-	if got := asked(many); got < 16<<10 {
-		t.Errorf("an answer among many has %d bytes, it is compressed", got)
-	}
-	other := greet(t, connect(t, address), 1<<16)
-	if got := asked(other); got < 16<<10 {
-		t.Errorf("somebody else's answer has %d bytes, it is compressed", got)
-	}
-	third := greet(t, connect(t, address), 1<<16)
-	if got := askedFor(third, api.Registry_ListBundles_FullMethodName, &api.ListBundlesRequest{}); got < 16<<10 {
-		t.Errorf("a list has %d bytes, it is compressed", got)
-	}
-	many.must(many.conn.Close())
-	third.must(third.conn.Close())
-	wait(t, "the calls to be gone", func() bool { return f.listener.streams.Load() <= 1 })
-	again := greet(t, connect(t, address), 1<<16)
-	if got := asked(again); got > 2<<10 {
-		t.Errorf("the answer has %d bytes or more when the others are gone, it is not compressed", got)
-	}
 }
 
-// TestFrames cuts frames into pieces at all places.
-func TestFrames(t *testing.T) {
-	var out bytes.Buffer
-	framer := http2.NewFramer(&out, nil)
-	if err := errors.Join(framer.WriteSettings(), framer.WriteData(1, false, []byte(strings.Repeat("x", 300))),
-		framer.WriteData(3, true, nil), writeCall(framer, 5, "/x"), framer.WriteRSTStream(7, http2.ErrCodeCancel)); err != nil {
+// accepted returns a connection of a server with limits.
+func accepted(t *testing.T, limits Limits) *connection {
+	t.Helper()
+	from := &fakeListener{conns: make(chan net.Conn, 1)}
+	from.conns <- &fakeConn{from: "::1"}
+	conn, err := newConnections(from, limits, newMetrics("", ""), slog.New(slog.DiscardHandler)).Accept()
+	if err != nil {
 		t.Fatal(err)
 	}
-	want := "SETTINGS 0 0 false, DATA 1 300 false, DATA 3 0 true, HEADERS 5 33 false, RST_STREAM 7 4 true"
-	for size := 1; size <= out.Len(); size++ {
-		var f frames
-		var got []string
-		for p := out.Bytes(); len(p) > 0; {
-			piece := p[:min(size, len(p))]
-			p = p[len(piece):]
-			for {
-				head, rest, ok := f.next(piece)
-				if !ok {
-					break
-				}
-				piece = rest
-				got = append(got, fmt.Sprint(head.kind, " ", head.stream, " ", head.length, " ", head.last()))
+	c, ok := conn.(*connection)
+	if !ok {
+		t.Fatalf("accepted a %T", conn)
+	}
+	return c
+}
+
+// TestDropped has gRPC queue an answer after its call was cancelled, and one whose
+// call goes on.
+func TestDropped(t *testing.T) {
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, tc := range map[string]struct {
+		reason  string
+		ctx     context.Context
+		waiting bool
+	}{
+		"Canceled": {"gRPC may never release it", canceled, false},
+		"Going":    {"gRPC releases it", t.Context(), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := accepted(t, DefaultLimits())
+			answer, ok := outgoing("text", 4, c).(*delivery)
+			if !ok {
+				t.Fatal("the answer is not followed")
 			}
-		}
-		if joined := strings.Join(got, ", "); joined != want {
-			t.Fatalf("pieces of %d bytes: got %s, want %s", size, joined, want)
-		}
+			answer.Queued()
+			dropped{}.HandleRPC(tc.ctx, &stats.OutPayload{Payload: answer})
+			if waiting, _ := c.unread.look(0); waiting != tc.waiting {
+				t.Errorf("%s: waiting is %v", tc.reason, waiting)
+			}
+			answer.Gone()
+			answer.Gone()
+			if waiting, _ := c.unread.look(0); waiting {
+				t.Errorf("%s: it waits although it is gone", tc.reason)
+			}
+		})
 	}
 }
 
-// TestTrackedStreams makes sure that a client cannot have more streams
-// remembered than there is a use for.
-func TestTrackedStreams(t *testing.T) {
-	a := answers{all: new(atomic.Int64)}
-	a.received([]byte(http2.ClientPreface))
-	var out bytes.Buffer
-	framer := http2.NewFramer(&out, nil)
-	for i := range uint32(2 * maxTracked) {
-		if err := writeCall(framer, 2*i+1, "/x"); err != nil {
-			t.Fatal(err)
-		}
+// TestStalled looks at one connection at one time and another.
+func TestStalled(t *testing.T) {
+	const timeout = time.Minute
+	type state struct {
+		c      *connection
+		answer *delivery
 	}
-	a.received(out.Bytes())
-	if got := a.all.Load(); got != maxTracked || len(a.streams) != maxTracked {
-		t.Errorf("%d streams are tracked and %d counted, want %d", len(a.streams), got, maxTracked)
+	cases := map[string]struct {
+		reason string
+		before func(s state)
+		after  func(s state)
+		later  time.Duration
+		want   bool
+	}{
+		"Idle":      {"nothing waits", func(state) {}, func(state) {}, time.Hour, false},
+		"Unread":    {"nothing is written while an answer waits", func(s state) { s.answer.Queued() }, func(state) {}, timeout, true},
+		"Early":     {"it has the whole timeout", func(s state) { s.answer.Queued() }, func(state) {}, timeout - time.Second, false},
+		"Progress":  {"something is written", func(s state) { s.answer.Queued() }, func(s state) { s.c.written.Add(1) }, timeout, false},
+		"Overdue":   {"an answer has its time, whatever else is written", func(s state) { s.answer.Queued() }, func(s state) { s.c.written.Add(1) }, timeout + 3*time.Second, true},
+		"Gone":      {"the answer was taken", func(s state) { s.answer.Queued() }, func(s state) { s.answer.Gone() }, time.Hour, false},
+		"Socket":    {"the socket takes nothing", func(s state) { s.c.writes.begin() }, func(state) {}, timeout, true},
+		"SocketOn":  {"the socket took what there was", func(s state) { s.c.writes.begin() }, func(s state) { s.c.writes.end() }, timeout, false},
+		"SocketAll": {"and is at the next", func(s state) { s.c.writes.begin() }, func(s state) { s.c.writes.end(); s.c.writes.begin() }, timeout, false},
 	}
-	a.end()
-	a.received(out.Bytes())
-	if got := a.all.Load(); got != 0 {
-		t.Errorf("a connection that has ended counts for %d streams", got)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			limits := DefaultLimits()
+			limits.StallTimeout = timeout
+			c := accepted(t, limits)
+			answer, ok := outgoing("text", 2*leastRate, c).(*delivery)
+			if !ok {
+				t.Fatal("the answer is not followed")
+			}
+			s := state{c, answer}
+			tc.before(s)
+			now := c.set.now()
+			if c.stalled(now, timeout) {
+				t.Fatalf("%s: stalled at once", tc.reason)
+			}
+			tc.after(s)
+			if got := c.stalled(now+tc.later, timeout); got != tc.want {
+				t.Errorf("%s: stalled is %v after %v", tc.reason, got, tc.later)
+			}
+		})
 	}
+}
+
+// TestConnectionStreams has a client make more calls on a connection than it may.
+func TestConnectionStreams(t *testing.T) {
+	limits := DefaultLimits()
+	limits.ConnectionStreams = 2
+	f, address := startSmall(t, limits, "x")
+	f.waitLoaded(t)
+	c := greet(t, connect(t, address), 1<<16)
+	for range limits.ConnectionStreams {
+		c.call(api.Registry_ListPackages_FullMethodName, nil)
+	}
+	beyond := c.call(api.Registry_ListPackages_FullMethodName, nil)
+	if head := c.until(http2.FrameRSTStream, 0); head.StreamID != beyond {
+		t.Errorf("stream %d is refused, want %d", head.StreamID, beyond)
+	}
+	c.alive()
 }

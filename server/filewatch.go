@@ -1,0 +1,209 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/bundles/index"
+	"github.com/chandlery/chandlery/server/registry"
+)
+
+// sizeInterval is between two looks at the size of the index file. The system
+// announces most changes; it does not where it is out of watches, nor for those that
+// another machine makes to a network file system.
+const sizeInterval = time.Second
+
+// errWritten is why a file whose size is as it was is not served any more.
+var errWritten = errors.New("the index file was written to")
+
+// fileWatch notices when the file that the served index is mapped from is truncated
+// or written to. A read of what is missing would end the process.
+type fileWatch struct {
+	current func() *index.Index
+	// report takes what else is wrong with an index.
+	report func(*index.Index, error)
+	logger *slog.Logger
+	// changed is set when there is a reason to look at the file.
+	changed chan struct{}
+}
+
+func newFileWatch(current func() *index.Index, report func(*index.Index, error), logger *slog.Logger) *fileWatch {
+	return &fileWatch{current: current, report: report, logger: logger, changed: make(chan struct{}, 1)}
+}
+
+// look has the watch look at the file of the served index.
+func (w *fileWatch) look() {
+	select {
+	case w.changed <- struct{}{}:
+	default: // it is going to look
+	}
+}
+
+// damaged is called by calls that find an index damaged.
+func (w *fileWatch) damaged(x *index.Index, err error) {
+	if errors.Is(err, index.ErrTruncated) {
+		w.look()
+		return
+	}
+	w.report(x, err)
+}
+
+// check returns the status for a message that gRPC would read from a file that was
+// truncated. Messages that are copied first need no check: the copy fails.
+func (w *fileWatch) check(message any) error {
+	m, ok := message.(*index.Message)
+	if !ok || !registry.Borrows(m) {
+		return nil
+	}
+	err := m.CheckFile()
+	if err == nil {
+		return nil
+	}
+	w.look()
+	return unreadableStatus(err)
+}
+
+// unreadable returns the status of a call that panicked because it could not read the
+// file of the served index, and nil for any other panic.
+func (w *fileWatch) unreadable(cause any) error {
+	x := w.current()
+	if x == nil || !index.FaultIn(x, cause) {
+		return nil
+	}
+	err := cmp.Or(index.FileOf(x).CheckSize(), index.ErrDamaged)
+	w.damaged(x, err)
+	return unreadableStatus(err)
+}
+
+// unreadableStatus returns the status for an index that cannot be read. A server
+// whose index file was truncated stops: another one, or the next, has the answer.
+func unreadableStatus(err error) error {
+	if errors.Is(err, index.ErrTruncated) {
+		return status.Error(codes.Unavailable, err.Error())
+	}
+	return status.Error(codes.DataLoss, err.Error())
+}
+
+// run returns an error, with [bundles.Problems], when the file of the served index
+// is truncated or written to, and nil when ctx ends.
+func (w *fileWatch) run(ctx context.Context) error {
+	notices := newFileNotices(ctx, w.logger)
+	defer notices.close()
+	ticker := time.NewTicker(sizeInterval)
+	defer ticker.Stop()
+	for {
+		file := w.file()
+		notices.follow(file)
+		if err := file.CheckSize(); err != nil {
+			return fileProblem(file, err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case event := <-notices.events:
+			// It may be about the file of the index that was served before.
+			file = w.file()
+			notices.follow(file)
+			if event.Has(fsnotify.Write) && event.Name == notices.path {
+				return fileProblem(file, cmp.Or(file.CheckSize(), errWritten))
+			}
+		case err := <-notices.errors:
+			w.logger.WarnContext(ctx, "A notice of a change of the index file may be lost, reading its size", "error", err)
+		case <-w.changed:
+		case <-ticker.C:
+		}
+	}
+}
+
+// file returns the file of the served index; nil for none.
+func (w *fileWatch) file() *index.File {
+	x := w.current()
+	if x == nil {
+		return nil
+	}
+	return index.FileOf(x)
+}
+
+// fileProblem returns why an index file cannot be served any more.
+func fileProblem(file *index.File, err error) error {
+	name, reason := "", "the index file was written to while it was served"
+	if file != nil {
+		name = file.Name()
+	}
+	if errors.Is(err, index.ErrTruncated) {
+		reason = "the index file was truncated while it was served"
+	}
+	return fmt.Errorf("watching the index file: %w", bundles.Problems{{
+		File: name, Message: reason, Remedy: "replace an index by renaming another to its name, as 'registry build' does",
+	}})
+}
+
+// fileNotices are the system's notices of what happens to one file.
+type fileNotices struct {
+	// watcher is nil, and so are the channels, where the system gives no notice.
+	watcher *fsnotify.Watcher
+	events  <-chan fsnotify.Event
+	errors  <-chan error
+	// file is kept open while path, which leads to it, is watched.
+	file *index.File
+	path string
+}
+
+func newFileNotices(ctx context.Context, logger *slog.Logger) *fileNotices {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		logger.WarnContext(ctx, "Cannot watch the index file, reading its size instead",
+			"interval", sizeInterval.String(), "error", err)
+		return &fileNotices{}
+	}
+	return &fileNotices{watcher: watcher, events: watcher.Events, errors: watcher.Errors}
+}
+
+// follow watches a file, nil for none, instead of the one before.
+func (n *fileNotices) follow(file *index.File) {
+	if n.watcher == nil || n.file == file {
+		return
+	}
+	if n.path != "" {
+		// A file that is gone has no watch any more.
+		_ = n.watcher.Remove(n.path)
+	}
+	n.file, n.path = file, ""
+	if file == nil {
+		return
+	}
+	path := file.WatchPath()
+	// Without a watch the size is looked at in intervals.
+	if err := n.watcher.Add(path); err == nil {
+		n.path = path
+	}
+}
+
+func (n *fileNotices) close() {
+	if n.watcher != nil {
+		_ = n.watcher.Close() // nothing was written
+	}
+}
+
+// watchFile watches the file of the served index. When it is truncated the server
+// stops serving at once, before it returns the error.
+func (s *Server) watchFile(ctx context.Context) error {
+	err := s.files.run(ctx)
+	if err == nil {
+		return nil
+	}
+	s.health.shutdown()
+	// gRPC reads large answers from the file: clients that wait for one get an error.
+	closed := s.listener.closeUnread()
+	s.config.Logger.ErrorContext(ctx, "Stopping: the index cannot be served any more", "connectionsClosed", closed, "error", err)
+	return err
+}
