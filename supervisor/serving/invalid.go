@@ -7,6 +7,7 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -168,6 +169,11 @@ func rules(field string, list []admissionregistrationv1.RuleWithOperations) *Inv
 					Field: field + ".apiGroups", Problem: "webhook rules cannot include the group " + group,
 					Remedy: "leave operators themselves to their lifecycle manager",
 				}
+			case group == coordinationv1.GroupName && slices.ContainsFunc(r.Resources, includesLeases):
+				return &InvalidError{
+					Field: field + ".resources", Problem: "webhook rules cannot include Leases",
+					Remedy: "name the other resources of " + group + " that the operator looks after",
+				}
 			case group == admissionregistrationv1.GroupName && slices.ContainsFunc(r.Resources, configuresWebhooks):
 				return &InvalidError{
 					Field:   field + ".resources",
@@ -185,6 +191,13 @@ func configuresWebhooks(resource string) bool {
 	name, _, _ := strings.Cut(strings.ToLower(resource), "/")
 	name = strings.TrimSuffix(name, "s")
 	return name == "*" || name == "mutatingwebhookconfiguration" || name == "validatingwebhookconfiguration"
+}
+
+// includesLeases reports whether a resource of a rule matches Leases. Nodes, schedulers and the
+// supervisor are taken for dead when they cannot renew theirs.
+func includesLeases(resource string) bool {
+	name, _, _ := strings.Cut(resource, "/")
+	return name == "*" || name == "leases"
 }
 
 func (c *checker) conversion(field string, d *operatorsv1alpha1.WebhookDescription) *InvalidError {
