@@ -19,7 +19,7 @@ func ago(seconds int) time.Time { return now.Add(-time.Duration(seconds) * time.
 
 // pod is a replica that serves on a node, and is changed from there.
 func pod(name, node string, changes ...func(*Replica)) Replica {
-	r := Replica{Name: name, UID: types.UID(name), Node: node, Phase: corev1.PodRunning, Ready: true, Health: replicas.Serving, Since: ago(600)}
+	r := Replica{Name: name, UID: types.UID(name), Node: node, Phase: corev1.PodRunning, Ready: true, Health: replicas.Serving, Since: ago(600), Answered: true, Confirmed: true}
 	for _, change := range changes {
 		change(&r)
 	}
@@ -27,6 +27,8 @@ func pod(name, node string, changes ...func(*Replica)) Replica {
 }
 
 func silent(r *Replica)      { r.Health, r.Since = replicas.Unreachable, ago(1) }
+func starting(r *Replica)    { silent(r); r.Answered = false }
+func restarted(r *Replica)   { silent(r); r.Confirmed = false }
 func notReady(r *Replica)    { r.Ready = false }
 func terminating(r *Replica) { r.Terminating = true }
 func unasked(r *Replica)     { r.Ready, r.Health, r.Phase = false, replicas.Unknown, corev1.PodPending }
@@ -91,6 +93,18 @@ func TestDecide(t *testing.T) {
 		{
 			reason: "one is silent, the other answers", nodes: three,
 			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent))}, want: []string{"mark x2 ReplicaUnreachable"},
+		},
+		{
+			reason: "it has not answered once since it is asked", nodes: three,
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", starting))},
+		},
+		{
+			reason: "it became ready again and was not asked often enough since", nodes: three,
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", restarted))},
+		},
+		{
+			reason: "two that are starting do not make us blind", nodes: three,
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", starting), pod("x3", "c", silent))}, want: []string{"mark x3 ReplicaUnreachable"},
 		},
 		{reason: "the only one is silent", nodes: three, catalogs: []Catalog{shop("x", pod("x1", "a", silent)), shop("y", pod("y1", "b"))}},
 		{reason: "both are silent", nodes: three, catalogs: []Catalog{shop("x", pod("x1", "a", silent), pod("x2", "a", silent)), shop("y", pod("y1", "b"))}},

@@ -55,6 +55,9 @@ type Replica struct {
 	// Unknown of a pod that is not asked, since this process began to ask.
 	Health replicas.Health
 	Since  time.Time
+	// Answered is true when it has answered this process since it is asked, and Confirmed
+	// when it has left enough questions unanswered since it became ready.
+	Answered, Confirmed bool
 }
 
 // answers says whether clients of the Service that are led to the replica get an
@@ -63,10 +66,11 @@ func (r Replica) answers() bool {
 	return r.Health == replicas.Serving && r.Ready && !r.Terminating
 }
 
-// silent says whether clients of the Service are led to the replica and get no
-// answer.
+// silent reports whether clients of the Service are led to the replica and get no
+// answer. One that is starting is not silent: it has not answered once, or has not been
+// asked often enough since it became ready.
 func (r Replica) silent() bool {
-	return r.Health == replicas.Unreachable && r.Ready && !r.Terminating
+	return r.Health == replicas.Unreachable && r.Answered && r.Confirmed && r.Ready && !r.Terminating
 }
 
 // useful says whether the replica answers us, be it or not that clients of the

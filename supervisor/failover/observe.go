@@ -113,6 +113,8 @@ func (r *Reconciler) catalog(key types.NamespacedName, pods []*corev1.Pod, seen 
 		for _, state := range states {
 			if state.UID == pod.UID {
 				replica.Health, replica.Since = state.Health, state.Since
+				// The EndpointSlice may show later than the pod that it has become ready.
+				replica.Answered, replica.Confirmed = state.Answered, state.Confirmed && state.Ready
 			}
 		}
 		c.Replicas = append(c.Replicas, replica)

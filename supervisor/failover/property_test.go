@@ -46,6 +46,7 @@ func observations(t *rapid.T) Observation {
 			r.Terminating = rapid.IntRange(0, 4).Draw(t, "terminating") == 0
 			r.Phase = rapid.SampledFrom([]corev1.PodPhase{corev1.PodRunning, corev1.PodRunning, corev1.PodPending, corev1.PodFailed}).Draw(t, "phase")
 			r.Health = rapid.SampledFrom(replicas.Healths()).Draw(t, "health")
+			r.Answered, r.Confirmed = rapid.Bool().Draw(t, "answered"), rapid.Bool().Draw(t, "confirmed")
 			r.Since, r.Disrupted = past.Draw(t, "healthSince"), maybe.Draw(t, "disrupted")
 			if !r.Ready {
 				r.Marked = maybe.Draw(t, "marked")

@@ -3,6 +3,7 @@ package failover
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -32,6 +33,10 @@ type Options struct {
 	// Clock tells the time; the real one when nil.
 	Clock clock.PassiveClock
 }
+
+// reconcileTimeout bounds one reconciliation, so that a call that hangs cannot hold a worker
+// for ever. Each write has a limit of its own, and what is left is done by the next one.
+const reconcileTimeout = time.Minute
 
 // Setup adds the controller to a manager. It runs in every process: those that do
 // not lead stand in for a leader that is lost.
@@ -68,7 +73,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Watches(&corev1.Node{}, all, builder.WithPredicates(readiness())).
 		WatchesRawSource(source.Channel(o.Store.Listen(), all)).
 		WatchesRawSource(source.Channel(elected, all)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1, NeedLeaderElection: new(false), RateLimiter: retry.Limiter()}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: 1, NeedLeaderElection: new(false), RateLimiter: retry.Limiter(), ReconciliationTimeout: reconcileTimeout,
+		}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the failover controller: %w", err)

@@ -7,6 +7,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/chandlery/chandlery/supervisor/dialproxy"
 )
 
 const (
@@ -23,11 +25,20 @@ const (
 )
 
 // dialAddress prepares a connection to the address of a CatalogSource. Catalogs
-// are served in plain text: the API has no field for certificates.
-func dialAddress(address string) (*grpc.ClientConn, error) {
+// are served in plain text: the API has no field for certificates. A proxy gets the name of
+// the catalog, which may be one that only the proxy can resolve.
+func dialAddress(address string, proxies dialproxy.Environment) (*grpc.ClientConn, error) {
 	retry := backoff.DefaultConfig
 	retry.MaxDelay = maxBackoff
-	return dial(address, grpc.ConnectParams{Backoff: retry, MinConnectTimeout: maxBackoff})
+	params := grpc.ConnectParams{Backoff: retry, MinConnectTimeout: maxBackoff}
+	proxy, err := proxies.For(address)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("choosing a proxy for %s: %w", address, err)
+	case proxy == nil:
+		return dial(address, params, grpc.WithNoProxy())
+	}
+	return dial("passthrough:///"+address, params, grpc.WithContextDialer(proxy.Dial))
 }
 
 func dial(target string, params grpc.ConnectParams, more ...grpc.DialOption) (*grpc.ClientConn, error) {

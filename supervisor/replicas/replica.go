@@ -27,6 +27,7 @@ type replica struct {
 	ctx       context.Context //nolint:containedctx // the lifetime of the replica
 	end       func()
 	suspected chan struct{}
+	ready     chan struct{}
 
 	state State
 	link  *link // nil when the address cannot be dialled
@@ -50,7 +51,7 @@ func (r *replica) connect() error {
 		made.line, err = network.connect(r.ctx, r.address)
 		made.ClientConnInterface = made.line
 	} else {
-		made.client, err = dialAddress(r.address)
+		made.client, err = dialAddress(r.address, r.set.options.Proxies)
 		made.ClientConnInterface = made.client
 	}
 	if err != nil {
@@ -90,6 +91,15 @@ func (r *replica) suspect() {
 	}
 }
 
+// readied makes the replica be asked at once over a new connection: it has become ready,
+// and the present connection may pause after the tries before.
+func (r *replica) readied() {
+	select {
+	case r.ready <- struct{}{}:
+	default:
+	}
+}
+
 // ask asks for the replica's health until its end.
 func (r *replica) ask() {
 	defer func() { r.current().close(errGone) }()
@@ -102,8 +112,24 @@ func (r *replica) ask() {
 			return
 		case <-r.suspected:
 			timer.Stop()
+		case <-r.ready:
+			timer.Stop()
+			r.renew(r.current())
 		case <-timer.C:
+			r.retry()
 		}
+	}
+}
+
+// retry connects anew to a replica that is starting when the last try has failed: the next
+// question does not wait for the pause after that try. One that has answered before is
+// given the pause.
+func (r *replica) retry() {
+	r.set.mu.Lock()
+	at, starting := r.link, !r.state.Answered
+	r.set.mu.Unlock()
+	if connection, _ := at.line.current(); starting && connection == connectivity.TransientFailure {
+		r.renew(at)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"google.golang.org/grpc/connectivity"
 	"k8s.io/utils/clock"
+
+	"github.com/chandlery/chandlery/supervisor/dialproxy"
 )
 
 // Default times of a Probe: a replica that is lost is given up after the pause
@@ -42,6 +44,8 @@ type Options struct {
 	// and Connectivity is that one's.
 	Network *Network
 	Probe   Probe
+	// Proxies are for such an address.
+	Proxies dialproxy.Environment
 	// Clock tells the time.
 	Clock clock.PassiveClock
 }
@@ -98,7 +102,11 @@ func (s *Set) Update(endpoints []Endpoint) {
 			s.members = append(s.members, s.start(e))
 		case at >= 0 && s.members[at].state.Endpoint != e:
 			changed = true
-			s.members[at].state.Endpoint = e
+			r := s.members[at]
+			if e.Ready && !r.state.Ready && r.state.Health != Serving {
+				r.readied()
+			}
+			r.state = r.state.becomes(e)
 		}
 	}
 	if changed {
@@ -168,7 +176,7 @@ var errGone = errors.New("the replica has been removed")
 // start begins to follow an endpoint. The lock is held.
 func (s *Set) start(e Endpoint) *replica {
 	ctx, cancel := context.WithCancelCause(s.ctx)
-	r := &replica{set: s, address: e.Address, ctx: ctx, suspected: make(chan struct{}, 1)}
+	r := &replica{set: s, address: e.Address, ctx: ctx, suspected: make(chan struct{}, 1), ready: make(chan struct{}, 1)}
 	r.end = func() { cancel(errGone) }
 	r.state = State{Endpoint: e, Health: Unknown, Since: s.options.Clock.Now()}
 	if err := r.connect(); err != nil {

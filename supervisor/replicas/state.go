@@ -75,6 +75,11 @@ type State struct {
 	Since time.Time
 	// Failures is how many questions it left unanswered since its last answer.
 	Failures int
+	// Answered is true when it has answered since it joined.
+	Answered bool
+	// Confirmed is true when it has left as many questions unanswered as give it up since it
+	// became ready. A replica that was restarted is not judged by the time before.
+	Confirmed bool
 	// Err says why it does not serve, as far as that is known.
 	Err error
 
@@ -145,13 +150,24 @@ func (s State) next(health Health, err error, threshold int, now time.Time) Stat
 	s.Failures++
 	switch {
 	case health != Unreachable:
-		s.Failures = 0
+		s.Failures, s.Answered = 0, true
 	case s.Failures < threshold:
 		health = s.Health
 	}
+	s.Confirmed = s.Failures >= threshold
 	if s.Health != health {
 		s.Health, s.Since = health, now
 	}
+	return s
+}
+
+// becomes is the state when what is known of the endpoint without asking has changed. One
+// that becomes ready is judged by the questions from then on alone.
+func (s State) becomes(e Endpoint) State {
+	if e.Ready && !s.Ready {
+		s.Failures, s.Confirmed = 0, false
+	}
+	s.Endpoint = e
 	return s
 }
 
