@@ -9,6 +9,7 @@ import (
 
 	"github.com/operator-framework/api/crds"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -22,10 +23,13 @@ import (
 // API server serves it.
 const crdPoll = 200 * time.Millisecond
 
-// InstallCRDs applies the CustomResourceDefinitions of operators.coreos.com and
-// waits until the API server serves them, telling out about each. It may be
-// repeated.
-func InstallCRDs(ctx context.Context, cfg *rest.Config, out io.Writer) error {
+// InstallCRDs applies the CustomResourceDefinitions of operators.coreos.com, waits until the API
+// server serves them, and reports each to out. It may be repeated. What another manager has set
+// otherwise stays as it is, and is an error, unless force is given.
+func InstallCRDs(ctx context.Context, cfg *rest.Config, out io.Writer, force ...client.ApplyOption) error {
+	if _, err := keepFromProxies(cfg); err != nil {
+		return err
+	}
 	scheme, err := NewScheme()
 	if err != nil {
 		return err
@@ -34,22 +38,27 @@ func InstallCRDs(ctx context.Context, cfg *rest.Config, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("connecting to the API server at %s: %w", cfg.Host, err)
 	}
+	var failures []error
 	for _, crd := range []*apiextensionsv1.CustomResourceDefinition{
 		crds.CatalogSource(), crds.ClusterServiceVersion(), crds.InstallPlan(), crds.OLMConfig(),
 		crds.Operator(), crds.OperatorCondition(), crds.OperatorGroup(), crds.Subscription(),
 	} {
-		result, err := installCRD(ctx, c, crd)
+		result, err := installCRD(ctx, c, crd, force)
+		if apierrors.IsConflict(err) {
+			failures = append(failures, fmt.Errorf("customresourcedefinition %s was left as it is: %w. It may suffice. To take it over: --force-conflicts", crd.Name, err))
+			continue
+		}
 		if err != nil {
-			return err
+			return errors.Join(append(failures, err)...)
 		}
 		if _, err := fmt.Fprintf(out, "customresourcedefinition %s: %s\n", crd.Name, result); err != nil {
 			return fmt.Errorf("reporting on %s: %w", crd.Name, err)
 		}
 	}
-	return nil
+	return errors.Join(failures...)
 }
 
-func installCRD(ctx context.Context, c client.Client, crd *apiextensionsv1.CustomResourceDefinition) (apply.Result, error) {
+func installCRD(ctx context.Context, c client.Client, crd *apiextensionsv1.CustomResourceDefinition, force []client.ApplyOption) (apply.Result, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
 	if err != nil {
 		return "", fmt.Errorf("encoding %s: %w", crd.Name, err)
@@ -57,7 +66,7 @@ func installCRD(ctx context.Context, c client.Client, crd *apiextensionsv1.Custo
 	// What the API server fills in is not ours to set.
 	unstructured.RemoveNestedField(content, "status")
 	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
-	result, err := apply.Object(ctx, c, &unstructured.Unstructured{Object: content})
+	result, err := applyCRD(ctx, c, &unstructured.Unstructured{Object: content}, force)
 	if err != nil {
 		return "", err
 	}
@@ -72,6 +81,27 @@ func installCRD(ctx context.Context, c client.Client, crd *apiextensionsv1.Custo
 		return "", fmt.Errorf("waiting for the API server to serve %s: %w", crd.Name, err)
 	}
 	return result, err //nolint:wrapcheck // the callback's errors are wrapped, a cancellation is the caller's own
+}
+
+// applyCRD applies a definition and returns what that changed.
+func applyCRD(ctx context.Context, c client.Client, crd *unstructured.Unstructured, force []client.ApplyOption) (apply.Result, error) {
+	before := &apiextensionsv1.CustomResourceDefinition{}
+	err := c.Get(ctx, client.ObjectKeyFromObject(crd), before)
+	if client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading %s: %w", crd.GetName(), err)
+	}
+	options := append([]client.ApplyOption{client.FieldOwner(apply.FieldManager)}, force...)
+	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(crd), options...); err != nil {
+		return "", fmt.Errorf("applying %s: %w", crd.GetName(), err)
+	}
+	switch before.ResourceVersion {
+	case "":
+		return apply.Created, nil
+	case crd.GetResourceVersion():
+		return apply.Unchanged, nil
+	default:
+		return apply.Updated, nil
+	}
 }
 
 func served(crd *apiextensionsv1.CustomResourceDefinition) bool {

@@ -45,12 +45,18 @@ func newGuard(cfg *rest.Config, o Options, log logr.Logger) (*guard, error) {
 		return nil, fmt.Errorf("preparing to look for other lifecycle managers: %w", err)
 	}
 	g := &guard{
-		sentry: rival.NewSentry(c, c, o.LeaderElectionNamespace, clock.RealClock{}),
+		sentry: rival.NewSentry(rival.Config{
+			Client: c, Namespace: o.LeaderElectionNamespace, ManagerNamespaces: o.ManagerNamespaces, Clock: clock.RealClock{},
+			Waiting: func(w rival.Waiting) {
+				log.Info("Waiting to see whether another lifecycle manager works here before starting",
+					"leases", w.Leases, "unreviewedServiceAccounts", w.Reviews, "atMost", w.AtMost.Round(time.Second).String())
+			},
+		}),
 		record: takeover.NewRecords(c, o.LeaderElectionNamespace), log: log,
 	}
 	if o.TakeOver {
 		g.mover = &takeover.Mover{
-			Client: c, Namespace: o.LeaderElectionNamespace, Clock: clock.RealClock{},
+			Client: c, Namespace: o.LeaderElectionNamespace, ManagerNamespaces: o.ManagerNamespaces, Clock: clock.RealClock{},
 			Tell: func(step string) { log.Info("Taking over", "step", step) },
 		}
 	}
@@ -120,6 +126,7 @@ func (w *watcher) NeedLeaderElection() bool { return true }
 // Start looks until ctx ends.
 func (w *watcher) Start(ctx context.Context) error {
 	w.sentry.Read(w.mgr.GetClient())
+	suspects := newSuspectAlarm(w.mgr.GetEventRecorder("supervisor"), w.namespace, w.log)
 	tick := time.NewTicker(rivalPoll)
 	defer tick.Stop()
 	for {
@@ -130,6 +137,7 @@ func (w *watcher) Start(ctx context.Context) error {
 		}
 		found, err := w.sentry.Look(ctx)
 		if err == nil {
+			suspects.report(&found)
 			err = w.judge(ctx, &found, false)
 		}
 		switch {
@@ -147,17 +155,23 @@ func (w *watcher) Start(ctx context.Context) error {
 // other is gone.
 func (w *watcher) stepDown(ctx context.Context, err error) {
 	w.log.Error(err, "Stepping down")
-	lease := &coordinationv1.Lease{
-		TypeMeta:   metav1.TypeMeta{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: LeaseName},
-	}
-	const longest = 1000
 	note := err.Error()
-	w.mgr.GetEventRecorder("supervisor").Eventf(lease, nil, corev1.EventTypeWarning, "SteppingDown", "SteppingDown", "%s", note[:min(len(note), longest)])
+	w.mgr.GetEventRecorder("supervisor").Eventf(leaseOf(w.namespace), nil, corev1.EventTypeWarning, "SteppingDown", "SteppingDown", "%s", note[:min(len(note), maxNote)])
 	// Events are sent by and by; the process is not in such a hurry.
 	select {
 	case <-time.After(time.Second):
 	case <-ctx.Done():
 	}
 	w.depose(err)
+}
+
+// maxNote is how much of a message an Event takes.
+const maxNote = 1000
+
+// leaseOf returns what Events about the supervisor as a whole are on.
+func leaseOf(namespace string) *coordinationv1.Lease {
+	return &coordinationv1.Lease{
+		TypeMeta:   metav1.TypeMeta{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: LeaseName},
+	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/chandlery/chandlery/supervisor/failover"
+	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
 // ErrNotLeading is the error of a write by a process that does not lead, or
@@ -50,8 +50,7 @@ type fence struct {
 
 	mu sync.Mutex
 	// renewed is when the last renewal that succeeded was begun; zero while the
-	// process does not lead. Its monotonic reading goes on while the process is
-	// frozen.
+	// process does not lead. Both clocks go on while the process is frozen.
 	renewed time.Time
 	lost    bool
 	// heard is when another leader's Lease was last seen to change, and sign what
@@ -61,10 +60,25 @@ type fence struct {
 }
 
 // open says whether the process may write now.
-func (f *fence) open() bool {
+func (f *fence) open() bool { return f.remaining() > 0 }
+
+// remaining returns how long the process may write from now on, unless it renews the Lease;
+// 0 when it may not write.
+func (f *fence) remaining() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return !f.lost && !f.renewed.IsZero() && f.clock.Since(f.renewed) < f.lifetime
+	if f.lost || f.renewed.IsZero() {
+		return 0
+	}
+	return max(0, f.lifetime-f.elapsed(f.renewed))
+}
+
+// elapsed returns the time since a reading of the clock: by the monotonic clock, or by the
+// wall clock if that says more. The monotonic clock stands still while a virtual machine is
+// paused or suspended. A wall clock that is set forward closes the fence until the next
+// renewal; one that is set back has no effect.
+func (f *fence) elapsed(since time.Time) time.Duration {
+	return max(f.clock.Since(since), f.clock.Now().Round(0).Sub(since.Round(0)))
 }
 
 // leads says whether the process has the Lease, as far as it knows.
@@ -148,17 +162,22 @@ func withoutPrefix(path string) string {
 	return path
 }
 
-// guard refuses requests that change something while the fence is closed.
-func (f *fence) guard(next http.RoundTripper) http.RoundTripper {
+// guard refuses requests that change something while the fence is closed. Those that only
+// a leader may send go through writes, the others through next.
+func (f *fence) guard(next, writes http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		switch req.Method {
 		case http.MethodGet, http.MethodHead, http.MethodOptions:
-		default:
-			if !f.open() && (f.standing() != failover.Deputising || !harmless(req)) {
-				return nil, errors.Join(fmt.Errorf("%s %s: %w", req.Method, req.URL.Path, ErrNotLeading), closeBody(req))
-			}
+			return next.RoundTrip(req)
 		}
-		return next.RoundTrip(req)
+		deputy := harmless(req)
+		if !f.open() && (f.standing() != failover.Deputising || !deputy) {
+			return nil, errors.Join(fmt.Errorf("%s %s: %w", req.Method, req.URL.Path, ErrNotLeading), closeBody(req))
+		}
+		if deputy {
+			return next.RoundTrip(req)
+		}
+		return writes.RoundTrip(req)
 	})
 }
 
@@ -253,9 +272,4 @@ func uniqueIdentity(name string) string {
 }
 
 // IdentityOf gives the --identity of the process that holds a Lease.
-func IdentityOf(holder string) string {
-	if i := strings.LastIndex(holder, "_"); i >= 0 {
-		return holder[:i]
-	}
-	return holder
-}
+func IdentityOf(holder string) string { return rival.Identity(holder) }

@@ -140,16 +140,22 @@ func TestFence(t *testing.T) {
 	}
 }
 
+// TestGuard sees which requests pass, and by which transport.
 func TestGuard(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Now())
-	f := &fence{clock: clock, lifetime: time.Second}
-	sent := 0
-	guarded := f.guard(roundTripper(func(*http.Request) (*http.Response, error) {
-		sent++
-		return &http.Response{Body: http.NoBody}, nil
-	}))
-	send := func(method string) error {
-		req, err := http.NewRequestWithContext(t.Context(), method, "http://cluster/api", io.NopCloser(strings.NewReader("x")))
+	f := &fence{clock: clock, lifetime: time.Second, patience: time.Second}
+	var used string
+	transport := func(name string) http.RoundTripper {
+		return roundTripper(func(*http.Request) (*http.Response, error) {
+			used = name
+			return &http.Response{Body: http.NoBody}, nil
+		})
+	}
+	guarded := f.guard(transport("shared"), transport("leader"))
+	const object, mark = "/api/v1/namespaces/n/configmaps/c", "/api/v1/namespaces/n/pods/p/status"
+	send := func(method, path string) (string, error) {
+		used = ""
+		req, err := http.NewRequestWithContext(t.Context(), method, "http://cluster"+path, io.NopCloser(strings.NewReader("x")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,19 +163,34 @@ func TestGuard(t *testing.T) {
 		if err == nil {
 			err = resp.Body.Close()
 		}
-		return err
+		return used, err
 	}
-	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
-		if err := send(method); !errors.Is(err, ErrNotLeading) {
-			t.Errorf("%s of a standby: %v", method, err)
+	for _, step := range []struct {
+		reason, method, path, want string
+		before                     func()
+	}{
+		{reason: "a standby does not create", method: http.MethodPost, path: object},
+		{reason: "nor update", method: http.MethodPut, path: object},
+		{reason: "nor patch", method: http.MethodPatch, path: object},
+		{reason: "nor delete", method: http.MethodDelete, path: object},
+		{reason: "nor mark pods beside a leader", method: http.MethodPatch, path: mark},
+		{reason: "a standby reads", method: http.MethodGet, path: object, want: "shared"},
+		{
+			reason: "a deputy marks pods", method: http.MethodPatch, path: mark, want: "shared",
+			before: func() { f.hear([]byte("1")); clock.SetTime(clock.Now().Add(time.Minute)) },
+		},
+		{reason: "and writes nothing else", method: http.MethodPatch, path: object},
+		{reason: "the leader writes", method: http.MethodPatch, path: object, want: "leader", before: func() { f.renew(clock.Now()) }},
+		{reason: "it marks pods as deputies do", method: http.MethodPatch, path: mark, want: "shared"},
+		{reason: "it reads as standbys do", method: http.MethodGet, path: object, want: "shared"},
+	} {
+		if step.before != nil {
+			step.before()
 		}
-	}
-	if err := send(http.MethodGet); err != nil || sent != 1 {
-		t.Errorf("a standby cannot read: %v; %d requests were sent", err, sent)
-	}
-	f.renew(clock.Now())
-	if err := send(http.MethodPatch); err != nil || sent != 2 {
-		t.Errorf("the leader cannot write: %v; %d requests were sent", err, sent)
+		got, err := send(step.method, step.path)
+		if got != step.want || (step.want == "") != errors.Is(err, ErrNotLeading) {
+			t.Errorf("%s: by %q, error %v; want %q", step.reason, got, err, step.want)
+		}
 	}
 }
 

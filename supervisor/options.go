@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -45,6 +46,9 @@ type Options struct {
 	Identity string
 	// LeaderElectionNamespace holds the Lease.
 	LeaderElectionNamespace string
+	// ManagerNamespaces are those where whatever looks like another lifecycle manager is
+	// one, whatever its service account may do.
+	ManagerNamespaces []string
 	// LeaseDuration, RenewDeadline and RetryPeriod are the times of leader
 	// election, as client-go's leaderelection package defines them.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
@@ -62,6 +66,9 @@ type Options struct {
 	// InstallPlanRetryTimeout is how long a step of a plan may fail, with an
 	// error that does not look passing, before the plan is given up.
 	InstallPlanRetryTimeout time.Duration
+	// CRDAsServiceAccount has plans write CustomResourceDefinitions with the rights of the
+	// service account that the OperatorGroup names, instead of the supervisor's.
+	CRDAsServiceAccount bool
 	// BundleCacheDir is where the content of bundle images is kept, and
 	// BundleCacheSize the bytes that it may grow to; empty and zero for defaults.
 	BundleCacheDir  string
@@ -92,7 +99,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "path of a kubeconfig file; empty: $KUBECONFIG, then the pod's own account, then ~/.kube/config")
 	fs.StringVar(&o.Identity, "identity", defaultIdentity(), "name of this process in leader election; a random suffix makes it unique")
 	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", ownNamespace(), "namespace of the Lease "+LeaseName+"; default: the pod's own")
-	fs.DurationVar(&o.LeaseDuration, "lease-duration", 15*time.Second, "how long a standby waits after the leader's last sign of life before it takes over; whole seconds")
+	fs.StringSliceVar(&o.ManagerNamespaces, "manager-namespaces", nil, "namespaces, separated by commas, where every Deployment that looks like OLM's and every Lease "+LeaseName+" that is renewed is that of another lifecycle manager, beside which a supervisor does not work; elsewhere its service account has to be allowed to write ClusterServiceVersions or InstallPlans in all namespaces")
+	fs.DurationVar(&o.LeaseDuration, "lease-duration", 15*time.Second, "how long a standby waits after the leader's last sign of life before it takes over; whole seconds, 60s at most")
 	fs.DurationVar(&o.RenewDeadline, "renew-deadline", 10*time.Second, "how long the leader tries to renew the Lease before it gives up; at least 1s less than --lease-duration")
 	fs.DurationVar(&o.RetryPeriod, "retry-period", 500*time.Millisecond, "pause between tries to take or renew the Lease; a takeover may come up to two of them later than --lease-duration")
 	fs.StringVar(&o.MetricsAddress, "metrics-address", ":8080", `address that serves /metrics; "0" for none`)
@@ -101,6 +109,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.ProtectedCopiedCSVNamespaces, "protected-copied-csv-namespaces", nil, "namespaces, separated by commas, that get copies of ClusterServiceVersions even where the OLMConfig says disableCopiedCSVs")
 	fs.DurationVar(&o.CatalogRefreshInterval, "catalog-refresh-interval", 30*time.Second, "how often a catalog is asked which content it serves; catalogs of our registry tell of changes by themselves, those of opm cannot say and are read when one connects to them, and every 30m")
 	fs.DurationVar(&o.InstallPlanRetryTimeout, "install-plan-retry-timeout", time.Minute, "how long a step of an InstallPlan may fail, with an error that does not pass by itself, before the plan fails")
+	fs.BoolVar(&o.CRDAsServiceAccount, "crd-as-service-account", false, "write the CustomResourceDefinitions of bundles with the rights of the service account that the OperatorGroup names, instead of the supervisor's; the account then needs create, patch and update for them in the whole cluster")
 	fs.StringVar(&o.BundleCacheDir, "bundle-cache-dir", unpack.DefaultDir(), "directory that keeps the content of bundle images; it is made, and must not be writable for others")
 	o.BundleCacheSize = unpack.DefaultSize
 	fs.Var((*byteSize)(&o.BundleCacheSize), "bundle-cache-size", "size that the directory may grow to, as 1Gi; images that are being brought there come on top, up to 2Gi")
@@ -138,12 +147,16 @@ func (o *Options) Validate() error {
 	for _, namespace := range o.ProtectedCopiedCSVNamespaces {
 		requireNamespace("--protected-copied-csv-namespaces", namespace)
 	}
+	for _, namespace := range o.ManagerNamespaces {
+		requireNamespace("--manager-namespaces", namespace)
+	}
 	require(o.RetryPeriod > 0, "--retry-period is %s; it has to be above 0", o.RetryPeriod)
 	// client-go jitters the retry period by up to a fifth more.
 	require(o.RenewDeadline > o.RetryPeriod*6/5, "--renew-deadline is %s; it has to be more than 1.2 times --retry-period (%s)", o.RenewDeadline, o.RetryPeriod)
 	// What a leader sent just before its renew deadline has to arrive before
 	// somebody else leads.
 	require(o.LeaseDuration-o.RenewDeadline >= fenceMargin, "--lease-duration is %s; it has to be at least %s more than --renew-deadline (%s)", o.LeaseDuration, fenceMargin, o.RenewDeadline)
+	require(o.LeaseDuration <= rival.MaxLeaseDuration, "--lease-duration is %s; it has to be at most %s, as supervisors take no Lease for longer", o.LeaseDuration, rival.MaxLeaseDuration)
 	// A fraction is cut off where the Lease is written, and a standby goes by what
 	// is written there: it would take over before the leader gave up.
 	require(o.LeaseDuration%time.Second == 0, "--lease-duration is %s; it has to be whole seconds, as a Lease counts them", o.LeaseDuration)
@@ -181,11 +194,17 @@ func defaultIdentity() string {
 }
 
 func ownNamespace() string {
+	return cmp.Or(podNamespace(), defaultNamespace)
+}
+
+// podNamespace returns the namespace of the pod that this process runs in; empty outside a
+// cluster.
+func podNamespace() string {
 	text, err := os.ReadFile(namespaceFile)
-	if namespace := strings.TrimSpace(string(text)); err == nil && namespace != "" {
-		return namespace
+	if err != nil {
+		return ""
 	}
-	return defaultNamespace
+	return strings.TrimSpace(string(text))
 }
 
 // byteSize is a number of bytes that is written as Kubernetes writes it: 1Gi.

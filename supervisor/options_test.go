@@ -37,18 +37,18 @@ func TestFlagsSetTheOptions(t *testing.T) {
 	o := defaults(t, "--identity=a", "--lease-duration=3s", "--renew-deadline=2s", "--retry-period=1s", "--global-catalog-namespace=shops",
 		"--leader-election-namespace=home", "--catalog-refresh-interval=5s", "--install-plan-retry-timeout=0", "--failover-rate=2.5", "--failover-burst=7", "--concurrency=9",
 		"--metrics-address=0", "--health-address=127.0.0.1:1", "--kubeconfig=file",
-		"--registry-image=r:1", "--catalog-server=registry", "--catalog-replicas=3", "--catalog-content=init-container",
+		"--registry-image=r:1", "--catalog-server=registry", "--catalog-replicas=3", "--catalog-content=init-container", "--registry-memory-limit=2Gi",
 		"--bundle-cache-dir=there", "--bundle-cache-size=2Gi", "--bundle-unpack-timeout=3m",
-		"--set-workload-user-id=false", "--image-plain-http", "--image-skip-tls-verify", "--protected-copied-csv-namespaces=a,b")
+		"--set-workload-user-id=false", "--image-plain-http", "--image-skip-tls-verify", "--protected-copied-csv-namespaces=a,b", "--manager-namespaces=c,d")
 	want := Options{
 		Kubeconfig: "file", Identity: "a", LeaderElectionNamespace: "home",
 		LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: time.Second,
-		MetricsAddress: "0", HealthAddress: "127.0.0.1:1", GlobalCatalogNamespace: "shops", ProtectedCopiedCSVNamespaces: []string{"a", "b"},
+		MetricsAddress: "0", HealthAddress: "127.0.0.1:1", GlobalCatalogNamespace: "shops", ProtectedCopiedCSVNamespaces: []string{"a", "b"}, ManagerNamespaces: []string{"c", "d"},
 		CatalogRefreshInterval: 5 * time.Second, FailoverRate: 2.5, FailoverBurst: 7, Concurrency: 9,
 		BundleCacheDir: "there", BundleCacheSize: 2 << 30, BundleUnpackTimeout: 3 * time.Minute,
 		Hosting: catalogsource.Hosting{
 			RegistryImage: "r:1", Server: catalogsource.ServerRegistry, Replicas: 3, Content: catalogsource.ContentCopy,
-			PlainHTTP: true, SkipTLSVerify: true,
+			MemoryLimit: "2Gi", PlainHTTP: true, SkipTLSVerify: true,
 		},
 	}
 	if diff := cmp.Diff(want, o); diff != "" {
@@ -73,6 +73,8 @@ func TestValidate(t *testing.T) {
 		{reason: "lease duration", change: func(o *Options) { o.LeaseDuration = o.RenewDeadline }, want: []string{"--lease-duration is 10s; it has to be at least 1s more than --renew-deadline (10s)"}},
 		{reason: "too little between leaders", change: func(o *Options) { o.LeaseDuration = o.RenewDeadline + time.Second - 1 }, want: []string{"at least 1s more", "whole seconds"}},
 		{reason: "part of a second", change: func(o *Options) { o.LeaseDuration += time.Millisecond }, want: []string{"--lease-duration is 15.001s; it has to be whole seconds"}},
+		{reason: "longer than a Lease counts", change: func(o *Options) { o.LeaseDuration = 61 * time.Second }, want: []string{"--lease-duration is 1m1s; it has to be at most 1m0s"}},
+		{reason: "managers", change: func(o *Options) { o.ManagerNamespaces = []string{"a", "B"} }, want: []string{"--manager-namespaces is \"B\""}},
 		{reason: "refresh", change: func(o *Options) { o.CatalogRefreshInterval = 0 }, want: []string{"--catalog-refresh-interval is 0s; it has to be at least 1s"}},
 		{reason: "retry timeout", change: func(o *Options) { o.InstallPlanRetryTimeout = -1 }, want: []string{"--install-plan-retry-timeout is -1ns; it cannot be negative"}},
 		{

@@ -34,8 +34,10 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogsource"
 	"github.com/chandlery/chandlery/supervisor/clusterserviceversion"
 	"github.com/chandlery/chandlery/supervisor/copies"
+	"github.com/chandlery/chandlery/supervisor/dialproxy"
 	"github.com/chandlery/chandlery/supervisor/failover"
 	"github.com/chandlery/chandlery/supervisor/farewell"
+	"github.com/chandlery/chandlery/supervisor/informer"
 	"github.com/chandlery/chandlery/supervisor/installplan"
 	"github.com/chandlery/chandlery/supervisor/loan"
 	"github.com/chandlery/chandlery/supervisor/operator"
@@ -58,6 +60,10 @@ const deputyPatience = 5
 // when the leader stops or fails. Losing the lead is an error: the process has
 // to end, so that nothing it had begun goes on beside its successor.
 func Run(ctx context.Context, cfg *rest.Config, o Options) error {
+	proxies, err := keepFromProxies(cfg)
+	if err != nil {
+		return err
+	}
 	ctx, depose := context.WithCancelCause(ctx)
 	defer depose(nil)
 	f := &fence{clock: clock.RealClock{}, lifetime: o.RenewDeadline, patience: deputyPatience * o.RetryPeriod, depose: depose}
@@ -79,13 +85,22 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err := g.admit(ctx); err != nil {
 		return err
 	}
-	if err := setup(ctx, mgr, o, f.standing); err != nil {
+	if err := addPorts(ctx, mgr, o); err != nil {
+		return err
+	}
+	if err := setup(ctx, mgr, o, proxies, f.standing); err != nil {
 		return err
 	}
 	if err := mgr.Add(&watcher{guard: g, mgr: mgr, namespace: o.LeaderElectionNamespace, depose: depose}); err != nil {
 		return fmt.Errorf("preparing to watch for other lifecycle managers: %w", err)
 	}
-	err = mgr.Start(ctx)
+	return start(ctx, mgr)
+}
+
+// start runs a manager until ctx ends. Where the process was deposed or refused, its error
+// is the cause of that.
+func start(ctx context.Context, mgr ctrl.Manager) error {
+	err := mgr.Start(ctx)
 	if cause := context.Cause(ctx); errors.Is(cause, ErrDeposed) || refusal(cause) {
 		return fmt.Errorf("running the controllers: %w", cause)
 	}
@@ -96,8 +111,9 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 }
 
 // setup adds every controller to a manager.
-func setup(ctx context.Context, mgr ctrl.Manager, o Options, standing func() failover.Standing) error {
+func setup(ctx context.Context, mgr ctrl.Manager, o Options, environment dialproxy.Environment, standing func() failover.Standing) error {
 	store := catalogs.NewStore(ctx, o.CatalogRefreshInterval, clock.RealClock{})
+	store.Proxies = environment
 	unpacker, err := unpack.New(unpack.Options{
 		Reader: mgr.GetAPIReader(), Dir: o.BundleCacheDir, Size: o.BundleCacheSize, Timeout: o.BundleUnpackTimeout,
 		PlainHTTP: o.Hosting.PlainHTTP, SkipTLSVerify: o.Hosting.SkipTLSVerify,
@@ -127,7 +143,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, standing func() fai
 			Bundles: store, Unpacker: unpacker, RetryTimeout: o.InstallPlanRetryTimeout, Concurrency: o.Concurrency, Lender: lender,
 		}),
 		operatorgroup.Setup(mgr, operatorgroup.Options{}), //nolint:contextcheck // its indexes are only noted down
-		clusterserviceversion.Setup(mgr, clusterserviceversion.Options{Workers: o.Concurrency, Lender: lender, Proxies: proxies}),
+		clusterserviceversion.Setup(mgr, clusterserviceversion.Options{
+			Workers: o.Concurrency, Lender: lender, Proxies: proxies,
+		}),
 		farewell.Setup(mgr, farewell.Options{}),
 		copies.Setup(mgr, copies.Options{ProtectedNamespaces: o.ProtectedCopiedCSVNamespaces}), //nolint:contextcheck // its indexes are only noted down
 		operatorcondition.Setup(mgr, operatorcondition.Options{}),
@@ -149,16 +167,19 @@ func newManager(cfg *rest.Config, o Options, f *fence) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	guarded := rest.CopyConfig(cfg)
-	guarded.Wrap(f.guard)
+	guarded, err := fenceWrites(cfg, f, o.LeaseDuration-o.RenewDeadline)
+	if err != nil {
+		return nil, err
+	}
 	mgr, err := ctrl.NewManager(guarded, ctrl.Options{
-		Scheme: scheme,
-		Cache:  cached,
+		Scheme:    scheme,
+		Cache:     cached,
+		NewClient: informer.NewClient,
 		// What a process finds when it begins is to have its turn like anything else: with
 		// priorities, it would wait until nothing at all happens in the cluster.
 		Controller:                          config.Controller{UsePriorityQueue: new(false)},
-		Metrics:                             metricsserver.Options{BindAddress: o.MetricsAddress},
-		HealthProbeBindAddress:              o.HealthAddress,
+		Metrics:                             metricsserver.Options{BindAddress: "0"}, // see addPorts
+		HealthProbeBindAddress:              "0",
 		GracefulShutdownTimeout:             new(shutdownTimeout),
 		LeaderElection:                      true,
 		LeaderElectionResourceLockInterface: &fencedLock{Interface: lock, fence: f},
@@ -170,48 +191,42 @@ func newManager(cfg *rest.Config, o Options, f *fence) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing the controllers: %w", err)
 	}
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return nil, fmt.Errorf("adding the health check: %w", err)
-	}
-	if err := mgr.AddReadyzCheck("caches", cachesSynced(mgr.GetCache())); err != nil {
-		return nil, fmt.Errorf("adding the readiness check: %w", err)
-	}
 	return mgr, nil
 }
 
-// cacheOptions says what is kept in memory of what is watched. Managed fields are
-// as large as the objects and nothing here reads them. Pods and EndpointSlices are
+// cacheOptions says what is kept in memory of what is watched; package informer bounds what
+// tenants can make of it. Pods and EndpointSlices are
 // those of catalogs only, and of pods and nodes it is kept how they are, by which
 // failover goes, and not how they were made. Copies of ClusterServiceVersions, which are
 // as many as versions times namespaces, are known by their metadata elsewhere.
 func cacheOptions() (cache.Options, error) {
-	strip := cache.TransformStripManagedFields()
 	original, err := labels.NewRequirement(operatorsv1alpha1.CopiedLabelKey, selection.DoesNotExist, nil)
 	if err != nil {
 		return cache.Options{}, fmt.Errorf("telling copies of ClusterServiceVersions from others: %w", err)
 	}
 	ofCatalogs := labels.SelectorFromSet(labels.Set{catalogs.LabelManaged: catalogs.LabelManagedValue})
 	return cache.Options{
-		DefaultTransform: strip,
+		NewInformer:      informer.New,
+		DefaultTransform: informer.Transform,
 		ByObject: map[client.Object]cache.ByObject{
 			&discoveryv1.EndpointSlice{}:               {Label: ofCatalogs},
 			&operatorsv1alpha1.ClusterServiceVersion{}: {Label: labels.NewSelector().Add(*original)},
-			&corev1.Pod{}: {Label: ofCatalogs, Transform: func(o any) (any, error) {
+			&corev1.Pod{}: {Label: ofCatalogs, Transform: informer.After(func(o any) (any, error) {
 				if pod, ok := o.(*corev1.Pod); ok {
 					pod.Annotations = nil
 					pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName}
 					pod.Status = corev1.PodStatus{Phase: pod.Status.Phase, Conditions: pod.Status.Conditions}
 				}
-				return strip(o)
-			}},
-			&corev1.Node{}: {Transform: func(o any) (any, error) {
+				return o, nil
+			})},
+			&corev1.Node{}: {Transform: informer.After(func(o any) (any, error) {
 				if node, ok := o.(*corev1.Node); ok {
 					node.Annotations = nil
 					node.Spec = corev1.NodeSpec{}
 					node.Status = corev1.NodeStatus{Conditions: node.Status.Conditions}
 				}
-				return strip(o)
-			}},
+				return o, nil
+			})},
 		},
 	}, nil
 }

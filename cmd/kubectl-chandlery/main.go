@@ -14,6 +14,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/command/all"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/program"
+	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
 
 // Set by the linker.
@@ -36,7 +37,7 @@ func main() {
 	// whatever does not heed the first.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	os.Exit(int(console.Report(os.Stderr, called, newCommand().ExecuteContext(ctx))))
+	os.Exit(int(console.Report(terminal.NewWriter(os.Stderr), called, newCommand().ExecuteContext(ctx))))
 }
 
 // newCommand gives the command with its sub-commands.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/cmd/internal/command/all"
 	"github.com/chandlery/chandlery/cmd/internal/console"
@@ -53,7 +54,7 @@ and take over when it stops or fails.`,
 			if err := options.Validate(); err != nil {
 				return err //nolint:wrapcheck // names the flags by itself
 			}
-			handler, err := logging.Handler(os.Stderr)
+			handler, err := logging.Handler(cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -80,27 +81,37 @@ func newInstallCRDsCommand() *cobra.Command {
 	var (
 		kubeconfig string
 		timeout    time.Duration
+		force      bool
 	)
 	cmd := &cobra.Command{
 		Use:   "install-crds",
 		Short: "Install or update the CustomResourceDefinitions of operators.coreos.com",
 		Long: `Install or update the CustomResourceDefinitions of operators.coreos.com, and wait
-until the API server serves them. It changes nothing else and may be repeated.`,
+until the API server serves them. It changes nothing else and may be repeated. A
+definition that another manager has set otherwise, as OLM has, stays as it is, and
+the command fails.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			handler := slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})
-			ctrl.SetLogger(logr.FromSlogHandler(handler))
+			handler := slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn})
+			logger := logr.FromSlogHandler(handler)
+			ctrl.SetLogger(logger)
+			klog.SetLogger(logger)
 			cfg, err := console.RESTConfig(kubeconfig, agent)
 			if err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			return supervisor.InstallCRDs(ctx, cfg, cmd.OutOrStdout()) //nolint:wrapcheck // wrapped where it arises
+			var options []client.ApplyOption
+			if force {
+				options = append(options, client.ForceOwnership)
+			}
+			return supervisor.InstallCRDs(ctx, cfg, cmd.OutOrStdout(), options...) //nolint:wrapcheck // wrapped where it arises
 		},
 	}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "path of a kubeconfig file; empty: $KUBECONFIG, then the pod's own account, then ~/.kube/config")
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait for the API server to serve them")
+	cmd.Flags().BoolVar(&force, "force-conflicts", false, "change definitions that another manager has set otherwise")
 	flagenv.Describe(cmd.Flags(), envPrefix)
 	return cmd
 }

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
 
 // Set by the linker.
@@ -25,6 +26,6 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := newCommand().ExecuteContext(ctx); err != nil {
-		os.Exit(int(console.Report(os.Stderr, "supervisor", err))) //nolint:gocritic // the process ends, and its signal handling with it
+		os.Exit(int(console.Report(terminal.NewWriter(os.Stderr), "supervisor", err))) //nolint:gocritic // the process ends, and its signal handling with it
 	}
 }

@@ -38,11 +38,15 @@ type assembly struct {
 	listed   map[bundleKey]sum
 	sums     []sum
 	limit    int64
-	// entries and texts are what has been taken, to be bounded: the number of
-	// messages, and the bytes of what is said of deprecations.
+	// entries and kept are what has been taken, to be bounded: the number of
+	// messages, and the bytes that the assembly keeps besides its builder.
 	entries int
-	texts   int64
+	kept    int64
 }
+
+// keptBytes is what a small record takes besides its texts: a digest or a few
+// strings, and a place in a map.
+const keptBytes = 128
 
 // description is what a package says of itself.
 type description struct{ defaultChannel, deprecation string }
@@ -58,6 +62,9 @@ func (a *assembly) addListed(b *api.Bundle) error {
 		if _, err := hex.Decode(digest[:], []byte(plan.Digest(b.GetObject()))); err != nil {
 			return fmt.Errorf("digest of the manifests of bundle %s of package %s: %w", b.GetCsvName(), b.GetPackageName(), err)
 		}
+		if err := a.keep(b.GetPackageName(), keptBytes+len(b.GetCsvName())+len(b.GetPackageName())); err != nil {
+			return err
+		}
 		a.listed[bundleKey{pkg: b.GetPackageName(), name: b.GetCsvName()}] = digest
 	}
 	return a.add(b, listedBundle(b))
@@ -68,7 +75,10 @@ func (a *assembly) addPaged(b *registryv1.Bundle) error {
 	if err := a.add(b, pagedBundle(b)); err != nil {
 		return err
 	}
-	if b.GetInDefaultChannel() {
+	if b.GetInDefaultChannel() && a.pkg(b.GetPackage()).defaultChannel != b.GetChannel() {
+		if err := a.keep(b.GetPackage(), len(b.GetChannel())); err != nil {
+			return err
+		}
 		a.pkg(b.GetPackage()).defaultChannel = b.GetChannel()
 	}
 	return nil
@@ -79,7 +89,12 @@ func (a *assembly) add(m proto.Message, l content.Listed) error {
 	if err := a.sum(m); err != nil {
 		return fmt.Errorf("bundle %s of package %s: %w", l.Bundle, l.Package, err)
 	}
-	a.pkg(l.Package)
+	if a.packages[l.Package] == nil {
+		if err := a.keep(l.Package, keptBytes+len(l.Package)); err != nil {
+			return err
+		}
+		a.pkg(l.Package)
+	}
 	if err := a.builder.Add(l); err != nil {
 		return unusable(err)
 	}
@@ -91,7 +106,7 @@ func (a *assembly) addPackage(p *api.Package) error {
 	if err := a.sum(p); err != nil {
 		return fmt.Errorf("package %s: %w", p.GetName(), err)
 	}
-	if err := a.text(p.GetName(), proto.Size(p)); err != nil {
+	if err := a.keep(p.GetName(), keptBytes+proto.Size(p)); err != nil {
 		return err
 	}
 	*a.pkg(p.GetName()) = description{defaultChannel: p.GetDefaultChannelName(), deprecation: deprecationOf(p.GetDeprecation())}
@@ -108,7 +123,7 @@ func (a *assembly) addDeprecation(d *registryv1.DeprecatedObject) error {
 	if err := a.sum(d); err != nil {
 		return fmt.Errorf("deprecation in package %s: %w", d.GetPackage(), err)
 	}
-	if err := a.text(d.GetPackage(), len(d.GetMessage())); err != nil {
+	if err := a.keep(d.GetPackage(), keptBytes+proto.Size(d)); err != nil {
 		return err
 	}
 	switch message := deprecationText(d.GetMessage()); d.GetKind() {
@@ -123,9 +138,9 @@ func (a *assembly) addDeprecation(d *registryv1.DeprecatedObject) error {
 	return nil
 }
 
-// text bounds what is said of packages besides their bundles.
-func (a *assembly) text(pkg string, size int) error {
-	if a.texts += int64(size); a.texts > a.limit {
+// keep bounds what is kept of packages besides their bundles.
+func (a *assembly) keep(pkg string, size int) error {
+	if a.kept += int64(size); a.kept > a.limit {
 		return unusable(fmt.Errorf("what it says of packages and deprecations, as of package %s, takes more than %d bytes; split the catalog", pkg, a.limit))
 	}
 	return nil
@@ -182,6 +197,7 @@ func (a *assembly) sum(m proto.Message) error {
 	_, _ = fmt.Fprintf(digest, "%s:", m.ProtoReflect().Descriptor().FullName())
 	_, _ = digest.Write(text)
 	a.sums = append(a.sums, sum(digest.Sum(nil)))
+	a.kept += int64(len(sum{}))
 	return nil
 }
 

@@ -3,6 +3,7 @@ package catalogs
 import (
 	"context"
 	"fmt"
+	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
+// reconcileTimeout bounds one reconciliation, so that a call that hangs cannot hold a worker
+// for ever. It only reads caches.
+const reconcileTimeout = time.Minute
+
 // Setup adds the store and a controller to a manager that makes it follow every
 // CatalogSource: at its address, or at the replicas that EndpointSlices name. Both
 // run on standbys too.
@@ -32,7 +37,7 @@ func Setup(mgr ctrl.Manager, store *Store) error {
 		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(f.served)).
 		// An endpoint may be seen before its pod is.
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(labelled), builder.WithPredicates(predicate.LabelChangedPredicate{})).
-		WithOptions(controller.Options{NeedLeaderElection: new(false)}).
+		WithOptions(controller.Options{NeedLeaderElection: new(false), ReconciliationTimeout: reconcileTimeout}).
 		Complete(f)
 	if err != nil {
 		return fmt.Errorf("setting up the catalogs controller: %w", err)

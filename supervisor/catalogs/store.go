@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/chandlery/chandlery/proto/api"
+	"github.com/chandlery/chandlery/supervisor/dialproxy"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/replicas"
 )
@@ -51,6 +52,10 @@ func (s State) Ready() bool {
 
 // Store follows catalogs. Its methods may be called from any goroutine.
 type Store struct {
+	// Proxies are for catalogs that are not hosted here. It is set before the first of them
+	// is followed.
+	Proxies dialproxy.Environment
+
 	ctx      context.Context //nolint:containedctx // the lifetime of the store: connections outlive the calls that ask for them
 	refresh  time.Duration
 	probe    time.Duration
@@ -198,7 +203,7 @@ func (s *Store) put(key types.NamespacedName, address string, hosted bool, endpo
 // start makes a source that takes over what is known from the one before it, if
 // there is one. The lock is held.
 func (s *Store) start(old *source, key types.NamespacedName, address string, hosted bool) (*source, error) {
-	options := replicas.Options{Clock: s.clock}
+	options := replicas.Options{Clock: s.clock, Proxies: s.Proxies}
 	if hosted {
 		if s.network == nil {
 			network, err := replicas.NewNetwork()

@@ -23,6 +23,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/informer"
 )
 
 // children reads and writes the objects of catalogs.
@@ -50,10 +51,11 @@ func prototype(kind schema.GroupVersionKind) client.Object {
 	}
 }
 
-// get reads an object from the cache; nil when it is not there.
+// get reads an object from the cache, or at the API server where the cache lacks a part of
+// it; nil when it is not there.
 func (c *children) get(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (client.Object, error) {
 	object := prototype(kind)
-	err := c.cached[kind].Get(ctx, key, object)
+	err := informer.Reader{Cached: c.cached[kind], Live: c.live}.Get(ctx, key, object)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // that it is not there is no error
 	}

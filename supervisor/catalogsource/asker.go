@@ -36,6 +36,8 @@ type asker struct {
 
 	mu      sync.Mutex
 	entries map[types.NamespacedName]*asked
+	// stopped reports whether the process ends, so that nothing is asked any more.
+	stopped bool
 }
 
 // asked is what is known of the image of one catalog.
@@ -43,6 +45,8 @@ type asked struct {
 	answer   *Answer
 	asking   bool
 	failures int
+	// cancel ends the question that is under way.
+	cancel context.CancelFunc
 }
 
 func newAsker(reader client.Reader, hosting *Hosting, clk clock.PassiveClock) *asker {
@@ -50,6 +54,18 @@ func newAsker(reader client.Reader, hosting *Hosting, clk clock.PassiveClock) *a
 		reader: reader, hosting: hosting, clock: clk,
 		news: make(chan event.GenericEvent), entries: map[types.NamespacedName]*asked{},
 	}
+}
+
+// Start cancels all questions when ctx ends. The manager calls it.
+func (a *asker) Start(ctx context.Context) error {
+	<-ctx.Done()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.stopped = true
+	for _, entry := range a.entries {
+		entry.cancel()
+	}
+	return nil
 }
 
 // answer is what was said last of the image of a catalog, nil when nothing was;
@@ -75,28 +91,32 @@ func pause(failures int) time.Duration {
 func (a *asker) forget(key types.NamespacedName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.entries, key)
+	if entry := a.entries[key]; entry != nil {
+		entry.cancel()
+		delete(a.entries, key)
+	}
 }
 
-// ask asks for the image of a catalog, unless that is under way. ctx is the
-// lifetime of the process.
+// ask asks for the image of a catalog, unless that is under way. The question outlives
+// ctx, which is that of a reconciliation; it ends with the process or with the catalog.
 func (a *asker) ask(ctx context.Context, source *operatorsv1alpha1.CatalogSource) {
 	key := client.ObjectKeyFromObject(source)
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	entry := a.entries[key]
 	if entry == nil {
 		entry = &asked{}
 		a.entries[key] = entry
 	}
-	busy := entry.asking
-	entry.asking = true
-	a.mu.Unlock()
-	if busy {
+	if entry.asking || a.stopped {
 		return
 	}
+	asking, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	entry.asking, entry.cancel = true, cancel
 	go func() {
-		answer := a.resolve(ctx, source)
-		a.settle(ctx, key, entry, &answer)
+		defer cancel()
+		answer := a.resolve(asking, source)
+		a.settle(asking, key, entry, &answer)
 	}()
 }
 

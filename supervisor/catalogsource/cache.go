@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/informer"
 )
 
 // objectCache is a cache that the manager starts with its other caches, before
@@ -42,10 +43,11 @@ func newObjectCache(mgr ctrl.Manager) (cache.Cache, error) {
 		HTTPClient:       mgr.GetHTTPClient(),
 		Scheme:           mgr.GetScheme(),
 		Mapper:           mgr.GetRESTMapper(),
-		DefaultTransform: cache.TransformStripManagedFields(),
+		NewInformer:      informer.New,
+		DefaultTransform: informer.Transform,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:                   {Label: labels.NewSelector().Add(*ofCatalogs), Transform: leanPod},
-			&corev1.Node{}:                  {Transform: leanNode},
+			&corev1.Pod{}:                   {Label: labels.NewSelector().Add(*ofCatalogs), Transform: informer.After(leanPod)},
+			&corev1.Node{}:                  {Transform: informer.After(leanNode)},
 			&corev1.Service{}:               byManaged,
 			&corev1.ServiceAccount{}:        byManaged,
 			&networkingv1.NetworkPolicy{}:   byManaged,

@@ -24,6 +24,14 @@ const (
 	volumeTmp     = "tmpdir"
 )
 
+// How many bytes the volumes of a replica may have. A catalog has 4 GiB at most, and
+// its index is smaller.
+const (
+	maxContent = 5 << 30
+	maxIndex   = 5 << 30
+	maxProgram = 256 << 20
+)
+
 // serveContent makes our registry serve the content of the image or of the
 // ConfigMap. An image with our registry runs it with whatever arguments it is
 // given.
@@ -32,7 +40,7 @@ func serveContent(spec *corev1.PodSpec, o *Observation, h *Hosting) {
 	serving.Image, serving.ImagePullPolicy = h.RegistryImage, registryPullPolicy(h.RegistryImage)
 	serving.SecurityContext = &corev1.SecurityContext{ReadOnlyRootFilesystem: new(true)}
 	serving.Ports = append(serving.Ports, corev1.ContainerPort{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP})
-	addVolume(spec, emptyVolume(volumeTmp))
+	addVolume(spec, emptyVolume(volumeTmp, maxIndex))
 	mount(serving, corev1.VolumeMount{Name: volumeTmp, MountPath: temporaryDir})
 	switch {
 	case isConfigMap(o.Source):
@@ -72,8 +80,8 @@ func mountImage(spec *corev1.PodSpec, o *Observation) {
 // image to copy the catalog: that works for images without a shell, and without
 // anything else but a catalog.
 func copyContent(spec *corev1.PodSpec, o *Observation, h *Hosting) {
-	addVolume(spec, emptyVolume(volumeProgram))
-	addVolume(spec, emptyVolume(volumeContent))
+	addVolume(spec, emptyVolume(volumeProgram, maxProgram))
+	addVolume(spec, emptyVolume(volumeContent, maxContent))
 	step := func(name, image string, policy corev1.PullPolicy) corev1.Container {
 		return corev1.Container{
 			Name: name, Image: image, ImagePullPolicy: policy,
@@ -99,8 +107,12 @@ func copyContent(spec *corev1.PodSpec, o *Observation, h *Hosting) {
 	serving.Args = []string{"serve", catalogCopy}
 }
 
-func emptyVolume(name string) corev1.Volume {
-	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
+// emptyVolume returns a volume of a replica's own. A pod that puts more there is
+// evicted.
+func emptyVolume(name string, limit int64) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{
+		SizeLimit: resource.NewQuantity(limit, resource.BinarySI),
+	}}}
 }
 
 func addVolume(spec *corev1.PodSpec, v corev1.Volume) { spec.Volumes = append(spec.Volumes, v) }

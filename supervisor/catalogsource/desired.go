@@ -202,22 +202,36 @@ func service(source *operatorsv1alpha1.CatalogSource) (*corev1.Service, error) {
 
 func policyName(source *operatorsv1alpha1.CatalogSource) string { return source.Name + "-grpc-server" }
 
-// networkPolicy lets anybody ask the catalog, and the catalog ask nobody.
+// networkPolicy lets anybody ask the catalog, monitoring read its metrics, and the catalog ask
+// nobody. Kubelets probe a pod of their node whatever policies there are.
 func networkPolicy(source *operatorsv1alpha1.CatalogSource, metrics bool) *networkingv1.NetworkPolicy {
 	port := func(number int32) networkingv1.NetworkPolicyPort {
 		return networkingv1.NetworkPolicyPort{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromInt32(number))}
 	}
-	ports := []networkingv1.NetworkPolicyPort{port(catalogs.Port)}
+	ingress := []networkingv1.NetworkPolicyIngressRule{{Ports: []networkingv1.NetworkPolicyPort{port(catalogs.Port)}}}
 	if metrics {
-		ports = append(ports, port(metricsPort))
+		ingress = append(ingress, networkingv1.NetworkPolicyIngressRule{
+			Ports: []networkingv1.NetworkPolicyPort{port(metricsPort)}, From: monitoring(),
+		})
 	}
 	return &networkingv1.NetworkPolicy{
 		ObjectMeta: meta(source, policyName(source)),
 		Spec: networkingv1.NetworkPolicySpec{
 			PodSelector: metav1.LabelSelector{MatchLabels: serviceLabels(source.Name)},
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
-			Ingress:     []networkingv1.NetworkPolicyIngressRule{{Ports: ports}},
+			Ingress:     ingress,
 		},
+	}
+}
+
+// monitoring are the namespaces from which metrics are read: those with the label that says
+// so, and those that monitoring has by default. deploy/ admits the same ones to the supervisor.
+func monitoring() []networkingv1.NetworkPolicyPeer {
+	return []networkingv1.NetworkPolicyPeer{
+		{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"metrics": "enabled"}}},
+		{NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: []string{"monitoring", "openshift-monitoring"},
+		}}}},
 	}
 }
 

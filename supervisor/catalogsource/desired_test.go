@@ -322,6 +322,57 @@ func TestGrpcPodConfig(t *testing.T) {
 	}
 }
 
+// TestRegistryLimits has the limits of pods that run our registry, and none for
+// those that run another server.
+func TestRegistryLimits(t *testing.T) {
+	target := resource.MustParse("2Gi")
+	registry := func(change func(*Hosting)) *Hosting {
+		h := hosting()
+		h.Server, h.Content = ServerRegistry, ContentCopy
+		change(h)
+		return h
+	}
+	large := config(operatorsv1alpha1.GrpcPodConfig{MemoryTarget: &target})
+	for name, tc := range map[string]struct {
+		reason  string
+		hosting *Hosting
+		change  []func(*Observation)
+		want    string
+		request string
+	}{
+		"Registry": {"the default", registry(func(*Hosting) {}), nil, "1Gi", "50Mi"},
+		"Set":      {"the flag", registry(func(h *Hosting) { h.MemoryLimit = "300Mi" }), nil, "300Mi", "50Mi"},
+		"None":     {"no limit is wanted", registry(func(h *Hosting) { h.MemoryLimit = "0" }), nil, "0", "50Mi"},
+		"Target":   {"the request of memoryTarget is larger", registry(func(*Hosting) {}), []func(*Observation){large}, "2Gi", "2Gi"},
+		"Other":    {"another server", hosting(), nil, "0", "50Mi"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := deploymentOf(t, observed(tc.change...), tc.hosting).Spec.Template.Spec
+			got := spec.Containers[0].Resources
+			if got.Limits.Memory().String() != tc.want || got.Requests.Memory().String() != tc.request || !got.Limits.Cpu().IsZero() {
+				t.Errorf("%s: got %+v, want limit %s and request %s", tc.reason, got, tc.want, tc.request)
+			}
+			for _, c := range spec.InitContainers {
+				if limited := !c.Resources.Limits.Memory().IsZero(); limited != (tc.want != "0") {
+					t.Errorf("%s: container %s has the limits %+v", tc.reason, c.Name, c.Resources.Limits)
+				}
+			}
+			for _, v := range spec.Volumes {
+				if v.EmptyDir != nil && (v.EmptyDir.SizeLimit == nil || v.EmptyDir.SizeLimit.Sign() <= 0) {
+					t.Errorf("%s: volume %s has no size limit", tc.reason, v.Name)
+				}
+			}
+		})
+	}
+	for _, text := range []string{"much", "-1", "1Q1"} {
+		h := hosting()
+		h.MemoryLimit = text
+		if err := h.Validate(); err == nil || !strings.Contains(err.Error(), "--registry-memory-limit") {
+			t.Errorf("limit %q: got %v", text, err)
+		}
+	}
+}
+
 func TestRestricted(t *testing.T) {
 	enforced := func(o *Observation) { o.NamespaceLabels = map[string]string{labelEnforcedSecurity: "restricted"} }
 	for _, tt := range []struct {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/chandlery/chandlery/bundles/image"
 )
@@ -32,6 +33,9 @@ const (
 	ContentCopy = "init-container"
 )
 
+// defaultMemoryLimit is several times what the largest known catalog takes.
+const defaultMemoryLimit = "1Gi"
+
 // maxReplicas bounds what an annotation or a flag may ask for.
 const maxReplicas = 32
 
@@ -49,6 +53,9 @@ type Hosting struct {
 	// SetWorkloadUserID gives restricted pods a user; platforms that assign one
 	// themselves want it off.
 	SetWorkloadUserID bool
+	// MemoryLimit is that of each container that runs our registry, as 1Gi; "0"
+	// for none.
+	MemoryLimit string
 	// PlainHTTP and SkipTLSVerify loosen how registries are asked for digests.
 	PlainHTTP, SkipTLSVerify bool
 }
@@ -66,6 +73,7 @@ func (h *Hosting) setDefaults() {
 	h.RegistryImage = cmp.Or(h.RegistryImage, DefaultRegistryImage(""))
 	h.Server = cmp.Or(h.Server, ServerImage)
 	h.Content = cmp.Or(h.Content, ContentAuto)
+	h.MemoryLimit = cmp.Or(h.MemoryLimit, defaultMemoryLimit)
 }
 
 // AddFlags adds a flag for each setting, with its default.
@@ -75,6 +83,7 @@ func (h *Hosting) AddFlags(fs *pflag.FlagSet, version string) {
 	fs.IntVar(&h.Replicas, "catalog-replicas", 0, "replicas of a catalog without the annotation "+AnnotationReplicas+"; 0 for two where two nodes can run them, else one")
 	fs.StringVar(&h.Content, "catalog-content", ContentAuto, "how content gets from an image to --registry-image: image-volume mounts it, init-container copies it, auto mounts it where every node can")
 	fs.BoolVar(&h.SetWorkloadUserID, "set-workload-user-id", true, "give restricted catalog pods the user 1001; off where the platform assigns one")
+	fs.StringVar(&h.MemoryLimit, "registry-memory-limit", defaultMemoryLimit, "memory limit of containers that run --registry-image, as a quantity of bytes; 0 for none; at least what the CatalogSource requests")
 	fs.BoolVar(&h.PlainHTTP, "image-plain-http", false, "speak plain HTTP to registries without TLS, when asking for digests and pulling bundle images")
 	fs.BoolVar(&h.SkipTLSVerify, "image-skip-tls-verify", false, "accept any certificate of registries, when asking for digests and pulling bundle images")
 }
@@ -91,6 +100,9 @@ func (h *Hosting) Validate() error {
 	oneOf("catalog-content", h.Content, ContentAuto, ContentVolume, ContentCopy)
 	if h.Replicas < 0 || h.Replicas > maxReplicas {
 		problems = append(problems, fmt.Errorf("--catalog-replicas is %d; it has to be from 0 to %d", h.Replicas, maxReplicas))
+	}
+	if limit, err := resource.ParseQuantity(h.MemoryLimit); err != nil || limit.Sign() < 0 {
+		problems = append(problems, fmt.Errorf("--registry-memory-limit is %q, which is no quantity of bytes; write it as 1Gi, or 0 for none", h.MemoryLimit))
 	}
 	if !image.IsReference(h.RegistryImage) {
 		problems = append(problems, fmt.Errorf("--registry-image is %q, which names no image; write it as repository:tag or repository@digest", h.RegistryImage))

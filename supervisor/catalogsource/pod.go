@@ -70,6 +70,9 @@ func podSpec(o *Observation, h *Hosting) corev1.PodSpec {
 		spec.ImagePullSecrets = pullSecretsOf(o.Source)
 	}
 	configure(&spec, o.Source)
+	if runsRegistry(o.Source, h) {
+		limitMemory(&spec, h.MemoryLimit)
+	}
 	spread(&spec, o.Source.Name)
 	if restricted(o) {
 		restrict(&spec, h.SetWorkloadUserID)
@@ -147,6 +150,24 @@ func configure(spec *corev1.PodSpec, source *operatorsv1alpha1.CatalogSource) {
 		serving.Resources.Requests[corev1.ResourceMemory] = target.DeepCopy()
 		limit := resource.NewQuantity(target.Value(), resource.BinarySI).String() + "B"
 		serving.Env = append(serving.Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: limit})
+	}
+}
+
+// limitMemory bounds what each container may use, at no less than what it requests.
+// All containers of the pod run our registry.
+func limitMemory(spec *corev1.PodSpec, text string) {
+	limit, err := resource.ParseQuantity(text)
+	if err != nil || limit.Sign() <= 0 {
+		return
+	}
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			bound := limit.DeepCopy()
+			if request := containers[i].Resources.Requests.Memory(); request.Cmp(bound) > 0 {
+				bound = request.DeepCopy()
+			}
+			containers[i].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: bound}
+		}
 	}
 }
 

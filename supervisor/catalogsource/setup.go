@@ -50,6 +50,10 @@ type Options struct {
 	Hosting Hosting
 }
 
+// reconcileTimeout bounds one reconciliation, so that a call that hangs cannot hold a worker
+// for ever. It is the same as for other controllers that write.
+const reconcileTimeout = 5 * time.Minute
+
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
@@ -79,10 +83,15 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(source.Kind[client.Object](objects, &corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(catalog))).
 		WatchesRawSource(source.Kind[client.Object](objects, configMapMetadata(), handler.EnqueueRequestsFromMapFunc(r.servedFrom))).
 		WatchesRawSource(source.Kind[client.Object](objects, &corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.all), nodeChanged())).
-		WithOptions(controller.Options{EnableWarmup: new(true), MaxConcurrentReconciles: workers, RateLimiter: retry.Limiter()}).
+		WithOptions(controller.Options{
+			EnableWarmup: new(true), MaxConcurrentReconciles: workers, RateLimiter: retry.Limiter(), ReconciliationTimeout: reconcileTimeout,
+		}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the CatalogSource controller: %w", err)
+	}
+	if err := mgr.Add(r.asker); err != nil {
+		return fmt.Errorf("adding what asks registries for digests: %w", err)
 	}
 	return nil
 }

@@ -12,6 +12,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/informer"
 )
 
 // Indexes of what is in caches.
@@ -43,7 +45,8 @@ func newCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
 		Scheme:               mgr.GetScheme(),
 		Mapper:               mgr.GetRESTMapper(),
 		DefaultLabelSelector: labels.NewSelector().Add(*copied),
-		DefaultTransform:     bare,
+		NewInformer:          informer.New,
+		DefaultTransform:     informer.After(bare),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the cache of copied ClusterServiceVersions: %w", err)

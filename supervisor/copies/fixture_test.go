@@ -42,6 +42,12 @@ func kettle(targets ...string) *operatorsv1alpha1.ClusterServiceVersion {
 		},
 		Spec: operatorsv1alpha1.ClusterServiceVersionSpec{
 			DisplayName: "Kettle",
+			InstallModes: []operatorsv1alpha1.InstallMode{
+				{Type: operatorsv1alpha1.InstallModeTypeOwnNamespace, Supported: true},
+				{Type: operatorsv1alpha1.InstallModeTypeSingleNamespace, Supported: true},
+				{Type: operatorsv1alpha1.InstallModeTypeMultiNamespace, Supported: true},
+				{Type: operatorsv1alpha1.InstallModeTypeAllNamespaces, Supported: true},
+			},
 			InstallStrategy: operatorsv1alpha1.NamedInstallStrategy{
 				StrategyName: operatorsv1alpha1.InstallStrategyNameDeployment,
 				StrategySpec: operatorsv1alpha1.StrategyDetailsDeployment{
@@ -84,6 +90,7 @@ func seen(targets, copied []string, change ...func(*observation)) *observation {
 		origin: kettle(targets...), groups: []operatorsv1.OperatorGroup{groupFor(targets...)},
 		namespaces: sets.New(home, "pantry", "cellar", "garden"),
 		enabled:    true,
+		allGroups:  []operatorsv1.OperatorGroup{groupFor(targets...)},
 		copies:     map[string]*metav1.PartialObjectMetadata{},
 		taken:      map[string]string{},
 		granted:    map[string]rights{},

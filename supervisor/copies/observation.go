@@ -20,6 +20,8 @@ type observation struct {
 	origin *operatorsv1alpha1.ClusterServiceVersion
 	// groups are the OperatorGroups of its namespace.
 	groups []operatorsv1.OperatorGroup
+	// allGroups are those of all namespaces.
+	allGroups []operatorsv1.OperatorGroup
 	// namespaces are those that are there to stay.
 	namespaces sets.Set[string]
 	// enabled says whether versions that serve all namespaces are copied.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/informer"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -27,6 +28,8 @@ const readOnly = client.UnsafeDisableDeepCopy
 type reader struct {
 	// client knows no copies.
 	client client.Reader
+	// live reads past all caches.
+	live client.Reader
 	// copies knows copies alone, as metadata.
 	copies client.Reader
 	// protected are the namespaces that get copies in any case.
@@ -41,10 +44,15 @@ func (r reader) observe(ctx context.Context, key types.NamespacedName) (*observa
 		return nil, err
 	}
 	var groups operatorsv1.OperatorGroupList
-	if err := r.client.List(ctx, &groups, client.InNamespace(key.Namespace), readOnly); err != nil {
-		return nil, fmt.Errorf("listing OperatorGroups in namespace %s: %w", key.Namespace, err)
+	if err := r.client.List(ctx, &groups, readOnly); err != nil {
+		return nil, fmt.Errorf("listing OperatorGroups: %w", err)
 	}
-	o.groups = groups.Items
+	o.allGroups = groups.Items
+	for i := range groups.Items {
+		if groups.Items[i].Namespace == key.Namespace {
+			o.groups = append(o.groups, groups.Items[i])
+		}
+	}
 	if o.namespaces, err = r.namespaces(ctx); err != nil {
 		return nil, err
 	}
@@ -149,6 +157,9 @@ func (r reader) readRights(ctx context.Context, o *observation) error {
 	if err := r.client.List(ctx, &bindings, own...); err != nil {
 		return fmt.Errorf("listing RoleBindings in namespace %s: %w", o.key.Namespace, err)
 	}
+	if err := completeRights(ctx, r.live, roles.Items, bindings.Items); err != nil {
+		return err
+	}
 	for i := range roles.Items {
 		if !isCopied(&roles.Items[i]) {
 			o.rights.roles = append(o.rights.roles, roles.Items[i])
@@ -162,6 +173,15 @@ func (r reader) readRights(ctx context.Context, o *observation) error {
 	return r.readGranted(ctx, o)
 }
 
+// completeRights reads the roles and bindings of which the cache lacks a part: they are
+// compared with others, and repeated elsewhere.
+func completeRights(ctx context.Context, live client.Reader, roles []rbacv1.Role, bindings []rbacv1.RoleBinding) error {
+	if err := informer.Complete(ctx, live, roles, func(*rbacv1.Role) bool { return true }); err != nil {
+		return err //nolint:wrapcheck // names the object
+	}
+	return informer.Complete(ctx, live, bindings, func(*rbacv1.RoleBinding) bool { return true }) //nolint:wrapcheck // names the object
+}
+
 func (r reader) readGranted(ctx context.Context, o *observation) error {
 	copied := []client.ListOption{client.MatchingFields{indexOwner: o.key.String()}, readOnly}
 	var (
@@ -173,6 +193,9 @@ func (r reader) readGranted(ctx context.Context, o *observation) error {
 	}
 	if err := r.client.List(ctx, &bindings, copied...); err != nil {
 		return fmt.Errorf("listing copied RoleBindings of ClusterServiceVersion %s: %w", o.key, err)
+	}
+	if err := completeRights(ctx, r.live, roles.Items, bindings.Items); err != nil {
+		return err
 	}
 	o.granted = map[string]rights{}
 	for i := range roles.Items {

@@ -7,6 +7,8 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
 // stand is how copies of a version are dealt with.
@@ -15,8 +17,8 @@ type stand string
 const (
 	// spread has copies where they are wanted, and nowhere else.
 	spread stand = "Spread"
-	// shrink makes no new copies and takes away those that are not wanted: the version
-	// does not get along with its OperatorGroup.
+	// shrink makes no new copies and deletes those that are not wanted: the version may not
+	// serve the targets of its OperatorGroup, or it is not known yet that it may.
 	shrink stand = "Shrink"
 	// keep leaves copies where they are and keeps them up to date: it is not known where
 	// they are wanted.
@@ -59,10 +61,29 @@ func placeOf(o *observation) place {
 		p.wanted = o.namespaces.Intersection(sets.New(group.Status.Namespaces...))
 	}
 	p.wanted.Delete(o.key.Namespace)
-	if shutOut(o.origin) {
+	switch {
+	case lost(o.origin):
+		p.wanted, p.disabled = sets.New[string](), false
+	case excluded(o.origin) || !serves(o.origin, group, o.allGroups):
 		p.stand = shrink
 	}
 	return p
+}
+
+// lost reports whether a version failed because another OperatorGroup, or its own fixed
+// one, keeps its APIs from it. Its operator does not run, so its copies would only be in
+// the way of one that is to be installed under the same name.
+func lost(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+	return csv.Status.Phase == operatorsv1alpha1.CSVPhaseFailed &&
+		(csv.Status.Reason == operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict ||
+			csv.Status.Reason == operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs)
+}
+
+// serves reports whether a version may serve the present targets of its group: it can
+// watch them, and the group has claimed the APIs that it provides. The claims are compared
+// here too, since the phase of the version may be from before they changed.
+func serves(csv *operatorsv1alpha1.ClusterServiceVersion, group *operatorsv1.OperatorGroup, all []operatorsv1.OperatorGroup) bool {
+	return providedapis.Supported(group, csv) && providedapis.Verdict(group, all, csv).Result == providedapis.Settled
 }
 
 // groupOf returns the OperatorGroup whose targets a version serves: the only one of its
@@ -82,19 +103,21 @@ func groupOf(csv *operatorsv1alpha1.ClusterServiceVersion, groups []operatorsv1.
 	return group
 }
 
-// shutOut says whether a version may not serve what its group targets, or whether nobody
-// has looked at that yet.
-func shutOut(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
-	if csv.Status.Phase == operatorsv1alpha1.CSVPhaseNone {
+// excluded reports whether a version is not to be copied by its own status: it has not been
+// judged yet, or has failed for a reason that lies in its OperatorGroup.
+func excluded(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+	if csv.Status.Phase == operatorsv1alpha1.CSVPhaseNone || csv.Status.Phase == operatorsv1alpha1.CSVPhaseUnknown {
 		return true
 	}
 	if csv.Status.Phase != operatorsv1alpha1.CSVPhaseFailed {
 		return false
 	}
-	switch csv.Status.Reason { //nolint:exhaustive // All other reasons have to do with the operator and not with whom it serves.
+	switch csv.Status.Reason { //nolint:exhaustive // All other reasons have to do with the operator and not with the namespaces that it serves.
 	case operatorsv1alpha1.CSVReasonInvalidInstallModes,
 		operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup,
 		operatorsv1alpha1.CSVReasonNoTargetNamespaces,
+		operatorsv1alpha1.CSVReasonNoOperatorGroup,
+		operatorsv1alpha1.CSVReasonTooManyOperatorGroups,
 		operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict,
 		operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs:
 		return true

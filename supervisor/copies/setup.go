@@ -80,7 +80,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err := addIndexes(ctx, mgr); err != nil {
 		return err
 	}
-	r := reader{client: mgr.GetClient(), copies: copied, protected: o.ProtectedNamespaces}
+	r := reader{client: mgr.GetClient(), live: mgr.GetAPIReader(), copies: copied, protected: o.ProtectedNamespaces}
 	if err := setupCopies(mgr, o, r, copied); err != nil {
 		return fmt.Errorf("setting up the controller of copied ClusterServiceVersions: %w", err)
 	}
@@ -99,7 +99,7 @@ func setupCopies(mgr ctrl.Manager, o Options, r reader, copied cache.Cache) erro
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("copies").
 		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, handler.EnqueueRequestsFromMapFunc(m.version)).
-		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(m.inNamespace)).
+		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(m.grouped)).
 		Watches(&operatorsv1.OLMConfig{}, handler.EnqueueRequestsFromMapFunc(m.global)).
 		Watches(&rbacv1.Role{}, handler.EnqueueRequestsFromMapFunc(m.owner)).
 		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(m.owner)).

@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
 // mapper says which versions an event concerns. A failing read of the cache concerns
@@ -41,10 +43,17 @@ func (m mapper) copied(ctx context.Context, meta *metav1.PartialObjectMetadata) 
 	return m.version(ctx, meta)
 }
 
-// inNamespace maps an object to all versions of its namespace.
-func (m mapper) inNamespace(ctx context.Context, obj client.Object) []reconcile.Request {
-	return m.selected(ctx, func(*operatorsv1alpha1.ClusterServiceVersion) bool { return true },
-		client.InNamespace(obj.GetNamespace()))
+// grouped maps an OperatorGroup to all versions of its namespace, and to those of other
+// namespaces that provide an API which it has claimed.
+func (m mapper) grouped(ctx context.Context, obj client.Object) []reconcile.Request {
+	group, ok := obj.(*operatorsv1.OperatorGroup)
+	if !ok {
+		return nil
+	}
+	claimed := providedapis.Claimed(group)
+	return m.selected(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+		return csv.Namespace == group.Namespace || len(claimed) > 0 && len(providedapis.Of(csv).Both(claimed)) > 0
+	})
 }
 
 // serving maps a namespace to the versions that serve it.

@@ -77,6 +77,7 @@ const (
 	CodeHeld                  = "NewerVersionHeld"
 	CodePinned                = "Pinned"
 	CodePlanGone              = "PlanDeleted"
+	CodeFieldsDropped         = "FieldsDropped"
 	CodeDeprecated            = "Deprecated"
 	CodeUnderWay              = "UnderWay"
 	CodeNotLookedAt           = "NotLookedAt"
@@ -202,6 +203,7 @@ func noteCodes() []CodeInfo {
 		{CodeHeld, "The catalog has a newer version that cannot be had now.", "See the reasons; what is installed is well."},
 		{CodePinned, "The annotation chandlery.dev/pin keeps the operator at a version.", "Remove the annotation, or name a newer version in it."},
 		{CodePlanGone, "The InstallPlan of what is installed was deleted.", "Nothing: what it brought stays."},
+		{CodeFieldsDropped, "The API server warned about an object of a bundle; a field that it does not know was not stored.", "Tell the author of the bundle; upgrade the CustomResourceDefinition or the cluster if it should know the field."},
 		{CodeDeprecated, "The catalog advises against the package, the channel or the version.", "Do what its authors write."},
 		{CodeUnderWay, "Something is being done, and nothing keeps it.", "Wait a moment."},
 		{CodeNotLookedAt, "The supervisor has not looked at an object yet, though it had time to.", "See the log of the supervisor."},

@@ -40,7 +40,7 @@ func ExplainObject(o *Observation, subject Ref) Explanation {
 		if p == nil {
 			return s.absent("installplans.operators.coreos.com")
 		}
-		findings, well = s.apply(func(s *story) []*Finding { return s.planTrouble(p) }), "it was carried out"
+		findings, well = s.apply(func(s *story) []*Finding { return append(s.planTrouble(p), s.warnings(p)...) }), "it was carried out"
 	case KindVersion:
 		csv := s.version(subject.Namespace, subject.Name)
 		if csv == nil {

@@ -393,3 +393,23 @@ func TestExplainPlan(t *testing.T) {
 		},
 	})
 }
+
+// TestDroppedFieldsAreNoted has the API server warn about two objects of a bundle that is
+// installed.
+func TestDroppedFieldsAreNoted(t *testing.T) {
+	const role, service = `1 warning(s) generated during installation of operator "lamp.v1" (Role "dims"): unknown field "rules[0].nonsense"`,
+		`1 warning(s) generated during installation of operator "lamp.v1" (Service "lamp"): unknown field "spec.ports[1].colour"`
+	at := func(path string) func(*observation) {
+		return func(o *observation) { o.Events[len(o.Events)-1].InvolvedObject.FieldPath = path }
+	}
+	check(t, []explained{{
+		reason: "both steps are named, in their order",
+		change: all(warns("InstallPlan", "install-a", "AppliedWithWarnings", service), at("status.plan[10]"), warns("InstallPlan", "install-a", "AppliedWithWarnings", role), at("status.plan[9]")),
+		state:  diagnosis.Healthy, code: diagnosis.CodeFieldsDropped, object: "InstallPlan shop/install-a",
+		summary: []string{role + "; " + service}, remedy: "Tell the author of the bundle",
+	}, {
+		reason: "warnings of another plan are none of this one",
+		change: warns("InstallPlan", "install-b", "AppliedWithWarnings", role),
+		state:  diagnosis.Healthy,
+	}})
+}

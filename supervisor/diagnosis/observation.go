@@ -15,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
 // Observation is what was read of a cluster, or of some of its namespaces, as plain
@@ -49,6 +51,8 @@ type Observation struct {
 	Terminating []corev1.Namespace
 	// Leases are those of supervisors.
 	Leases []coordinationv1.Lease
+	// ManagerAccess is what the service accounts of Deployments that look like OLM's may do.
+	ManagerAccess rival.Access
 	// Definitions are those that versions name which are not well.
 	Definitions []apiextensionsv1.CustomResourceDefinition
 

@@ -70,7 +70,7 @@ func leads(l *coordinationv1.Lease, now time.Time) bool {
 	if holderOf(l) == "" || l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
 		return false
 	}
-	lasts := time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second
+	lasts := min(time.Duration(*l.Spec.LeaseDurationSeconds)*time.Second, rival.MaxLeaseDuration)
 	return now.Before(l.Spec.RenewTime.Add(lasts + leaseSlack))
 }
 

@@ -109,7 +109,7 @@ func Desired(group *operatorsv1.OperatorGroup, others []operatorsv1.OperatorGrou
 		if taken, _ := kept(rivals, claimed, apis); len(taken) > 0 {
 			continue
 		}
-		if !grow || !supported(group, &members[i]) {
+		if !grow || !Supported(group, &members[i]) {
 			apis = apis.Both(claimed)
 		}
 		want.Add(apis)
@@ -117,9 +117,9 @@ func Desired(group *operatorsv1.OperatorGroup, others []operatorsv1.OperatorGrou
 	return want
 }
 
-// supported reports whether a ClusterServiceVersion can watch what its group
+// Supported reports whether a ClusterServiceVersion can watch what its group
 // targets. One that cannot does not run, and must not keep others from running.
-func supported(group *operatorsv1.OperatorGroup, csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+func Supported(group *operatorsv1.OperatorGroup, csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	if !csv.DeletionTimestamp.IsZero() {
 		return false
 	}

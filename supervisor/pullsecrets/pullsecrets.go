@@ -109,13 +109,17 @@ func (s *Set) Keychain() authn.Keychain {
 const Anonymous = "anonymous"
 
 // Identity says as whom a registry is asked for a repository: which content of
-// which Secret has the credentials for it. Whoever has the same identity is let in
+// which Secrets has the credentials for it, all of which are tried. Whoever has the same identity is let in
 // alike, and it tells nothing of the credentials themselves.
 func (s *Set) Identity(target authn.Resource) string {
+	var versions []string
 	for _, one := range s.secrets {
 		if found, err := one.Keychain.Resolve(target); err != nil || found != authn.Anonymous {
-			return strings.Clone(one.version)
+			versions = append(versions, one.version)
 		}
 	}
-	return Anonymous
+	if len(versions) == 0 {
+		return Anonymous
+	}
+	return strings.Join(versions, " ")
 }

@@ -8,11 +8,16 @@ import (
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/informer"
 )
 
 // Subjects gives whom a RoleBinding or ClusterRoleBinding gives rights; bound is false for
-// a role, which says nothing of that.
+// a role, which says nothing of that, and for a binding of which a cache lacks the subjects.
 func Subjects(o client.Object) (subjects []rbacv1.Subject, bound bool) {
+	if informer.Trimmed(o) {
+		return nil, false
+	}
 	switch b := o.(type) {
 	case *rbacv1.RoleBinding:
 		return b.Subjects, true

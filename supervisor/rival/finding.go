@@ -23,34 +23,62 @@ type Finding struct {
 	State State `json:"state"`
 	// Workloads are the Deployments of OLM, by namespace and name.
 	Workloads []Workload `json:"workloads,omitempty"`
+	// Suspects are the first of the active Deployments that look like OLM's and do not
+	// count, since their service accounts may not do its work. SuspectCount is how many
+	// there are.
+	Suspects     []Workload `json:"suspects,omitempty"`
+	SuspectCount int        `json:"suspectCount,omitempty"`
 	// Supervisors are those of our own that work now.
 	Supervisors []Supervisor `json:"supervisors,omitempty"`
+	// SuspectLeases are the first of the Leases that are renewed and do not count, since
+	// their holders are no pods that may do a supervisor's work. SuspectLeaseCount is how
+	// many there are.
+	SuspectLeases     []Supervisor `json:"suspectLeases,omitempty"`
+	SuspectLeaseCount int          `json:"suspectLeaseCount,omitempty"`
 	// Hidden says what could not be looked at, and why; empty when all could.
 	Hidden []string `json:"hidden,omitempty"`
 }
 
+// WorkloadsAmong returns those Deployments that look like those of a lifecycle manager.
+func WorkloadsAmong(deployments []appsv1.Deployment) []Workload {
+	var all []Workload
+	for i := range deployments {
+		if w := recognise(&deployments[i]); w != nil {
+			all = append(all, *w)
+		}
+	}
+	return all
+}
+
 // Observation is what a look at the cluster saw.
 type Observation struct {
-	// Deployments are all, or those among which a lifecycle manager may be.
-	Deployments []appsv1.Deployment
+	// Workloads are the Deployments that look like those of a lifecycle manager.
+	Workloads []Workload
+	// Judge returns whether one of them is what it looks like; nil when all are.
+	Judge func(*Workload) Judgement
+	// Omitted is how many more there are that are active and have not been judged.
+	Omitted int
 	// Supervisors are those whose Lease was seen to be renewed.
 	Supervisors []Supervisor
+	// SuspectLeases are those that were seen to be renewed by what is no supervisor.
+	SuspectLeases []Supervisor
 	// Hidden says what could not be looked at.
 	Hidden []string
 }
 
 // Recognise says what an observation means.
 func Recognise(o Observation) Finding {
-	f := Finding{State: None, Supervisors: slices.Clone(o.Supervisors), Hidden: slices.Clone(o.Hidden)}
-	for i := range o.Deployments {
-		if w := recognise(&o.Deployments[i]); w != nil {
-			f.Workloads = append(f.Workloads, *w)
-		}
-	}
-	slices.SortFunc(f.Workloads, func(a, b Workload) int {
+	f := Finding{State: None, Supervisors: slices.Clone(o.Supervisors), Hidden: slices.Clone(o.Hidden), SuspectCount: o.Omitted}
+	workloads := slices.SortedFunc(slices.Values(o.Workloads), func(a, b Workload) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
-	slices.SortFunc(f.Supervisors, func(a, b Supervisor) int { return strings.Compare(a.Namespace, b.Namespace) })
+	for i := range workloads {
+		f.judge(&workloads[i], o.Judge)
+	}
+	byNamespace := func(a, b Supervisor) int { return strings.Compare(a.Namespace, b.Namespace) }
+	slices.SortFunc(f.Supervisors, byNamespace)
+	f.SuspectLeases, f.SuspectLeaseCount = slices.SortedFunc(slices.Values(o.SuspectLeases), byNamespace), len(o.SuspectLeases)
+	f.SuspectLeases = f.SuspectLeases[:min(len(f.SuspectLeases), maxSuspects)]
 	// What is seen to run counts, whatever else there may be that one may not see.
 	order := []State{None, Unknown, HandedOver, Stopped, Running}
 	raise := func(s State) {
@@ -68,6 +96,23 @@ func Recognise(o Observation) Finding {
 		raise(Unknown)
 	}
 	return f
+}
+
+// judge adds a Deployment to those that it belongs to.
+func (f *Finding) judge(w *Workload, judge func(*Workload) Judgement) {
+	judgement := Competes
+	if judge != nil {
+		judgement = judge(w)
+	}
+	switch {
+	case judgement == Competes:
+		f.Workloads = append(f.Workloads, *w)
+	case judgement == Suspect && w.State() == Running:
+		f.SuspectCount++
+		if len(f.Suspects) < maxSuspects {
+			f.Suspects = append(f.Suspects, *w)
+		}
+	}
 }
 
 // Active are the Deployments of OLM that work.

@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 )
 
@@ -45,6 +46,8 @@ type Workload struct {
 	Name      string `json:"name"`
 	// Program is olm-operator or catalog-operator.
 	Program string `json:"program"`
+	// ServiceAccount is the account of its pods.
+	ServiceAccount string `json:"serviceAccount"`
 	// Image is that of the program, and Version what it says of its version; the version
 	// may be empty.
 	Image   string `json:"image"`
@@ -74,6 +77,17 @@ func (w *Workload) State() State {
 	}
 }
 
+// Account is the service account of its pods.
+func (w *Workload) Account() types.NamespacedName {
+	return types.NamespacedName{Namespace: w.Namespace, Name: w.ServiceAccount}
+}
+
+// serviceAccount returns the name of the service account that a pod gets. The deprecated
+// field is the one that counts where a client sets it alone.
+func serviceAccount(spec *corev1.PodSpec) string {
+	return cmp.Or(spec.ServiceAccountName, spec.DeprecatedServiceAccount, "default")
+}
+
 // Had is how many replicas the Deployment had when it last worked, as far as it says.
 func (w *Workload) Had() int32 {
 	if w.Replicas > 0 {
@@ -81,6 +95,13 @@ func (w *Workload) Had() int32 {
 	}
 	return w.Before
 }
+
+// envRelease is the variable in which OLM's containers find their version, and
+// annotationRelease begins the annotations of what OpenShift's releases bring.
+const (
+	envRelease        = "RELEASE_VERSION"
+	annotationRelease = "include.release.openshift.io/"
+)
 
 // programs are the programs of OLM that write what we write, with what is run in their
 // containers.
@@ -92,24 +113,32 @@ var programs = map[string]string{"olm-operator": "olm", "catalog-operator": "cat
 // was renamed, a program of that name from an image of OLM.
 func recognise(d *appsv1.Deployment) *Workload {
 	for _, program := range slices.Sorted(keysOf(programs)) {
-		i := slices.IndexFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
-			return runs(&c, program) && (called(d, program) || fromOLM(c.Image) && executes(&c, program))
-		})
-		if i < 0 {
+		c := containerOf(d, program)
+		if c == nil {
 			continue
 		}
-		c := &d.Spec.Template.Spec.Containers[i]
 		label, takenOver := d.Labels[LabelTakenOver]
 		const decimal, bits = 10, 32
 		before, _ := strconv.ParseInt(label, decimal, bits) // 0 when somebody spoilt it
 		return &Workload{
-			Namespace: d.Namespace, Name: d.Name, Program: program,
+			Namespace: d.Namespace, Name: d.Name, Program: program, ServiceAccount: serviceAccount(&d.Spec.Template.Spec),
 			Image: c.Image, Version: version(d, c),
 			Replicas: ptr.Deref(d.Spec.Replicas, 1), Pods: d.Status.Replicas, Ready: d.Status.ReadyReplicas,
 			TakenOver: takenOver, Before: int32(before), Keeper: keeper(d),
 		}
 	}
 	return nil
+}
+
+// containerOf returns the container of a Deployment that runs a program of OLM; nil if there is none.
+func containerOf(d *appsv1.Deployment, program string) *corev1.Container {
+	i := slices.IndexFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
+		return runs(&c, program) && (called(d, program) || fromOLM(c.Image) && executes(&c, program))
+	})
+	if i < 0 {
+		return nil
+	}
+	return &d.Spec.Template.Spec.Containers[i]
 }
 
 func keysOf(m map[string]string) func(func(string) bool) {
@@ -153,7 +182,7 @@ func fromOLM(image string) bool {
 // version is what a Deployment says of its program's version.
 func version(d *appsv1.Deployment, c *corev1.Container) string {
 	for _, env := range c.Env {
-		if env.Name == "RELEASE_VERSION" && env.Value != "" {
+		if env.Name == envRelease && env.Value != "" {
 			return env.Value
 		}
 	}
@@ -178,7 +207,7 @@ func keeper(d *appsv1.Deployment) string {
 		}
 	}
 	for key := range d.Annotations {
-		if strings.HasPrefix(key, "include.release.openshift.io/") {
+		if strings.HasPrefix(key, annotationRelease) {
 			return "ClusterVersion version"
 		}
 	}

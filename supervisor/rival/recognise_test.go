@@ -95,7 +95,7 @@ func TestRecognise(t *testing.T) {
 		})), None, ""},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
-			f := Recognise(Observation{Deployments: []appsv1.Deployment{tt.in}})
+			f := Recognise(Observation{Workloads: WorkloadsAmong([]appsv1.Deployment{tt.in})})
 			if f.State != tt.want {
 				t.Errorf("state %s, want %s", f.State, tt.want)
 			}
@@ -110,6 +110,9 @@ func TestRecognise(t *testing.T) {
 	}
 }
 
+// workload returns what is recognised of a Deployment of OLM.
+func workload(d appsv1.Deployment) Workload { return *recognise(&d) }
+
 // TestRecogniseTogether has what is found of several.
 func TestRecogniseTogether(t *testing.T) {
 	stopped := deployment("olm-operator", scaled(0, 0))
@@ -121,16 +124,16 @@ func TestRecogniseTogether(t *testing.T) {
 	}{
 		{"nothing is none", Observation{}, None, nil},
 		{"one that may not be seen is not none", Observation{Hidden: []string{"Deployments"}}, Unknown, nil},
-		{"what runs counts, whatever may not be seen", Observation{Hidden: []string{"Leases"}, Deployments: []appsv1.Deployment{deployment("olm-operator", nil)}}, Running, nil},
+		{"what runs counts, whatever may not be seen", Observation{Hidden: []string{"Leases"}, Workloads: []Workload{workload(deployment("olm-operator", nil))}}, Running, nil},
 		{
 			"one of two runs",
-			Observation{Deployments: []appsv1.Deployment{stopped, deployment("catalog-operator", nil)}},
+			Observation{Workloads: []Workload{workload(stopped), workload(deployment("catalog-operator", nil))}},
 			Running,
 			[]string{"supervisor takeover --dry-run", "--takeover", "kubectl -n olm scale deployment catalog-operator --replicas=0 (nothing is written down then"},
 		},
 		{
 			"both run",
-			Observation{Deployments: []appsv1.Deployment{deployment("olm-operator", nil), deployment("catalog-operator", nil)}},
+			Observation{Workloads: []Workload{workload(deployment("olm-operator", nil)), workload(deployment("catalog-operator", nil))}},
 			Running,
 			[]string{"kubectl -n olm scale deployment catalog-operator olm-operator --replicas=0"},
 		},
@@ -142,9 +145,9 @@ func TestRecogniseTogether(t *testing.T) {
 		},
 		{
 			"scaling what OpenShift keeps would not help",
-			Observation{Deployments: []appsv1.Deployment{deployment("olm-operator", func(d *appsv1.Deployment) {
+			Observation{Workloads: []Workload{workload(deployment("olm-operator", func(d *appsv1.Deployment) {
 				d.OwnerReferences = []metav1.OwnerReference{{APIVersion: "config.openshift.io/v1", Kind: "ClusterVersion", Name: "version"}}
-			})}},
+			}))}},
 			Running,
 			[]string{"what stands in the way"},
 		},

@@ -3,58 +3,76 @@ package rival
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-// LeaseName is the name of the Lease that every supervisor competes for, in a namespace of
-// its choice.
-const LeaseName = "chandlery-supervisor"
 
 const (
 	// pageSize is how many Deployments are read at once.
 	pageSize = 500
 	// glance is the pause between two looks at a Lease.
 	glance = 500 * time.Millisecond
-	// leaseSlack is how much longer than its duration a Lease is watched for a renewal.
-	leaseSlack = time.Second
+	// MaxWait is the longest time that Wait takes, apart from its requests.
+	MaxWait = MaxLeaseDuration + leaseSlack
 )
 
-// Sentry looks for rivals, again and again. What it remembers is when it saw the Leases of
-// other supervisors change: the times that stand in them are those of other clocks, and
-// a Lease that nobody gave back looks like one that is held. A Sentry is not for use by
-// several at once.
+// Config says where a Sentry looks.
+type Config struct {
+	// Client reads Deployments, Leases and pods, and creates SubjectAccessReviews.
+	Client client.Client
+	// Namespace holds the Lease of the caller, which is not that of another supervisor.
+	Namespace string
+	// ManagerNamespaces are those whose Deployments and Leases count without a review of
+	// their service accounts.
+	ManagerNamespaces []string
+	// Clock is the time.
+	Clock clock.Clock
+	// Waiting is called by Wait before it waits for something else than before; nil for
+	// nothing.
+	Waiting func(Waiting)
+}
+
+// Waiting is what Wait waits for.
+type Waiting struct {
+	// Leases have to be seen to be renewed, or not for as long as they last, as
+	// namespace/name.
+	Leases []string
+	// Reviews is how many service accounts have not been reviewed.
+	Reviews int
+	// AtMost is how long it may take yet.
+	AtMost time.Duration
+}
+
+// Sentry looks for competing managers, again and again. It is not safe for concurrent use.
 type Sentry struct {
-	deployments, leases client.Reader
-	clock               clock.Clock
+	deployments client.Reader
 	// page is how many Deployments are read at once; 0 for all, as caches have it.
-	page int64
-	own  types.NamespacedName
-	seen map[types.NamespacedName]sighting
+	page    int64
+	clock   clock.Clock
+	trusted []string
+	waiting func(Waiting)
+	access  *AccessReviewer
+	leases  *leaseObserver
+	// pending is how many service accounts of Deployments have not been reviewed.
+	pending int
 }
 
-// sighting is what was seen of a Lease.
-type sighting struct {
-	sign     string
-	holder   string
-	first    time.Time
-	changed  time.Time
-	duration time.Duration
-}
-
-// NewSentry makes a Sentry of a supervisor that competes for the Lease of a namespace.
-func NewSentry(deployments, leases client.Reader, namespace string, c clock.Clock) *Sentry {
+// NewSentry returns a Sentry.
+func NewSentry(c Config) *Sentry {
 	return &Sentry{
-		deployments: deployments, leases: leases, clock: c, page: pageSize,
-		own: types.NamespacedName{Namespace: namespace, Name: LeaseName}, seen: map[types.NamespacedName]sighting{},
+		deployments: c.Client, page: pageSize, clock: c.Clock, trusted: c.ManagerNamespaces, waiting: c.Waiting,
+		access: NewAccessReviewer(c.Client, VerbOLM, c.Clock),
+		leases: &leaseObserver{
+			client: c.Client, clock: c.Clock, trusted: c.ManagerNamespaces,
+			own:    types.NamespacedName{Namespace: c.Namespace, Name: LeaseName},
+			access: NewAccessReviewer(c.Client, VerbSupervisor, c.Clock),
+		},
 	}
 }
 
@@ -62,46 +80,79 @@ func NewSentry(deployments, leases client.Reader, namespace string, c clock.Cloc
 // filled, looking is cheap.
 func (s *Sentry) Read(deployments client.Reader) { s.deployments, s.page = deployments, 0 }
 
-// Look looks once. A supervisor whose Lease is seen for the first time does not count yet.
+// Look looks once. A supervisor whose Lease is seen for the first time does not count yet,
+// nor does a Deployment whose service account has not been reviewed.
 func (s *Sentry) Look(ctx context.Context) (Finding, error) {
 	var o Observation
 	if err := s.lookAtDeployments(ctx, &o); err != nil {
 		return Finding{}, err
 	}
-	if err := s.lookAtLeases(ctx, &o); err != nil {
+	if err := s.leases.observe(ctx, &o); err != nil {
 		return Finding{}, err
 	}
 	return Recognise(o), nil
 }
 
-// Wait looks until it is sure: as long as a Lease may be held by somebody who has not been
-// seen to renew it yet.
+// LookFully looks until every service account has been reviewed, for MaxWait at most. It
+// does not wait for Leases.
+func (s *Sentry) LookFully(ctx context.Context) (Finding, error) {
+	return s.lookUntil(ctx, func() bool { return s.pending+s.leases.pending == 0 })
+}
+
+// Wait looks until it is sure, for MaxWait at most: every service account has been
+// reviewed, and every Lease that counts was seen to be renewed or has run out.
 func (s *Sentry) Wait(ctx context.Context) (Finding, error) {
-	for {
+	return s.lookUntil(ctx, func() bool { return s.pending+s.leases.pending == 0 && len(s.leases.unsure()) == 0 })
+}
+
+func (s *Sentry) lookUntil(ctx context.Context, sure func() bool) (Finding, error) {
+	begun := s.clock.Now()
+	var reported []string
+	for first := true; ; first = false {
 		f, err := s.Look(ctx)
-		if err != nil || f.State == Running || !s.unsure() {
+		left := MaxWait - s.clock.Since(begun)
+		if err != nil || f.State == Running || sure() || left <= 0 {
 			return f, err
 		}
+		w := Waiting{Leases: s.leases.unsure(), Reviews: s.pending + s.leases.pending, AtMost: left}
+		if s.waiting != nil && (first || !slices.Equal(reported, w.Leases)) {
+			s.waiting(w)
+			reported = w.Leases
+		}
 		select {
-		case <-s.clock.After(glance):
+		case <-s.clock.After(min(glance, left)):
 		case <-ctx.Done():
 			return f, context.Cause(ctx) //nolint:wrapcheck // the caller's own
 		}
 	}
 }
 
-// unsure says whether a Lease may yet turn out to be held.
-func (s *Sentry) unsure() bool {
-	for _, seen := range s.seen {
-		if seen.changed.IsZero() && s.clock.Since(seen.first) < seen.duration+leaseSlack {
-			return true
-		}
+func (s *Sentry) lookAtDeployments(ctx context.Context, o *Observation) error {
+	found, hidden, err := s.candidates(ctx)
+	if err != nil {
+		return err
 	}
-	return false
+	o.Hidden = append(o.Hidden, hidden...)
+	workloads, accounts := found.workloads(s.trusted)
+	access, err := s.access.Review(ctx, accounts)
+	if err != nil {
+		return err
+	}
+	s.pending = access.Pending
+	if access.Hidden != "" {
+		s.pending = 0
+		o.Hidden = append(o.Hidden, "whether Deployments that look like OLM's may do its work: "+access.Hidden)
+	}
+	o.Workloads, o.Omitted = workloads, found.omitted
+	o.Judge = access.Judge(s.trusted)
+	return nil
 }
 
-func (s *Sentry) lookAtDeployments(ctx context.Context, o *Observation) error {
+// candidates lists the Deployments that look like OLM's. It returns why they cannot be
+// seen where that is forbidden.
+func (s *Sentry) candidates(ctx context.Context) (*candidates, []string, error) {
 	var token string
+	found := &candidates{}
 	for {
 		var page appsv1.DeploymentList
 		options := []client.ListOption{client.UnsafeDisableDeepCopy}
@@ -111,65 +162,17 @@ func (s *Sentry) lookAtDeployments(ctx context.Context, o *Observation) error {
 		err := s.deployments.List(ctx, &page, options...)
 		switch {
 		case apierrors.IsForbidden(err):
-			o.Hidden = append(o.Hidden, "Deployments, among which OLM's may be: "+err.Error())
-			return nil
+			return found, []string{"Deployments, among which OLM's may be: " + err.Error()}, nil
 		case err != nil:
-			return fmt.Errorf("looking for other lifecycle managers among Deployments: %w", err)
+			return nil, nil, fmt.Errorf("looking for other lifecycle managers among Deployments: %w", err)
 		}
 		for i := range page.Items {
 			// Others are not kept: there may be thousands.
-			if recognise(&page.Items[i]) != nil {
-				o.Deployments = append(o.Deployments, page.Items[i])
-			}
+			found.add(&page.Items[i])
 		}
 		// A cache gives all at once, and a token that it does not take.
 		if token = page.Continue; token == "" || s.page == 0 {
-			return nil
+			return found, nil, nil
 		}
 	}
-}
-
-func (s *Sentry) lookAtLeases(ctx context.Context, o *Observation) error {
-	var list coordinationv1.LeaseList
-	err := s.leases.List(ctx, &list, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", LeaseName)})
-	switch {
-	case apierrors.IsForbidden(err):
-		o.Hidden = append(o.Hidden, "Leases "+LeaseName+" of other namespaces: "+err.Error())
-		return nil
-	case err != nil:
-		return fmt.Errorf("looking for supervisors of other namespaces: %w", err)
-	}
-	present := map[types.NamespacedName]sighting{}
-	for i := range list.Items {
-		lease := &list.Items[i]
-		key := client.ObjectKeyFromObject(lease)
-		if key == s.own || ptr.Deref(lease.Spec.HolderIdentity, "") == "" {
-			continue
-		}
-		present[key] = s.sight(lease)
-		if held := present[key]; !held.changed.IsZero() && s.clock.Since(held.changed) < held.duration+leaseSlack {
-			o.Supervisors = append(o.Supervisors, Supervisor{Namespace: key.Namespace, Holder: held.holder})
-		}
-	}
-	s.seen = present
-	return nil
-}
-
-// sight compares a Lease with what was seen of it before.
-func (s *Sentry) sight(lease *coordinationv1.Lease) sighting {
-	now := sighting{
-		sign:     lease.ResourceVersion,
-		holder:   *lease.Spec.HolderIdentity,
-		first:    s.clock.Now(),
-		duration: time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second,
-	}
-	before, known := s.seen[client.ObjectKeyFromObject(lease)]
-	if !known {
-		return now
-	}
-	now.first, now.changed = before.first, before.changed
-	if before.sign != now.sign {
-		now.changed = s.clock.Now()
-	}
-	return now
 }

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/informer"
 )
 
 // A Subscription that is annotated and deleted in one breath is gone before the finalizer is
@@ -74,10 +75,11 @@ func (h *hurried) take(namespace string, now time.Time) []departed {
 func (h *hurried) again(d departed) { h.note(d.subscription, d.at) }
 
 // watchingHaste gives a predicate that lets everything pass, and remembers what went too
-// soon.
+// soon. A Subscription that the cache does not have whole is not remembered: what is made of
+// it would lack a part.
 func (r *Reconciler) watchingHaste() predicate.Predicate {
 	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
-		if sub, ok := e.Object.(*operatorsv1alpha1.Subscription); ok && tooSoon(sub) {
+		if sub, ok := e.Object.(*operatorsv1alpha1.Subscription); ok && tooSoon(sub) && !informer.Trimmed(sub) {
 			r.hurried.note(sub, r.clock.Now())
 		}
 		return true

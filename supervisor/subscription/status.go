@@ -111,20 +111,26 @@ func (o *observation) broughtBy(sub *operatorsv1alpha1.Subscription, present ins
 // unmade says whether the steps of a plan are not written yet: it was just begun, what
 // it installs is not here yet, or whoever made it died before.
 func unmade(p *operatorsv1alpha1.InstallPlan) bool {
-	begun := p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseNone || p.Status.Phase == operatorsv1alpha1.InstallPlanPhasePlanning
-	return begun && len(p.Status.Plan) == 0
+	return planning(p) && len(p.Status.Plan) == 0
 }
 
-// versions names the version that a Subscription is heading for and the one
-// that it has.
+// planning reports whether a plan has not left Planning: its manifests may not be there.
+func planning(p *operatorsv1alpha1.InstallPlan) bool {
+	return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseNone || p.Status.Phase == operatorsv1alpha1.InstallPlanPhasePlanning
+}
+
+// versions returns the version that a Subscription is heading for and the one that it has.
+//
+// It heads for a version once its plan has left Planning: before that, the bundle may be
+// impossible to get, and clients expect currentCSV to exist soon.
 func versions(d *decision, p *operatorsv1alpha1.InstallPlan) (current, installed string) {
 	if d.present.installed != nil {
 		installed = d.present.installed.Name
 	}
 	switch {
-	case d.install != nil:
+	case d.install != nil && p != nil && !planning(p) && installs(p, d.install.Bundle):
 		current = d.install.Bundle
-	case (d.err != nil || d.underWay != nil) && p != nil && plan.VersionOf(p, d.subscription.Spec.Package) != "":
+	case (d.err != nil || d.underWay != nil) && p != nil && !planning(p) && plan.VersionOf(p, d.subscription.Spec.Package) != "":
 		current = plan.VersionOf(p, d.subscription.Spec.Package)
 	case d.present.current != nil:
 		current = d.present.current.Name
@@ -139,6 +145,8 @@ func (o *observation) stateOf(
 	switch {
 	case status.CurrentCSV == "":
 		return operatorsv1alpha1.SubscriptionStateNone
+	case d.underWay != nil && planning(d.underWay):
+		return operatorsv1alpha1.SubscriptionStateUpgradePending
 	case d.install == nil && status.CurrentCSV == status.InstalledCSV && (!o.incomplete(p) || !installs(p, status.CurrentCSV)):
 		return operatorsv1alpha1.SubscriptionStateAtLatest
 	case o.groups.failForward && p != nil && p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed:

@@ -65,7 +65,10 @@ func TestDerive(t *testing.T) {
 		generation         int
 		conditions         []string
 	}{
-		{reason: "a plan is there that has not begun", sub: lamp, plan: installPlan("p", "lamp.v2", "", 3, lamp), current: "lamp.v2", state: pendingState, ref: "p", generation: 3, conditions: []string{"InstallPlanPending=True InstallPlanNotYetReconciled: "}},
+		{reason: "a plan is there that has not begun", sub: lamp, plan: installPlan("p", "lamp.v2", "", 3, lamp), state: none, ref: "p", generation: 3, conditions: []string{"InstallPlanPending=True InstallPlanNotYetReconciled: "}},
+		{reason: "the bundle of a plan is not there yet", sub: lamp, plan: installPlan("p", "lamp.v2", "Planning", 3, lamp), state: none, ref: "p", generation: 3, conditions: []string{"InstallPlanPending=True Planning: "}},
+		{reason: "the bundle of an update is not there yet", sub: lamp, csvs: []*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v1", "lamp", succeeded)}, plan: installPlan("p", "lamp.v2", "Planning", 3, lamp), current: "lamp.v1", installed: "lamp.v1", state: pendingState, ref: "p", generation: 3, conditions: []string{"InstallPlanPending=True Planning: "}},
+		{reason: "a status from before names what cannot be had", sub: subscription("my", "lamp", knows("lamp.v2", "lamp.v1")), csvs: []*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v1", "lamp", succeeded)}, plan: installPlan("p", "lamp.v2", "Planning", 3, lamp), current: "lamp.v1", installed: "lamp.v1", state: pendingState, ref: "p", generation: 3, conditions: []string{"InstallPlanPending=True Planning: "}},
 		{reason: "a plan waits for approval", sub: lamp, plan: installPlan("p", "lamp.v2", "RequiresApproval", 3, lamp), current: "lamp.v2", state: pendingState, ref: "p", generation: 3, conditions: []string{"InstallPlanPending=True RequiresApproval: "}},
 		{reason: "a plan is held up", sub: lamp, plan: blocked, current: "lamp.v2", state: pendingState, ref: "p", generation: 3, conditions: []string{"InstallPlanPending=True Installing: retrying execution due to error: no"}},
 		{reason: "a plan failed", sub: lamp, plan: lost, current: "lamp.v2", state: pendingState, ref: "p", generation: 3, conditions: []string{"InstallPlanFailed=True InstallComponentFailed: no such API"}},

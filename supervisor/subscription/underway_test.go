@@ -83,7 +83,7 @@ func TestPlansAreNotMadeBesideOthers(t *testing.T) {
 		fakecatalog.Entry{Name: "lamp.v2", Version: "2.0.0", Replaces: "lamp.v1", Objects: []string{"{2}"}},
 		fakecatalog.Entry{Name: "lamp.v3", Version: "3.0.0", Replaces: "lamp.v1", Skips: []string{"lamp.v2"}, Objects: []string{"{3}"}},
 	)), sub)
-	for _, phase := range []operatorsv1alpha1.InstallPlanPhase{"Installing", "Planning"} {
+	for phase, current := range map[operatorsv1alpha1.InstallPlanPhase]string{"Installing": "lamp.v2", "Planning": "lamp.v1"} {
 		second := installPlan("second", "lamp.v2", phase, 2, sub)
 		second.Spec.Approved = true
 		second.Status.Plan = []*operatorsv1alpha1.Step{{}}
@@ -95,7 +95,7 @@ func TestPlansAreNotMadeBesideOthers(t *testing.T) {
 		if d.install != nil {
 			t.Errorf("%s: installs %s beside lamp.v2", phase, d.install.Bundle)
 		}
-		if status := derive(o, d, nil, at(1)); status.CurrentCSV != "lamp.v2" || status.InstalledCSV != "lamp.v1" || status.State != operatorsv1alpha1.SubscriptionStateUpgradePending {
+		if status := derive(o, d, nil, at(1)); status.CurrentCSV != current || status.InstalledCSV != "lamp.v1" || status.State != operatorsv1alpha1.SubscriptionStateUpgradePending {
 			t.Errorf("%s: status %+v", phase, status)
 		}
 	}

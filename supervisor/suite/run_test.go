@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -78,7 +79,7 @@ func TestSupervisor(t *testing.T) {
 	defer cancel()
 	wants(t, supervisor.InstallCRDs(ctx, away, io.Discard), "127.0.0.1:1")
 
-	o.HealthAddress = ports.Address(t)
+	o.HealthAddress, o.MetricsAddress = ports.Address(t), ports.Address(t)
 	leads(t, o)
 }
 
@@ -101,11 +102,17 @@ func leads(t *testing.T, o supervisor.Options) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- supervisor.Run(ctx, cfg, o) }()
+	watched := &watches{seen: map[string]bool{}}
+	recorded := rest.CopyConfig(cfg)
+	recorded.Wrap(watched.record)
+	go func() { done <- supervisor.Run(ctx, recorded, o) }()
 	g.Eventually(holder).WithTimeout(patience).WithPolling(polling).Should(gomega.Equal("alone"))
 	for _, path := range []string{"/healthz", "/readyz"} {
 		g.Eventually(func() int { return get(t, "http://"+o.HealthAddress+path) }).WithTimeout(patience).WithPolling(polling).Should(gomega.Equal(http.StatusOK), path)
 	}
+	watched.matchTheTable(t)
+	boundsConnections(t, o.HealthAddress, "/healthz")
+	boundsConnections(t, o.MetricsAddress, "/metrics")
 	cancel()
 	select {
 	case err := <-done:

@@ -173,7 +173,7 @@ func (m *Mover) known(ctx context.Context) (record *Record, elsewhere string, er
 			return nil, cm.Namespace, nil
 		}
 	}
-	found, err := rival.NewSentry(m.Client, m.Client, m.Namespace, m.Clock).Look(ctx)
+	found, err := rival.NewSentry(m.config()).LookFully(ctx)
 	if err != nil {
 		return nil, "", err //nolint:wrapcheck // says what was looked for
 	}

@@ -34,6 +34,9 @@ type Mover struct {
 	Client client.Client
 	// Namespace is that of the supervisors, where the record is kept.
 	Namespace string
+	// ManagerNamespaces are those whose Deployments and Leases count without a review of
+	// what their service accounts may do.
+	ManagerNamespaces []string
 	// Again allows to stop an OLM that somebody started again after it was taken over from.
 	Again bool
 	// Clock tells the time.
@@ -42,9 +45,14 @@ type Mover struct {
 	Tell func(step string)
 }
 
+// config says where to look for competing managers.
+func (m *Mover) config() rival.Config {
+	return rival.Config{Client: m.Client, Namespace: m.Namespace, ManagerNamespaces: m.ManagerNamespaces, Clock: m.Clock}
+}
+
 // Plan says what taking over would do.
 func (m *Mover) Plan(ctx context.Context) (Plan, error) {
-	o, err := observe(ctx, m.Client, m.Namespace, m.Clock)
+	o, err := observe(ctx, m.config())
 	if err != nil {
 		return Plan{}, err
 	}
@@ -115,7 +123,7 @@ func (m *Mover) do(ctx context.Context, step Step) error {
 // begin writes down the replicas of Deployments that are not in the record yet, or that
 // somebody has started since.
 func (m *Mover) begin(ctx context.Context) error {
-	found, err := rival.NewSentry(m.Client, m.Client, m.Namespace, m.Clock).Look(ctx)
+	found, err := rival.NewSentry(m.config()).LookFully(ctx)
 	if err != nil {
 		return err //nolint:wrapcheck // says what was looked for
 	}
@@ -182,7 +190,7 @@ func (m *Mover) scale(ctx context.Context, d *appsv1.Deployment, replicas int32,
 func (m *Mover) await(ctx context.Context) error {
 	begun := m.Clock.Now()
 	for {
-		o, err := rival.NewSentry(m.Client, m.Client, m.Namespace, m.Clock).Look(ctx)
+		o, err := rival.NewSentry(m.config()).LookFully(ctx)
 		if err != nil {
 			return err //nolint:wrapcheck // says what was looked for
 		}

@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/rival"
@@ -55,13 +54,13 @@ type Count struct {
 }
 
 // observe reads what a plan is made from.
-func observe(ctx context.Context, c client.Client, namespace string, cl clock.Clock) (*Observation, error) {
-	o := &Observation{}
+func observe(ctx context.Context, at rival.Config) (*Observation, error) {
+	o, c, namespace := &Observation{}, at.Client, at.Namespace
 	var (
 		err  error
 		need rights
 	)
-	if o.Rivals, err = rival.NewSentry(c, c, namespace, cl).Look(ctx); err != nil {
+	if o.Rivals, err = rival.NewSentry(at).LookFully(ctx); err != nil {
 		return nil, err //nolint:wrapcheck // says what was looked for
 	}
 	o.Record, _, err = NewRecords(c, namespace).read(ctx)

@@ -2,7 +2,9 @@ package controlplane
 
 import (
 	"context"
+	"fmt"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -30,6 +32,9 @@ func Client(tb testing.TB) client.WithWatch {
 	return c
 }
 
+// fills is how long a cache may take to fill.
+const fills = time.Minute
+
 // Cache returns a cache that follows the kinds of objects until the test ends, and is
 // filled.
 func Cache(tb testing.TB, objects ...client.Object) cache.Cache {
@@ -45,7 +50,11 @@ func Cache(tb testing.TB, objects ...client.Object) cache.Cache {
 		tb.Fatalf("make a cache: %v", err)
 	}
 
+	var followed []string
+
 	for _, o := range objects {
+		followed = append(followed, fmt.Sprintf("%T", o))
+
 		_, err := c.GetInformer(tb.Context(), o, cache.BlockUntilSynced(false))
 		if err != nil {
 			tb.Fatalf("follow %T: %v", o, err)
@@ -66,8 +75,11 @@ func Cache(tb testing.TB, objects ...client.Object) cache.Cache {
 		}
 	})
 
-	if !c.WaitForCacheSync(tb.Context()) {
-		tb.Fatal("the cache does not fill")
+	filling, stop := context.WithTimeout(tb.Context(), fills)
+	defer stop()
+
+	if !c.WaitForCacheSync(filling) {
+		tb.Fatalf("the cache did not fill within %s; is each of these kinds served: %v?", fills, followed)
 	}
 
 	return c

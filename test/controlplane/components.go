@@ -25,12 +25,18 @@ type layout struct {
 	gracePeriod     time.Duration
 	// address is where real nodes reach the API server; empty where there are none.
 	address string
+	// audit says that requests which change something are written down.
+	audit bool
+	// etcdQuota is how large etcd's database may become, in bytes; 0 for etcd's default.
+	etcdQuota int64
 }
 
 func (l layout) pki(file string) string        { return filepath.Join(l.dir, "pki", file) }
 func (l layout) logDir() string                { return filepath.Join(l.dir, "logs") }
 func (l layout) kubeconfig(user string) string { return filepath.Join(l.dir, user+".kubeconfig") }
 func (l layout) stages() string                { return filepath.Join(l.dir, "stages.yaml") }
+func (l layout) auditPolicy() string           { return filepath.Join(l.dir, "audit.yaml") }
+func (l layout) auditLog() string              { return filepath.Join(l.logDir(), "audit.log") }
 
 // components are what runs, in the order of their start.
 func (l layout) components() []Component {
@@ -82,6 +88,7 @@ func (l layout) etcdArgs() []string {
 		"--trusted-ca-file=" + l.pki("ca.crt"),
 		"--cert-file=" + l.pki("etcd.crt"),
 		"--key-file=" + l.pki("etcd.key"),
+		"--quota-backend-bytes=" + strconv.FormatInt(l.etcdQuota, 10),
 	}
 }
 
@@ -116,6 +123,10 @@ func (l layout) apiServerArgs() []string {
 		"--kubelet-client-certificate=" + l.pki("apiserver-kubelet-client.crt"),
 		"--kubelet-client-key=" + l.pki("apiserver-kubelet-client.key"),
 		"--kubelet-preferred-address-types=InternalIP",
+	}
+
+	if l.audit {
+		args = append(args, "--audit-policy-file="+l.auditPolicy(), "--audit-log-path="+l.auditLog())
 	}
 
 	if l.address == "" {

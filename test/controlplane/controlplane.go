@@ -61,7 +61,10 @@ func tryStart(ctx context.Context, o Options, binDir string) (*ControlPlane, err
 	}
 
 	c := &ControlPlane{
-		layout:  layout{dir: folder.path, binDir: binDir, gracePeriod: o.NodeMonitorGracePeriod, address: o.Address},
+		layout: layout{
+			dir: folder.path, binDir: binDir, gracePeriod: o.NodeMonitorGracePeriod, address: o.Address,
+			audit: o.AuditWrites, etcdQuota: o.EtcdQuota,
+		},
 		nodes:   nodeNames(o.Nodes),
 		folder:  folder,
 		running: map[Component]*member{},
@@ -150,8 +153,30 @@ func (c *ControlPlane) prepare(ctx context.Context) error {
 		return err
 	}
 
+	if c.layout.audit {
+		err = os.WriteFile(c.layout.auditPolicy(), []byte(auditPolicy), 0o600)
+		if err != nil {
+			return fmt.Errorf("write the audit policy: %w", err)
+		}
+	}
+
 	return c.writeStages()
 }
+
+// auditPolicy has one line written for each request that changes something, when it is
+// answered or its connection ends.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted]
+rules:
+- level: None
+  verbs: [get, list, watch]
+- level: Metadata
+`
+
+// AuditLog returns the path of the audit log of a control plane with AuditWrites: a JSON
+// object of audit.k8s.io/v1 on each line.
+func (c *ControlPlane) AuditLog() string { return c.layout.auditLog() }
 
 func (c *ControlPlane) writeKubeconfigs() error {
 	pki := filepath.Dir(c.layout.pki("x"))

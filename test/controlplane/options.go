@@ -31,6 +31,12 @@ type Options struct {
 	// Dir is where data, credentials and logs go. It must be empty or absent and stays
 	// after Stop; an empty string means a folder in the cache that Stop removes.
 	Dir string
+	// AuditWrites has the API server write down every request that changes something, with
+	// who sent it and when it arrived: see ControlPlane.AuditLog.
+	AuditWrites bool
+	// EtcdQuota is how large etcd's database may become, in bytes: 0 means what etcd does by
+	// default, 2 GiB.
+	EtcdQuota int64
 	// Progress hears about the build: nil means standard error.
 	Progress io.Writer
 }

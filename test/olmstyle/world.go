@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -88,9 +89,40 @@ func (w World) MakeNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// InstallOLM makes OLM's own Deployments.
+// account is the service account of OLM's Deployments, and role the ClusterRole that it has.
+const (
+	account = "olm-operator-serviceaccount"
+	role    = "system:controller:operator-lifecycle-manager"
+)
+
+// rights are OLM's service account and what it may do, as OLM's manifests have them.
+func rights() []client.Object {
+	return []client.Object{
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: account}},
+		&rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: role},
+			Rules: []rbacv1.PolicyRule{
+				{
+					APIGroups: []string{"*"}, Resources: []string{"*"},
+					Verbs: []string{"watch", "list", "get", "create", "update", "patch", "delete", "deletecollection", "escalate", "bind"},
+				},
+				{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},
+			},
+		},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "olm-operator-binding-" + Namespace},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: Namespace, Name: account}},
+		},
+	}
+}
+
+// InstallOLM makes OLM's own Deployments, and what they may do.
 func (w World) InstallOLM(ctx context.Context) error {
 	if err := w.MakeNamespace(ctx, Namespace); err != nil {
+		return err
+	}
+	if err := w.create(ctx, byPerson, rights()...); err != nil {
 		return err
 	}
 	return w.create(ctx, byPerson,
@@ -107,7 +139,7 @@ func program(name, command string, args ...string) *appsv1.Deployment {
 			Replicas: new(int32(1)), Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec: corev1.PodSpec{Containers: []corev1.Container{{
+				Spec: corev1.PodSpec{ServiceAccountName: account, Containers: []corev1.Container{{
 					Name: name, Image: image, Command: []string{command}, Args: args,
 					Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: 8443}},
 				}}},

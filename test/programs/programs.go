@@ -50,6 +50,16 @@ func Main(run func(dir string) int, packages ...string) int {
 	return run(dir)
 }
 
+// InstallCRDs has a supervisor install the CustomResourceDefinitions into the cluster of a
+// kubeconfig, as a person does.
+func InstallCRDs(ctx context.Context, supervisor, kubeconfig string) error {
+	cmd := exec.CommandContext(ctx, supervisor, "install-crds", "--kubeconfig", kubeconfig)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("installing the CustomResourceDefinitions: %w\n%s", err, out)
+	}
+	return nil
+}
+
 // Registry builds the registry for one test and returns its path.
 func Registry(tb testing.TB) string {
 	tb.Helper()

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/chandlery/chandlery/cmd/internal/terminal"
 	"github.com/chandlery/chandlery/supervisor/diagnosis/snapshot"
 )
 
@@ -64,7 +65,7 @@ func Report(out io.Writer, program string, err error) Code {
 	if verdict, is := errors.AsType[Verdict](err); is {
 		return Code(verdict)
 	}
-	_, _ = fmt.Fprintf(out, "%s: %v\n", program, err)
+	_, _ = fmt.Fprintf(out, "%s: %s\n", program, terminal.Escape(err.Error()))
 	return CodeOf(err)
 }
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
-	"sigs.k8s.io/yaml"
+
+	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
 
 // The forms of the output. Human and Wide are for people, and may change; JSON and YAML
@@ -75,7 +75,7 @@ func (o *Output) Document(out io.Writer, value any) error {
 	document := []byte(text.String())
 	if o.Form == YAML {
 		var err error
-		if document, err = yaml.JSONToYAML(document); err != nil {
+		if document, err = terminal.YAML(document); err != nil {
 			return fmt.Errorf("printing: %w", err)
 		}
 	}
@@ -94,14 +94,17 @@ func (o *Output) Paint(out io.Writer) Paint {
 	case "never":
 		return Paint{}
 	}
-	file, ok := out.(*os.File)
 	_, plain := os.LookupEnv("NO_COLOR")
-	return Paint{on: ok && !plain && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))}
+	return Paint{on: !plain && os.Getenv("TERM") != "dumb" && terminal.IsTerminal(out)}
 }
 
-// Paint colours words, or leaves them as they are. Every word says by itself what its
-// colour says.
+// Paint colours words, or leaves them as they are. Every word means without its colour what
+// it means with it. Coloured words have to be written to a [terminal.Writer].
 type Paint struct{ on bool }
+
+// ClearScreen returns what moves to the upper left of a terminal and clears what is there. It
+// has to be written to a [terminal.Writer].
+func ClearScreen() string { return terminal.Control("\x1b[H\x1b[2J\x1b[3J") }
 
 // Good is for what is well.
 func (p Paint) Good(text string) string { return p.paint("32", text) }
@@ -122,5 +125,5 @@ func (p Paint) paint(code, text string) string {
 	if !p.on || text == "" {
 		return text
 	}
-	return "\x1b[" + code + "m" + text + "\x1b[0m"
+	return terminal.Control("\x1b["+code+"m") + text + terminal.Control("\x1b[0m")
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
 
 func TestOutput(t *testing.T) {
@@ -39,8 +40,13 @@ func TestOutput(t *testing.T) {
 			if err != nil {
 				return
 			}
-			if got := o.Paint(&strings.Builder{}).Good("well"); o.Form != tt.form || got != tt.good {
-				t.Errorf("%s: form %s, %q", tt.reason, o.Form, got)
+			var out strings.Builder
+			w := terminal.NewWriter(&out)
+			if _, err := w.Write([]byte(o.Paint(w).Good("well"))); err != nil {
+				t.Fatal(err)
+			}
+			if o.Form != tt.form || out.String() != tt.good {
+				t.Errorf("%s: form %s, %q", tt.reason, o.Form, out.String())
 			}
 		})
 	}

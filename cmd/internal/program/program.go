@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
+	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
 
 // Program is one of our programs.
@@ -26,7 +27,7 @@ type Program struct {
 }
 
 // Command returns the root command with its sub-commands, a version command
-// among them.
+// among them. What they write passes a [terminal.Writer].
 func (p Program) Command(commands ...*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use:   p.Name,
@@ -37,6 +38,7 @@ func (p Program) Command(commands ...*cobra.Command) *cobra.Command {
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			terminal.Protect(cmd.Root())
 			return flagenv.Apply(cmd.Flags(), p.EnvPrefix, os.LookupEnv)
 		},
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

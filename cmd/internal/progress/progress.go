@@ -4,11 +4,11 @@ package progress
 
 import (
 	"io"
-	"os"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
+
+	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
 
 // delay is how long work takes before anything is shown: short work is over
@@ -21,16 +21,10 @@ const interval = 100 * time.Millisecond
 // Start shows that work goes on, until the function that it returns is called,
 // which leaves nothing behind. Quiet shows nothing.
 func Start(out io.Writer, quiet bool, what string) (done func()) {
-	if quiet || !IsTerminal(out) {
+	if quiet || !terminal.IsTerminal(out) {
 		return func() {}
 	}
-	return show(out, what, delay)
-}
-
-// IsTerminal tells whether somebody may be looking.
-func IsTerminal(out io.Writer) bool {
-	file, ok := out.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
+	return show(terminal.Unfiltered(out), terminal.Escape(what), delay)
 }
 
 // show draws a spinner with the time that has passed.

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -62,7 +64,7 @@ func TestNoTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if IsTerminal(file) || IsTerminal(&bytes.Buffer{}) {
+	if terminal.IsTerminal(file) || terminal.IsTerminal(&bytes.Buffer{}) {
 		t.Error("a file is no terminal")
 	}
 	var out bytes.Buffer

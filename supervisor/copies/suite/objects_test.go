@@ -67,6 +67,8 @@ func (w *world) kettle() *operatorsv1alpha1.ClusterServiceVersion {
 			DisplayName: "Kettle", Description: "Boils water.",
 			Icon: []operatorsv1alpha1.Icon{{Data: "aGVsbG8=", MediaType: "image/png"}},
 			InstallModes: []operatorsv1alpha1.InstallMode{
+				{Type: operatorsv1alpha1.InstallModeTypeOwnNamespace, Supported: true},
+				{Type: operatorsv1alpha1.InstallModeTypeSingleNamespace, Supported: true},
 				{Type: operatorsv1alpha1.InstallModeTypeAllNamespaces, Supported: true},
 				{Type: operatorsv1alpha1.InstallModeTypeMultiNamespace, Supported: true},
 			},

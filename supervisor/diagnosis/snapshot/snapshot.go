@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/diagnosis"
+	"github.com/chandlery/chandlery/supervisor/rival"
 	"github.com/chandlery/chandlery/supervisor/scheme"
 )
 
@@ -31,6 +32,9 @@ type Options struct {
 	// SupervisorNamespaces are where the Lease of the supervisor is looked for when one
 	// may not look everywhere.
 	SupervisorNamespaces []string
+	// Access reviews what Deployments that look like OLM's may do; nil to take them for
+	// what they look like.
+	Access *rival.AccessReviewer
 }
 
 // NewClient makes a client that can read everything that [Take] reads.
@@ -66,6 +70,10 @@ func Take(ctx context.Context, reader client.Reader, o Options) (*diagnosis.Obse
 	t.workloads(ctx, t.places(scope))
 	if len(scope) == 0 {
 		t.managers(ctx)
+	}
+	if o.Access != nil {
+		// Without the right, or with an error, all are taken for what they look like.
+		t.observation.ManagerAccess, _ = o.Access.Review(ctx, rival.Accounts(rival.WorkloadsAmong(t.observation.Deployments)))
 	}
 	t.observation.Nodes = trimmed(list(ctx, t, nil, nodes))
 	t.definitions(ctx)

@@ -56,7 +56,7 @@ func TestLeases(t *testing.T) {
 	own, other := controlplane.Namespace(t), controlplane.Namespace(t)
 	look := func() (rival.Finding, time.Duration) {
 		begun := time.Now()
-		found, err := rival.NewSentry(c, c, own, clock.RealClock{}).Wait(t.Context())
+		found, err := rival.NewSentry(rival.Config{Client: c, Namespace: own, ManagerNamespaces: []string{other}, Clock: clock.RealClock{}}).Wait(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +121,7 @@ func TestForbidden(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := clientOf(t, kubeconfig)
-	found, err := rival.NewSentry(c, c, "default", clock.RealClock{}).Wait(t.Context())
+	found, err := rival.NewSentry(rival.Config{Client: c, Namespace: "default", Clock: clock.RealClock{}}).Wait(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

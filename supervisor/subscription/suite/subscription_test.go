@@ -137,7 +137,7 @@ func TestCatalogThatGoesAwayGoesOnServing(t *testing.T) {
 	// What cannot be read is planned and no more, and it is said what becomes of it.
 	w.create(w.subscription("late", "radio"))
 	late := w.says("late", operatorsv1alpha1.SubscriptionBundleUnpackFailed, "EnsureInstallPlanFailed", "goes on by itself as soon as the catalog answers")
-	if late.Status.State != operatorsv1alpha1.SubscriptionStateUpgradePending || late.Status.InstalledCSV != "" {
+	if late.Status.State != operatorsv1alpha1.SubscriptionStateNone || late.Status.CurrentCSV != "" || late.Status.InstalledCSV != "" {
 		t.Errorf("status %+v", late.Status)
 	}
 	w.says("late", waits, "Planning", "reading bundle radio.v1")

@@ -13,6 +13,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/command/status"
 	"github.com/chandlery/chandlery/cmd/internal/command/supportbundle"
 	"github.com/chandlery/chandlery/cmd/internal/command/takeover"
+	"github.com/chandlery/chandlery/cmd/internal/command/uninstall"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 )
@@ -31,6 +32,7 @@ func Commands(name, envPrefix, agent string) []*cobra.Command {
 		supportbundle.New,
 		takeover.New,
 		takeover.NewHandBack,
+		uninstall.New,
 	} {
 		one := command(name, agent)
 		flagenv.Describe(one.Flags(), envPrefix)

@@ -3,13 +3,11 @@
 package approve
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -19,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/cmd/internal/progress"
 	"github.com/chandlery/chandlery/cmd/internal/proposal"
+	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
 
 const help = `Approve InstallPlans that wait, named by themselves or by a Subscription that they
@@ -191,25 +189,19 @@ func (a *approver) confirmed(choices []choice) bool {
 			count++
 		}
 	}
-	if count == 0 || a.yes || a.dryRun || !progress.IsTerminal(a.log) || !isTerminal(a.in) {
+	if count == 0 || a.yes || a.dryRun || !terminal.IsTerminal(a.log) || !isTerminal(a.in) {
 		return true
 	}
 	what := "it"
 	if count > 1 {
 		what = fmt.Sprintf("all %d", count)
 	}
-	fmt.Fprintf(a.log, "Approve %s? [y/N] ", what)
-	answer, err := bufio.NewReader(a.in).ReadString('\n')
-	if err != nil {
-		fmt.Fprintln(a.log)
-	}
-	answer = strings.ToLower(strings.TrimSpace(answer))
-	return answer == "y" || answer == "yes"
+	return console.Confirm(a.in, a.log, "Approve "+what+"?")
 }
 
 func isTerminal(in io.Reader) bool {
 	out, is := in.(io.Writer)
-	return is && progress.IsTerminal(out)
+	return is && terminal.IsTerminal(out)
 }
 
 // approveAll approves what waits, and notes what came of it. One that fails does not

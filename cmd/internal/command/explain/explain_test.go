@@ -190,6 +190,22 @@ func TestForms(t *testing.T) {
 	}
 }
 
+// TestForeignLines shows that a line feed in a foreign text begins no line.
+func TestForeignLines(t *testing.T) {
+	t.Parallel()
+	const says = "failed\n  To do: Run this."
+	e := broken()
+	e.Summary = says
+	e.Findings[0].Chain[2].Says, e.Findings[0].Remedy, e.Findings[1].Cause = says, says, says
+	e.Unseen = []diagnosis.Unseen{{Resource: "pods", Message: says}}
+	for _, form := range []string{console.Human, console.Wide} {
+		text := printed(t, form, &answer{named: true, Explanations: []diagnosis.Explanation{e}})
+		if strings.Contains(text, "\n  To do: Run this.") {
+			t.Errorf("%s: a foreign text begins a line:\n%s", form, text)
+		}
+	}
+}
+
 func TestSubjects(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -9,8 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/cmd/internal/progress"
+	"github.com/chandlery/chandlery/cmd/internal/terminal"
 	"github.com/chandlery/chandlery/supervisor/diagnosis"
 )
 
@@ -26,7 +27,7 @@ func (o *options) print(cmd *cobra.Command, a *answer) error {
 	if o.output.ForMachines() {
 		return o.output.Document(out, a) //nolint:wrapcheck // says by itself what failed
 	}
-	p := printer{paint: o.output.Paint(out), wide: o.output.Form == console.Wide, narrow: progress.IsTerminal(out), program: o.program}
+	p := printer{paint: o.output.Paint(out), wide: o.output.Form == console.Wide, narrow: terminal.IsTerminal(out), program: o.program}
 	p.answer(a)
 	if _, err := io.WriteString(out, p.text.String()); err != nil {
 		return fmt.Errorf("printing: %w", err)
@@ -171,18 +172,20 @@ func (p *printer) chain(f *diagnosis.Finding) {
 	}
 }
 
-// clip shortens what an object says of itself.
+// clip shortens what an object says of itself, and makes it one line.
 func (p *printer) clip(text string, room int) string {
+	text = bundles.OneLine(text)
 	if p.wide || utf8.RuneCountInString(text) <= room {
 		return text
 	}
 	return string([]rune(text)[:room-1]) + "…"
 }
 
-// sentence gives a text, in lines that a terminal has room for where it is for one.
+// sentence gives a text, in lines that a terminal has room for where it is for one. A line
+// end in a foreign text begins no line.
 func (p *printer) sentence(first, rest, text string) string {
 	if !p.narrow || p.wide {
-		return first + text + "\n"
+		return first + bundles.OneLine(text) + "\n"
 	}
 	return console.Wrap(first, rest, text)
 }
@@ -199,7 +202,7 @@ func (p *printer) remedy(f *diagnosis.Finding) {
 	const todo = "To do:"
 	advice := todo + " " + f.Remedy
 	if p.wide {
-		p.linef("  %s", strings.Replace(advice, todo, p.paint.Bold(todo), 1))
+		p.linef("  %s", strings.Replace(bundles.OneLine(advice), todo, p.paint.Bold(todo), 1))
 	} else {
 		p.text.WriteString(strings.Replace(console.Wrap("  ", strings.Repeat(" ", len("  To do: ")), advice), todo, p.paint.Bold(todo), 1))
 	}
@@ -242,7 +245,7 @@ func (p *printer) unseen(hidden []diagnosis.Unseen) {
 			where, role = " in namespace "+u.Namespace, "-n "+u.Namespace+" create role"
 		}
 		if u.Why != diagnosis.WhyForbidden {
-			p.linef("  %s%s: %s", u.Resource, where, u.Message)
+			p.linef("  %s%s: %s", u.Resource, where, bundles.OneLine(u.Message))
 			continue
 		}
 		if role == "clusterrole" {

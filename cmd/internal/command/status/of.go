@@ -92,9 +92,10 @@ func Of(o *diagnosis.Observation) Status {
 		Taken: o.Taken, Namespaces: o.Namespaces, Supervisors: supervisors(o), Catalogs: catalogsOf(o),
 		Subscriptions: subscriptions(o), Approvals: approvals(o), Findings: []diagnosis.Finding{}, Unseen: []Unseen{},
 	}
-	others := rival.Recognise(rival.Observation{Deployments: o.Deployments})
+	others := rival.Recognise(rival.Observation{Workloads: rival.WorkloadsAmong(o.Deployments), Judge: o.ManagerAccess.JudgeAsSeen})
 	s.Others = others.Workloads
 	s.Findings = append(s.Findings, s.rivalry(others.Active())...)
+	s.Findings = append(s.Findings, suspects(&others)...)
 	for _, finding := range diagnosis.Examine(o) {
 		switch {
 		case finding.Code == diagnosis.CodePlanNeedsApproval:
@@ -132,6 +133,26 @@ func (s *Status) rivalry(active []rival.Workload) []diagnosis.Finding {
 			Code: CodeRival, Severity: diagnosis.Wrong, Object: diagnosis.Ref{Kind: diagnosis.KindDeployment, Namespace: w.Namespace, Name: w.Name},
 			Cause:  w.Describe() + " works beside the supervisor, and both write the same objects",
 			Remedy: "Take over from it (the command takeover says first what that changes), or stop the supervisor.",
+		})
+	}
+	return found
+}
+
+// CodeSuspect is that of the finding that a Deployment only looks like another lifecycle
+// manager.
+const CodeSuspect = "ManagerSuspected"
+
+// suspects returns a finding for each Deployment that looks like OLM's and that supervisors
+// ignore. It is a note, as any user of a namespace can create such a Deployment.
+func suspects(f *rival.Finding) []diagnosis.Finding {
+	found := make([]diagnosis.Finding, 0, len(f.Suspects))
+	for i := range f.Suspects {
+		w := &f.Suspects[i]
+		ref := diagnosis.Ref{Kind: diagnosis.KindDeployment, Namespace: w.Namespace, Name: w.Name}
+		found = append(found, diagnosis.Finding{
+			Code: CodeSuspect, Severity: diagnosis.Note, Object: ref,
+			Cause:  ref.String() + " looks like OLM's " + w.Program + ", and its service account " + w.ServiceAccount + " may not write ClusterServiceVersions or InstallPlans in all namespaces; supervisors ignore it",
+			Remedy: "Find out who made it, and delete it. If it does OLM's work with other rights, name its namespace in --manager-namespaces of the supervisor.",
 		})
 	}
 	return found

@@ -16,14 +16,13 @@ import (
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/progress"
+	"github.com/chandlery/chandlery/cmd/internal/terminal"
 	"github.com/chandlery/chandlery/supervisor/diagnosis/snapshot"
+	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
 // leastInterval is the least time between two looks with --watch.
 const leastInterval = time.Second
-
-// clearScreen moves to the upper left of a terminal and clears what is there.
-const clearScreen = "\x1b[H\x1b[2J\x1b[3J"
 
 const help = `Show how the catalogs and operators of a cluster are, on one screen: who leads of
 the supervisors; the catalogs with their replicas; the Subscriptions with what is
@@ -129,7 +128,8 @@ func Scope(connection *console.Connection, global string, named, all bool) (snap
 	return what, nil
 }
 
-func look(ctx context.Context, reader client.Reader, what snapshot.Options) (*Status, error) {
+func look(ctx context.Context, reader client.Client, what snapshot.Options) (*Status, error) {
+	what.Access = rival.NewAccessReviewer(reader, rival.VerbOLM, clock.RealClock{})
 	observed, err := snapshot.Take(ctx, reader, what)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // says what is missing
@@ -164,7 +164,7 @@ func (o *options) print(out io.Writer, before string, s *Status) error {
 
 // follow looks again and again: on a terminal over what it showed before, elsewhere
 // below it.
-func (o *options) follow(cmd *cobra.Command, reader client.Reader, what snapshot.Options) error {
+func (o *options) follow(cmd *cobra.Command, reader client.Client, what snapshot.Options) error {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
 	ticker := clock.RealClock{}.NewTicker(o.interval)
 	defer ticker.Stop()
@@ -177,8 +177,8 @@ func (o *options) follow(cmd *cobra.Command, reader client.Reader, what snapshot
 		if err != nil {
 			fmt.Fprintf(cmd.ErrOrStderr(), "%v; it is tried again\n", err)
 		} else {
-			if progress.IsTerminal(out) && !o.output.ForMachines() {
-				before = clearScreen
+			if terminal.IsTerminal(out) && !o.output.ForMachines() {
+				before = console.ClearScreen()
 			}
 			if err := o.print(out, before, s); err != nil {
 				return err

@@ -18,6 +18,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/cmd/internal/command/status"
 	"github.com/chandlery/chandlery/cmd/internal/console"
@@ -183,6 +184,11 @@ func observations() map[string]struct {
 		}},
 		"rival": {reason: "two that write the same objects are too many", verdict: status.Wrong, change: func(o *diagnosis.Observation) {
 			o.Deployments = append(o.Deployments, manager())
+		}},
+		"suspect": {reason: "what only looks like another manager is a note", verdict: status.Well, change: func(o *diagnosis.Observation) {
+			d := manager()
+			o.Deployments = append(o.Deployments, d)
+			o.ManagerAccess.Writers = map[types.NamespacedName]bool{{Namespace: d.Namespace, Name: "default"}: false}
 		}},
 		"olm": {reason: "a cluster that OLM looks after needs no supervisor", verdict: status.Well, change: func(o *diagnosis.Observation) {
 			o.Leases, o.Deployments = nil, append(o.Deployments, manager())

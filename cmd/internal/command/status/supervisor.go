@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/chandlery/chandlery/supervisor/diagnosis"
+	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
 // supervisorName is what pods of the supervisor bear as app.kubernetes.io/name, and what
@@ -62,7 +63,7 @@ func supervisor(o *diagnosis.Observation, lease *coordinationv1.Lease) Superviso
 		s.Renewed = new(lease.Spec.RenewTime.Time)
 	}
 	if s.Leader != "" && s.Renewed != nil && lease.Spec.LeaseDurationSeconds != nil {
-		lasts := time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second + clockSlack
+		lasts := min(time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second, rival.MaxLeaseDuration) + clockSlack
 		s.Leads = o.Taken.Before(s.Renewed.Add(lasts))
 	}
 	for i := range o.Pods {

@@ -20,6 +20,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -46,7 +48,7 @@ func prepare(ctx context.Context, cp *controlplane.ControlPlane) error {
 	if err != nil {
 		return err
 	}
-	text, err := os.ReadFile(filepath.Join(root, "deploy", "rbac", "users.yaml"))
+	text, err := os.ReadFile(filepath.Join(root, "deploy", "prerequisites", "users.yaml"))
 	if err != nil {
 		return err
 	}
@@ -61,7 +63,7 @@ func prepare(ctx context.Context, cp *controlplane.ControlPlane) error {
 		&coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Namespace: global, Name: supervisor.LeaseName},
 			Spec: coordinationv1.LeaseSpec{
-				HolderIdentity: new("supervisor-0_12345678"), LeaseDurationSeconds: new(int32(3600)), AcquireTime: &now, RenewTime: &now,
+				HolderIdentity: new("supervisor-0_12345678"), LeaseDurationSeconds: new(int32(60)), AcquireTime: &now, RenewTime: &now,
 			},
 		},
 	}
@@ -81,9 +83,26 @@ func prepare(ctx context.Context, cp *controlplane.ControlPlane) error {
 	return c.Status().Update(ctx, source)
 }
 
+// lead renews the Lease until the test ends, as the supervisor that holds it would.
+func (w *world) lead() {
+	w.t.Helper()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: global, Name: supervisor.LeaseName}}
+	renew := func(ctx context.Context) error {
+		patch := fmt.Sprintf(`{"spec":{"renewTime":%q}}`, metav1.NowMicro().UTC().Format(metav1.RFC3339Micro))
+		return w.Patch(ctx, lease.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)))
+	}
+	if err := renew(w.t.Context()); err != nil {
+		w.t.Fatalf("renewing the Lease: %v", err)
+	}
+	const interval = 5 * time.Second
+	// The API server may be away in between: the next renewal counts.
+	go wait.UntilWithContext(w.t.Context(), func(ctx context.Context) { _ = renew(ctx) }, interval)
+}
+
 // well makes the Subscription of the world one that has what it wants.
 func (w *world) well() {
 	w.t.Helper()
+	w.lead()
 	csv := &operatorsv1alpha1.ClusterServiceVersion{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "lamp.v1"},
 		Spec: operatorsv1alpha1.ClusterServiceVersionSpec{

@@ -59,11 +59,7 @@ func installCompleter(context.Context, *controlplane.ControlPlane) error {
 }
 
 func installCRDs(ctx context.Context, cp *controlplane.ControlPlane) error {
-	cmd := exec.CommandContext(ctx, program, "install-crds", "--kubeconfig", cp.Kubeconfig())
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("installing the CustomResourceDefinitions: %w\n%s", err, out)
-	}
-	return nil
+	return programs.InstallCRDs(ctx, program, cp.Kubeconfig()) //nolint:wrapcheck // says what failed
 }
 
 // world is a namespace with a Subscription and its plan.

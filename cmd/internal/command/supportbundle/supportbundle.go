@@ -19,12 +19,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/cmd/internal/command/explain"
 	"github.com/chandlery/chandlery/cmd/internal/command/status"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/redact"
+	"github.com/chandlery/chandlery/cmd/internal/terminal"
 	"github.com/chandlery/chandlery/supervisor/diagnosis"
 	"github.com/chandlery/chandlery/supervisor/diagnosis/snapshot"
 	"github.com/chandlery/chandlery/supervisor/rival"
@@ -168,6 +170,7 @@ func (g *gatherer) connect() error {
 // gather reads everything. What says most comes first: it has room for sure.
 func (g *gatherer) gather(ctx context.Context, what snapshot.Options) (*diagnosis.Observation, error) {
 	g.progressf("looking at the cluster")
+	what.Access = rival.NewAccessReviewer(g.client, rival.VerbOLM, clock.RealClock{})
 	observed, err := snapshot.Take(ctx, g.client, what)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // says what is missing
@@ -212,8 +215,8 @@ func (g *gatherer) summaries(o *diagnosis.Observation, policy redact.Policy) err
 	}
 	wide := status.View{Wide: true, Program: g.program}
 	g.contents.add("status.json", text)
-	g.contents.add("status.txt", []byte(redact.Text(wide.Text(&s))))
-	g.contents.add("explain.txt", []byte(redact.Text(explain.Text(o))))
+	g.contents.add("status.txt", []byte(terminal.Escape(redact.Text(wide.Text(&s)))))
+	g.contents.add("explain.txt", []byte(terminal.Escape(redact.Text(explain.Text(o)))))
 	g.contents.add("versions.txt", []byte(g.versions(&s)))
 	return nil
 }
@@ -276,10 +279,10 @@ func (g *gatherer) write(out io.Writer, at time.Time) error {
 	if len(g.contents.left) > 0 {
 		// There is always room to say what there was no room for.
 		text := strings.Join(g.contents.left, "\n") + "\n"
-		g.contents.files = append(g.contents.files, file{path: "missing.txt", content: []byte(redact.Text(text))})
+		g.contents.files = append(g.contents.files, file{path: "missing.txt", content: []byte(terminal.Escape(redact.Text(text)))})
 	}
 	if g.path == "-" {
-		return g.contents.write(out, root, at)
+		return g.contents.write(terminal.Unfiltered(out), root, at)
 	}
 	path := g.path
 	if path == "" {

@@ -2,18 +2,16 @@
 package takeover
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/cmd/internal/progress"
+	"github.com/chandlery/chandlery/cmd/internal/terminal"
 	"github.com/chandlery/chandlery/supervisor/takeover"
 )
 
@@ -26,8 +24,8 @@ It may be interrupted at any moment and repeated. Where supervisors are started 
 --takeover they do the same by themselves.
 
 It takes the rights of an administrator of the cluster: to patch deployments in OLM's
-namespace, to list what OLM makes in all namespaces, and to create and update
-configmaps in the namespace of the supervisors.
+namespace, to list what OLM makes in all namespaces, to create subjectaccessreviews, and
+to create and update configmaps in the namespace of the supervisors.
 
 Exit codes: 0 when it is possible, with --dry-run, or done; 1 when the command itself
 fails, or the answer was no; 2 when there is nothing to take over or something stands
@@ -54,6 +52,7 @@ type options struct {
 	connection console.Connection
 	output     console.Output
 	namespace  string
+	managers   []string
 	dryRun     bool
 	yes        bool
 	program    string
@@ -106,6 +105,7 @@ func newCommand(name, agent string, cmd *cobra.Command, d direction) *cobra.Comm
 	flags := cmd.Flags()
 	o.connection.AddFlags(cmd)
 	flags.StringVar(&o.namespace, "supervisor-namespace", defaultNamespace, "namespace of the supervisors: that of their --leader-election-namespace, where the record is kept")
+	flags.StringSliceVar(&o.managers, "manager-namespaces", nil, "namespaces, separated by commas, where every Deployment that looks like OLM's is one; elsewhere its service account has to be allowed to write ClusterServiceVersions or InstallPlans in all namespaces")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "say what would be done, and change nothing")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask; without a terminal nothing is asked anyway")
 	o.output.AddFlags(cmd)
@@ -121,7 +121,7 @@ func (o *options) run(cmd *cobra.Command, d direction) error {
 		return err //nolint:wrapcheck // says where it looked
 	}
 	m := &takeover.Mover{
-		Client: c, Namespace: o.namespace, Again: true, Clock: clock.RealClock{},
+		Client: c, Namespace: o.namespace, ManagerNamespaces: o.managers, Again: true, Clock: clock.RealClock{},
 		Tell: func(step string) { fmt.Fprintf(cmd.ErrOrStderr(), "%s ...\n", capital(step)) },
 	}
 	plan, err := d.plan(m, cmd.Context())
@@ -148,15 +148,9 @@ func (o *options) run(cmd *cobra.Command, d direction) error {
 
 // confirmed asks the person at the terminal, where there is one.
 func (o *options) confirmed(in io.Reader, out io.Writer, question string) bool {
-	terminal, is := in.(io.Writer)
-	if o.yes || !is || !progress.IsTerminal(terminal) || !progress.IsTerminal(out) {
+	answering, is := in.(io.Writer)
+	if o.yes || !is || !terminal.IsTerminal(answering) || !terminal.IsTerminal(out) {
 		return true
 	}
-	fmt.Fprintf(out, "%s [y/N] ", question)
-	answer, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil {
-		fmt.Fprintln(out)
-	}
-	answer = strings.ToLower(strings.TrimSpace(answer))
-	return answer == "y" || answer == "yes"
+	return console.Confirm(in, out, question)
 }

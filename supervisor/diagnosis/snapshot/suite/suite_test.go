@@ -79,55 +79,12 @@ func TestTake(t *testing.T) {
 			t.Errorf("definitions are %d, want that which the version names", len(o.Definitions))
 		}
 	})
-	t.Run("OLM is seen wherever it is", func(t *testing.T) {
-		elsewhere := controlplane.Namespace(t)
-		labels := map[string]string{"app": "catalog-operator"}
-		for _, d := range []*appsv1.Deployment{
-			{ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere, Name: "olm-operator"}},
-			{ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere, Name: "renamed", Labels: labels}},
-			{ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere, Name: "another"}},
-		} {
-			d.Spec = appsv1.DeploymentSpec{Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels}}
-			d.Spec.Template.Labels = labels
-			d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "registry.example.com/c:v1"}}
-			if err := admin.Create(t.Context(), d); err != nil {
-				t.Fatal(err)
-			}
-		}
-		var got []string
-		for _, d := range take(t, admin, snapshot.Options{}).Deployments {
-			got = append(got, d.Name)
-		}
-		slices.Sort(got)
-		if !slices.Equal(got, []string{"olm-operator", "renamed"}) {
-			t.Errorf("Deployments %v", got)
-		}
-	})
+	t.Run("OLM is seen wherever it is", func(t *testing.T) { seesOLM(t, admin) })
 	t.Run("a namespace and the catalogs that it draws from", func(t *testing.T) {
 		o := take(t, admin, snapshot.Options{Namespaces: []string{shop}})
 		counts(t, o, 1, 1, 1)
 	})
-	t.Run("a user of a namespace", func(t *testing.T) {
-		user := somebody(t, admin, shop)
-		o := take(t, user, snapshot.Options{Fallback: shop, SupervisorNamespaces: []string{wares}})
-		counts(t, o, 1, 0, 1)
-		if !slices.Equal(o.Namespaces, []string{shop}) {
-			t.Errorf("looked at %v, want to fall back on %s", o.Namespaces, shop)
-		}
-		for _, want := range []diagnosis.Unseen{
-			{Resource: "catalogsources.operators.coreos.com", Namespace: wares},
-			{Resource: "pods", Namespace: shop},
-			{Resource: "nodes"},
-			{Resource: "leases.coordination.k8s.io"},
-			{Resource: "customresourcedefinitions.apiextensions.k8s.io"},
-		} {
-			if !slices.ContainsFunc(o.Unseen, func(u diagnosis.Unseen) bool {
-				return u.Resource == want.Resource && u.Namespace == want.Namespace && u.Why == diagnosis.WhyForbidden && u.Message != ""
-			}) {
-				t.Errorf("%s in namespace %q is not among what could not be seen: %+v", want.Resource, want.Namespace, o.Unseen)
-			}
-		}
-	})
+	t.Run("a user of a namespace", func(t *testing.T) { seesNamespace(t, somebody(t, admin, shop), shop, wares) })
 	t.Run("nobody answers", func(t *testing.T) {
 		away := cp.Config()
 		away.Host = "https://127.0.0.1:1"
@@ -147,6 +104,56 @@ func TestTake(t *testing.T) {
 			t.Errorf("error is %v, want that it is not there: all would seem to be well", err)
 		}
 	})
+}
+
+// seesOLM makes Deployments of OLM where nothing else is.
+func seesOLM(t *testing.T, admin client.Client) {
+	t.Helper()
+	elsewhere := controlplane.Namespace(t)
+	labels := map[string]string{"app": "catalog-operator"}
+	for _, d := range []*appsv1.Deployment{
+		{ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere, Name: "olm-operator"}},
+		{ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere, Name: "renamed", Labels: labels}},
+		{ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere, Name: "another"}},
+	} {
+		d.Spec = appsv1.DeploymentSpec{Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels}}
+		d.Spec.Template.Labels = labels
+		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "registry.example.com/c:v1"}}
+		if err := admin.Create(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for _, d := range take(t, admin, snapshot.Options{}).Deployments {
+		got = append(got, d.Name)
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, []string{"olm-operator", "renamed"}) {
+		t.Errorf("Deployments %v", got)
+	}
+}
+
+// seesNamespace looks as a user who may read what is of operators in one namespace.
+func seesNamespace(t *testing.T, user client.Reader, shop, wares string) {
+	t.Helper()
+	o := take(t, user, snapshot.Options{Fallback: shop, SupervisorNamespaces: []string{wares}})
+	counts(t, o, 1, 0, 1)
+	if !slices.Equal(o.Namespaces, []string{shop}) {
+		t.Errorf("looked at %v, want to fall back on %s", o.Namespaces, shop)
+	}
+	for _, want := range []diagnosis.Unseen{
+		{Resource: "catalogsources.operators.coreos.com", Namespace: wares},
+		{Resource: "pods", Namespace: shop},
+		{Resource: "nodes"},
+		{Resource: "leases.coordination.k8s.io"},
+		{Resource: "customresourcedefinitions.apiextensions.k8s.io"},
+	} {
+		if !slices.ContainsFunc(o.Unseen, func(u diagnosis.Unseen) bool {
+			return u.Resource == want.Resource && u.Namespace == want.Namespace && u.Why == diagnosis.WhyForbidden && u.Message != ""
+		}) {
+			t.Errorf("%s in namespace %q is not among what could not be seen: %+v", want.Resource, want.Namespace, o.Unseen)
+		}
+	}
 }
 
 func take(t *testing.T, reader client.Reader, o snapshot.Options) *diagnosis.Observation {

@@ -18,6 +18,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -82,6 +83,16 @@ func deployment(name, program string) *appsv1.Deployment {
 	}
 }
 
+// adminRights returns a binding that lets the service account of a Deployment do everything,
+// as OLM's may.
+func adminRights(d *appsv1.Deployment) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: d.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: d.Namespace, Name: "default"}},
+	}
+}
+
 // run runs the command as a program would, and returns its output and its exit code.
 func run(t *testing.T, args ...string) (stdout, stderr string, code console.Code) {
 	t.Helper()
@@ -117,14 +128,16 @@ func TestOLMLooksAfterItsKinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	olm := deployment("catalog-operator", "catalog")
-	if err := c.Create(t.Context(), olm); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Delete(context.WithoutCancel(t.Context()), olm); err != nil {
-			t.Error(err)
+	for _, o := range []client.Object{olm, adminRights(olm)} {
+		if err := c.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
 		}
-	})
+		t.Cleanup(func() {
+			if err := c.Delete(context.WithoutCancel(t.Context()), o); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 	out, _, code := run(t, "subscriptions", "--kubeconfig", cp.Kubeconfig())
 	if code != console.Degraded || !strings.Contains(out, "default/catalog-operator that looks after it does not run") {
 		t.Errorf("an OLM without pods: exit code %d, want %d, and that it is named:\n%s", code, console.Degraded, out)

@@ -25,17 +25,17 @@ func (t *Timeline) Table(zone *time.Location) string {
 	b.WriteString(t.headline() + "\n")
 	switch {
 	case t.Problem != "":
-		wrapped(&b, "  ", "  ", "no history: "+t.Problem)
+		b.WriteString(console.Wrap("  ", "  ", "no history: "+t.Problem))
 	case len(t.Transitions) == 0:
-		wrapped(&b, "  ", "  ", t.silence())
+		b.WriteString(console.Wrap("  ", "  ", t.silence()))
 	default:
 		b.WriteByte('\n')
 		t.rows(&b, zone)
 	}
 	b.WriteString("\nNOW\n")
-	wrapped(&b, "  ", "  ", t.standing())
+	b.WriteString(console.Wrap("  ", "  ", t.standing()))
 	for _, c := range t.holding() {
-		wrapped(&b, "  ", "      ", c.text(t.now))
+		b.WriteString(console.Wrap("  ", "      ", c.text(t.now)))
 	}
 	for _, step := range t.Next {
 		b.WriteString("  > " + bundles.OneLine(step) + "\n")
@@ -120,7 +120,7 @@ func (t *Timeline) rows(b *strings.Builder, zone *time.Location) {
 			}
 			if string(one.UID) != plan {
 				plan = string(one.UID)
-				wrapped(b, "", "    ", one.plan())
+				b.WriteString(console.Wrap("", "    ", one.plan()))
 			}
 		}
 		b.WriteString(line + "\n")
@@ -170,11 +170,6 @@ func span(d time.Duration) string {
 		return "<1s"
 	}
 	return duration.HumanDuration(d)
-}
-
-// wrapped writes a text in lines. Words are never cut.
-func wrapped(b *strings.Builder, first, rest, text string) {
-	b.WriteString(console.Wrap(first, rest, text))
 }
 
 // aligned lays rows out in columns.

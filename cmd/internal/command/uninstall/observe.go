@@ -1,0 +1,230 @@
+package uninstall
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/loan"
+	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/rival"
+)
+
+// finalizers are those that only a supervisor removes.
+func finalizers() []string { return []string{plan.FinalizerCleanup, "chandlery.dev/uninstall"} }
+
+// annotationRelease names the Helm release that made an object.
+const annotationRelease = "meta.helm.sh/release-name"
+
+// observer reads what a plan is made from.
+type observer struct {
+	client           client.Client
+	namespace        string
+	catalogNamespace string
+}
+
+func (r *observer) observe(ctx context.Context) (*Observation, error) {
+	o := &Observation{Namespace: r.namespace, Counts: map[string]int{}}
+	for _, read := range []func(context.Context, *Observation) error{
+		r.product, r.grants, r.surroundings, r.prerequisites, r.operators, r.managers,
+	} {
+		if err := read(ctx, o); err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+// get reads the metadata of an object. found is false where the object or its kind is absent.
+func (r *observer) get(ctx context.Context, object Object) (live *metav1.PartialObjectMetadata, found bool, err error) {
+	live = object.metadata()
+	err = r.client.Get(ctx, client.ObjectKeyFromObject(live), live)
+	switch {
+	case absent(err):
+		return live, false, nil
+	case err != nil:
+		return live, false, fmt.Errorf("reading %s: %w", object, err)
+	}
+	return live, true, nil
+}
+
+// absent reports whether an error means that an object, or its kind, does not exist.
+func absent(err error) bool {
+	return apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err)
+}
+
+func (r *observer) product(ctx context.Context, o *Observation) error {
+	for _, object := range Product(r.namespace) {
+		live, found, err := r.get(ctx, object)
+		if err != nil {
+			return err
+		}
+		switch {
+		case !found:
+		case live.Labels[labelPartOf] == product || object.Kind == "Lease":
+			o.Present = append(o.Present, object)
+			if object.Kind == "Deployment" {
+				o.Release = live.Annotations[annotationRelease]
+			}
+		default:
+			o.Foreign = append(o.Foreign, object)
+		}
+	}
+	namespace, found, err := r.get(ctx, Object{Version: "v1", Kind: "Namespace", Name: r.namespace})
+	if err != nil {
+		return err
+	}
+	o.NamespaceOwned = found && namespace.Labels[labelPartOf] == product
+	return nil
+}
+
+// grants adds the roles that a supervisor gave itself for a time and did not revoke.
+func (r *observer) grants(ctx context.Context, o *Observation) error {
+	for _, kind := range []string{"ClusterRoleBinding", "ClusterRole"} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kind + "List"))
+		if err := r.client.List(ctx, list, client.HasLabels{loan.Label}); err != nil {
+			return fmt.Errorf("listing temporary grants: %w", err)
+		}
+		for i := range list.Items {
+			o.Present = append(o.Present, Object{rbacv1.GroupName, "v1", kind, "", list.Items[i].Name})
+		}
+	}
+	return nil
+}
+
+// surroundings finds what else is in the namespace of the supervisors, which the deletion of the
+// namespace would remove: users' objects, and the record of a take-over.
+func (r *observer) surroundings(ctx context.Context, o *Observation) error {
+	for _, gvk := range []schema.GroupVersionKind{
+		corev1.SchemeGroupVersion.WithKind("ConfigMap"), corev1.SchemeGroupVersion.WithKind("Secret"),
+		corev1.SchemeGroupVersion.WithKind("Service"), corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
+		appsv1.SchemeGroupVersion.WithKind("Deployment"), appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
+		appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
+		operatorsv1alpha1.SchemeGroupVersion.WithKind("Subscription"), operatorsv1alpha1.SchemeGroupVersion.WithKind("CatalogSource"),
+	} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		err := r.client.List(ctx, list, client.InNamespace(r.namespace))
+		if absent(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("listing the %ss of namespace %s: %w", gvk.Kind, r.namespace, err)
+		}
+		for i := range list.Items {
+			one := &list.Items[i]
+			if one.Labels[labelPartOf] != product && one.Name != "kube-root-ca.crt" {
+				o.Others = append(o.Others, gvk.Kind+" "+one.Name)
+			}
+		}
+	}
+	return nil
+}
+
+func (r *observer) prerequisites(ctx context.Context, o *Observation) error {
+	for _, object := range Prerequisites(r.catalogNamespace) {
+		live, found, err := r.get(ctx, object)
+		if err != nil {
+			return err
+		}
+		if found {
+			// Definitions have no label. OLM keeps its own with it, which the plan checks.
+			foreign := object.Kind != "CustomResourceDefinition" && live.Labels[labelPartOf] != product
+			o.Prerequisites = append(o.Prerequisites, Prerequisite{object, foreign})
+		}
+	}
+	return nil
+}
+
+// operators reads the objects of operators.coreos.com.
+func (r *observer) operators(ctx context.Context, o *Observation) error {
+	var versions operatorsv1alpha1.ClusterServiceVersionList
+	if err := r.client.List(ctx, &versions); err != nil && !absent(err) {
+		return fmt.Errorf("listing ClusterServiceVersions: %w", err)
+	}
+	for i := range versions.Items {
+		v := &versions.Items[i]
+		if v.IsCopied() {
+			continue
+		}
+		operator := Operator{Namespace: v.Namespace, Name: v.Name, Phase: string(v.Status.Phase)}
+		for _, owned := range v.Spec.CustomResourceDefinitions.Owned {
+			operator.Definitions = append(operator.Definitions, owned.Name)
+		}
+		o.Operators = append(o.Operators, operator)
+		o.Counts["ClusterServiceVersion"]++
+		if finalized(v) {
+			o.Finalized = append(o.Finalized, "ClusterServiceVersion "+v.Namespace+"/"+v.Name)
+		}
+	}
+	for _, object := range managed() {
+		list, err := listOf(ctx, r.client, object)
+		if err != nil {
+			return err
+		}
+		o.Counts[object.Kind] += len(list)
+		for i := range list {
+			if finalized(&list[i]) {
+				o.Finalized = append(o.Finalized, object.Kind+" "+list[i].Namespace+"/"+list[i].Name)
+			}
+		}
+	}
+	return nil
+}
+
+// managed are the kinds whose objects are removed before their definitions, while a supervisor
+// runs; ClusterServiceVersions are read in whole instead.
+func managed() []schema.GroupVersionKind {
+	const group = operatorsv1alpha1.GroupName
+	return []schema.GroupVersionKind{
+		{Group: group, Version: "v1alpha1", Kind: "Subscription"},
+		{Group: group, Version: "v1alpha1", Kind: "InstallPlan"},
+		{Group: group, Version: "v1", Kind: "OperatorGroup"},
+		{Group: group, Version: "v1alpha1", Kind: "CatalogSource"},
+	}
+}
+
+// listOf returns the metadata of the objects of a kind; none where the kind is absent.
+func listOf(ctx context.Context, c client.Reader, gvk schema.GroupVersionKind, options ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err := c.List(ctx, list, options...); err != nil && !absent(err) {
+		return nil, fmt.Errorf("listing %ss: %w", gvk.Kind, err)
+	}
+	return list.Items, nil
+}
+
+func finalized(o client.Object) bool {
+	return slices.ContainsFunc(finalizers(), func(name string) bool { return slices.Contains(o.GetFinalizers(), name) })
+}
+
+// managers finds the Deployments of another lifecycle manager, whose accounts may do its work.
+func (r *observer) managers(ctx context.Context, o *Observation) error {
+	var deployments appsv1.DeploymentList
+	if err := r.client.List(ctx, &deployments); err != nil {
+		return fmt.Errorf("listing Deployments, to find another lifecycle manager: %w", err)
+	}
+	workloads := rival.WorkloadsAmong(deployments.Items)
+	access, err := rival.NewAccessReviewer(r.client, rival.VerbOLM, clock.RealClock{}).Review(ctx, rival.Accounts(workloads))
+	if err != nil {
+		return err //nolint:wrapcheck // names the account
+	}
+	for i := range workloads {
+		if access.JudgeAsSeen(&workloads[i]) != rival.Suspect {
+			o.Managers = append(o.Managers, workloads[i].Describe())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package uninstall
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Operator is an installed version.
+type Operator struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Phase is that of the ClusterServiceVersion.
+	Phase string `json:"phase,omitempty"`
+	// Definitions are the CustomResourceDefinitions that it owns.
+	Definitions []string `json:"-"`
+}
+
+// Observation is what a plan is made from.
+type Observation struct {
+	// Namespace is that of the supervisors.
+	Namespace string
+	// Present are the objects of the product and the temporary grants of supervisors.
+	Present []Object
+	// Foreign are objects with a name of the product's that do not have its label.
+	Foreign []Object
+	// Others are objects in the namespace that do not belong to the product.
+	Others []string
+	// NamespaceOwned reports whether the namespace of the supervisors has the product's label.
+	NamespaceOwned bool
+	// Release is the Helm release of the Deployment; empty without one.
+	Release string
+	// Prerequisites are those that exist, and whether they may be removed with everything.
+	Prerequisites []Prerequisite
+	// Operators are all versions that are no copies.
+	Operators []Operator
+	// Finalized are ClusterServiceVersions and Subscriptions with a finalizer of the supervisor.
+	Finalized []string
+	// Counts are how many objects of operators.coreos.com there are, by kind.
+	Counts map[string]int
+	// Managers are the Deployments of another lifecycle manager.
+	Managers []string
+}
+
+// Prerequisite is an object of deploy/prerequisites that exists.
+type Prerequisite struct {
+	Object
+
+	// Foreign reports whether another owner has made it.
+	Foreign bool
+}
+
+// Plan is what an uninstallation removes, and what it leaves.
+type Plan struct {
+	// Everything reports whether the prerequisites and all operators are removed too.
+	Everything bool `json:"everything"`
+	// Remove are the objects that are deleted by name.
+	Remove []Object `json:"remove,omitempty"`
+	// Lost is what is deleted along with them.
+	Lost []string `json:"lost,omitempty"`
+	// Stays is what is left.
+	Stays []string `json:"stays,omitempty"`
+	// Notes are what to know before.
+	Notes []string `json:"notes,omitempty"`
+	// Blockers are what keeps everything from being removed.
+	Blockers []string `json:"blockers,omitempty"`
+}
+
+// NewPlan returns what is removed of what was observed.
+func NewPlan(o *Observation, everything bool) Plan {
+	p := Plan{Everything: everything, Remove: slices.Clone(o.Present)}
+	for _, object := range o.Foreign {
+		p.Stays = append(p.Stays, object.String()+", which lacks the label "+labelPartOf+"="+product)
+	}
+	p.namespace(o)
+	if everything {
+		p.all(o)
+	} else {
+		p.productOnly(o)
+	}
+	if o.Release != "" {
+		p.Notes = append(p.Notes, fmt.Sprintf("Helm goes on listing the release %[1]s. Remove its record afterwards: helm uninstall %[1]s --namespace %[2]s", o.Release, o.Namespace))
+	}
+	return p
+}
+
+// namespace decides about the namespace of the supervisors.
+func (p *Plan) namespace(o *Observation) {
+	switch {
+	case !o.NamespaceOwned:
+	case len(o.Others) > 0:
+		p.Stays = append(p.Stays, fmt.Sprintf("Namespace %s, which holds %s", o.Namespace, enumerate(o.Others)))
+	default:
+		p.Remove = append(p.Remove, Object{Version: "v1", Kind: "Namespace", Name: o.Namespace})
+	}
+}
+
+// productOnly is for a removal that leaves all operators.
+func (p *Plan) productOnly(o *Observation) {
+	if n := len(o.Operators); n > 0 {
+		p.Stays = append(p.Stays, fmt.Sprintf("%s, whose pods go on", count(n, "operator")))
+	}
+	for _, kind := range kinds() {
+		if n := o.Counts[kind]; n > 0 {
+			p.Stays = append(p.Stays, count(n, kind))
+		}
+	}
+	if len(o.Prerequisites) > 0 {
+		p.Stays = append(p.Stays, "what deploy/prerequisites holds: the kinds of operators.coreos.com, the namespace of the global catalogs and the rights of users")
+	}
+	if len(o.Operators) > 0 {
+		p.Notes = append(p.Notes, "Without a supervisor no operator is updated or repaired, no certificate of a webhook is renewed, and no catalog leaves a lost node")
+	}
+	if len(o.Finalized) > 0 {
+		p.Notes = append(p.Notes,
+			"Finalizers of the supervisor are on "+enumerate(o.Finalized)+
+				". Without a supervisor the deletion of such an object, or of its namespace, does not end",
+			"To delete one without a supervisor, and without its clean-up: "+
+				`kubectl -n NAMESPACE patch csv NAME --type=merge -p '{"metadata":{"finalizers":null}}'`)
+	}
+}
+
+// all is for a removal of everything.
+func (p *Plan) all(o *Observation) {
+	if len(o.Managers) > 0 {
+		p.Blockers = append(p.Blockers, "another lifecycle manager of the same kinds is installed: "+enumerate(o.Managers)+
+			". The kinds and the operators are its own too. Hand the cluster back and uninstall without --everything, or remove that manager first")
+		return
+	}
+	definitions := map[string]bool{}
+	for _, operator := range o.Operators {
+		line := "Operator " + operator.Namespace + "/" + operator.Name + " with its Deployments and rights"
+		if operator.Phase != "" {
+			line += " (" + operator.Phase + ")"
+		}
+		p.Lost = append(p.Lost, line)
+		for _, name := range operator.Definitions {
+			definitions[name] = true
+		}
+	}
+	for _, kind := range kinds() {
+		if n := o.Counts[kind]; n > 0 {
+			p.Lost = append(p.Lost, count(n, kind))
+		}
+	}
+	for _, one := range o.Prerequisites {
+		if one.Foreign {
+			p.Stays = append(p.Stays, one.String()+", which another owner has made")
+			continue
+		}
+		p.Remove = append(p.Remove, one.Object)
+		if one.Kind == "Namespace" {
+			p.Lost = append(p.Lost, "everything in namespace "+one.Name)
+		}
+	}
+	if len(definitions) > 0 {
+		p.Stays = append(p.Stays, count(len(definitions), "CustomResourceDefinition")+" of operators, with the objects of their kinds, unless spec.cleanup of a version asks for their removal")
+	}
+}
+
+// kinds are those of operators.coreos.com that are counted.
+func kinds() []string {
+	return []string{"Subscription", "ClusterServiceVersion", "InstallPlan", "CatalogSource", "OperatorGroup"}
+}
+
+// count returns a number with a noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// enumerate returns the first few names, and how many more there are.
+func enumerate(names []string) string {
+	const few = 5
+	if len(names) <= few {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
+}

@@ -1,0 +1,122 @@
+package uninstall_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chandlery/chandlery/cmd/internal/command/uninstall"
+)
+
+// observed is a cluster with two operators, of which one has a finalizer.
+func observed(changes ...func(*uninstall.Observation)) *uninstall.Observation {
+	o := &uninstall.Observation{
+		Namespace: "chandlery-system", NamespaceOwned: true,
+		Present: uninstall.Product("chandlery-system"),
+		Operators: []uninstall.Operator{
+			{Namespace: "shop", Name: "lamp.v1", Phase: "Succeeded", Definitions: []string{"lamps.example.com"}},
+			{Namespace: "lab", Name: "lamp.v1", Definitions: []string{"lamps.example.com"}},
+		},
+		Finalized: []string{"ClusterServiceVersion shop/lamp.v1"},
+		Counts:    map[string]int{"Subscription": 2, "ClusterServiceVersion": 2, "CatalogSource": 1},
+	}
+	for _, object := range uninstall.Prerequisites("olm") {
+		o.Prerequisites = append(o.Prerequisites, uninstall.Prerequisite{Object: object})
+	}
+	for _, change := range changes {
+		change(o)
+	}
+	return o
+}
+
+// TestNewPlan checks what is removed, lost and left, by the names that the plan shows.
+func TestNewPlan(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		reason                       string
+		change                       func(*uninstall.Observation)
+		everything                   bool
+		removed, kept                []string
+		lost, stays, notes, blockers string
+		noLost, noBlockers           bool
+	}{
+		"ProductOnly": {
+			reason:  "what operators need stays",
+			removed: []string{"Deployment chandlery-system/chandlery-supervisor", "Namespace chandlery-system", "Role kube-node-lease/chandlery-supervisor"},
+			kept:    []string{"CustomResourceDefinition subscriptions.operators.coreos.com", "Namespace olm", "ClusterRole aggregate-olm-edit"},
+			stays:   "2 operators, whose pods go on", notes: "ClusterServiceVersion shop/lamp.v1. Without a supervisor the deletion", noLost: true, noBlockers: true,
+		},
+		"Everything": {
+			reason: "each operator is named before it is lost", everything: true,
+			removed: []string{"CustomResourceDefinition subscriptions.operators.coreos.com", "Namespace olm", "ClusterRole aggregate-olm-view"},
+			lost:    "Operator shop/lamp.v1 with its Deployments and rights (Succeeded)", stays: "1 CustomResourceDefinition of operators", noBlockers: true,
+		},
+		"OtherOwner": {
+			reason: "a namespace that another owner has made stays", everything: true,
+			change: func(o *uninstall.Observation) { o.Prerequisites[len(o.Prerequisites)-1].Foreign = true },
+			kept:   []string{"Namespace olm"}, stays: "Namespace olm, which another owner has made",
+		},
+		"BesideOLM": {
+			reason: "the kinds are OLM's too", everything: true,
+			change: func(o *uninstall.Observation) {
+				o.Managers = []string{"Deployment olm/olm-operator (0 of 0 replicas ready)"}
+			},
+			kept:     []string{"CustomResourceDefinition subscriptions.operators.coreos.com", "Namespace olm"},
+			blockers: "Deployment olm/olm-operator",
+		},
+		"ProductBesideOLM": {
+			reason:     "the product can always be removed",
+			change:     func(o *uninstall.Observation) { o.Managers = []string{"Deployment olm/olm-operator"} },
+			removed:    []string{"Deployment chandlery-system/chandlery-supervisor"},
+			noBlockers: true,
+		},
+		"RecordOfTakeOver": {
+			reason: "the record of a take-over is needed to hand back",
+			change: func(o *uninstall.Observation) { o.Others = []string{"ConfigMap chandlery-takeover"} },
+			kept:   []string{"Namespace chandlery-system"}, stays: "which holds ConfigMap chandlery-takeover",
+		},
+		"NamespaceOfOthers": {
+			reason: "a namespace without the label belongs to another owner",
+			change: func(o *uninstall.Observation) { o.NamespaceOwned = false },
+			kept:   []string{"Namespace chandlery-system"},
+		},
+		"Helm": {
+			reason: "the record of a release is Helm's own",
+			change: func(o *uninstall.Observation) { o.Release = "chandlery" },
+			notes:  "helm uninstall chandlery --namespace chandlery-system",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := observed()
+			if test.change != nil {
+				test.change(o)
+			}
+			p := uninstall.NewPlan(o, test.everything)
+			var removed []string
+			for _, object := range p.Remove {
+				removed = append(removed, object.String())
+			}
+			for _, want := range test.removed {
+				if !slices.Contains(removed, want) {
+					t.Errorf("%s: %s is not removed", test.reason, want)
+				}
+			}
+			for _, want := range test.kept {
+				if slices.Contains(removed, want) {
+					t.Errorf("%s: %s is removed", test.reason, want)
+				}
+			}
+			for _, part := range []struct {
+				lines []string
+				want  string
+				none  bool
+			}{{p.Lost, test.lost, test.noLost}, {p.Stays, test.stays, false}, {p.Notes, test.notes, false}, {p.Blockers, test.blockers, test.noBlockers}} {
+				text := strings.Join(part.lines, "\n")
+				if !strings.Contains(text, part.want) || part.none && text != "" {
+					t.Errorf("%s: got %q, want %q", test.reason, text, part.want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,245 @@
+package uninstall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// pollInterval is how often the command checks whether an object is gone.
+const pollInterval = 500 * time.Millisecond
+
+// remover deletes what a plan names.
+type remover struct {
+	client    client.Client
+	namespace string
+	timeout   time.Duration
+	// report is called with each step.
+	report func(step string)
+}
+
+// remove carries out a plan. It may be repeated.
+func (r *remover) remove(ctx context.Context, p *Plan) error {
+	if p.Everything {
+		if err := r.operators(ctx); err != nil {
+			return err
+		}
+		if err := r.leftovers(ctx); err != nil {
+			return err
+		}
+		if err := r.collected(ctx); err != nil {
+			return err
+		}
+	}
+	for _, object := range p.Remove {
+		r.report("deleting " + object.String())
+		if err := r.delete(ctx, object); err != nil {
+			return err
+		}
+		if object.Kind == "Deployment" {
+			if err := r.podsGone(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	for _, object := range p.Remove {
+		if err := r.gone(ctx, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *remover) delete(ctx context.Context, object Object) error {
+	err := r.client.Delete(ctx, object.metadata(), client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if err != nil && !absent(err) {
+		return fmt.Errorf("deleting %s: %w", object, err)
+	}
+	return nil
+}
+
+// podsGone waits for the supervisors to end, while they have the rights to release their Lease.
+// A pod on a lost node does not end: it does not hold up the removal for longer than the timeout.
+func (r *remover) podsGone(ctx context.Context) error {
+	err := r.poll(ctx, func(ctx context.Context) (bool, error) {
+		var pods corev1.PodList
+		err := r.client.List(ctx, &pods, client.InNamespace(r.namespace), client.MatchingLabels{labelName: supervisorName})
+		return len(pods.Items) == 0, err //nolint:wrapcheck // wrapped below
+	})
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		r.report(fmt.Sprintf("going on, though a pod of a supervisor is still there after %s", r.timeout))
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("waiting for the supervisors to end: %w", err)
+	}
+	return nil
+}
+
+// gone waits until an object is deleted.
+func (r *remover) gone(ctx context.Context, object Object) error {
+	err := r.poll(ctx, func(ctx context.Context) (bool, error) {
+		live := object.metadata()
+		err := r.client.Get(ctx, client.ObjectKeyFromObject(live), live)
+		if absent(err) {
+			return true, nil
+		}
+		return false, err //nolint:wrapcheck // wrapped below
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until %s is deleted: %w", object, err)
+	}
+	return nil
+}
+
+// operators deletes all Subscriptions, versions, plans, groups and catalogs. A supervisor that
+// runs cleans up after them. Where none runs, nothing would remove its finalizers but this.
+func (r *remover) operators(ctx context.Context) error {
+	running, err := r.supervised(ctx)
+	if err != nil {
+		return err
+	}
+	if !running {
+		r.report("no supervisor is ready to clean up after operators: removing its finalizers")
+	}
+	kinds := append(managed(), operatorsv1alpha1.SchemeGroupVersion.WithKind("ClusterServiceVersion"))
+	var left []string
+	err = r.poll(ctx, func(ctx context.Context) (bool, error) {
+		left = nil
+		for _, gvk := range kinds {
+			list, err := listOf(ctx, r.client, gvk)
+			if err != nil {
+				return false, err
+			}
+			for i := range list {
+				list[i].SetGroupVersionKind(gvk)
+				left = append(left, gvk.Kind+" "+list[i].Namespace+"/"+list[i].Name)
+				if err := r.discard(ctx, &list[i], !running); err != nil {
+					return false, err
+				}
+			}
+		}
+		return len(left) == 0, nil
+	})
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return fmt.Errorf("after %s there are still %s; the status of each shows the reason. Run the command again, with a longer --timeout; "+
+			"or scale the supervisor to 0 replicas first, to leave out the clean-up", r.timeout, enumerate(left))
+	}
+	return err //nolint:wrapcheck // wrapped where it arises
+}
+
+// leftovers deletes what versions and groups had outside their namespaces and no supervisor has
+// removed. A webhook configuration that stays would refuse the writes of others.
+func (r *remover) leftovers(ctx context.Context) error {
+	const rbac, admission = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
+	for _, one := range []struct {
+		gvk       schema.GroupVersionKind
+		namespace string
+	}{
+		{schema.GroupVersionKind{Group: admission, Version: "v1", Kind: "ValidatingWebhookConfiguration"}, ""},
+		{schema.GroupVersionKind{Group: admission, Version: "v1", Kind: "MutatingWebhookConfiguration"}, ""},
+		{schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}, ""},
+		{schema.GroupVersionKind{Group: rbac, Version: "v1", Kind: "ClusterRoleBinding"}, ""},
+		{schema.GroupVersionKind{Group: rbac, Version: "v1", Kind: "ClusterRole"}, ""},
+		{schema.GroupVersionKind{Group: rbac, Version: "v1", Kind: "RoleBinding"}, metav1.NamespaceSystem},
+		{schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"}, ""},
+	} {
+		list, err := listOf(ctx, r.client, one.gvk, client.HasLabels{plan.LabelOwner}, client.InNamespace(one.namespace))
+		if err != nil {
+			return err
+		}
+		for i := range list {
+			object := Object{one.gvk.Group, one.gvk.Version, one.gvk.Kind, list[i].Namespace, list[i].Name}
+			r.report("deleting " + object.String())
+			if err := r.delete(ctx, object); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// collected waits until the garbage collector has deleted what versions and catalogs owned. It
+// does not recognise an owner whose kind is gone, and would leave such objects for ever.
+func (r *remover) collected(ctx context.Context) error {
+	r.report("waiting for the garbage collector")
+	var left []string
+	err := r.poll(ctx, func(ctx context.Context) (bool, error) {
+		left = nil
+		for _, gvk := range []schema.GroupVersionKind{
+			appsv1.SchemeGroupVersion.WithKind("Deployment"), corev1.SchemeGroupVersion.WithKind("Service"),
+			corev1.SchemeGroupVersion.WithKind("ServiceAccount"), corev1.SchemeGroupVersion.WithKind("Secret"),
+			corev1.SchemeGroupVersion.WithKind("ConfigMap"), rbacv1.SchemeGroupVersion.WithKind("Role"),
+			rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
+		} {
+			list, err := listOf(ctx, r.client, gvk)
+			if err != nil {
+				return false, err
+			}
+			for i := range list {
+				if slices.ContainsFunc(list[i].OwnerReferences, ours) {
+					left = append(left, gvk.Kind+" "+list[i].Namespace+"/"+list[i].Name)
+				}
+			}
+		}
+		return len(left) == 0, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the garbage collector to delete %s: %w", enumerate(left), err)
+	}
+	return nil
+}
+
+// ours reports whether an owner is of a kind of operators.coreos.com.
+func ours(ref metav1.OwnerReference) bool {
+	group, _, _ := strings.Cut(ref.APIVersion, "/")
+	return group == operatorsv1alpha1.GroupName
+}
+
+// supervised reports whether a supervisor is ready.
+func (r *remover) supervised(ctx context.Context) (bool, error) {
+	var d appsv1.Deployment
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: supervisorName}, &d)
+	if err != nil && !absent(err) {
+		return false, fmt.Errorf("reading the Deployment of the supervisors: %w", err)
+	}
+	return err == nil && d.Status.ReadyReplicas > 0, nil
+}
+
+// discard deletes an object, and removes the supervisor's finalizers from it on request.
+func (r *remover) discard(ctx context.Context, o *metav1.PartialObjectMetadata, release bool) error {
+	if release && finalized(o) {
+		before := o.DeepCopy()
+		o.Finalizers = slices.DeleteFunc(slices.Clone(o.Finalizers), func(name string) bool { return slices.Contains(finalizers(), name) })
+		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		if err := r.client.Patch(ctx, o, patch); err != nil && !absent(err) && !apierrors.IsConflict(err) {
+			return fmt.Errorf("removing the finalizers of %s %s/%s: %w", o.Kind, o.Namespace, o.Name, err)
+		}
+	}
+	if !o.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	if err := r.client.Delete(ctx, o); err != nil && !absent(err) {
+		return fmt.Errorf("deleting %s %s/%s: %w", o.Kind, o.Namespace, o.Name, err)
+	}
+	return nil
+}
+
+func (r *remover) poll(ctx context.Context, done wait.ConditionWithContextFunc) error {
+	return wait.PollUntilContextTimeout(ctx, pollInterval, r.timeout, true, done) //nolint:wrapcheck // the callers say what for
+}

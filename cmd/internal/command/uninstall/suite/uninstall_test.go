@@ -1,0 +1,414 @@
+package suite_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/onsi/gomega"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/cmd/internal/command/uninstall"
+	"github.com/chandlery/chandlery/test/buildcache"
+	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/helm"
+	"github.com/chandlery/chandlery/test/process"
+	"github.com/chandlery/chandlery/test/programs"
+)
+
+const (
+	patience  = 3 * time.Minute
+	polling   = 200 * time.Millisecond
+	home      = "chandlery-system"
+	operators = 10
+)
+
+// cluster is a control plane on which the product is installed and uninstalled.
+type cluster struct {
+	client.Client
+	*gomega.WithT
+
+	t  *testing.T
+	cp *controlplane.ControlPlane
+	// root is the folder of the repository.
+	root string
+	// supervisor is the process that works in the place of pods, whose nodes run nothing.
+	supervisor *process.Process
+}
+
+// way is a documented way to uninstall, and the one to install that belongs to it.
+type way struct {
+	name               string
+	install, uninstall func(*cluster)
+	// keepsNamespace reports whether the namespace of the supervisors stays.
+	keepsNamespace bool
+}
+
+func ways() []way {
+	manifests := func(c *cluster) { c.kubectl("apply", "-k", c.deploy()) }
+	return []way{
+		{"kubectl", manifests, func(c *cluster) { c.kubectl("delete", "-k", c.deploy()) }, false},
+		{"command", manifests, func(c *cluster) { c.chandlery(0, "uninstall", "--yes") }, false},
+		{
+			"helm", func(c *cluster) {
+				c.helm("install", "chandlery", filepath.Join(c.root, "deploy", "chart"), "--namespace", home, "--create-namespace")
+			},
+			func(c *cluster) { c.helm("uninstall", "chandlery", "--namespace", home) }, true,
+		},
+	}
+}
+
+// TestUninstallingKeepsOperators uninstalls the product in each documented way beside ten
+// operators, compares all objects of the cluster, and installs it again.
+func TestUninstallingKeepsOperators(t *testing.T) {
+	c := newCluster(t)
+	c.kubectl("apply", "--server-side", "-k", filepath.Join(c.deploy(), "prerequisites"))
+	ways()[0].install(c)
+	c.start()
+	c.operate()
+
+	for i, way := range ways() {
+		c.stop()
+		before := takeInventory(t, c)
+		if i > 0 { // another way to uninstall needs what it installed itself
+			ways()[0].uninstall(c)
+			c.forgetNamespace()
+			way.install(c)
+			before = takeInventory(t, c)
+		}
+		way.uninstall(c)
+		after := takeInventory(t, c)
+		c.onlyTheProductIsGone(way, before, after)
+
+		way.install(c)
+		c.start()
+		c.works(fmt.Sprintf("after-%s", way.name))
+		c.sameDeployments(before)
+		if way.keepsNamespace {
+			way.uninstall(c)
+			c.forgetNamespace()
+			ways()[0].install(c)
+		}
+	}
+}
+
+// TestUninstallingEverything removes ten operators with the kinds, after it has refused to do so
+// without an answer.
+func TestUninstallingEverything(t *testing.T) {
+	c := newCluster(t)
+	c.kubectl("apply", "--server-side", "-k", filepath.Join(c.deploy(), "prerequisites"))
+	ways()[0].install(c)
+	c.start()
+	c.operate()
+
+	before := takeInventory(t, c)
+	if out := c.chandlery(1, "uninstall", "--everything"); !strings.Contains(out, "repeat the command with --yes") || !strings.Contains(out, "Operator op-0/lantern.v1.2.0 with its Deployments") {
+		t.Errorf("without a terminal it says\n%s", out)
+	}
+	if diff := cmp.Diff(before.keys(), takeInventory(t, c).keys()); diff != "" {
+		t.Errorf("the refusal changed the cluster (-before +after):\n%s", diff)
+	}
+	c.chandlery(0, "uninstall", "--everything", "--yes")
+	after := takeInventory(t, c)
+	for _, key := range before.gone(after) {
+		if strings.HasPrefix(key, "CustomResourceDefinition") && !strings.HasSuffix(key, ".operators.coreos.com") {
+			t.Errorf("%s of an operator is gone", key)
+		}
+	}
+	for key := range after {
+		if strings.Contains(key, "operators.coreos.com") || strings.Contains(key, "chandlery") || strings.HasPrefix(key, "Deployment op-") ||
+			strings.HasPrefix(key, "ClusterRole lantern.v") || slices.Contains([]string{"Namespace olm", "ClusterRole aggregate-olm-edit"}, key) {
+			t.Errorf("%s is still there", key)
+		}
+	}
+	c.chandlery(2, "uninstall", "--everything", "--yes")
+}
+
+// TestProductIsWhatTheManifestsHold compares the lists of the command with the manifests.
+func TestProductIsWhatTheManifestsHold(t *testing.T) {
+	c := newCluster(t)
+	for dir, listed := range map[string][]uninstall.Object{
+		".":             append(uninstall.Product(home), uninstall.Object{Version: "v1", Kind: "Namespace", Name: home}),
+		"prerequisites": uninstall.Prerequisites("olm"),
+	} {
+		var want, got []string
+		decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(c.kubectl("kustomize", filepath.Join(c.deploy(), dir)))), 4096)
+		for {
+			u := &unstructured.Unstructured{}
+			err := decoder.Decode(&u.Object)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			gvk := u.GroupVersionKind()
+			want = append(want, uninstall.Object{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}.String())
+			if dir == "." && u.GetLabels()["app.kubernetes.io/part-of"] != "chandlery" {
+				t.Errorf("%s lacks the label by which the command recognises it", want[len(want)-1])
+			}
+		}
+		for _, object := range listed {
+			// They are made by supervisors and by an optional component.
+			if object.Kind != "Lease" && object.Kind != "ServiceMonitor" {
+				got = append(got, object.String())
+			}
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("deploy/%s (-manifests +command):\n%s", dir, diff)
+		}
+	}
+}
+
+// TestPrerequisitesChangeNothingOfOthers applies them beside objects that another manager has made.
+func TestPrerequisitesChangeNothingOfOthers(t *testing.T) {
+	c := newCluster(t)
+	foreign := []string{"Namespace olm", "ClusterRole aggregate-olm-edit", "CustomResourceDefinition subscriptions.operators.coreos.com"}
+	c.kubectl("create", "-f", "testdata/others.yaml")
+	before := takeInventory(t, c)
+	out := c.run(1, c.cp.Kubectl(), "--kubeconfig", c.cp.Kubeconfig(), "apply", "--server-side", "-k", filepath.Join(c.deploy(), "prerequisites"))
+	if !strings.Contains(out, `conflict with "kubectl-create"`) {
+		t.Errorf("it does not name the other manager:\n%s", out)
+	}
+	out = c.run(1, program("supervisor"), "install-crds", "--kubeconfig", c.cp.Kubeconfig())
+	if !strings.Contains(out, "subscriptions.operators.coreos.com was left as it is") {
+		t.Errorf("install-crds does not name what it left:\n%s", out)
+	}
+	c.helm("install", "chandlery", filepath.Join(c.root, "deploy", "chart"), "--namespace", home, "--create-namespace")
+	after := takeInventory(t, c)
+	for _, key := range foreign {
+		if diff := cmp.Diff(before[key], after[key]); diff != "" {
+			t.Errorf("%s changed (-before +after):\n%s", key, diff)
+		}
+		if before[key] == "" {
+			t.Errorf("%s was not there", key)
+		}
+	}
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	root, err := buildcache.SourceDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{Client: controlplane.Client(t), WithT: gomega.NewWithT(t), t: t, cp: controlplane.Get(t), root: root}
+	t.Cleanup(c.clear)
+	return c
+}
+
+// clear removes everything, so that each test begins with an empty cluster.
+func (c *cluster) clear() {
+	c.t.Helper()
+	ctx := context.WithoutCancel(c.t.Context())
+	if c.supervisor != nil {
+		_ = c.supervisor.Kill()
+	}
+	for _, args := range [][]string{
+		{"delete", "deployment", "-n", home, "--all", "--ignore-not-found"}, // none is ready then
+	} {
+		_ = exec.CommandContext(ctx, c.cp.Kubectl(), append([]string{"--kubeconfig", c.cp.Kubeconfig()}, args...)...).Run()
+	}
+	_ = exec.CommandContext(ctx, program("kubectl-chandlery"), "uninstall", "--everything", "--yes", "--kubeconfig", c.cp.Kubeconfig()).Run()
+	for _, args := range [][]string{
+		{"delete", "namespace", "-l", "kubernetes.io/metadata.name notin (default,kube-system,kube-public,kube-node-lease)"},
+		{"delete", "crd", "--all"},
+		{"delete", "clusterrole", "aggregate-olm-edit", "aggregate-olm-view", "--ignore-not-found"},
+	} {
+		if out, err := exec.CommandContext(ctx, c.cp.Kubectl(), append([]string{"--kubeconfig", c.cp.Kubeconfig()}, args...)...).CombinedOutput(); err != nil {
+			c.t.Errorf("clearing the cluster: %v\n%s", err, out)
+		}
+	}
+}
+
+func (c *cluster) deploy() string { return filepath.Join(c.root, "deploy") }
+
+// run runs a program that ends with a code and returns what it prints.
+func (c *cluster) run(code int, name string, args ...string) string {
+	c.t.Helper()
+	cmd := exec.CommandContext(c.t.Context(), name, args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.cp.Kubeconfig())
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != code {
+		c.t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+func (c *cluster) kubectl(args ...string) string {
+	c.t.Helper()
+	return c.run(0, c.cp.Kubectl(), append([]string{"--kubeconfig", c.cp.Kubeconfig()}, args...)...)
+}
+
+func (c *cluster) chandlery(code int, args ...string) string {
+	c.t.Helper()
+	out := c.run(code, program("kubectl-chandlery"), append(args, "--kubeconfig", c.cp.Kubeconfig(), "--timeout", patience.String())...)
+	c.t.Logf("kubectl chandlery %s:\n%s", strings.Join(args, " "), out)
+	return out
+}
+
+func (c *cluster) helm(args ...string) {
+	c.t.Helper()
+	path, err := helm.Program()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Logf("%s", c.run(0, path, append(args, "--kubeconfig", c.cp.Kubeconfig())...))
+}
+
+// start runs a supervisor with the rights of its ServiceAccount.
+func (c *cluster) start() {
+	c.t.Helper()
+	kubeconfig, err := c.cp.NewKubeconfig("system:serviceaccount:"+home+":chandlery-supervisor", "system:serviceaccounts", "system:serviceaccounts:"+home)
+	c.Expect(err).NotTo(gomega.HaveOccurred())
+	c.supervisor = programs.Start(c.t, "supervisor", program("supervisor"), "run", "--kubeconfig", kubeconfig,
+		"--leader-election-namespace="+home, "--metrics-address=0", "--health-address=0", "--catalog-refresh-interval=1s")
+}
+
+// stop ends the supervisor, as the end of its pods does.
+func (c *cluster) stop() {
+	c.t.Helper()
+	c.Expect(c.supervisor.Stop(patience)).To(gomega.Succeed())
+	c.supervisor = nil
+}
+
+// operate installs ten operators, and an object of the kind that they own.
+func (c *cluster) operate() {
+	c.t.Helper()
+	address := programs.Serve(c.t, program("registry"), filepath.Join(c.root, "examples", "catalog"))
+	c.Expect(c.Create(c.t.Context(), &operatorsv1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "sample"},
+		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: address},
+	})).To(gomega.Succeed())
+	for i := range operators {
+		c.subscribe(fmt.Sprintf("op-%d", i))
+	}
+	for i := range operators {
+		c.succeeded(fmt.Sprintf("op-%d", i))
+	}
+	lantern := &unstructured.Unstructured{}
+	lantern.SetAPIVersion("ship.example.com/v1alpha1")
+	lantern.SetKind("Lantern")
+	lantern.SetNamespace("op-0")
+	lantern.SetName("quay")
+	c.Expect(c.Create(c.t.Context(), lantern)).To(gomega.Succeed())
+}
+
+// subscribe installs an operator into a namespace of its own.
+func (c *cluster) subscribe(namespace string) {
+	c.t.Helper()
+	in := metav1.ObjectMeta{Namespace: namespace, Name: "lantern"}
+	for _, o := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		&operatorsv1.OperatorGroup{ObjectMeta: in, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{namespace}}},
+		&operatorsv1alpha1.Subscription{ObjectMeta: in, Spec: &operatorsv1alpha1.SubscriptionSpec{
+			CatalogSource: "sample", CatalogSourceNamespace: "olm", Package: "lantern", Channel: "stable",
+		}},
+	} {
+		c.Expect(c.Create(c.t.Context(), o)).To(gomega.Succeed())
+	}
+}
+
+// succeeded waits until the Subscription of a namespace has the newest version.
+func (c *cluster) succeeded(namespace string) {
+	c.t.Helper()
+	c.Eventually(func(g gomega.Gomega) {
+		subscription, version := &operatorsv1alpha1.Subscription{}, &operatorsv1alpha1.ClusterServiceVersion{}
+		g.Expect(c.Get(c.t.Context(), client.ObjectKey{Namespace: namespace, Name: "lantern"}, subscription)).To(gomega.Succeed())
+		g.Expect(string(subscription.Status.State)).To(gomega.Equal(operatorsv1alpha1.SubscriptionStateAtLatest))
+		g.Expect(c.Get(c.t.Context(), client.ObjectKey{Namespace: namespace, Name: subscription.Status.InstalledCSV}, version)).To(gomega.Succeed())
+		g.Expect(version.Status.Phase).To(gomega.Equal(operatorsv1alpha1.CSVPhaseSucceeded), version.Status.Message)
+	}, patience, polling).Should(gomega.Succeed(), namespace)
+}
+
+// works waits until the supervisor installs another operator, and all others have succeeded.
+func (c *cluster) works(namespace string) {
+	c.t.Helper()
+	c.subscribe(namespace)
+	c.succeeded(namespace)
+	for i := range operators {
+		c.succeeded(fmt.Sprintf("op-%d", i))
+	}
+}
+
+// forgetNamespace deletes the namespace of the supervisors, which Helm leaves.
+func (c *cluster) forgetNamespace() {
+	c.t.Helper()
+	c.kubectl("delete", "namespace", home, "--ignore-not-found")
+}
+
+// onlyTheProductIsGone compares all objects before and after.
+func (c *cluster) onlyTheProductIsGone(w way, before, after inventory) {
+	c.t.Helper()
+	listed := map[string]bool{"Namespace " + home: !w.keepsNamespace}
+	for _, object := range uninstall.Product(home) {
+		listed[object.String()] = true
+	}
+	for _, key := range before.gone(after) {
+		_, name, _ := strings.Cut(key, " ")
+		if !listed[key] && !strings.HasPrefix(name, home+"/") {
+			c.t.Errorf("%s: %s is gone, which is not the product's own", w.name, key)
+		}
+	}
+	for key, want := range before {
+		if got, is := after[key]; is && got != want && key != "Namespace "+home && !strings.Contains(key, " "+home+"/") {
+			c.t.Errorf("%s: %s changed (-before +after):\n%s", w.name, key, cmp.Diff(want, got))
+		}
+	}
+	for key := range listed {
+		if _, is := after[key]; is && listed[key] {
+			c.t.Errorf("%s: %s is still there", w.name, key)
+		}
+	}
+	if count := len(after.of("ClusterServiceVersion")); count < operators {
+		c.t.Errorf("%s: %d versions are left of %d", w.name, count, operators)
+	}
+}
+
+// sameDeployments checks that no Deployment of an operator was rolled out again.
+func (c *cluster) sameDeployments(before inventory) {
+	c.t.Helper()
+	for i := range operators {
+		key := fmt.Sprintf("Deployment op-%d/lantern-operator", i)
+		was, is := &appsv1.Deployment{}, &appsv1.Deployment{}
+		c.Expect(yaml.Unmarshal([]byte(before[key]), was)).To(gomega.Succeed())
+		c.Expect(c.Get(c.t.Context(), client.ObjectKeyFromObject(was), is)).To(gomega.Succeed())
+		if is.UID != was.UID || is.Generation != was.Generation {
+			c.t.Errorf("%s has generation %d and UID %s, before %d and %s", key, is.Generation, is.UID, was.Generation, was.UID)
+		}
+		if diff := cmp.Diff(was.Spec.Template, is.Spec.Template); diff != "" {
+			c.t.Errorf("%s was rolled out again (-before +after):\n%s", key, diff)
+		}
+	}
+	lantern := &unstructured.Unstructured{}
+	lantern.SetAPIVersion("ship.example.com/v1alpha1")
+	lantern.SetKind("Lantern")
+	if err := c.Get(c.t.Context(), client.ObjectKey{Namespace: "op-0", Name: "quay"}, lantern); err != nil {
+		c.t.Errorf("a custom resource: %v", err)
+	}
+	var definition apiextensionsv1.CustomResourceDefinition
+	if err := c.Get(c.t.Context(), client.ObjectKey{Name: "lanterns.ship.example.com"}, &definition); apierrors.IsNotFound(err) {
+		c.t.Error("the definition of an operator is gone")
+	}
+}

@@ -1,0 +1,170 @@
+// Package uninstall is the command that removes the supervisor from a cluster, and on request
+// everything that it looked after.
+package uninstall
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/cmd/internal/terminal"
+)
+
+const help = `Remove the supervisor and what belongs to it alone: its Deployment, its rights and its
+namespace, unless other objects are in it. The kinds of operators.coreos.com, catalogs,
+Subscriptions and operators stay, and installing again picks them up as they were.
+
+With --everything it removes all operators and catalogs as well, then the kinds, the
+namespace of the global catalogs and the rights of users. A ready supervisor cleans up
+after the operators first; where none is ready, its finalizers are removed instead. The
+CustomResourceDefinitions of operators stay, with the objects of their kinds. It refuses
+where OLM is installed, whose kinds they are too.
+
+It shows what is removed and what stays, and asks. Without a terminal it refuses, unless
+--yes is given. It may be interrupted and repeated.
+
+It takes the rights of an administrator of the cluster.
+
+Exit codes: 0 when it is removed, or would be, with --dry-run; 1 when the command itself
+fails, the answer was no, or there is no terminal to ask at; 2 when there is nothing to
+remove or something prevents it, which the output names; 3 when a right is missing; 4
+when the API server cannot be reached.`
+
+// defaultNamespace is where the supervisors are when they were installed as documented.
+const defaultNamespace = "chandlery-system"
+
+// options are the flags of the command.
+type options struct {
+	connection       console.Connection
+	output           console.Output
+	namespace        string
+	catalogNamespace string
+	everything       bool
+	dryRun           bool
+	yes              bool
+	timeout          time.Duration
+}
+
+// New returns the command "uninstall" of a program that is called by name and sends API
+// servers its agent.
+func New(name, agent string) *cobra.Command {
+	o := &options{connection: console.Connection{Agent: agent}}
+	cmd := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Remove the supervisor, and with --everything all operators",
+		Long:  help,
+		Example: "  " + name + " uninstall --dry-run\n" +
+			"  " + name + " uninstall --yes\n" +
+			"  " + name + " uninstall --everything",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              o.run,
+	}
+	flags := cmd.Flags()
+	o.connection.AddFlags(cmd)
+	o.connection.AddCatalogNamespaceFlag(cmd, &o.catalogNamespace)
+	flags.StringVar(&o.namespace, "supervisor-namespace", defaultNamespace, "namespace of the supervisors")
+	flags.BoolVar(&o.everything, "everything", false, "remove all operators and catalogs too, and the kinds of operators.coreos.com")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be removed, and change nothing")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask; without a terminal nothing is removed unless this is given")
+	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait for each object to be deleted")
+	o.output.AddFlags(cmd)
+	return cmd
+}
+
+func (o *options) run(cmd *cobra.Command, _ []string) error {
+	if err := o.output.Validate(); err != nil {
+		return err //nolint:wrapcheck // names the flag
+	}
+	c, err := o.connection.Client()
+	if err != nil {
+		return err //nolint:wrapcheck // says where it looked
+	}
+	observed, err := (&observer{client: c, namespace: o.namespace, catalogNamespace: o.catalogNamespace}).observe(cmd.Context())
+	if err != nil {
+		return err
+	}
+	p := NewPlan(observed, o.everything)
+	if err := o.show(cmd.OutOrStdout(), &p); err != nil {
+		return err
+	}
+	if len(p.Blockers) > 0 || len(p.Remove) == 0 {
+		return console.Verdict(console.Negative)
+	}
+	if o.dryRun {
+		return nil
+	}
+	if err := o.confirm(cmd.InOrStdin(), cmd.ErrOrStderr()); err != nil {
+		return err
+	}
+	r := &remover{client: c, namespace: o.namespace, timeout: o.timeout, report: func(step string) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s%s ...\n", strings.ToUpper(step[:1]), step[1:])
+	}}
+	if err := r.remove(cmd.Context(), &p); err != nil {
+		return fmt.Errorf("%w; run the command again to go on", err)
+	}
+	fmt.Fprintln(cmd.ErrOrStderr(), "Removed.")
+	return nil
+}
+
+// confirm asks at the terminal. It is an error when there is none, or the answer is no.
+func (o *options) confirm(in io.Reader, out io.Writer) error {
+	if o.yes {
+		return nil
+	}
+	answering, is := in.(io.Writer)
+	if !is || !terminal.IsTerminal(answering) || !terminal.IsTerminal(out) {
+		return errors.New("nothing was removed: there is no terminal to ask at. Check the output and repeat the command with --yes")
+	}
+	question := "Remove it?"
+	if o.everything {
+		question = "Remove everything?"
+	}
+	if !console.Confirm(in, out, question) {
+		return errors.New("nothing was removed")
+	}
+	return nil
+}
+
+// show prints a plan.
+func (o *options) show(out io.Writer, p *Plan) error {
+	if o.output.ForMachines() {
+		return o.output.Document(out, p) //nolint:wrapcheck // names what failed
+	}
+	paint := o.output.Paint(out)
+	var b strings.Builder
+	section(&b, paint.Bad("This prevents it:"), p.Blockers)
+	if len(p.Remove) == 0 {
+		b.WriteString("There is nothing to remove.\n")
+	}
+	if len(p.Blockers) == 0 {
+		removed := make([]string, 0, len(p.Remove))
+		for _, object := range p.Remove {
+			removed = append(removed, object.String())
+		}
+		section(&b, paint.Bold("Is removed:"), removed)
+		section(&b, paint.Bad("Is lost with it:"), p.Lost)
+		section(&b, paint.Bold("Stays:"), p.Stays)
+		section(&b, paint.Waiting("To know before:"), p.Notes)
+	}
+	if _, err := io.WriteString(out, b.String()); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	return nil
+}
+
+// section prints a heading and lines below it, if there are any.
+func section(b *strings.Builder, heading string, lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	b.WriteString(heading + "\n")
+	for _, line := range lines {
+		b.WriteString(console.Wrap("  - ", "    ", line))
+	}
+}

@@ -1,0 +1,48 @@
+package informer_test
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chandlery/chandlery/supervisor/informer"
+)
+
+// row is a watched kind as the documentation shows it.
+func row(w informer.Watched) string {
+	kind := w.Kind
+	if w.Group != "" {
+		kind += "." + w.Group
+	}
+	selector, bytes := "all", "no bound of ours"
+	if w.Selector != "" {
+		selector = "`" + w.Selector + "`"
+	}
+	if w.Bytes > 0 {
+		bytes = fmt.Sprintf("%d KiB", w.Bytes>>10)
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s |", kind, w.Form, selector, w.Creator, w.Kept, bytes)
+}
+
+// TestWatchedKindsAreDocumented compares the table of docs/security.md with the code.
+func TestWatchedKindsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	section := regexp.MustCompile(`(?s)\n## Memory\n.*?\n\|---[^\n]*\n(.*?)\n\n`).FindSubmatch(text)
+	if section == nil {
+		t.Fatal("docs/security.md has no table under Memory")
+	}
+	var want []string
+	for _, w := range informer.Watches() {
+		want = append(want, row(w))
+	}
+	if diff := cmp.Diff(want, strings.Split(string(section[1]), "\n")); diff != "" {
+		t.Errorf("table of watched kinds (-code +documentation):\n%s", diff)
+	}
+}

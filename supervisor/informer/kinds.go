@@ -1,0 +1,124 @@
+package informer
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Creator is who may create objects of a kind, and so chooses how many and how large.
+type Creator string
+
+// The creators.
+const (
+	// ByEdit are those with the ClusterRole edit in a namespace.
+	ByEdit Creator = "edit"
+	// ByAdmin are those with the ClusterRole admin in a namespace.
+	ByAdmin Creator = "admin"
+	// ByCluster are components of the cluster, for objects that tenants create.
+	ByCluster Creator = "the cluster, for objects of `edit`"
+	// ByAdministrators are administrators of the cluster, and the supervisor for bundles of
+	// catalogs that they chose.
+	ByAdministrators Creator = "administrators, bundles"
+)
+
+// Form is in what form a kind is watched.
+type Form string
+
+// The forms.
+const (
+	// Whole is the object.
+	Whole Form = "whole"
+	// Metadata is the metadata of the object alone.
+	Metadata Form = "metadata"
+)
+
+// Watched is a kind that the supervisor watches in the whole cluster.
+type Watched struct {
+	Group, Resource, Kind string
+	Form                  Form
+	// Selector is the label by which objects are selected; empty for all. A tenant can set
+	// it where the tenant can create the object.
+	Selector string
+	Creator  Creator
+	// Bytes is what is kept of an object at most, encoded; 0 where the API server's limit of
+	// 1.5 MiB alone holds.
+	Bytes int
+	// Kept says what is kept.
+	Kept string
+}
+
+// What is kept at most of metadata, with the names that every object has.
+const (
+	metadataBytes = 8 << 10
+	wholeBytes    = 12 << 10
+)
+
+// Watches returns all kinds that the supervisor watches, in the order of the documentation.
+func Watches() []Watched {
+	return slices.Concat(ofTenants(), ofAdministrators())
+}
+
+func ofTenants() []Watched {
+	const (
+		managed = "olm.managed"
+		apps    = "apps"
+		rbac    = "rbac.authorization.k8s.io"
+		bounded = "the object; of one with more than 16 KiB the metadata"
+		names   = "names, owners, bounded labels"
+	)
+	return []Watched{
+		{apps, "deployments", "Deployment", Whole, "", ByEdit, maxDeployment + wholeBytes, "of versions and catalogs the object up to 64 KiB; of others the metadata, the state, and what shows another lifecycle manager"},
+		{"", "pods", "Pod", Whole, "olm.managed=true", ByEdit, maxPod, "metadata, node, conditions"},
+		{"", "pods", "Pod", Whole, "olm.catalogSource", ByEdit, maxPod, "metadata, node, conditions, states of containers"},
+		{"", "services", "Service", Whole, managed, ByEdit, maxContent + wholeBytes, bounded},
+		{"", "services", "Service", Whole, "olm.managed=true", ByEdit, maxContent + wholeBytes, bounded},
+		{"", "services", "Service", Metadata, "olm.managed=true", ByEdit, metadataBytes, names},
+		{"", "serviceaccounts", "ServiceAccount", Whole, managed, ByEdit, 2*maxContent + wholeBytes, bounded},
+		{"", "serviceaccounts", "ServiceAccount", Metadata, "", ByEdit, metadataBytes, names},
+		{"", "configmaps", "ConfigMap", Metadata, managed, ByEdit, metadataBytes, names},
+		{"", "configmaps", "ConfigMap", Metadata, "olm.managed=true", ByEdit, metadataBytes, names},
+		{"networking.k8s.io", "networkpolicies", "NetworkPolicy", Whole, managed, ByEdit, maxContent + wholeBytes, bounded},
+		{"policy", "poddisruptionbudgets", "PodDisruptionBudget", Whole, managed, ByEdit, 2*maxContent + wholeBytes, bounded},
+		{"operators.coreos.com", "subscriptions", "Subscription", Whole, "", ByEdit, maxLedger + maxConfig + wholeBytes, "the object; no `spec.config` above 8 KiB, no name above 512 bytes"},
+		{"discovery.k8s.io", "endpointslices", "EndpointSlice", Whole, "olm.managed=true", ByCluster, 0, "metadata; of each endpoint one address and the pod"},
+		{"discovery.k8s.io", "endpointslices", "EndpointSlice", Whole, "olm.managed=true,olm.owner.kind=ClusterServiceVersion", ByCluster, 0, "metadata; of each endpoint one address and the pod"},
+		{rbac, "roles", "Role", Whole, "", ByAdmin, maxContent + wholeBytes, bounded},
+		{rbac, "rolebindings", "RoleBinding", Whole, "", ByAdmin, maxContent + wholeBytes, bounded},
+	}
+}
+
+func ofAdministrators() []Watched {
+	const (
+		rbac      = "rbac.authorization.k8s.io"
+		admission = "admissionregistration.k8s.io"
+		operators = "operators.coreos.com"
+		object    = "the object"
+	)
+	return []Watched{
+		{rbac, "clusterroles", "ClusterRole", Whole, "", ByAdministrators, 0, object},
+		{rbac, "clusterrolebindings", "ClusterRoleBinding", Whole, "", ByAdministrators, 0, object},
+		{"", "namespaces", "Namespace", Metadata, "", ByAdministrators, 0, "metadata"},
+		{"", "nodes", "Node", Whole, "", ByAdministrators, 0, "metadata, conditions, taints, versions"},
+		{"apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition", Whole, "", ByAdministrators, 0, "the object without schemas"},
+		{"apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition", Metadata, "", ByAdministrators, 0, "metadata"},
+		{"apiregistration.k8s.io", "apiservices", "APIService", Whole, "olm.managed=true", ByAdministrators, 0, object},
+		{"apiregistration.k8s.io", "apiservices", "APIService", Metadata, "olm.managed=true", ByAdministrators, 0, "metadata"},
+		{admission, "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", Whole, "olm.managed=true", ByAdministrators, 0, object},
+		{admission, "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", Whole, "olm.managed=true", ByAdministrators, 0, object},
+		{operators, "catalogsources", "CatalogSource", Whole, "", ByAdministrators, 0, object},
+		{operators, "clusterserviceversions", "ClusterServiceVersion", Whole, "!olm.copiedFrom", ByAdministrators, 0, object},
+		{operators, "clusterserviceversions", "ClusterServiceVersion", Metadata, "olm.copiedFrom", ByAdministrators, 0, "names"},
+		{operators, "installplans", "InstallPlan", Whole, "", ByAdministrators, 0, object},
+		{operators, "operatorgroups", "OperatorGroup", Whole, "", ByAdministrators, 0, object},
+		{operators, "operatorconditions", "OperatorCondition", Whole, "", ByAdministrators, 0, object},
+		{operators, "operators", "Operator", Whole, "", ByAdministrators, 0, object},
+		{operators, "olmconfigs", "OLMConfig", Whole, "", ByAdministrators, 0, object},
+	}
+}
+
+// createdByTenants reports whether somebody other than administrators and bundles creates
+// objects of a kind.
+func createdByTenants(kind schema.GroupKind) bool {
+	return slices.ContainsFunc(ofTenants(), func(w Watched) bool { return w.Group == kind.Group && w.Kind == kind.Kind })
+}

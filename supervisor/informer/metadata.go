@@ -1,0 +1,145 @@
+package informer
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// AnnotationTrimmed marks an object in a cache that lacks a part of the object in the
+// cluster. It is never written to the cluster.
+const AnnotationTrimmed = "chandlery.dev/trimmed"
+
+// bounds are what is kept at most of the metadata of an object, in bytes. The API server
+// bounds annotations at 256 KiB in all, and the rest by the size of the object alone.
+type bounds struct{ labels, annotations, owners, finalizers int }
+
+// boundsOf returns the bounds for an object: real objects stay below the usual ones, and an
+// object that is large, in whatever way, keeps less.
+func boundsOf(large bool) bounds {
+	if large {
+		return bounds{labels: 512, annotations: 0, owners: 512, finalizers: 256}
+	}
+	return bounds{labels: 2 << 10, annotations: 4 << 10, owners: 2 << 10, finalizers: 1 << 10}
+}
+
+// Trimmed reports whether an object from a cache lacks a part of the object in the cluster.
+func Trimmed(o metav1.Object) bool {
+	_, trimmed := o.GetAnnotations()[AnnotationTrimmed]
+	return trimmed
+}
+
+// mark marks an object as trimmed.
+func mark(o metav1.Object) {
+	annotations := o.GetAnnotations()
+	if annotations == nil {
+		annotations = make(map[string]string, 1)
+	}
+	annotations[AnnotationTrimmed] = ""
+	o.SetAnnotations(annotations)
+}
+
+// boundMetadata removes what is beyond the bounds, and reports whether something is missing
+// that a controller could read.
+func boundMetadata(o metav1.Object, most bounds) (cut bool) {
+	labels, cutLabels := boundMap(o.GetLabels(), most.labels)
+	annotations, cutAnnotations := boundMap(o.GetAnnotations(), most.annotations)
+	owners, cutOwners := boundList(o.GetOwnerReferences(), most.owners,
+		func(ref metav1.OwnerReference) int { return ref.Size() },
+		func(ref metav1.OwnerReference) bool {
+			return strings.HasPrefix(ref.APIVersion, "operators.coreos.com/")
+		})
+	finalizers, cutFinalizers := boundList(o.GetFinalizers(), most.finalizers, func(f string) int { return len(f) }, ours)
+	if cutLabels {
+		o.SetLabels(labels)
+	}
+	if cutAnnotations {
+		o.SetAnnotations(annotations)
+	}
+	if cutOwners {
+		o.SetOwnerReferences(owners)
+	}
+	if cutFinalizers {
+		o.SetFinalizers(finalizers)
+	}
+	return cutLabels || cutAnnotations || cutOwners || cutFinalizers
+}
+
+// ours reports whether a label, an annotation or a finalizer is one that lifecycle managers
+// write and read.
+func ours(key string) bool {
+	return strings.HasPrefix(key, "olm.") || strings.HasPrefix(key, "chandlery.dev/") ||
+		strings.HasPrefix(key, "kubernetes.io/") || key == "app"
+}
+
+// boundMap returns a map with at most as many bytes of keys and values as given, and whether
+// entries are missing. Keys of ours come first, component labels next.
+func boundMap(m map[string]string, budget int) (bounded map[string]string, cut bool) {
+	size := 0
+	for key, value := range m {
+		size += len(key) + len(value)
+	}
+	if size <= budget {
+		return m, false
+	}
+	bounded = map[string]string{}
+	for _, key := range slices.SortedFunc(maps.Keys(m), byImportance) {
+		if need := len(key) + len(m[key]); need <= budget {
+			bounded[key] = m[key]
+			budget -= need
+		}
+	}
+	return bounded, true
+}
+
+func byImportance(a, b string) int {
+	if rank := rankOf(a) - rankOf(b); rank != 0 {
+		return rank
+	}
+	return strings.Compare(a, b)
+}
+
+func rankOf(key string) int {
+	switch {
+	case ours(key):
+		return 0
+	case strings.HasPrefix(key, plan.PrefixComponent):
+		return 1
+	default:
+		return 2
+	}
+}
+
+// boundList returns items of a list with at most as many bytes as given, those that matter
+// first, and whether items are missing.
+func boundList[T any](list []T, budget int, size func(T) int, matters func(T) bool) (bounded []T, cut bool) {
+	sum := 0
+	for _, item := range list {
+		sum += size(item)
+	}
+	if sum <= budget {
+		return list, false
+	}
+	for _, wanted := range []bool{true, false} {
+		for _, item := range list {
+			if need := size(item); need <= budget && matters(item) == wanted {
+				bounded = append(bounded, item)
+				budget -= need
+			}
+		}
+	}
+	return bounded, true
+}
+
+// clip returns a string with at most n bytes. A part of a string would keep all of it in
+// memory.
+func clip(s string, n int) (clipped string, cut bool) {
+	if len(s) <= n {
+		return s, false
+	}
+	return strings.Clone(strings.ToValidUTF8(s[:n], "")), true
+}

@@ -1,0 +1,121 @@
+package informer
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+// pageSize is how many objects an informer reads at once. An object has 1.5 MiB at most.
+const pageSize = 64
+
+// reading is held while a page is read and reduced, so that there is one at a time in the
+// process.
+var reading sync.Mutex
+
+// maxRestarts is how often a list is begun again because the API server has forgotten where
+// it was.
+const maxRestarts = 3
+
+// New makes an informer that lists in pages and transforms each page before it reads the
+// next. API servers that stream lists are not asked for any: client-go transforms what they
+// send one by one.
+func New(from toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	paged := &pagedLister{from: toolscache.ToListerWatcherWithContext(from)}
+	listed := &toolscache.ListWatch{
+		ListWithContextFunc: paged.list,
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return paged.from.WatchWithContext(ctx, o)
+		},
+	}
+	return &pagedInformer{SharedIndexInformer: toolscache.NewSharedIndexInformer(listed, example, resync, indexers), lister: paged}
+}
+
+// pagedInformer passes its transform to its lister.
+type pagedInformer struct {
+	toolscache.SharedIndexInformer
+
+	lister *pagedLister
+}
+
+// SetTransform sets what is done to each object before it is kept.
+func (i *pagedInformer) SetTransform(transform toolscache.TransformFunc) error {
+	i.lister.transform.Store(&transform)
+	return i.SharedIndexInformer.SetTransform(transform) //nolint:wrapcheck // the informer's own
+}
+
+// pagedLister lists in pages.
+type pagedLister struct {
+	from      toolscache.ListerWatcherWithContext
+	transform atomic.Pointer[toolscache.TransformFunc]
+}
+
+// list reads all pages. From its cache an API server sends everything at once, however few
+// objects it is asked for, so that it is asked for the newest state.
+func (l *pagedLister) list(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	for restarts := 0; ; restarts++ {
+		list, err := l.pages(ctx, o)
+		if err == nil || !apierrors.IsResourceExpired(err) || restarts == maxRestarts {
+			return list, err
+		}
+	}
+}
+
+func (l *pagedLister) pages(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	o.Limit, o.Continue, o.ResourceVersion, o.ResourceVersionMatch = pageSize, "", "", ""
+	var items []runtime.Object
+	for {
+		page, added, err := l.page(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, added...)
+		read, err := apimeta.ListAccessor(page)
+		if err != nil {
+			return nil, fmt.Errorf("reading a list of %T: %w", page, err)
+		}
+		if o.Continue = read.GetContinue(); o.Continue != "" {
+			continue
+		}
+		if err := apimeta.SetList(page, items); err != nil {
+			return nil, fmt.Errorf("joining the pages of a list of %T: %w", page, err)
+		}
+		return page, nil
+	}
+}
+
+// page reads a page and returns it with its objects, reduced. The objects are copies, so that
+// none keeps the page in memory.
+func (l *pagedLister) page(ctx context.Context, o metav1.ListOptions) (page runtime.Object, items []runtime.Object, err error) {
+	reading.Lock()
+	defer reading.Unlock()
+	page, err = l.from.ListWithContext(ctx, o)
+	if err != nil {
+		return nil, nil, err //nolint:wrapcheck // reflectors look at the API's own error
+	}
+	items, err = apimeta.ExtractListWithAlloc(page)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading a list of %T: %w", page, err)
+	}
+	transform := l.transform.Load()
+	if transform == nil || *transform == nil {
+		return page, items, nil
+	}
+	for i := range items {
+		left, err := (*transform)(items[i])
+		if err != nil {
+			return nil, nil, fmt.Errorf("reducing an object of %T: %w", page, err)
+		}
+		items[i], _ = left.(runtime.Object)
+	}
+	return page, items, nil
+}

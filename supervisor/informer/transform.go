@@ -1,0 +1,290 @@
+package informer
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/rival"
+)
+
+// What is kept at most of an object's content, in bytes of its encoding: an object with more
+// keeps none of it. Deployments and roles of real operators stay far below.
+const (
+	// maxPod is what is left of a pod.
+	maxPod = 64 << 10
+	// maxObject is from what size on an object is large.
+	maxObject     = 64 << 10
+	maxDeployment = 64 << 10
+	maxContent    = 16 << 10
+	maxConfig     = 8 << 10
+	// maxLedger is how much is kept of the annotations of a Subscription, which hold its
+	// transitions.
+	maxLedger = 24 << 10
+	// maxConditions bounds the conditions of a Deployment, which has three.
+	maxConditions = 4
+	// maxName and maxMessage bound single texts.
+	maxName    = 512
+	maxMessage = 256
+)
+
+// Transform bounds what a cache keeps of an object: it removes managed fields, and of
+// objects that tenants may create all that exceeds the bounds. An object that lacks a part
+// afterwards bears AnnotationTrimmed. Transform changes the object in place.
+//
+// What is transformed twice remains as it is: client-go does so with what API servers stream.
+func Transform(o any) (any, error) { return After(func(o any) (any, error) { return o, nil })(o) }
+
+// After returns a transform that bounds what another one leaves.
+func After(first toolscache.TransformFunc) toolscache.TransformFunc {
+	return func(o any) (any, error) {
+		object, is := o.(metav1.Object)
+		trimmed := is && Trimmed(object)
+		left, err := first(o)
+		if err != nil {
+			return nil, err //nolint:wrapcheck // the transform's own
+		}
+		bound(left, trimmed)
+		return left, nil
+	}
+}
+
+// bound bounds an object in place. An object that was trimmed before bears the mark again.
+func bound(o any, trimmed bool) {
+	object, is := o.(metav1.Object)
+	if !is {
+		return
+	}
+	object.SetManagedFields(nil)
+	if !tenantsCreate(o) {
+		return
+	}
+	sized, measured := o.(interface{ Size() int })
+	most := boundsOf(measured && sized.Size() > maxObject)
+	if _, is := o.(*operatorsv1alpha1.Subscription); is {
+		most.annotations = maxLedger
+	}
+	cutContent := boundContent(o)
+	if boundMetadata(object, most) || cutContent || trimmed {
+		mark(object)
+	}
+}
+
+// tenantsCreate reports whether somebody other than administrators and bundles creates
+// objects of a kind.
+func tenantsCreate(o any) bool {
+	switch o := o.(type) {
+	case *appsv1.Deployment, *corev1.Pod, *corev1.Service, *corev1.ServiceAccount, *discoveryv1.EndpointSlice,
+		*networkingv1.NetworkPolicy, *policyv1.PodDisruptionBudget, *rbacv1.Role, *rbacv1.RoleBinding,
+		*operatorsv1alpha1.Subscription:
+		return true
+	case *metav1.PartialObjectMetadata:
+		return createdByTenants(o.GroupVersionKind().GroupKind())
+	case *unstructured.Unstructured:
+		return createdByTenants(o.GroupVersionKind().GroupKind())
+	default:
+		return false
+	}
+}
+
+// boundContent removes the content of an object that has too much of it, and reports whether
+// something is missing.
+func boundContent(o any) (cut bool) {
+	switch o := o.(type) {
+	case *appsv1.Deployment:
+		return boundDeployment(o)
+	case *operatorsv1alpha1.Subscription:
+		return boundSubscription(o)
+	case *rbacv1.Role:
+		return empty(&o.Rules, sizeOf(o.Rules, func(r *rbacv1.PolicyRule) int { return r.Size() }))
+	case *rbacv1.RoleBinding:
+		return empty(&o.Subjects, sizeOf(o.Subjects, func(s *rbacv1.Subject) int { return s.Size() }))
+	case *discoveryv1.EndpointSlice:
+		boundEndpoints(o)
+	case *metav1.PartialObjectMetadata:
+		o.Annotations, o.Finalizers = nil, nil
+	case *unstructured.Unstructured:
+		return boundUnstructured(o)
+	default:
+		return boundCatalogObject(o)
+	}
+	return false
+}
+
+// boundCatalogObject does so for the other kinds that catalogs consist of.
+func boundCatalogObject(o any) (cut bool) {
+	switch o := o.(type) {
+	case *corev1.Pod:
+		boundPod(o)
+	case *corev1.Service:
+		return empty(&o.Spec, o.Spec.Size())
+	case *corev1.ServiceAccount:
+		cutSecrets := empty(&o.Secrets, sizeOf(o.Secrets, func(r *corev1.ObjectReference) int { return r.Size() }))
+		cutPulls := empty(&o.ImagePullSecrets, sizeOf(o.ImagePullSecrets, func(r *corev1.LocalObjectReference) int { return r.Size() }))
+		return cutSecrets || cutPulls
+	case *networkingv1.NetworkPolicy:
+		return empty(&o.Spec, o.Spec.Size())
+	case *policyv1.PodDisruptionBudget:
+		cutSpec, cutStatus := empty(&o.Spec, o.Spec.Size()), empty(&o.Status, o.Status.Size())
+		return cutSpec || cutStatus
+	}
+	return false
+}
+
+// empty empties a part of an object that has more bytes than are kept.
+func empty[T any](part *T, size int) (cut bool) {
+	if size <= maxContent {
+		return false
+	}
+	*part = *new(T)
+	return true
+}
+
+func sizeOf[T any](items []T, size func(*T) int) int {
+	sum := 0
+	for i := range items {
+		sum += size(&items[i])
+	}
+	return sum
+}
+
+// boundDeployment leaves the Deployments of versions and catalogs as they are, unless they
+// are too large, and of others what tells that they are another lifecycle manager's.
+func boundDeployment(d *appsv1.Deployment) (cut bool) {
+	if belongs(d) && d.Spec.Size()+d.Status.Size() <= maxDeployment {
+		return false
+	}
+	rival.Reduce(d)
+	status := appsv1.DeploymentStatus{
+		ObservedGeneration: d.Status.ObservedGeneration,
+		Replicas:           d.Status.Replicas, UpdatedReplicas: d.Status.UpdatedReplicas,
+		ReadyReplicas: d.Status.ReadyReplicas, AvailableReplicas: d.Status.AvailableReplicas,
+		UnavailableReplicas: d.Status.UnavailableReplicas,
+	}
+	for _, c := range d.Status.Conditions[:min(len(d.Status.Conditions), maxConditions)] {
+		c.Message, _ = clip(c.Message, maxMessage)
+		status.Conditions = append(status.Conditions, c)
+	}
+	d.Status = status
+	return true
+}
+
+// boundPod removes conditions and states of containers beyond the first ones. Only kubelets
+// and the scheduler write them.
+func boundPod(pod *corev1.Pod) {
+	const conditions, containers = 16, 8
+	status := &pod.Status
+	status.Conditions = status.Conditions[:min(len(status.Conditions), conditions)]
+	status.InitContainerStatuses = status.InitContainerStatuses[:min(len(status.InitContainerStatuses), containers)]
+	status.ContainerStatuses = status.ContainerStatuses[:min(len(status.ContainerStatuses), containers)]
+}
+
+// belongs reports whether an object says that it belongs to a version or a catalog. Whoever
+// creates it may say so.
+func belongs(o metav1.Object) bool {
+	for key := range o.GetLabels() {
+		if key == plan.LabelManaged || key == plan.LabelOwner || strings.HasPrefix(key, plan.PrefixComponent) {
+			return true
+		}
+	}
+	for _, ref := range o.GetOwnerReferences() {
+		if ref.Kind == operatorsv1alpha1.ClusterServiceVersionKind || ref.Kind == operatorsv1alpha1.CatalogSourceKind {
+			return true
+		}
+	}
+	return false
+}
+
+// boundSubscription clips the names in a Subscription, of which none that exists is as long
+// as is kept, and removes a configuration that is too large.
+func boundSubscription(sub *operatorsv1alpha1.Subscription) (cut bool) {
+	spec := sub.Spec
+	if spec == nil {
+		return false
+	}
+	for _, text := range []*string{
+		&spec.CatalogSource, &spec.CatalogSourceNamespace, &spec.Package, &spec.Channel, &spec.StartingCSV, (*string)(&spec.InstallPlanApproval),
+	} {
+		clipped, long := clip(*text, maxName)
+		*text, cut = clipped, cut || long
+	}
+	if spec.Config != nil && configSize(spec.Config) > maxConfig {
+		spec.Config, cut = nil, true
+	}
+	return cut
+}
+
+// configSize returns the bytes of a configuration's encoding.
+func configSize(config *operatorsv1alpha1.SubscriptionConfig) int {
+	encoded, err := json.Marshal(config)
+	if err != nil {
+		// It was decoded from JSON. What cannot be measured is not kept.
+		return math.MaxInt
+	}
+	return len(encoded)
+}
+
+// boundEndpoints leaves of endpoints what leads to a pod. Consumers must take the first
+// address of each alone.
+func boundEndpoints(slice *discoveryv1.EndpointSlice) {
+	slice.Annotations = nil
+	for i := range slice.Endpoints {
+		e := &slice.Endpoints[i]
+		left := discoveryv1.Endpoint{Addresses: slices.Clone(e.Addresses[:min(len(e.Addresses), 1)]), Conditions: e.Conditions, NodeName: e.NodeName}
+		if ref := e.TargetRef; ref != nil {
+			left.TargetRef = &corev1.ObjectReference{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}
+		}
+		*e = left
+	}
+}
+
+// boundUnstructured removes all but the metadata of an object that is too large.
+func boundUnstructured(u *unstructured.Unstructured) (cut bool) {
+	content := map[string]any{}
+	for key, value := range u.Object {
+		if key != "metadata" {
+			content[key] = value
+		}
+	}
+	if weigh(content) <= maxContent {
+		return false
+	}
+	u.Object = map[string]any{"apiVersion": u.Object["apiVersion"], "kind": u.Object["kind"], "metadata": u.Object["metadata"]}
+	return true
+}
+
+// weigh returns about how many bytes the encoding of a value has.
+func weigh(value any) int {
+	const scalar = 8
+	switch value := value.(type) {
+	case string:
+		return len(value)
+	case []any:
+		sum := scalar
+		for _, item := range value {
+			sum += weigh(item)
+		}
+		return sum
+	case map[string]any:
+		sum := scalar
+		for key, item := range value {
+			sum += len(key) + weigh(item)
+		}
+		return sum
+	default:
+		return scalar
+	}
+}

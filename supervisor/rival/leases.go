@@ -1,0 +1,276 @@
+package rival
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// LeaseName is the name of the Lease that every supervisor competes for, in a namespace of
+// its choice.
+const LeaseName = "chandlery-supervisor"
+
+// MaxLeaseDuration is the longest duration of a Lease that counts.
+const MaxLeaseDuration = 60 * time.Second
+
+const (
+	// leaseSlack is how much longer than its duration a Lease is watched for a renewal.
+	leaseSlack = time.Second
+	// maxHolderLength is how much of the identity of a holder is kept: the name of a pod,
+	// and the suffix that makes it unique.
+	maxHolderLength = 300
+)
+
+// leaseObserver follows the Leases of other supervisors. It remembers when it saw them
+// change: the times in a Lease are those of another clock, and a Lease whose holder died
+// looks like one that is held.
+type leaseObserver struct {
+	client  client.Client
+	clock   clock.PassiveClock
+	own     types.NamespacedName
+	trusted []string
+	access  *AccessReviewer
+	seen    map[types.NamespacedName]sighting
+	pods    map[types.NamespacedName]holderPod
+	// pending is how many holders have not been reviewed yet.
+	pending int
+}
+
+// sighting is what was seen of a Lease.
+type sighting struct {
+	version string
+	holder  string
+	// judgement is whether the holder may be a supervisor.
+	judgement Judgement
+	first     time.Time
+	changed   time.Time
+	duration  time.Duration
+}
+
+// holderPod is the pod that holds a Lease.
+type holderPod struct {
+	holder string
+	// account is the service account of the pod; empty when there is no such pod.
+	account string
+	at      time.Time
+}
+
+// Identity returns the name of the process that holds a Lease: in a cluster, that of its
+// pod.
+func Identity(holder string) string {
+	if i := strings.LastIndex(holder, "_"); i >= 0 {
+		return holder[:i]
+	}
+	return holder
+}
+
+// observe reads the Leases and adds those that are renewed to an observation.
+func (l *leaseObserver) observe(ctx context.Context, o *Observation) error {
+	var list coordinationv1.LeaseList
+	err := l.client.List(ctx, &list, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", LeaseName)})
+	switch {
+	case apierrors.IsForbidden(err):
+		o.Hidden = append(o.Hidden, "Leases "+LeaseName+" of other namespaces: "+err.Error())
+		return nil
+	case err != nil:
+		return fmt.Errorf("looking for supervisors of other namespaces: %w", err)
+	}
+	present := map[types.NamespacedName]sighting{}
+	for i := range list.Items {
+		lease := &list.Items[i]
+		if key := client.ObjectKeyFromObject(lease); key != l.own && ptr.Deref(lease.Spec.HolderIdentity, "") != "" {
+			present[key] = l.sight(lease)
+		}
+	}
+	l.seen = present
+	hidden, err := l.review(ctx)
+	if err != nil {
+		return err
+	}
+	o.Hidden = append(o.Hidden, hidden...)
+	l.report(o)
+	return nil
+}
+
+// report adds the Leases that are renewed to an observation.
+func (l *leaseObserver) report(o *Observation) {
+	for key, held := range l.seen {
+		if held.changed.IsZero() || l.clock.Since(held.changed) >= held.duration+leaseSlack {
+			continue
+		}
+		one := Supervisor{Namespace: key.Namespace, Holder: held.holder}
+		switch held.judgement {
+		case Competes:
+			o.Supervisors = append(o.Supervisors, one)
+		case Suspect:
+			o.SuspectLeases = append(o.SuspectLeases, one)
+		case NotReviewed:
+		}
+	}
+}
+
+// sight compares a Lease with what was seen of it before.
+func (l *leaseObserver) sight(lease *coordinationv1.Lease) sighting {
+	holder := *lease.Spec.HolderIdentity
+	duration := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
+	now := sighting{
+		version:  lease.ResourceVersion,
+		holder:   holder[:min(len(holder), maxHolderLength)],
+		first:    l.clock.Now(),
+		duration: min(max(duration, 0), MaxLeaseDuration),
+	}
+	before, known := l.seen[client.ObjectKeyFromObject(lease)]
+	if !known {
+		return now
+	}
+	now.first, now.changed = before.first, before.changed
+	if before.version != now.version {
+		now.changed = l.clock.Now()
+	}
+	return now
+}
+
+// review finds out which Leases count: all in trusted namespaces, and elsewhere those
+// whose holder is a pod there with a service account that may do a supervisor's work.
+func (l *leaseObserver) review(ctx context.Context) ([]string, error) {
+	hidden, err := l.findPods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var accounts []types.NamespacedName
+	for key, pod := range l.pods {
+		if pod.account != "" {
+			accounts = append(accounts, types.NamespacedName{Namespace: key.Namespace, Name: pod.account})
+		}
+	}
+	access, err := l.access.Review(ctx, accounts)
+	if err != nil {
+		return nil, err
+	}
+	l.pending += access.Pending
+	if access.Hidden != "" {
+		l.pending = 0
+		hidden = append(hidden, "what the holders of Leases "+LeaseName+" may do: "+access.Hidden)
+	}
+	for key, held := range l.seen {
+		held.judgement = l.judge(key, held.holder, access)
+		l.seen[key] = held
+	}
+	return hidden, nil
+}
+
+// judge returns the judgement of the holder of a Lease.
+func (l *leaseObserver) judge(key types.NamespacedName, holder string, access Access) Judgement {
+	if slices.Contains(l.trusted, key.Namespace) {
+		return Competes
+	}
+	pod := l.pods[key]
+	writes, reviewed := access.Writers[types.NamespacedName{Namespace: key.Namespace, Name: pod.account}]
+	switch {
+	case pod.holder != holder:
+		return NotReviewed
+	case pod.account == "":
+		return Suspect
+	case !reviewed:
+		return NotReviewed
+	case writes:
+		return Competes
+	default:
+		return Suspect
+	}
+}
+
+// findPods looks for the pods of at most maxReviews holders, those first that have not
+// been looked for or not for the longest time.
+func (l *leaseObserver) findPods(ctx context.Context) ([]string, error) {
+	due, pods := l.duePods()
+	l.pending = 0
+	for _, key := range due[min(len(due), maxReviews):] {
+		if _, known := pods[key]; !known {
+			// What was known of its last holder keeps its place in the order.
+			pods[key] = holderPod{at: l.pods[key].at}
+			l.pending++
+		}
+	}
+	for _, key := range due[:min(len(due), maxReviews)] {
+		account, err := l.accountOf(ctx, key.Namespace, Identity(l.seen[key].holder))
+		if apierrors.IsForbidden(err) {
+			l.pods, l.pending = pods, 0
+			return []string{"the pods that hold Leases " + LeaseName + ": " + err.Error()}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		pods[key] = holderPod{holder: l.seen[key].holder, account: account, at: l.clock.Now()}
+	}
+	l.pods = pods
+	return nil, nil
+}
+
+// duePods returns the Leases whose holders have to be looked for, in the order in which to
+// do so, and what is known of the pods of all holders that are still the same.
+func (l *leaseObserver) duePods() ([]types.NamespacedName, map[types.NamespacedName]holderPod) {
+	var due []types.NamespacedName
+	pods := map[types.NamespacedName]holderPod{}
+	for key, held := range l.seen {
+		if slices.Contains(l.trusted, key.Namespace) {
+			continue
+		}
+		known := l.pods[key]
+		if known.holder == held.holder {
+			pods[key] = known
+		}
+		if known.holder != held.holder || l.clock.Since(known.at) >= reviewLifetime {
+			due = append(due, key)
+		}
+	}
+	slices.SortFunc(due, func(a, b types.NamespacedName) int {
+		return cmp.Or(l.pods[a].at.Compare(l.pods[b].at), strings.Compare(a.Namespace, b.Namespace))
+	})
+	return due, pods
+}
+
+// accountOf returns the service account of a pod; empty when there is no such pod or it
+// has ended.
+func (l *leaseObserver) accountOf(ctx context.Context, namespace, name string) (string, error) {
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return "", nil
+	}
+	var pod corev1.Pod
+	err := l.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &pod)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("reading pod %s/%s, which may be a supervisor: %w", namespace, name, err)
+	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		return "", nil
+	}
+	return serviceAccount(&pod.Spec), nil
+}
+
+// unsure returns the Leases that count and have not been seen to be renewed for as long
+// as they last, as namespace/name.
+func (l *leaseObserver) unsure() []string {
+	var unsure []string
+	for key, held := range l.seen {
+		if held.judgement == Competes && held.changed.IsZero() && l.clock.Since(held.first) < held.duration+leaseSlack {
+			unsure = append(unsure, key.String())
+		}
+	}
+	slices.Sort(unsure)
+	return unsure
+}

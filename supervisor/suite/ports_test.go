@@ -1,0 +1,59 @@
+package suite_test
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+)
+
+// boundsConnections has one client open more connections to an address than the supervisor
+// keeps, while others ask for a path.
+func boundsConnections(t *testing.T, address, path string) {
+	t.Helper()
+	const (
+		attempts = 300
+		// most is how many connections are kept, with those that are kept for a moment.
+		most = 64 + 4
+	)
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP("127.0.0.2")}}
+	var held []net.Conn
+	defer func() {
+		for _, conn := range held {
+			conn.Close()
+		}
+	}()
+	for i := range attempts {
+		conn, err := dialer.DialContext(t.Context(), "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, conn)
+		if i%50 == 0 {
+			if status := get(t, "http://"+address+path); status != http.StatusOK {
+				t.Errorf("beside %d connections of another client, %s%s answers %d", i, address, path, status)
+			}
+		}
+	}
+	gomega.NewWithT(t).Eventually(func() int { return open(t, held) }).WithTimeout(patience).WithPolling(polling).
+		Should(gomega.BeNumerically("<=", most), "connections that one client keeps at "+address)
+}
+
+// open returns how many connections the other side has not closed.
+func open(t *testing.T, conns []net.Conn) int {
+	t.Helper()
+	n := 0
+	for _, conn := range conns {
+		if err := conn.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,78 @@
+package suite_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/onsi/gomega"
+
+	"github.com/chandlery/chandlery/supervisor/informer"
+)
+
+// watches records what a process watches at the API server.
+type watches struct {
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+// record wraps a transport.
+func (w *watches) record(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		if query := req.URL.Query(); query.Get("watch") == "true" {
+			form := informer.Whole
+			if strings.Contains(req.Header.Get("Accept"), "as=PartialObjectMetadata") {
+				form = informer.Metadata
+			}
+			w.mu.Lock()
+			w.seen[line(groupOf(req.URL.Path), req.URL.Path[strings.LastIndex(req.URL.Path, "/")+1:], form, query.Get("labelSelector"))] = true
+			w.mu.Unlock()
+		}
+		return next.RoundTrip(req)
+	})
+}
+
+// groupOf returns the API group in a path like /apis/GROUP/VERSION/RESOURCE.
+func groupOf(path string) string {
+	if rest, grouped := strings.CutPrefix(path, "/apis/"); grouped {
+		group, _, _ := strings.Cut(rest, "/")
+		return group
+	}
+	return ""
+}
+
+func line(group, resource string, form informer.Form, selector string) string {
+	return fmt.Sprintf("%s/%s %s [%s]", group, resource, form, selector)
+}
+
+func (w *watches) list() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Sorted(maps.Keys(w.seen))
+}
+
+// matchTheTable compares what is watched with the table of watched kinds, from which the
+// documentation takes who can fill the memory of the supervisor, and how far.
+func (w *watches) matchTheTable(t *testing.T) {
+	t.Helper()
+	var want []string
+	for _, kind := range informer.Watches() {
+		want = append(want, line(kind.Group, kind.Resource, kind.Form, kind.Selector))
+	}
+	slices.Sort(want)
+	gomega.NewWithT(t).Eventually(func() int { return len(w.list()) }).WithTimeout(patience).WithPolling(polling).
+		Should(gomega.BeNumerically(">=", len(want)), "watches that are begun")
+	if diff := cmp.Diff(want, w.list()); diff != "" {
+		t.Errorf("watched kinds (-table +API server); renew supervisor/informer/kinds.go and docs/security.md:\n%s", diff)
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip calls the function.
+func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }

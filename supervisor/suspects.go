@@ -1,0 +1,84 @@
+package supervisor
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/chandlery/chandlery/supervisor/rival"
+)
+
+const (
+	suspectsMetric = "chandlery_suspected_managers"
+	suspectsHelp   = "Number of Deployments that look like another lifecycle manager, and of renewed Leases of other supervisors, that the leader ignores since their service accounts may not do such work."
+)
+
+var suspectedManagers = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{Name: suspectsMetric, Help: suspectsHelp}, []string{"kind"})
+
+const (
+	// suspectsPause is the least time between two Events about suspects.
+	suspectsPause = time.Minute
+	// suspectsRepeat is after how long an Event is repeated while nothing changes: before
+	// API servers delete it.
+	suspectsRepeat = 30 * time.Minute
+	// suspectsNamed is how many suspects an Event names.
+	suspectsNamed = 3
+)
+
+// suspectAlarm reports what looks like a competing manager and is ignored.
+type suspectAlarm struct {
+	recorder  events.EventRecorder
+	namespace string
+	log       logr.Logger
+	clock     clock.PassiveClock
+	reported  string
+	at        time.Time
+}
+
+func newSuspectAlarm(recorder events.EventRecorder, namespace string, log logr.Logger) *suspectAlarm {
+	return &suspectAlarm{recorder: recorder, namespace: namespace, log: log, clock: clock.RealClock{}}
+}
+
+// report sets the metric, and writes an Event and a log line when the suspects are others
+// than before.
+func (a *suspectAlarm) report(f *rival.Finding) {
+	suspectedManagers.WithLabelValues("Deployment").Set(float64(f.SuspectCount))
+	suspectedManagers.WithLabelValues("Lease").Set(float64(f.SuspectLeaseCount))
+	text := describeSuspects(f)
+	since := a.clock.Since(a.at)
+	if text == "" || since < suspectsPause || text == a.reported && since < suspectsRepeat {
+		return
+	}
+	a.reported, a.at = text, a.clock.Now()
+	a.log.Info("Ignoring what looks like another lifecycle manager", "suspects", text)
+	a.recorder.Eventf(leaseOf(a.namespace), nil, corev1.EventTypeWarning, "CompetingManagerSuspected", "Ignoring", "%s", text[:min(len(text), maxNote)])
+}
+
+// describeSuspects names the first suspects; empty when there is none.
+func describeSuspects(f *rival.Finding) string {
+	var named []string
+	for i := range f.Suspects[:min(len(f.Suspects), suspectsNamed)] {
+		w := &f.Suspects[i]
+		named = append(named, fmt.Sprintf("Deployment %s/%s (service account %s)", w.Namespace, w.Name, w.ServiceAccount))
+	}
+	for _, s := range f.SuspectLeases[:min(len(f.SuspectLeases), suspectsNamed)] {
+		named = append(named, fmt.Sprintf("Lease %s/%s (holder %q)", s.Namespace, rival.LeaseName, s.Holder))
+	}
+	total := f.SuspectCount + f.SuspectLeaseCount
+	if total == 0 {
+		return ""
+	}
+	if more := total - len(named); more > 0 {
+		named = append(named, fmt.Sprintf("%d more", more))
+	}
+	return "ignoring what looks like another lifecycle manager, since its service account may not write ClusterServiceVersions or InstallPlans in all namespaces: " +
+		strings.Join(named, ", ") + ". Delete it, or name its namespace in --manager-namespaces if it does such work"
+}

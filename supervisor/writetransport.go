@@ -1,0 +1,81 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// dialTimeout and dialKeepAlive are those of client-go.
+	dialTimeout   = 30 * time.Second
+	dialKeepAlive = 30 * time.Second
+	// maxFencedWrite is how many bytes leave between two checks of the fence.
+	maxFencedWrite = 16 << 10
+)
+
+// fenceWrites returns a configuration whose clients write only while the fence is open.
+// What only a leader may write goes over connections of its own, which check the fence for
+// every piece of bytes: what was begun before the process was frozen, and waits in the
+// buffers of HTTP/2 and TLS, does not leave when it goes on. Reads, and what a deputy may
+// write, go over the other connections, since they are not bound to leading.
+//
+// unacknowledged bounds how long the kernel may send bytes again that it was given in time.
+func fenceWrites(cfg *rest.Config, f *fence, unacknowledged time.Duration) (*rest.Config, error) {
+	dial := cfg.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: dialKeepAlive}).DialContext
+	}
+	leading := rest.CopyConfig(cfg)
+	leading.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err //nolint:wrapcheck // it stands for the other
+		}
+		if err := limitUnacknowledged(conn, unacknowledged); err != nil {
+			return nil, errors.Join(fmt.Errorf("preparing a connection to %s: %w", address, err), conn.Close())
+		}
+		return &fencedConn{Conn: conn, fence: f}, nil
+	}
+	writes, err := rest.TransportFor(leading)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the connections for what the leader writes: %w", err)
+	}
+	guarded := rest.CopyConfig(cfg)
+	guarded.Wrap(func(next http.RoundTripper) http.RoundTripper { return f.guard(next, writes) })
+	return guarded, nil
+}
+
+// fencedConn is a connection that takes bytes only while the fence is open, and is closed
+// once it is not.
+type fencedConn struct {
+	net.Conn
+
+	fence *fence
+}
+
+// Write writes while the fence is open. A write that the peer holds up ends when the fence
+// closes.
+func (c *fencedConn) Write(p []byte) (int, error) {
+	written := 0
+	for {
+		piece := p[written:min(len(p), written+maxFencedWrite)]
+		left := c.fence.remaining()
+		if left <= 0 {
+			return written, errors.Join(fmt.Errorf("writing to %s: %w", c.RemoteAddr(), ErrNotLeading), c.Close())
+		}
+		if err := c.SetWriteDeadline(time.Now().Add(left)); err != nil {
+			return written, err //nolint:wrapcheck // it stands for the other
+		}
+		n, err := c.Conn.Write(piece)
+		written += n
+		if err != nil || written == len(p) {
+			return written, err //nolint:wrapcheck // it stands for the other
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package attack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor"
+)
+
+// writers is how many requests the tenant has under way at once.
+const writers = 4
+
+// pretend makes a Deployment that looks like OLM, and keeps a Lease that says that another
+// supervisor works and need not renew it for 68 years, until ctx ends.
+func (s *scene) pretend(ctx context.Context) error {
+	labels := map[string]string{"app": "olm-operator"}
+	olm := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: "olm-operator", Labels: labels},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{
+					Name: "olm-operator", Image: "registry.example/operator-framework/olm:v0.40.0", Command: []string{"/bin/olm"},
+				}}},
+			},
+		},
+	}
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: supervisor.LeaseName},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("another"), LeaseDurationSeconds: new(int32(math.MaxInt32))},
+	}
+	for _, o := range []client.Object{olm, lease} {
+		if err := s.tenant.Create(ctx, o); err != nil {
+			return fmt.Errorf("creating %T %s as the tenant: %w", o, o.GetName(), err)
+		}
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case now := <-tick.C:
+			patch := fmt.Appendf(nil, `{"spec":{"renewTime":%q}}`, now.UTC().Format(metav1.RFC3339Micro))
+			err := s.tenant.Patch(ctx, lease, client.RawPatch(types.MergePatchType, patch))
+			if err != nil && ctx.Err() == nil {
+				return fmt.Errorf("renewing the Lease as the tenant: %w", err)
+			}
+		}
+	}
+}
+
+// fill makes objects of a kind as the tenant.
+func (s *scene) fill(ctx context.Context, kind string, objects, size int) error {
+	return each(objects, func(number int) error {
+		o, err := object(kind, attacker, number, size)
+		if err != nil {
+			return err
+		}
+		if err := s.tenant.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating %s %s as the tenant: %w", kind, o.GetName(), err)
+		}
+		return nil
+	})
+}
+
+// touch changes all objects of some kinds until ctx ends, so that the supervisor gets all of
+// them again and again.
+func (s *scene) touch(ctx context.Context, kinds []string, objects int) error {
+	for round := 0; ctx.Err() == nil; round++ {
+		err := each(objects*len(kinds), func(number int) error {
+			kind := kinds[number%len(kinds)]
+			o, err := object(kind, attacker, number/len(kinds), 0)
+			if err != nil || ctx.Err() != nil {
+				return err
+			}
+			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"round":"%d"}}}`, round)
+			if err := s.tenant.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)); err != nil && ctx.Err() == nil {
+				return fmt.Errorf("changing %s %s as the tenant: %w", kind, o.GetName(), err)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clear deletes the objects of a kind.
+func (s *scene) clear(ctx context.Context, kind string) error {
+	o, err := object(kind, attacker, 0, 0)
+	if err != nil {
+		return err
+	}
+	if err := s.client.DeleteAllOf(ctx, o, client.InNamespace(attacker), client.MatchingLabels{"fill": "true"}, client.GracePeriodSeconds(0)); err != nil {
+		return fmt.Errorf("deleting the objects of kind %s: %w", kind, err)
+	}
+	gvk, err := s.client.GroupVersionKindFor(o)
+	if err != nil {
+		return fmt.Errorf("naming the kind %s: %w", kind, err)
+	}
+	return s.await(ctx, "the objects of kind "+kind+" to be gone", func(ctx context.Context) (bool, error) {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		err := s.client.List(ctx, list, client.InNamespace(attacker), client.MatchingLabels{"fill": "true"}, client.Limit(1))
+		return len(list.Items) == 0, err
+	})
+}
+
+// each calls a function for the numbers from 0 on, several at once.
+func each(n int, do func(int) error) error {
+	var (
+		group    sync.WaitGroup
+		mu       sync.Mutex
+		failures []error
+	)
+	numbers := make(chan int)
+	for range writers {
+		group.Go(func() {
+			for number := range numbers {
+				if err := do(number); err != nil {
+					mu.Lock()
+					failures = append(failures, err)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	for number := range n {
+		numbers <- number
+	}
+	close(numbers)
+	group.Wait()
+	return errors.Join(failures[:min(len(failures), 1)]...)
+}

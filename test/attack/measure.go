@@ -1,0 +1,275 @@
+package attack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// Options say how the supervisor is attacked.
+type Options struct {
+	// Root is the folder of the repository, and Dir one with the programs registry and
+	// supervisor, which gets their logs.
+	Root, Dir string
+	// Objects is how many large objects of each kind there are, and Size how large each is,
+	// in bytes.
+	Objects, Size int
+	// Kinds are made one after the other, and those of the one before are deleted, unless all
+	// are to be there together.
+	Kinds    []string
+	Together bool
+	// Rate is how many requests the tenant makes in a second.
+	Rate float32
+	// Duration is how long the objects are changed, shared among the kinds.
+	Duration time.Duration
+	// Installs is how many installations are timed before the attack, and during it with each
+	// kind.
+	Installs int
+}
+
+// Stage is what was measured with the objects of some kinds.
+type Stage struct {
+	Kinds []string
+	// Before, Filled and Restarted are the live heap in bytes: without the objects, with all
+	// of them, and with all of them after the supervisor was started again.
+	Before, Filled, Restarted int64
+	// Ready is how long the supervisor took to lead and to have read the catalog, with the
+	// objects there.
+	Ready time.Duration
+	// Installs are the times of a Subscription in another namespace until it Succeeded.
+	Installs []time.Duration
+}
+
+// Result is what was measured.
+type Result struct {
+	// Installs are the times before the attack.
+	Installs []time.Duration
+	Stages   []Stage
+	// Lost is how often the lead changed without a restart of ours.
+	Lost int
+}
+
+// Growth returns by how many bytes the live heap grew in all, while the supervisor ran, and
+// after a restart.
+func (r *Result) Growth() (running, restarted int64) {
+	for _, s := range r.Stages {
+		running += s.Filled - s.Before
+		restarted += s.Restarted - s.Before
+	}
+	return running, restarted
+}
+
+// Median returns the middle of some times.
+func Median(times []time.Duration) time.Duration {
+	if len(times) == 0 {
+		return 0
+	}
+	return slices.Sorted(slices.Values(times))[len(times)/2]
+}
+
+// Run attacks a supervisor of its own control plane and measures it.
+func Run(ctx context.Context, o Options) (_ *Result, err error) {
+	// Everything is written several times before etcd forgets it.
+	quota := int64(o.Objects) * int64(o.Size) * 8
+	if o.Together {
+		quota *= int64(len(o.Kinds))
+	}
+	s, err := setUp(ctx, o, max(quota, 2<<30))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.tearDown()) }()
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	r := &Result{}
+	if r.Installs, err = s.installs(ctx, o.Installs); err != nil {
+		return nil, err
+	}
+	pretending, stop := context.WithCancel(ctx)
+	pretended := make(chan error, 1)
+	go func() { pretended <- s.pretend(pretending) }()
+	defer func() {
+		stop()
+		err = errors.Join(err, <-pretended)
+	}()
+	groups := slices.Collect(slices.Chunk(o.Kinds, 1))
+	if o.Together {
+		groups = [][]string{o.Kinds}
+	}
+	for _, kinds := range groups {
+		stage, lost, err := s.stage(ctx, o, kinds)
+		if err != nil {
+			return nil, fmt.Errorf("with objects of %v: %w", kinds, err)
+		}
+		r.Stages, r.Lost = append(r.Stages, stage), r.Lost+lost
+		fmt.Fprintln(os.Stderr, stage.String())
+	}
+	return r, nil
+}
+
+// stage fills the cluster with objects, and reports how often the lead was lost.
+func (s *scene) stage(ctx context.Context, o Options, kinds []string) (stage Stage, lost int, err error) {
+	stage.Kinds = kinds
+	first, err := s.lead(ctx)
+	if err != nil {
+		return stage, 0, err
+	}
+	if stage.Before, err = s.heap(ctx); err != nil {
+		return stage, 0, err
+	}
+	for _, kind := range kinds {
+		if err := s.fill(ctx, kind, o.Objects, o.Size); err != nil {
+			return stage, 0, err
+		}
+	}
+	if stage.Installs, err = s.pester(ctx, o, kinds); err != nil {
+		return stage, 0, err
+	}
+	if stage.Filled, err = s.heap(ctx); err != nil {
+		return stage, 0, err
+	}
+	last, err := s.lead(ctx)
+	if err != nil {
+		return stage, 0, err
+	}
+	if last != first {
+		lost++
+	}
+	stage.Ready, stage.Restarted, err = s.restarted(ctx, kinds)
+	return stage, lost, err
+}
+
+// restarted measures a supervisor that starts with the objects there, and deletes them.
+func (s *scene) restarted(ctx context.Context, kinds []string) (ready time.Duration, live int64, err error) {
+	if ready, err = s.restart(ctx); err != nil {
+		return 0, 0, err
+	}
+	if live, err = s.heap(ctx); err != nil {
+		return ready, 0, err
+	}
+	for _, kind := range kinds {
+		if err := s.clear(ctx, kind); err != nil {
+			return ready, live, err
+		}
+	}
+	return ready, live, nil
+}
+
+// pester changes the objects for a while, and times installations at the same time.
+func (s *scene) pester(ctx context.Context, o Options, kinds []string) ([]time.Duration, error) {
+	share := o.Duration * time.Duration(len(kinds)) / time.Duration(len(o.Kinds))
+	pestering, stop := context.WithTimeout(ctx, share)
+	defer stop()
+	touched := make(chan error, 1)
+	go func() { touched <- s.touch(pestering, kinds, o.Objects) }()
+	times, err := s.installs(ctx, o.Installs)
+	return times, errors.Join(err, <-touched)
+}
+
+func (s *scene) installs(ctx context.Context, n int) ([]time.Duration, error) {
+	times := make([]time.Duration, 0, n)
+	for range n {
+		took, err := s.install(ctx)
+		if err != nil {
+			return nil, err
+		}
+		times = append(times, took)
+	}
+	return times, nil
+}
+
+// restart ends the supervisor, starts another one and returns how long that took.
+func (s *scene) restart(ctx context.Context) (time.Duration, error) {
+	if err := s.end(); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	err := s.begin(ctx)
+	return time.Since(began), err
+}
+
+// Names of metrics of Go's runtime.
+const (
+	metricLive   = "go_gc_heap_live_bytes"
+	metricCycles = "go_gc_cycles_total_gc_cycles_total"
+)
+
+// heap returns the least that garbage collections leave of the supervisor's heap within some
+// seconds: while it works, more is in use than it keeps. Reading its metrics is what makes
+// garbage, so that collections come soon.
+func (s *scene) heap(ctx context.Context) (least int64, err error) {
+	const (
+		collections = 6
+		calm        = 6 * time.Second
+	)
+	began, begun, seen := time.Now(), -1.0, -1.0
+	err = s.await(ctx, "garbage collections of the supervisor", func(ctx context.Context) (bool, error) {
+		for range 20 {
+			families, err := s.scrape(ctx)
+			if err != nil {
+				return false, err
+			}
+			cycles, live := value(families[metricCycles]), int64(value(families[metricLive]))
+			switch {
+			case begun < 0:
+				begun, seen = cycles, cycles
+			case cycles > seen && (least == 0 || live < least):
+				least = live
+			}
+			seen = cycles
+			if cycles >= begun+collections && time.Since(began) >= calm {
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	return least, err
+}
+
+func value(family *dto.MetricFamily) float64 {
+	for _, m := range family.GetMetric() {
+		return m.GetGauge().GetValue() + m.GetCounter().GetValue()
+	}
+	return 0
+}
+
+func (s *scene) scrape(ctx context.Context) (_ map[string]*dto.MetricFamily, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.metrics+"/metrics", http.NoBody)
+	if err != nil {
+		return nil, fmt.Errorf("reading metrics: %w", err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("reading metrics: %w", err)
+	}
+	defer func() { err = errors.Join(err, response.Body.Close()) }()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(response.Body)
+	if err != nil {
+		return nil, fmt.Errorf("reading metrics: %w", err)
+	}
+	for _, name := range []string{metricLive, metricCycles} {
+		if families[name] == nil {
+			return nil, fmt.Errorf("the supervisor has no metric %s", name)
+		}
+	}
+	return families, nil
+}
+
+// String shows a stage in one line.
+func (s *Stage) String() string {
+	const mebi = 1 << 20
+	return fmt.Sprintf("%s: live heap %.1f MiB, with objects %.1f MiB, after a restart %.1f MiB (ready after %s), installation %s",
+		strings.Join(s.Kinds, ", "), float64(s.Before)/mebi, float64(s.Filled)/mebi, float64(s.Restarted)/mebi,
+		s.Ready.Round(time.Millisecond), Median(s.Installs).Round(time.Millisecond))
+}

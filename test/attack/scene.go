@@ -1,0 +1,332 @@
+package attack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/go-logr/logr"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/ports"
+	"github.com/chandlery/chandlery/test/process"
+	"github.com/chandlery/chandlery/test/programs"
+)
+
+const (
+	catalogNamespace, catalogName = "olm", "bench"
+	// home is where the supervisor runs, and account what it runs as.
+	home    = "chandlery-system"
+	account = "system:serviceaccount:chandlery-system:chandlery-supervisor"
+	// attacker is the user who attacks, and the namespace in which that user has edit.
+	attacker = "tenant"
+
+	patience = 5 * time.Minute
+	polling  = 100 * time.Millisecond
+)
+
+// scene is a control plane with a catalog, a supervisor with the rights of its ClusterRole,
+// and a tenant.
+type scene struct {
+	root, dir  string
+	rate       float32
+	plane      *controlplane.ControlPlane
+	client     client.Client
+	tenant     client.Client
+	kubeconfig string
+	registry   *process.Process
+	supervisor *process.Process
+	metrics    string
+	installed  int
+}
+
+// setUp starts everything but the supervisor. quota is how large etcd may become.
+func setUp(ctx context.Context, o Options, quota int64) (_ *scene, err error) {
+	ctrllog.SetLogger(logr.Discard())
+	plane, err := controlplane.Start(ctx, controlplane.Options{EtcdQuota: quota})
+	if err != nil {
+		return nil, err
+	}
+	s := &scene{root: o.Root, dir: o.Dir, rate: o.Rate, plane: plane}
+	for _, step := range []func(context.Context) error{s.connect, s.grant, s.serve} {
+		if err := step(ctx); err != nil {
+			return nil, errors.Join(err, s.tearDown())
+		}
+	}
+	return s, nil
+}
+
+func (s *scene) tearDown() error {
+	const grace = 10 * time.Second
+	var failures []error
+	for _, p := range []*process.Process{s.supervisor, s.registry} {
+		if p != nil {
+			failures = append(failures, p.Stop(grace))
+		}
+	}
+	return errors.Join(append(failures, s.plane.Stop())...)
+}
+
+// connect makes the clients, of an administrator and of the tenant.
+func (s *scene) connect(ctx context.Context) error {
+	if err := programs.InstallCRDs(ctx, filepath.Join(s.dir, "supervisor"), s.plane.Kubeconfig()); err != nil {
+		return err
+	}
+	scheme, err := supervisor.NewScheme()
+	if err != nil {
+		return err
+	}
+	if s.client, err = client.New(s.plane.Config(), client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	file, err := s.plane.NewKubeconfig(attacker)
+	if err != nil {
+		return err
+	}
+	cfg, err := clientcmd.BuildConfigFromFlags("", file)
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig of the tenant: %w", err)
+	}
+	cfg.QPS, cfg.Burst = s.rate, writers
+	if s.tenant, err = client.New(cfg, client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("making the client of the tenant: %w", err)
+	}
+	s.kubeconfig, err = s.plane.NewKubeconfig(account, "system:serviceaccounts", "system:serviceaccounts:"+home)
+	return err
+}
+
+// grant makes the namespaces, gives the supervisor the rights that it has in a cluster, and
+// the tenant edit in one namespace.
+func (s *scene) grant(ctx context.Context) error {
+	for _, name := range []string{catalogNamespace, home, attacker} {
+		if err := s.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			return err
+		}
+	}
+	for _, file := range []string{"deploy/rbac/supervisor.yaml", "deploy/rbac/leases.yaml", "deploy/prerequisites/users.yaml"} {
+		command := exec.CommandContext(ctx, s.plane.Kubectl(), "--kubeconfig", s.plane.Kubeconfig(), "apply", "-f", filepath.Join(s.root, file))
+		if said, err := command.CombinedOutput(); err != nil {
+			return fmt.Errorf("kubectl apply -f %s: %w: %s", file, err, said)
+		}
+	}
+	if err := s.create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: "edit"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: attacker}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
+	}); err != nil {
+		return err
+	}
+	return s.group(ctx, attacker)
+}
+
+// serve writes a catalog with one package and starts the registry.
+func (s *scene) serve(ctx context.Context) error {
+	catalog := filepath.Join(s.dir, "catalog")
+	if err := os.MkdirAll(catalog, 0o755); err != nil {
+		return fmt.Errorf("making a folder for the catalog: %w", err)
+	}
+	text, err := packageText()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(catalog, "kettle.json"), text, 0o644); err != nil {
+		return fmt.Errorf("writing the catalog: %w", err)
+	}
+	address, err := ports.Reserve(ctx)
+	if err != nil {
+		return err
+	}
+	if s.registry, err = s.start(ctx, "registry", "serve", catalog, "--host", "127.0.0.1", "--port", strconv.Itoa(address.Number),
+		"--metrics-address", "0", "--termination-log", ""); err != nil {
+		return err
+	}
+	return s.create(ctx, &operatorsv1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: catalogNamespace, Name: catalogName},
+		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: address.Address()},
+	})
+}
+
+// begin starts the supervisor and waits until it leads and has read the catalog.
+func (s *scene) begin(ctx context.Context) error {
+	address, err := ports.Reserve(ctx)
+	if err != nil {
+		return err
+	}
+	s.metrics = address.Address()
+	if s.supervisor, err = s.start(ctx, "supervisor", "run", "--kubeconfig", s.kubeconfig, "--leader-election-namespace", home,
+		"--metrics-address", s.metrics, "--health-address", "0"); err != nil {
+		return err
+	}
+	err = s.await(ctx, "the supervisor to lead", func(ctx context.Context) (bool, error) {
+		lead, err := s.lead(ctx)
+		return lead.holder != "", client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return err
+	}
+	return s.await(ctx, "the catalog to be READY", func(ctx context.Context) (bool, error) {
+		source := &operatorsv1alpha1.CatalogSource{}
+		err := s.client.Get(ctx, client.ObjectKey{Namespace: catalogNamespace, Name: catalogName}, source)
+		state := source.Status.GRPCConnectionState
+		return state != nil && state.LastObservedState == "READY", err
+	})
+}
+
+// end stops the supervisor.
+func (s *scene) end() error {
+	const grace = 30 * time.Second
+	p := s.supervisor
+	s.supervisor = nil
+	return p.Stop(grace)
+}
+
+// lead is who leads, and how often that has changed.
+type lead struct {
+	holder      string
+	transitions int32
+}
+
+func (s *scene) lead(ctx context.Context) (lead, error) {
+	lease := &coordinationv1.Lease{}
+	if err := s.client.Get(ctx, client.ObjectKey{Namespace: home, Name: supervisor.LeaseName}, lease); err != nil {
+		return lead{}, err //nolint:wrapcheck // the caller looks at it
+	}
+	return lead{ptr.Deref(lease.Spec.HolderIdentity, ""), ptr.Deref(lease.Spec.LeaseTransitions, 0)}, nil
+}
+
+// install subscribes to the package in a new namespace, and returns the time until the
+// version has Succeeded.
+func (s *scene) install(ctx context.Context) (time.Duration, error) {
+	s.installed++
+	namespace := fmt.Sprintf("neighbour-%d", s.installed)
+	if err := s.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		return 0, err
+	}
+	err := s.await(ctx, "the ServiceAccount of namespace "+namespace, func(ctx context.Context) (bool, error) {
+		err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "default"}, &corev1.ServiceAccount{})
+		return err == nil, client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return 0, err
+	}
+	if err := s.group(ctx, namespace); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	if err := s.create(ctx, &operatorsv1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kettle"},
+		Spec: &operatorsv1alpha1.SubscriptionSpec{
+			Package: "kettle", Channel: "stable", CatalogSource: catalogName, CatalogSourceNamespace: catalogNamespace,
+		},
+	}); err != nil {
+		return 0, err
+	}
+	err = s.await(ctx, "kettle.v1.0.0 in namespace "+namespace+" to succeed", func(ctx context.Context) (bool, error) {
+		csv := &operatorsv1alpha1.ClusterServiceVersion{}
+		err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "kettle.v1.0.0"}, csv)
+		return csv.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded, client.IgnoreNotFound(err)
+	})
+	return time.Since(began), err
+}
+
+func (s *scene) group(ctx context.Context, namespace string) error {
+	return s.create(ctx, &operatorsv1.OperatorGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "own"},
+		Spec:       operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{namespace}},
+	})
+}
+
+func (s *scene) create(ctx context.Context, o client.Object) error {
+	if err := s.client.Create(ctx, o); err != nil {
+		return fmt.Errorf("creating %T %s: %w", o, o.GetName(), err)
+	}
+	return nil
+}
+
+func (s *scene) start(ctx context.Context, program string, args ...string) (*process.Process, error) {
+	return process.Start(ctx, process.Spec{
+		Name: program, Path: filepath.Join(s.dir, program), Args: args, Log: filepath.Join(s.dir, program+".log"),
+	})
+}
+
+// await waits until something holds. That the supervisor ends is an error.
+func (s *scene) await(ctx context.Context, what string, holds wait.ConditionWithContextFunc) error {
+	err := wait.PollUntilContextTimeout(ctx, polling, patience, true, func(ctx context.Context) (bool, error) {
+		ok, err := holds(ctx)
+		if s.supervisor != nil {
+			err = errors.Join(err, s.supervisor.Unexpected())
+		}
+		return ok, err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s: %w", what, err)
+	}
+	return nil
+}
+
+// packageText is a catalog with one package, whose one version has a Deployment.
+func packageText() ([]byte, error) {
+	labels := map[string]any{"app": "kettle"}
+	csv := map[string]any{
+		"apiVersion": operatorsv1alpha1.SchemeGroupVersion.String(), "kind": operatorsv1alpha1.ClusterServiceVersionKind,
+		"metadata": map[string]any{"name": "kettle.v1.0.0"},
+		"spec": map[string]any{
+			"displayName": "Kettle", "version": "1.0.0",
+			"installModes": []any{
+				map[string]any{"type": "OwnNamespace", "supported": true},
+				map[string]any{"type": "SingleNamespace", "supported": true},
+				map[string]any{"type": "MultiNamespace", "supported": false},
+				map[string]any{"type": "AllNamespaces", "supported": false},
+			},
+			"install": map[string]any{"strategy": "deployment", "spec": map[string]any{"deployments": []any{map[string]any{
+				"name": "kettle", "spec": map[string]any{
+					"replicas": 1, "selector": map[string]any{"matchLabels": labels},
+					"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{
+						"containers": []any{map[string]any{"name": "manager", "image": "registry.example/kettle:1"}},
+					}},
+				},
+			}}}},
+		},
+	}
+	manifest, err := json.Marshal(csv)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the version: %w", err)
+	}
+	var text []byte
+	for _, blob := range []any{
+		map[string]any{"schema": "olm.package", "name": "kettle", "defaultChannel": "stable"},
+		map[string]any{"schema": "olm.channel", "package": "kettle", "name": "stable", "entries": []any{map[string]any{"name": "kettle.v1.0.0"}}},
+		map[string]any{
+			"schema": "olm.bundle", "package": "kettle", "name": "kettle.v1.0.0", "image": "",
+			"properties": []any{
+				map[string]any{"type": "olm.package", "value": map[string]any{"packageName": "kettle", "version": "1.0.0"}},
+				map[string]any{"type": "olm.bundle.object", "value": map[string]any{"data": manifest}},
+			},
+		},
+	} {
+		one, err := json.Marshal(blob)
+		if err != nil {
+			return nil, fmt.Errorf("encoding the catalog: %w", err)
+		}
+		text = append(append(text, one...), '\n')
+	}
+	return text, nil
+}
