@@ -141,10 +141,11 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, environment dialpro
 		}),
 		installplan.Setup(mgr, installplan.Options{
 			Bundles: store, Unpacker: unpacker, RetryTimeout: o.InstallPlanRetryTimeout, Concurrency: o.Concurrency, Lender: lender,
+			CRDAsServiceAccount: o.CRDAsServiceAccount,
 		}),
 		operatorgroup.Setup(mgr, operatorgroup.Options{}), //nolint:contextcheck // its indexes are only noted down
 		clusterserviceversion.Setup(mgr, clusterserviceversion.Options{
-			Workers: o.Concurrency, Lender: lender, Proxies: proxies,
+			Workers: o.Concurrency, Lender: lender, Proxies: proxies, Namespace: podNamespace(),
 		}),
 		farewell.Setup(mgr, farewell.Options{}),
 		copies.Setup(mgr, copies.Options{ProtectedNamespaces: o.ProtectedCopiedCSVNamespaces}), //nolint:contextcheck // its indexes are only noted down

@@ -1,11 +1,12 @@
-// Package apply writes objects to the cluster with server-side apply and says
-// what that changed.
+// Package apply writes objects to the cluster as a client would, with create and update,
+// and says what that changed.
 //
 // It is the only place where the supervisor writes objects whose content it
-// does not know beforehand. Server-side apply makes a write that was cut off by
-// a crash harmless to repeat, and keeps apart what the supervisor set from what
-// others set on the same object. See
-// https://kubernetes.io/docs/reference/using-api/server-side-apply/.
+// does not know beforehand. Server-side apply is not used for them: it refuses fields that
+// the cluster does not know and entries that are there twice, which a create drops or takes
+// with a warning, and it needs the right to patch. What one manifest sets and the
+// next lacks goes all the same, and what others set stays: package merge says how. A write
+// that was cut off by a crash is harmless to repeat.
 package apply
 
 import (
@@ -16,14 +17,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/apply/merge"
 )
 
-// FieldManager is the name under which the supervisor owns the fields it sets.
-const FieldManager = "chandlery-supervisor"
-
-// noVersion is a resource version that no object has: it is the storage's own
-// before anything is written to it.
-const noVersion = "1"
+const (
+	// FieldManager is the name under which the supervisor sets single fields.
+	FieldManager = "chandlery-supervisor"
+	// ManifestManager is the name under which this package writes manifests. It is one of
+	// its own, so that what a manifest no longer has can be told from what other parts of
+	// the supervisor set on the same object.
+	ManifestManager = "chandlery-supervisor-manifests"
+)
 
 // Result is what writing an object came to.
 type Result string
@@ -51,32 +56,21 @@ func Object(ctx context.Context, c client.Client, u *unstructured.Unstructured) 
 	if client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("reading %s: %w", describe(u), err)
 	}
-	exists := err == nil
-	wanted := u.DeepCopy()
-	if exists {
-		if err := keepOwners(wanted, live); err != nil {
-			return "", err
-		}
+	if err != nil {
+		_, err := create(ctx, c, u)
+		return Created, err
 	}
-	if err := write(ctx, c, wanted); err != nil {
-		return "", err
-	}
-	if !exists {
-		return Created, nil
-	}
-	return changed(live, wanted), nil
+	_, result, err := Over(ctx, c, u, live)
+	return result, err
 }
 
 // IfAbsent makes an object unless there is one of its name, in one request either
 // way. absent says whether there was none; made is then the new object. One that
 // is there is left as it is.
 func IfAbsent(ctx context.Context, c client.Client, u *unstructured.Unstructured) (made *unstructured.Unstructured, absent bool, err error) {
-	made = u.DeepCopy()
-	// Creating does not look at the version; changing what is there fails on it.
-	made.SetResourceVersion(noVersion)
-	err = write(ctx, c, made)
+	made, err = create(ctx, c, u)
 	switch {
-	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
+	case apierrors.IsAlreadyExists(err):
 		return nil, false, nil
 	case err != nil:
 		return nil, false, err
@@ -85,89 +79,84 @@ func IfAbsent(ctx context.Context, c client.Client, u *unstructured.Unstructured
 	}
 }
 
-// Over does what Object does to an object that has been read, and gives what
-// became of it. A conflict is the error if it has changed since, so that what was
-// decided by looking at it still holds.
-//
-// Of an operator's object, what the manager set that installed it before counts as
-// set by Object: it goes if u does not mention it.
-func Over(ctx context.Context, c client.Client, u, live *unstructured.Unstructured) (*unstructured.Unstructured, Result, error) {
-	mine, err := adopted(ctx, c, u, live)
-	if err != nil {
-		return nil, "", err
-	}
-	wanted := u.DeepCopy()
-	if err := keepOwners(wanted, mine); err != nil {
-		return nil, "", err
-	}
-	wanted.SetResourceVersion(mine.GetResourceVersion())
-	if err := write(ctx, c, wanted); err != nil {
-		return nil, "", err
-	}
-	return wanted, changed(live, wanted), nil
-}
-
-func changed(before, after *unstructured.Unstructured) Result {
-	if before.GetResourceVersion() == after.GetResourceVersion() {
-		return Unchanged
-	}
-	return Updated
-}
-
-// write sends an object, which becomes what the API server made of it.
-func write(ctx context.Context, c client.Client, u *unstructured.Unstructured) error {
-	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(FieldManager), client.ForceOwnership); err != nil {
-		return fmt.Errorf("applying %s: %w", describe(u), err)
-	}
-	return nil
-}
-
 // Create makes an object that must not be touched when it is already there. made
 // is what the API server made of it; nil when it was there.
 func Create(ctx context.Context, c client.Client, u *unstructured.Unstructured) (made *unstructured.Unstructured, result Result, err error) {
-	made = u.DeepCopy()
-	err = c.Create(ctx, made, client.FieldOwner(FieldManager))
+	made, absent, err := IfAbsent(ctx, c, u)
 	switch {
-	case apierrors.IsAlreadyExists(err):
-		return nil, Unchanged, nil
 	case err != nil:
-		return nil, "", fmt.Errorf("creating %s: %w", describe(u), err)
+		return nil, "", err
+	case !absent:
+		return nil, Unchanged, nil
 	default:
 		return made, Created, nil
 	}
 }
 
-// keepOwners adds to what is wanted the references to ClusterServiceVersions that this
-// field manager gave an object, which applying without them would take away. Whether
-// those versions are still there is the garbage collector's business: it takes away
-// references to what is gone. References that others set stay theirs: server-side
-// apply leaves them where they are.
-func keepOwners(wanted, live *unstructured.Unstructured) error {
-	own := ownEntry(live)
-	if own == nil {
-		return nil
-	}
-	fields, err := setOf(own)
+// Over does what Object does to an object that has been read, with its managed fields, and
+// gives what became of it. A conflict is the error if it has changed since, so that what was
+// decided by looking at it still holds. Nothing is sent where nothing differs.
+//
+// Of an operator's object, what the manager set that installed it before counts as
+// set by Object: it goes if u does not mention it.
+func Over(ctx context.Context, c client.Client, u, live *unstructured.Unstructured) (*unstructured.Unstructured, Result, error) {
+	owned, err := ownership(live, u.GetAPIVersion())
 	if err != nil {
-		return fmt.Errorf("reading who manages %s: %w", describe(live), err)
+		return nil, "", err
 	}
-	refs := wanted.GetOwnerReferences()
-	for _, ref := range live.GetOwnerReferences() {
-		if ref.Kind == kindCSV && fields.Has(pathOf(ref)) && !hasUID(refs, ref) {
-			refs = append(refs, ref)
-		}
-	}
-	wanted.SetOwnerReferences(refs)
-	return nil
+	wanted := manifest(u)
+	keepOwners(wanted, live, owned.Mine)
+	return update(ctx, c, wanted, live, owned)
 }
 
-func hasUID(refs []metav1.OwnerReference, ref metav1.OwnerReference) bool {
-	for _, r := range refs {
-		if r.UID == ref.UID {
-			return true
-		}
+// TakeOver does what Over does to an object that belongs to one version at a time: what
+// an earlier write said of its owner goes, unless u says it too.
+func TakeOver(ctx context.Context, c client.Client, u, live *unstructured.Unstructured) (Result, error) {
+	owned, err := ownership(live, u.GetAPIVersion())
+	if err != nil {
+		return "", err
 	}
-	return false
+	_, result, err := update(ctx, c, manifest(u), live, owned)
+	return result, err
+}
+
+func create(ctx context.Context, c client.Client, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	made := manifest(u)
+	if err := c.Create(ctx, made, client.FieldOwner(ManifestManager), client.FieldValidation(metav1.FieldValidationWarn)); err != nil {
+		return nil, fmt.Errorf("creating %s: %w", describe(u), err)
+	}
+	return made, nil
+}
+
+func update(ctx context.Context, c client.Client, wanted, live *unstructured.Unstructured, owned merge.Owned) (*unstructured.Unstructured, Result, error) {
+	next := &unstructured.Unstructured{Object: merge.Objects(live.Object, wanted.Object, owned)}
+	if merge.Same(next.Object, live.Object) {
+		return live.DeepCopy(), Unchanged, nil
+	}
+	next = next.DeepCopy()
+	// The API server keeps them.
+	next.SetManagedFields(nil)
+	if err := c.Update(ctx, next, client.FieldOwner(ManifestManager), client.FieldValidation(metav1.FieldValidationWarn)); err != nil {
+		return nil, "", fmt.Errorf("updating %s: %w", describe(live), err)
+	}
+	if next.GetResourceVersion() == live.GetResourceVersion() {
+		return next, Unchanged, nil
+	}
+	return next, Updated, nil
+}
+
+// manifest is a copy of an object without what only the API server sets, as it is left in
+// manifests that were exported from a cluster.
+func manifest(u *unstructured.Unstructured) *unstructured.Unstructured {
+	out := u.DeepCopy()
+	delete(out.Object, "status")
+	for _, field := range []string{
+		"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+		"deletionGracePeriodSeconds", "managedFields", "selfLink",
+	} {
+		unstructured.RemoveNestedField(out.Object, "metadata", field)
+	}
+	return out
 }
 
 // describe names an object in errors the way kubectl would: kind, namespace and

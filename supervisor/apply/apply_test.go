@@ -139,8 +139,8 @@ func TestObjectErrors(t *testing.T) {
 		want   string
 		is     func(error) bool
 	}{
-		{object: configMap("t-gone", nil), want: "applying ConfigMap t-gone/settings", is: apierrors.IsNotFound},
-		{object: configMap(namespace, map[string]any{"/": "x"}), want: fmt.Sprintf("applying ConfigMap %s/settings", namespace), is: apierrors.IsInvalid},
+		{object: configMap("t-gone", nil), want: "creating ConfigMap t-gone/settings", is: apierrors.IsNotFound},
+		{object: configMap(namespace, map[string]any{"/": "x"}), want: fmt.Sprintf("creating ConfigMap %s/settings", namespace), is: apierrors.IsInvalid},
 	} {
 		_, err := apply.Object(t.Context(), c, tt.object)
 		if err == nil || !strings.HasPrefix(err.Error(), tt.want) || !tt.is(err) {

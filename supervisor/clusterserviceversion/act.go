@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,11 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
-// errStale says that the object changed since it was read; the event of that
-// change brings the next reconcile.
-var errStale = errors.New("the ClusterServiceVersion has changed since it was read")
+// errStale says that the object, or its OperatorGroup, changed since it was read; the event
+// of that change brings the next reconcile.
+var errStale = errors.New("the ClusterServiceVersion or its OperatorGroup has changed since it was read")
 
 // act does one action. All are idempotent.
 func (r *reconciler) act(ctx context.Context, action Action, s *scope) error {
@@ -87,6 +90,9 @@ func (r *reconciler) install(ctx context.Context, s *scope) error {
 	if err := r.confirm(ctx, s.CSV); err != nil {
 		return err
 	}
+	if err := r.confirmAccount(ctx, &s.Groups[0]); err != nil {
+		return err
+	}
 	if err := r.liftRoles(ctx, s); err != nil {
 		return err
 	}
@@ -108,21 +114,18 @@ func (r *reconciler) confirm(ctx context.Context, csv *operatorsv1alpha1.Cluster
 	return nil
 }
 
-// clearRollingUpdate prepares a live Deployment for the strategy Recreate. While
-// it had another, the API server gave it parameters for a rolling update by
-// default; an apply, which owns no defaults, cannot take them away, and both
-// together are refused.
-func (r *reconciler) clearRollingUpdate(ctx context.Context, writer client.Client, want *appsv1.Deployment) error {
-	if want.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
-		return nil
+// confirmAccount makes sure that an OperatorGroup still names the account that it named when
+// it was read: nothing is applied with the rights of an earlier one.
+func (r *reconciler) confirmAccount(ctx context.Context, group *operatorsv1.OperatorGroup) error {
+	var live operatorsv1.OperatorGroup
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(group), &live); err != nil {
+		if apierrors.IsNotFound(err) {
+			return errStale
+		}
+		return fmt.Errorf("confirming OperatorGroup %s/%s: %w", group.Namespace, group.Name, err)
 	}
-	have, err := r.readDeployment(ctx, want)
-	if err != nil || have == nil || have.Spec.Strategy.RollingUpdate == nil {
-		return err
-	}
-	body := []byte(`{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}`)
-	if err := writer.Patch(ctx, have, client.RawPatch(types.MergePatchType, body), client.FieldOwner(FieldManager)); err != nil {
-		return fmt.Errorf("changing the strategy of Deployment %s/%s: %w", want.Namespace, want.Name, err)
+	if live.Spec.ServiceAccountName != group.Spec.ServiceAccountName {
+		return errStale
 	}
 	return nil
 }
@@ -140,16 +143,25 @@ func convert(obj client.Object) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
+// apply brings an object to what is wanted of it.
 func (r *reconciler) apply(ctx context.Context, obj client.Object) error {
 	u, err := convert(obj)
 	if err != nil {
 		return err
 	}
-	err = r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(FieldManager), client.ForceOwnership)
+	live, err := readAs(ctx, r.live, u)
 	if err != nil {
-		return fmt.Errorf("applying %s %s: %w", u.GetKind(), u.GetName(), err)
+		return err
 	}
-	return nil
+	if live == nil {
+		_, absent, err := apply.IfAbsent(ctx, r.client, u)
+		if err == nil && !absent {
+			return errStale
+		}
+		return err
+	}
+	_, err = apply.TakeOver(ctx, r.client, u, live)
+	return err
 }
 
 // liftRolesConfirmed makes sure first that the version is still there: nothing else would
@@ -165,11 +177,17 @@ func (r *reconciler) liftRolesConfirmed(ctx context.Context, s *scope) error {
 // wanted.
 func (r *reconciler) liftRoles(ctx context.Context, s *scope) error {
 	for _, role := range s.lift.Roles {
+		if roleLifted(s.CSV, role, s.rbac) {
+			continue
+		}
 		if err := r.apply(ctx, role); err != nil {
 			return err
 		}
 	}
 	for _, binding := range s.lift.Bindings {
+		if bindingLifted(s.CSV, binding, s.rbac) {
+			continue
+		}
 		if err := r.apply(ctx, binding); err != nil {
 			return err
 		}
@@ -205,12 +223,7 @@ func (r *reconciler) removeDeployments(ctx context.Context, csv *operatorsv1alph
 // remove deletes the very object that was seen, as it was seen: not a later one of its name,
 // and not one that another version has taken over meanwhile. That one gives a conflict.
 func (r *reconciler) remove(ctx context.Context, obj client.Object) error {
-	return r.delete(ctx, obj, asSeen(obj))
-}
-
-// removeChanging deletes the very object that was seen, whatever has become of it.
-func (r *reconciler) removeChanging(ctx context.Context, obj client.Object) error {
-	return r.delete(ctx, obj, client.Preconditions{UID: new(obj.GetUID())})
+	return deleteWith(ctx, r.client, obj, asSeen(obj))
 }
 
 // asSeen are the conditions under which an object is deleted only if nobody has written to it
@@ -223,8 +236,8 @@ func asSeen(obj client.Object) client.Preconditions {
 	return p
 }
 
-func (r *reconciler) delete(ctx context.Context, obj client.Object, only client.Preconditions) error {
-	err := r.client.Delete(ctx, obj, only, client.PropagationPolicy(metav1.DeletePropagationBackground))
+func deleteWith(ctx context.Context, c client.Client, obj client.Object, only client.Preconditions) error {
+	err := c.Delete(ctx, obj, only, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting %s %s: %w", obj.GetObjectKind().GroupVersionKind().Kind, obj.GetName(), err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,10 +25,7 @@ func (r *reconciler) putDeployments(ctx context.Context, s *scope) error {
 		by = fmt.Sprintf("with the rights of ServiceAccount %s, which OperatorGroup %s names", name, s.Groups[0].Name)
 	}
 	for _, d := range s.deployments {
-		err := r.clearRollingUpdate(ctx, writer, d)
-		if err == nil {
-			err = withSource(s.settings, r.putDeployment(ctx, writer, d))
-		}
+		err := withSource(s.settings, r.putDeployment(ctx, writer, d))
 		switch {
 		case err != nil && by != "":
 			return fmt.Errorf("%s: %w", by, err)
@@ -57,6 +55,17 @@ func (r *reconciler) putDeployment(ctx context.Context, writer client.Client, d 
 		}
 		return err
 	}
+	clearRollingUpdate(want, live)
 	_, err = apply.TakeOver(ctx, writer, want, live)
 	return err
+}
+
+// clearRollingUpdate takes the parameters of a rolling update out of what is read of a
+// Deployment that is to have the strategy Recreate: whoever set them, both together are
+// refused.
+func clearRollingUpdate(want, live *unstructured.Unstructured) {
+	strategy, _, _ := unstructured.NestedString(want.Object, "spec", "strategy", "type")
+	if strategy == string(appsv1.RecreateDeploymentStrategyType) {
+		unstructured.RemoveNestedField(live.Object, "spec", "strategy", "rollingUpdate")
+	}
 }

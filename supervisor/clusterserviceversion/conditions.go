@@ -11,8 +11,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/operatorcondition/verdict"
 )
 
-// observeConditions asks the operators on both ends of an upgrade whether they
-// may be replaced now.
+// observeConditions reads from the OperatorConditions on both ends of an upgrade what
+// holds it.
 func (r *reconciler) observeConditions(ctx context.Context, s *scope) error {
 	var err error
 	if p := s.Replacement.Predecessor; p != nil {
@@ -26,7 +26,7 @@ func (r *reconciler) observeConditions(ctx context.Context, s *scope) error {
 	return err
 }
 
-// refusal says why the operator of a ClusterServiceVersion must not be replaced;
+// refusal returns why the operator of a ClusterServiceVersion must not be replaced; it is
 // empty when it may.
 func (r *reconciler) refusal(ctx context.Context, namespace, name string) (string, error) {
 	condition := &operatorsv2.OperatorCondition{}
@@ -37,8 +37,6 @@ func (r *reconciler) refusal(ctx context.Context, namespace, name string) (strin
 	if err != nil {
 		return "", fmt.Errorf("getting OperatorCondition %s/%s: %w", namespace, name, err)
 	}
-	if ok, message := verdict.Upgradeable(condition); !ok {
-		return message, nil
-	}
-	return "", nil
+	_, message := verdict.Upgradeable(condition)
+	return message, nil
 }

@@ -22,10 +22,10 @@ type settings struct {
 	source string
 }
 
-// settingsFor returns what the Subscriptions of csv's namespace ask for it.
-func settingsFor(csv *operatorsv1alpha1.ClusterServiceVersion, subs []operatorsv1alpha1.Subscription) (settings, error) {
+// settingsOf returns what a Subscription asks for the version that it installs; nil asks for
+// nothing.
+func settingsOf(sub *operatorsv1alpha1.Subscription) (settings, error) {
 	var s settings
-	sub := subscriptionOf(csv, subs)
 	if sub == nil {
 		return s, nil
 	}
@@ -56,8 +56,9 @@ func sourceOf(sub *operatorsv1alpha1.Subscription) string {
 }
 
 // subscriptionOf returns the Subscription that csv is installed for: the one that
-// says so; else the one on its way to it; else, where nothing is installed yet,
-// one for its package, so that the first Deployment is made as it is to stay.
+// says so; else the one on its way to it; else one for its package where nothing is
+// installed yet or csv replaces what is, so that its first Deployment is as it is to
+// stay. status.currentCSV may name csv a moment after csv is created.
 // It is nil when there is none.
 func subscriptionOf(csv *operatorsv1alpha1.ClusterServiceVersion, subs []operatorsv1alpha1.Subscription) *operatorsv1alpha1.Subscription {
 	for _, fits := range []func(*operatorsv1alpha1.Subscription) bool{
@@ -65,7 +66,7 @@ func subscriptionOf(csv *operatorsv1alpha1.ClusterServiceVersion, subs []operato
 		func(s *operatorsv1alpha1.Subscription) bool { return s.Status.CurrentCSV == csv.Name },
 		func(s *operatorsv1alpha1.Subscription) bool {
 			_, labelled := csv.Labels[plan.ComponentLabel(s.Spec.Package, csv.Namespace)]
-			return labelled && s.Status.InstalledCSV == ""
+			return labelled && (s.Status.InstalledCSV == "" || s.Status.InstalledCSV == csv.Spec.Replaces)
 		},
 	} {
 		if sub := firstByName(subs, fits); sub != nil {

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/chandlery/chandlery/supervisor/extras"
@@ -31,9 +30,9 @@ func TestPullSecrets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sub := subscription("kettle", installed("kettle.v1"))
 			sub.Annotations = map[string]string{extras.Annotation: `{"imagePullSecrets": ` + tc.text + `}`}
-			s, err := settingsFor(kettle(), []operatorsv1alpha1.Subscription{sub})
+			s, err := settingsOf(&sub)
 			if (tc.err == "") != (err == nil) || (err != nil && !strings.Contains(err.Error(), tc.err)) {
-				t.Fatalf("%s\nsettingsFor(...): %v, want %q", tc.reason, err, tc.err)
+				t.Fatalf("%s\nsettingsOf(...): %v, want %q", tc.reason, err, tc.err)
 			}
 			var got []corev1.LocalObjectReference
 			for _, secret := range s.extras.ImagePullSecrets {
@@ -58,7 +57,7 @@ func TestDocumentedSettings(t *testing.T) {
 	}
 	sub := subscription("kettle", installed("kettle.v1"))
 	sub.Annotations = map[string]string{extras.Annotation: string(example[1])}
-	if _, err := settingsFor(kettle(), []operatorsv1alpha1.Subscription{sub}); err != nil {
+	if _, err := settingsOf(&sub); err != nil {
 		t.Error(err)
 	}
 }

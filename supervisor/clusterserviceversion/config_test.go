@@ -38,6 +38,7 @@ func current(csv string) func(*operatorsv1alpha1.Subscription) {
 func TestSubscriptionOf(t *testing.T) {
 	csv := kettle()
 	csv.Labels = map[string]string{"operators.coreos.com/kettle.kitchen": ""}
+	csv.Spec.Replaces = "kettle.v0.9"
 	cases := map[string]struct {
 		reason string
 		subs   []operatorsv1alpha1.Subscription
@@ -47,6 +48,9 @@ func TestSubscriptionOf(t *testing.T) {
 		"Installed": {"who has it goes first", []operatorsv1alpha1.Subscription{subscription("a", current("kettle.v1")), subscription("b", installed("kettle.v1"))}, "b"},
 		"Current":   {"then who is on the way to it", []operatorsv1alpha1.Subscription{subscription("a"), subscription("b", installed("kettle.v0"), current("kettle.v1"))}, "b"},
 		"Package":   {"then who has nothing of the package yet", []operatorsv1alpha1.Subscription{subscription("b"), subscription("a")}, "a"},
+		"Replaced": {"or what it replaces", []operatorsv1alpha1.Subscription{
+			subscription("a", installed("kettle.v0")), subscription("b", installed("kettle.v0.9")),
+		}, "b"},
 		"Another": {"who has another version is not meant", []operatorsv1alpha1.Subscription{
 			subscription("a", installed("kettle.v0")), subscription("pot", func(s *operatorsv1alpha1.Subscription) { s.Spec.Package = "pot" }),
 		}, ""},
@@ -79,13 +83,13 @@ func TestSettingsFor(t *testing.T) {
 		"Negative": {`{"replicas":-1}`, "must not be negative"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := settingsFor(kettle(), asking(tc.text))
+			_, err := settingsOf(subscriptionOf(kettle(), asking(tc.text)))
 			if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "Subscription kitchen/my-kettle") {
-				t.Errorf("settingsFor(%s) gives %v, want an error that names the Subscription and says %q", tc.text, err, tc.want)
+				t.Errorf("settingsOf(%s) gives %v, want an error that names the Subscription and says %q", tc.text, err, tc.want)
 			}
 		})
 	}
-	got, err := settingsFor(kettle(), asking(`{"replicas":2,"args":{"manager":["--v=4"]},"imagePullSecrets":["pull"],"priorityClassName":"high"}`))
+	got, err := settingsOf(subscriptionOf(kettle(), asking(`{"replicas":2,"args":{"manager":["--v=4"]},"imagePullSecrets":["pull"],"priorityClassName":"high"}`)))
 	if err != nil {
 		t.Fatal(err)
 	}

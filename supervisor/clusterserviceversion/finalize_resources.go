@@ -165,6 +165,10 @@ type resourcePass struct {
 	*cleanup
 	*reconciler
 
+	bounds  bounds
+	deleter resourceDeleter
+	// barred are the namespaces in which the deleter may not delete objects of a kind.
+	barred sets.Set[string]
 	// terminating is how many are on their way out.
 	terminating int
 	// exhausted is true when no more may be deleted in this pass.
@@ -184,20 +188,32 @@ func (r *reconciler) cleanResources(ctx context.Context, c *cleanup) (remains, e
 	if !c.csv.Spec.Cleanup.Enabled || c.skips() || c.withdrawn() || c.replaced() {
 		return remains{}, nil
 	}
-	p := &resourcePass{cleanup: c, reconciler: r}
-	var notes []string
-	for _, d := range c.csv.Spec.CustomResourceDefinitions.Owned {
+	p, err := r.resourcePass(ctx, c)
+	if err != nil {
+		return remains{}, err
+	}
+	if why := p.bounds.pending(); why != "" {
+		return remains{note: why + "; " + c.wayOut()}, nil
+	}
+	notes := p.cleanOwned(ctx)
+	if p.left.stuck != "" || len(notes) > 0 {
+		notes = append(notes, c.wayOut())
+	}
+	p.left.note = strings.Join(notes, "; ")
+	return p.left, nil
+}
+
+// cleanOwned deletes the custom resources of all kinds that the version owns, and returns what
+// stands in the way.
+func (p *resourcePass) cleanOwned(ctx context.Context) (notes []string) {
+	for _, d := range p.csv.Spec.CustomResourceDefinitions.Owned {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
-		err := r.crds.Get(ctx, client.ObjectKey{Name: d.Name}, crd)
+		err := p.crds.Get(ctx, client.ObjectKey{Name: d.Name}, crd)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
 		if err == nil {
-			before := p.left
-			err = r.lender.With(ctx, crd, loan.Cleanup, func() error {
-				p.left, p.refused = before, "" // nothing is counted twice
-				return p.cleanKind(ctx, crd)
-			})
+			err = p.cleanDefinition(ctx, crd)
 		}
 		switch {
 		case err != nil:
@@ -206,27 +222,48 @@ func (r *reconciler) cleanResources(ctx context.Context, c *cleanup) (remains, e
 			notes = append(notes, p.refused)
 		}
 	}
-	if p.left.stuck != "" || len(notes) > 0 {
-		notes = append(notes, c.wayOut())
-	}
-	p.left.note = strings.Join(notes, "; ")
-	return p.left, nil
+	return notes
 }
 
-func (p *resourcePass) cleanKind(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
+// resourcePass returns the pass over custom resources of a clean-up.
+func (r *reconciler) resourcePass(ctx context.Context, c *cleanup) (*resourcePass, error) {
+	b, err := r.observeBounds(ctx, c.csv.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	d, err := r.resourceDeleter(b)
+	if err != nil {
+		return nil, err
+	}
+	return &resourcePass{cleanup: c, reconciler: r, bounds: b, deleter: d}, nil
+}
+
+// cleanDefinition deletes the custom resources of a definition where they may be deleted.
+func (p *resourcePass) cleanDefinition(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
+	before := p.left
+	p.refused = ""
 	gvk, ok := listable(crd)
 	if !ok {
 		return nil
 	}
-	t := territoryOf(p.csv, crd.Name, p.others)
-	if t.undecided != nil {
-		first(&p.refused, fmt.Sprintf("csv %s/%s owns %s too, and it is not decided yet which namespaces it looks after",
-			t.undecided.Namespace, t.undecided.Name, crd.Name))
+	t := p.bounds.territory(p.csv, crd, p.others)
+	switch {
+	case t.leaves != "":
+		p.leave(crd.Name, t.leaves)
+		return nil
+	case t.undecided != nil:
+		p.refused = fmt.Sprintf("csv %s/%s owns %s too, and it is not decided yet which namespaces it looks after",
+			t.undecided.Namespace, t.undecided.Name, crd.Name)
 		return nil
 	}
-	if t.leaves != "" {
-		p.leave(crd.Name, t.leaves)
-	}
+	err := p.lender.With(ctx, crd, p.deleter.right(), func() error {
+		p.left, p.refused, p.barred = before, "", sets.New[string]() // nothing is counted twice
+		return p.cleanKind(ctx, crd, gvk, t)
+	})
+	return err //nolint:wrapcheck // the caller names the definition
+}
+
+func (p *resourcePass) cleanKind(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, gvk schema.GroupVersionKind, t territory) error {
 	for _, namespace := range t.lists(crd.Spec.Scope) {
 		next := ""
 		for more := !p.exhausted; more; more = next != "" {
@@ -235,7 +272,7 @@ func (p *resourcePass) cleanKind(ctx context.Context, crd *apiextensionsv1.Custo
 			if err != nil {
 				return fmt.Errorf("listing %s: %w", crd.Name, err)
 			}
-			if err := p.cleanPage(ctx, crd.Name, t.of(page, gvk)); err != nil {
+			if err := p.cleanPage(ctx, crd, t.of(page, gvk)); err != nil {
 				return err
 			}
 			if next = page.Continue; next != "" && p.exhausted {
@@ -248,16 +285,18 @@ func (p *resourcePass) cleanKind(ctx context.Context, crd *apiextensionsv1.Custo
 }
 
 // cleanPage deletes of some custom resources what may be deleted.
-func (p *resourcePass) cleanPage(ctx context.Context, resource string, items []metav1.PartialObjectMetadata) error {
+func (p *resourcePass) cleanPage(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, items []metav1.PartialObjectMetadata) error {
 	for i := range items {
 		o := &items[i]
 		p.left.add(o)
 		switch {
 		case held(o, p.now):
-			p.left.blame(o, resource)
+			p.left.blame(o, crd.Name)
 			continue
 		case !o.DeletionTimestamp.IsZero():
 			p.terminating++
+			continue
+		case p.barred.Has(o.Namespace):
 			continue
 		case p.exhausted || p.terminating >= maxTerminating:
 			p.exhausted = true
@@ -266,20 +305,35 @@ func (p *resourcePass) cleanPage(ctx context.Context, resource string, items []m
 			p.exhausted, p.left.moving = true, true
 			continue
 		}
-		// Its operator writes to it, and nobody takes it over.
-		err := p.removeChanging(ctx, o)
-		switch {
-		case err == nil:
-			p.terminating++
-			p.left.moving = true
-		case loan.Lacking(err) || ctx.Err() != nil:
+		if err := p.deleteOne(ctx, crd, o); err != nil {
 			return err
-		case apierrors.IsConflict(err): // another object has the name now
-			p.left.moving = true
-		default:
-			// Somebody minds, a webhook of the operator for one.
-			first(&p.refused, err.Error())
 		}
+	}
+	return nil
+}
+
+// deleteOne deletes a custom resource, which its operator writes to and nothing takes over.
+func (p *resourcePass) deleteOne(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, o *metav1.PartialObjectMetadata) error {
+	err := p.deleter.delete(ctx, o)
+	switch {
+	case err == nil:
+		p.terminating++
+		p.left.moving = true
+	case ctx.Err() != nil:
+		return err
+	case p.deleter.by != "" && apierrors.IsForbidden(err):
+		if p.deleter.lacks(ctx, crd, o.Namespace) {
+			p.barred.Insert(o.Namespace)
+			err = fmt.Errorf("%w; grant it that right", err)
+		}
+		first(&p.refused, err.Error())
+	case loan.Lacking(err):
+		return err
+	case apierrors.IsConflict(err): // another object has the name now
+		p.left.moving = true
+	default:
+		// A webhook of the operator refuses it, for one.
+		first(&p.refused, err.Error())
 	}
 	return nil
 }

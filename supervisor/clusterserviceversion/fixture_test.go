@@ -139,6 +139,10 @@ func certificates(o *Observation) {
 
 func mended(o *Observation) { o.Components.Corrected = true }
 
+func regranted(o *Observation) { o.Access.Changed = true }
+
+func justGranted(o *Observation) { o.Access.Settling = true }
+
 func badConfig(o *Observation) { o.Components.Invalid = "annotation chandlery.dev/config is no JSON" }
 
 func running(o *Observation) { o.Components.Present = true }

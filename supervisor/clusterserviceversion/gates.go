@@ -32,21 +32,58 @@ var specReasons = []operatorsv1alpha1.ConditionReason{
 
 // gates are the rules that come before those of a phase.
 func gates() []rule {
+	return slices.Concat(
+		[]rule{
+			{"declares what is not supported", has(unsupported), failed(operatorsv1alpha1.CSVReasonComponentFailedNoRetry, unsupported)},
+			{"install strategy invalid", has(invalidStrategy), failed(operatorsv1alpha1.CSVReasonInvalidStrategy, invalidStrategy)},
+		},
+		groupCountRules(),
+		[]rule{
+			{"operator group not processed yet", groupUnprocessed, stay},
+			{"annotations differ", annotationsDiffer, func(o Observation) Transition {
+				return with(stay(o), o, do(Annotate))
+			}},
+		},
+		installModeRules(),
+		[]rule{
+			{"webhooks invalid", has(invalidWebhooks), failed(operatorsv1alpha1.CSVReasonInvalidWebhookDescription, invalidWebhooks)},
+		},
+		claimRules(),
+	)
+}
+
+// firstRules are those of a version without a phase. It is judged against its OperatorGroup
+// before it becomes Pending, so that one that may not serve its targets is never Pending.
+func firstRules() []rule {
+	firstSight := to(operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsUnknown, messageUnknown)
+	return slices.Concat(
+		groupCountRules(),
+		[]rule{{"operator group not processed yet", groupUnprocessed, firstSight}},
+		installModeRules(),
+		claimRules(),
+		[]rule{{"first sight", always, firstSight}},
+	)
+}
+
+func groupCountRules() []rule {
 	return []rule{
-		{"declares what is not supported", has(unsupported), failed(operatorsv1alpha1.CSVReasonComponentFailedNoRetry, unsupported)},
-		{"install strategy invalid", has(invalidStrategy), failed(operatorsv1alpha1.CSVReasonInvalidStrategy, invalidStrategy)},
 		{"no operator group", groupCount(func(n int) bool { return n == 0 }), failed(operatorsv1alpha1.CSVReasonNoOperatorGroup, noGroupMessage)},
 		{"several operator groups", groupCount(func(n int) bool { return n > 1 }), failed(operatorsv1alpha1.CSVReasonTooManyOperatorGroups, manyGroupsMessage)},
-		{"operator group not processed yet", groupUnprocessed, stay},
-		{"annotations differ", annotationsDiffer, func(o Observation) Transition {
-			return with(stay(o), o, do(Annotate))
-		}},
+	}
+}
+
+func installModeRules() []rule {
+	return []rule{
 		{"install modes invalid", has(invalidModes), failed(operatorsv1alpha1.CSVReasonInvalidInstallModes, invalidModes)},
 		{
 			"operator group unsupported", has(unsupportedGroup),
 			failed(operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup, unsupportedGroup),
 		},
-		{"webhooks invalid", has(invalidWebhooks), failed(operatorsv1alpha1.CSVReasonInvalidWebhookDescription, invalidWebhooks)},
+	}
+}
+
+func claimRules() []rule {
+	return []rule{
 		{"fixed APIs would change", claimsAre(providedapis.Static), withdrawn(
 			operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs, messageStatic)},
 		{"APIs taken by another group", claimsAre(providedapis.Conflict, providedapis.Remove), withdrawn(

@@ -161,6 +161,18 @@ func liftState(csv *operatorsv1alpha1.ClusterServiceVersion, want lifted, r rbac
 	return state
 }
 
+// roleLifted reports whether a role is there as csv wants it.
+func roleLifted(csv *operatorsv1alpha1.ClusterServiceVersion, want *rbacv1.ClusterRole, r rbac) bool {
+	meta, rules := roleNamed(r.ClusterRoles, want.Name)
+	return meta != nil && sameLift(meta.Labels, csv) && equality.Semantic.DeepEqual(rules, want.Rules)
+}
+
+// bindingLifted reports whether a binding is there as csv wants it.
+func bindingLifted(csv *operatorsv1alpha1.ClusterServiceVersion, want *rbacv1.ClusterRoleBinding, r rbac) bool {
+	meta, subjects := bindingNamed(r.ClusterRoleBindings, want.Name)
+	return meta != nil && sameLift(meta.Labels, csv) && equality.Semantic.DeepEqual(subjects, want.Subjects)
+}
+
 // surplus returns the lifted objects of csv that are no longer wanted, bindings
 // first: a right is taken away before its definition.
 func surplus(csv *operatorsv1alpha1.ClusterServiceVersion, want lifted, r rbac) []metav1.PartialObjectMetadata {

@@ -25,6 +25,8 @@ type Observation struct {
 	Requirements Requirements
 	// Components says how its Deployments are.
 	Components Components
+	// Access compares the rights that it is installed with to those that were refused.
+	Access Access
 	// Lift says how its roles for all namespaces are.
 	Lift Lift
 	// Serving says how what it serves through the API server is: API services
@@ -145,6 +147,16 @@ type Lift struct {
 	// Foreign names one that is in the way because it belongs to somebody
 	// else; empty when there is none.
 	Foreign string
+}
+
+// Access compares the account that the OperatorGroup names, and its rights, with those with
+// which the API refused to install a version.
+type Access struct {
+	// Changed is true when they are others now.
+	Changed bool
+	// Settling is true when they changed shortly before the last refusal: the API server
+	// may not have known of the change.
+	Settling bool
 }
 
 // Neighbour is another ClusterServiceVersion on the same chain of replacements.

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/informer"
 	"github.com/chandlery/chandlery/supervisor/pin"
 )
 
@@ -199,6 +200,14 @@ func (r *reconciler) readRBAC(ctx context.Context, namespace string) (rbac, erro
 	if err := r.client.List(ctx, &clusterBinds, readOnly); err != nil {
 		return rbac{}, fmt.Errorf("listing ClusterRoleBindings: %w", err)
 	}
+	// Roles and bindings of this version are needed whole, and others may give its accounts
+	// the rights that it asks for.
+	if err := informer.Complete(ctx, r.live, roles.Items, func(o *rbacv1.Role) bool { return o.Labels[LabelOwner] != "" }); err != nil {
+		return rbac{}, err //nolint:wrapcheck // names the object
+	}
+	if err := informer.Complete(ctx, r.live, bindings.Items, func(o *rbacv1.RoleBinding) bool { return o.Labels[LabelOwner] != "" }); err != nil {
+		return rbac{}, err //nolint:wrapcheck // names the object
+	}
 	return rbac{
 		Roles: roles.Items, RoleBindings: bindings.Items,
 		ClusterRoles: clusterRoles.Items, ClusterRoleBindings: clusterBinds.Items,
@@ -218,8 +227,7 @@ func (r *reconciler) observeComponents(ctx context.Context, s *scope, others csv
 		return err
 	}
 	s.Components = components(s.CSV, s.deployments, live, others, cmp.Or(invalid, s.withheld()))
-	s.Components.Corrected = r.refusals.corrected(client.ObjectKeyFromObject(s.CSV), s.deployments)
-	return nil
+	return r.observeRefusal(ctx, s)
 }
 
 // deriveDeployments derives how the Deployments ought to be, and reads those that there
@@ -271,7 +279,16 @@ func (r *reconciler) readSettings(ctx context.Context, csv *operatorsv1alpha1.Cl
 	if err := r.client.List(ctx, &subs, client.InNamespace(csv.Namespace), readOnly); err != nil {
 		return settings{}, "", fmt.Errorf("listing Subscriptions in namespace %s: %w", csv.Namespace, err)
 	}
-	s, err = settingsFor(csv, subs.Items)
+	sub := subscriptionOf(csv, subs.Items)
+	if sub != nil && informer.Trimmed(sub) {
+		// The cache lacks a large configuration, which the Deployments need.
+		key := client.ObjectKeyFromObject(sub)
+		sub = &operatorsv1alpha1.Subscription{}
+		if err := r.live.Get(ctx, key, sub); err != nil {
+			return settings{}, "", fmt.Errorf("reading the whole of Subscription %s: %w", key, err)
+		}
+	}
+	s, err = settingsOf(sub)
 	if err != nil {
 		return settings{}, err.Error(), nil //nolint:nilerr // It is what is wrong with the Subscription, and said as such.
 	}
@@ -285,7 +302,7 @@ func (r *reconciler) readSettings(ctx context.Context, csv *operatorsv1alpha1.Cl
 // time before it, and believing it would install once more.
 func (r *reconciler) readDeployment(ctx context.Context, want *appsv1.Deployment) (*appsv1.Deployment, error) {
 	have := &appsv1.Deployment{}
-	err := r.client.Get(ctx, client.ObjectKeyFromObject(want), have)
+	err := r.client.Get(ctx, client.ObjectKeyFromObject(want), have) // is whole: see package informer
 	if err == nil && have.Labels[LabelDeploymentHash] == want.Labels[LabelDeploymentHash] {
 		return have, nil
 	}

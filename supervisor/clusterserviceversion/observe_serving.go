@@ -27,6 +27,7 @@ type served struct {
 	servers []serving.Server
 	certs   map[string]*serving.Certificate // by Deployment; what there is
 	kin     serving.Kin
+	reach   serving.Reach   // of webhooks
 	foreign string          // what stands in the way and is no API service
 	answers map[string]bool // whose conversion webhooks answered, by Deployment
 	lookup  error           // of an owner
@@ -55,7 +56,16 @@ func (r *reconciler) observeServing(ctx context.Context, s *scope, others csvs) 
 	if len(servers) == 0 || len(s.Groups) != 1 {
 		return nil
 	}
+	reach, err := r.observeReach(ctx, s)
+	if err != nil {
+		return err
+	}
+	if err := reach.Refusal(s.CSV); err != nil {
+		s.Serving = invalidServing(err)
+		return nil
+	}
 	s.served = newServed(servers)
+	s.served.reach = reach
 	s.served.kin = r.kinOf(ctx, s, others)
 	if s.served.lingers, err = r.canLinger(servers); err != nil {
 		return err
@@ -67,6 +77,12 @@ func (r *reconciler) observeServing(ctx context.Context, s *scope, others csvs) 
 	if err != nil {
 		return err
 	}
+	s.judgeFronts(found)
+	return s.served.lookup
+}
+
+// judgeFronts notes what the objects that make the version reachable mean for it.
+func (s *scope) judgeFronts(found []front) {
 	for _, f := range found {
 		if f.stale && f.foreign == "" {
 			first(&s.served.differs, f.kind+" "+f.name)
@@ -76,7 +92,6 @@ func (r *reconciler) observeServing(ctx context.Context, s *scope, others csvs) 
 		}
 		judgeFront(&s.Serving, s.Observation, f)
 	}
-	return s.served.lookup
 }
 
 // invalidServing is what is told of descriptions that are wrong.
@@ -196,9 +211,9 @@ type front struct {
 // readServing looks at each object that the version needs besides Deployments, and at
 // those that it needs no more.
 func (r *reconciler) readServing(ctx context.Context, s *scope) ([]front, error) {
-	objects, err := serving.Desired(s.CSV, &s.Groups[0], s.served.servers, s.served.certs)
+	objects, err := s.desired()
 	if err != nil {
-		return nil, fmt.Errorf("deriving what ClusterServiceVersion %s/%s serves: %w", s.CSV.Namespace, s.CSV.Name, err)
+		return nil, err
 	}
 	surplus, err := r.adopt(ctx, r.fronts, s, objects)
 	if err != nil {

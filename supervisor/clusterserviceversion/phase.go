@@ -22,6 +22,9 @@ const (
 	// reinstallDelay is the pause before an installation that the API refused
 	// is tried again: what refused it may have been changed meanwhile.
 	reinstallDelay = time.Minute
+	// accessSettling is for how long after a change of rights a refusal is tried again soon:
+	// API servers learn of the change a moment later.
+	accessSettling = 10 * time.Second
 	// repeatDelay is the pause before an installation is repeated because its
 	// Deployments did not stay as they were applied. Whoever changes them, it
 	// must not become a race.
@@ -46,6 +49,7 @@ const (
 	messageManyGroups     = "csv created in namespace with multiple operatorgroups, can't pick one automatically"
 	messageGroupFits      = "InstallModes now support target namespaces"
 	messageNoLonger       = "requirements no longer met"
+	messageClusterChanged = "Cluster resources changed state"
 	messageStillNot       = "requirements not met"
 	messageTimeout        = "install timeout"
 	messageConflict       = "conflicting CRD owner in namespace"
@@ -159,8 +163,7 @@ func rules(phase operatorsv1alpha1.ClusterServiceVersionPhase) []rule {
 		return deletingRules()
 	case operatorsv1alpha1.CSVPhaseNone, operatorsv1alpha1.CSVPhaseUnknown:
 	}
-	return []rule{{"first sight", always, to(operatorsv1alpha1.CSVPhasePending,
-		operatorsv1alpha1.CSVReasonRequirementsUnknown, messageUnknown)}}
+	return firstRules()
 }
 
 func pendingRules() []rule {
@@ -277,6 +280,8 @@ func failedRules() []rule {
 			operatorsv1alpha1.CSVReasonNeedsCertRotation, messageCertsStillDue)},
 		{"healthy again", healthy, to(operatorsv1alpha1.CSVPhaseSucceeded,
 			operatorsv1alpha1.CSVReasonInstallSuccessful, messageSucceeded)},
+		{"rights have changed since it was refused", accessChanged, to(operatorsv1alpha1.CSVPhasePending,
+			operatorsv1alpha1.CSVReasonDetectedClusterChange, messageClusterChanged)},
 		{"worth another try", reinstallDue, then(operatorsv1alpha1.CSVPhasePending,
 			operatorsv1alpha1.CSVReasonNeedsReinstall, problem("installing: "))},
 		{"wait before another try", always, func(o Observation) Transition {

@@ -142,10 +142,7 @@ func TestNextForWhatServes(t *testing.T) {
 }
 
 func TestNextForClaims(t *testing.T) {
-	taken := "intersecting operatorgroups provide the same apis: Cup.v1.tea.example.com provided in a common namespace by " +
-		"OperatorGroup bar/all already; let the two groups target different namespaces, or uninstall one of the operators"
-	fixed := "static provided api operatorgroup cannot be modified by these apis: Cup.v1.tea.example.com not in the annotation " +
-		"olm.providedAPIs of an OperatorGroup with spec.staticProvidedAPIs; add it there, or set staticProvidedAPIs to false"
+	taken, fixed := takenMessage, staticMessage
 	checkTransitions(t, map[string]transitionCase{
 		"Labels": {
 			"the APIs are told by labels", good(pending, "RequirementsUnknown", mislabelled), kept(pending, "RequirementsUnknown", Annotate),

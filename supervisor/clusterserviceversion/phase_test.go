@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
 const (
@@ -26,6 +28,13 @@ const (
 	unknown                                                = operatorsv1alpha1.CSVPhaseUnknown
 )
 
+const (
+	takenMessage = "intersecting operatorgroups provide the same apis: Cup.v1.tea.example.com provided in a common namespace by " +
+		"OperatorGroup bar/all already; let the two groups target different namespaces, or uninstall one of the operators"
+	staticMessage = "static provided api operatorgroup cannot be modified by these apis: Cup.v1.tea.example.com not in the annotation " +
+		"olm.providedAPIs of an OperatorGroup with spec.staticProvidedAPIs; add it there, or set staticProvidedAPIs to false"
+)
+
 func kept(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason, actions ...Action) Transition {
 	return Transition{Phase: phase, Reason: reason, Message: "as before", Actions: actions}
 }
@@ -38,12 +47,52 @@ func TestNext(t *testing.T) {
 		want   Transition
 	}{
 		"FirstSight": {
-			"a new object always becomes Pending first", good(none, ""),
+			"a new object that its group has nothing against becomes Pending (K12)", good(none, ""),
+			Transition{Phase: pending, Reason: "RequirementsUnknown", Message: "requirements not yet checked"},
+		},
+		"FirstSightUnannotated": {
+			"nothing is annotated before the first phase", good(none, "", bareCSV),
+			Transition{Phase: pending, Reason: "RequirementsUnknown", Message: "requirements not yet checked"},
+		},
+		"FirstSightFreshGroup": {
+			"K7: what cannot be judged yet becomes Pending", good(none, "", freshGroup, targeting()),
+			Transition{Phase: pending, Reason: "RequirementsUnknown", Message: "requirements not yet checked"},
+		},
+		"FirstSightUnclaimed": {
+			"a group that has yet to claim the APIs is no reason to fail", good(none, "", claim(providedapis.Add)),
 			Transition{Phase: pending, Reason: "RequirementsUnknown", Message: "requirements not yet checked"},
 		},
 		"FirstSightWithoutGroup": {
-			"gates come after the first phase, so that no phase is skipped", good(none, "", noGroup),
-			Transition{Phase: pending, Reason: "RequirementsUnknown", Message: "requirements not yet checked"},
+			"K9: the group is judged before the first phase", good(none, "", noGroup),
+			Transition{
+				Phase: broken, Reason: "NoOperatorGroup",
+				Message: "csv in namespace with no operatorgroups: create an OperatorGroup in namespace kitchen, " +
+					"which says which namespaces its operators serve",
+			},
+		},
+		"FirstSightTwoGroups": {
+			"K9: several groups", good(unknown, "", twoGroups),
+			Transition{
+				Phase: broken, Reason: "TooManyOperatorGroups",
+				Message: "csv created in namespace with multiple operatorgroups, can't pick one automatically: " +
+					"delete all but one of the OperatorGroups other, own of namespace kitchen",
+			},
+		},
+		"FirstSightUnsupportedGroup": {
+			"K8: a group that the version cannot serve", good(none, "", bareCSV, targeting("")),
+			Transition{
+				Phase: broken, Reason: "UnsupportedOperatorGroup",
+				Message: "AllNamespaces InstallModeType not supported, cannot configure to watch all namespaces: change spec.targetNamespaces of " +
+					"OperatorGroup own in namespace kitchen (without it all namespaces are selected): this version supports OwnNamespace",
+			},
+		},
+		"FirstSightTaken": {
+			"K1: APIs that another group has", good(none, "", claim(providedapis.Conflict)),
+			Transition{Phase: broken, Reason: "InterOperatorGroupOwnerConflict", Message: takenMessage},
+		},
+		"FirstSightStatic": {
+			"K4: APIs that are not in a fixed list", good(none, "", claim(providedapis.Static)),
+			Transition{Phase: broken, Reason: "CannotModifyStaticOperatorGroupProvidedAPIs", Message: staticMessage},
 		},
 		"Unknown": {
 			"an unknown phase starts over", good(unknown, ""),
@@ -286,6 +335,18 @@ func TestNext(t *testing.T) {
 			"what has changed since it was refused is tried at once", good(broken, "InstallComponentFailed", changed, mended, later(-30*time.Second)),
 			Transition{Phase: pending, Reason: "NeedsReinstall", Message: "installing: missing deployment with name=kettle"},
 		},
+		"FailedRegranted": {
+			"R1 to R4: what was refused with other rights is tried at once", good(broken, "InstallComponentFailed", changed, regranted, later(-30*time.Second)),
+			Transition{Phase: pending, Reason: "DetectedClusterChange", Message: "Cluster resources changed state"},
+		},
+		"FailedJustGranted": {
+			"the API server may not have known of the rights yet", good(broken, "InstallComponentFailed", changed, justGranted, later(-59*time.Second)),
+			Transition{Phase: broken, Reason: "InstallComponentFailed", Message: "as before", After: time.Second},
+		},
+		"FailedOtherwiseRegranted": {
+			"R9: rights have nothing to do with another failure", good(broken, "ComponentUnhealthy", waiting, regranted),
+			Transition{Phase: broken, Reason: "ComponentUnhealthy", Message: "as before", After: installTimeout - time.Minute},
+		},
 		"ReplacingWaits": {"the new one is not up yet", good(replacing, "BeingReplaced", successor(installs)), kept(replacing, "BeingReplaced")},
 		"ReplacingLeafFirst": {
 			"an older one goes first", good(replacing, "BeingReplaced", successor(succeeded), predecessor(replacing)),
@@ -357,7 +418,7 @@ func TestAdvice(t *testing.T) {
 	}{
 		"NoRight": {forbidden("no"), "; the supervisor lacks that right: grant it"},
 		"Account": {
-			fmt.Errorf("with the rights of ServiceAccount weak, which OperatorGroup g names: %w", forbidden(`User "system:serviceaccount:foo:weak" cannot patch resource "deployments"`)),
+			fmt.Errorf("with the rights of ServiceAccount weak, which OperatorGroup g names: %w", forbidden(`User "system:serviceaccount:foo:weak" cannot create resource "deployments"`)),
 			"; grant it that right, or let the OperatorGroup name another",
 		},
 		"Quota":     {forbidden("exceeded quota: few"), "; raise the quota or make room in it"},

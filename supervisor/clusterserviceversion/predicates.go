@@ -126,6 +126,10 @@ func timeLeft(o Observation, d time.Duration) time.Duration {
 	return d - o.Now.Sub(since.Time)
 }
 
+// accessChanged reports whether a version that the API refused to install would be
+// installed with other rights now.
+func accessChanged(o Observation) bool { return refusedToInstall(o.CSV) && o.Access.Changed }
+
 func reinstallDue(o Observation) bool { return timeLeft(o, reinstallWait(o)) <= 0 }
 
 // repairDue reports whether p holds and may be seen to. Not at once if it was
@@ -144,6 +148,8 @@ func reinstallWait(o Observation) time.Duration {
 	switch {
 	case o.CSV.Status.Reason == operatorsv1alpha1.CSVReasonComponentFailed && o.Components.Corrected:
 		return 0
+	case o.CSV.Status.Reason == operatorsv1alpha1.CSVReasonComponentFailed && o.Access.Settling:
+		return repeatDelay
 	case o.CSV.Status.Reason == operatorsv1alpha1.CSVReasonComponentFailed:
 		return reinstallDelay
 	case o.Components.Stale != "":

@@ -34,7 +34,7 @@ func troubles() []func(*Observation) {
 		targeting(""), targeting(), doubleModes, unservable, invalidWebhook, helm, noDeployments, later(10 * time.Minute),
 		predecessor(pending), predecessor(succeeded), predecessor(replacing), predecessor(deleting), predecessor(broken),
 		successor(pending), successor(succeeded), successor(broken), successor(replacing), readySuccessor,
-		serviceTaken, serviceBroken, webhookGone, notServing, moving, toSwitch, oldCerts, certificates, badConfig, running,
+		serviceTaken, serviceBroken, webhookGone, notServing, moving, toSwitch, oldCerts, certificates, badConfig, running, regranted, justGranted,
 		webhook, claim(providedapis.Add), claim(providedapis.Remove), claim(providedapis.Conflict), claim(providedapis.Static),
 		claim(providedapis.Settled), mislabelled, failingForward, refusing, holding, circular, vanished,
 		leavingPredecessor(succeeded, "WaitingOnCleanup"), leavingPredecessor(broken, ""),
@@ -122,7 +122,7 @@ func TestReplacedGoes(t *testing.T) {
 func TestTransitionsAreSound(t *testing.T) {
 	workplace := map[Action][]operatorsv1alpha1.ClusterServiceVersionPhase{
 		Serve: {ready}, Install: {ready}, Switch: {installs, succeeded}, LiftRoles: {succeeded}, DeleteSelf: {deleting}, Renew: {pending, replacing},
-		Annotate: {pending, ready, installs, succeeded, broken}, Withdraw: {pending, ready, installs, succeeded, broken},
+		Annotate: {pending, ready, installs, succeeded, broken}, Withdraw: {none, unknown, pending, ready, installs, succeeded, broken},
 	}
 	for _, phase := range allPhases() {
 		for _, reason := range allReasons() {

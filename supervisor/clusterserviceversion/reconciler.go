@@ -35,6 +35,7 @@ type reconciler struct {
 	discovered    *discovered            // which APIs are served
 	serverVersion func() (string, error) // of the API server
 	clock         clock.PassiveClock
+	namespace     string   // of the supervisor
 	pace          pace     // of deletions
 	silences      silences // of pods that convert
 	insistence    insistence
@@ -122,7 +123,11 @@ func (r *reconciler) perform(ctx context.Context, s *scope, t Transition) (Trans
 	for _, action := range t.Actions {
 		err := r.act(ctx, action, s)
 		if err != nil && slices.Contains([]Action{Serve, Install, Switch, LiftRoles}, action) && refused(err) {
-			r.refusals.note(client.ObjectKeyFromObject(s.CSV), s.deployments)
+			refused, unread := r.attempt(ctx, s)
+			if unread != nil {
+				return t, unread
+			}
+			r.refusals.note(client.ObjectKeyFromObject(s.CSV), refused, s.Now)
 			return afterRefusal(s.Observation, err), nil
 		}
 		if err != nil {

@@ -1,39 +1,76 @@
 package clusterserviceversion
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// refusals remembers how the Deployments of each version were to be when the API refused to
-// install it: when that has changed, another try need not wait. After a restart it does.
-// Its methods may be called from any goroutine; the zero value is ready.
+// attempt identifies an installation: what was to be applied, and with which rights.
+type attempt struct {
+	deployments string
+	// access identifies the account that the OperatorGroup names and its rights; it is empty
+	// when the supervisor uses its own.
+	access string
+}
+
+// refusal is the last attempt that the API refused.
+type refusal struct {
+	attempt
+
+	// changed is when the access last differed from that of the refusal before; zero when it
+	// never did.
+	changed time.Time
+}
+
+// refusals remembers the last refused attempt to install each version: when the attempt
+// would be another one now, it need not wait. Its methods may be called from any goroutine;
+// the zero value is ready.
 type refusals struct {
 	mu    sync.Mutex
-	known map[types.NamespacedName]string
+	known map[types.NamespacedName]refusal
 }
 
 // note remembers what was refused.
-func (r *refusals) note(key types.NamespacedName, deployments []*appsv1.Deployment) {
+func (r *refusals) note(key types.NamespacedName, refused attempt, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.known == nil {
-		r.known = map[types.NamespacedName]string{}
+		r.known = map[types.NamespacedName]refusal{}
 	}
-	r.known[key] = hashes(deployments)
+	before, known := r.known[key]
+	next := refusal{attempt: refused, changed: before.changed}
+	if known && before.access != refused.access {
+		next.changed = now
+	}
+	r.known[key] = next
 }
 
-// corrected says whether Deployments are not those that were refused last.
-func (r *refusals) corrected(key types.NamespacedName, deployments []*appsv1.Deployment) bool {
+// last returns the last refusal of a version. One of which nothing is known, since the
+// process has just started, is remembered as if present had been refused.
+func (r *refusals) last(key types.NamespacedName, present attempt) refusal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	refused, known := r.known[key]
-	return known && refused != hashes(deployments)
+	if found, known := r.known[key]; known {
+		return found
+	}
+	if r.known == nil {
+		r.known = map[types.NamespacedName]refusal{}
+	}
+	r.known[key] = refusal{attempt: present}
+	return r.known[key]
 }
 
 // forget is for versions that are installed or gone.
@@ -41,6 +78,63 @@ func (r *refusals) forget(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.known, key)
+}
+
+// observeRefusal compares the last refused attempt with the present one.
+func (r *reconciler) observeRefusal(ctx context.Context, s *scope) error {
+	if !refusedToInstall(s.CSV) {
+		return nil
+	}
+	present, err := r.attempt(ctx, s)
+	if err != nil {
+		return err
+	}
+	last := r.refusals.last(client.ObjectKeyFromObject(s.CSV), present)
+	s.Components.Corrected = last.deployments != present.deployments
+	s.Access = Access{
+		Changed:  last.access != present.access,
+		Settling: !last.changed.IsZero() && s.Now.Sub(last.changed) < accessSettling,
+	}
+	return nil
+}
+
+// attempt identifies the installation that s stands for.
+func (r *reconciler) attempt(ctx context.Context, s *scope) (attempt, error) {
+	present := attempt{deployments: hashes(s.deployments)}
+	if len(s.Groups) != 1 || s.Groups[0].Spec.ServiceAccountName == "" {
+		return present, nil
+	}
+	name := s.Groups[0].Spec.ServiceAccountName
+	account := accountMetadata()
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: s.CSV.Namespace, Name: name}, account)
+	if client.IgnoreNotFound(err) != nil {
+		return attempt{}, fmt.Errorf("getting ServiceAccount %s/%s: %w", s.CSV.Namespace, name, err)
+	}
+	present.access, err = accessOf(s.CSV.Namespace, name, account.UID, s.rbac)
+	return present, err
+}
+
+// accessOf identifies an account and the rules that are granted to it, in whatever order.
+func accessOf(namespace, name string, uid types.UID, r rbac) (string, error) {
+	local, global := r.granted(namespace, name)
+	parts := []string{name, string(uid)}
+	for scope, rules := range map[string][]rbacv1.PolicyRule{"local ": local, "global ": global} {
+		for i := range rules {
+			text, err := json.Marshal(rules[i])
+			if err != nil {
+				return "", fmt.Errorf("encoding the rights of ServiceAccount %s/%s: %w", namespace, name, err)
+			}
+			parts = append(parts, scope+string(text))
+		}
+	}
+	slices.Sort(parts)
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(slices.Compact(parts), "\n")))), nil
+}
+
+// refusedToInstall reports whether the API refused an object of a version, which has failed
+// by that.
+func refusedToInstall(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+	return csv.Status.Phase == operatorsv1alpha1.CSVPhaseFailed && csv.Status.Reason == operatorsv1alpha1.CSVReasonComponentFailed
 }
 
 // hashes tells Deployments from others: those of their specs, which nothing else is in.

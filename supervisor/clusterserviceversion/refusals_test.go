@@ -5,12 +5,14 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,29 +22,101 @@ import (
 	"github.com/chandlery/chandlery/supervisor/extras"
 )
 
-// TestRefusals tells what is worth another try at once from what is not.
+// TestRefusals compares the present attempt with the one that was refused.
 func TestRefusals(t *testing.T) {
-	derive := func(config operatorsv1alpha1.SubscriptionConfig) []*appsv1.Deployment {
+	derive := func(config operatorsv1alpha1.SubscriptionConfig) string {
 		all, err := desiredDeployments(kettle(), settings{config: config}, func(*appsv1.Deployment) {})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return all
+		return hashes(all)
 	}
-	refused := derive(operatorsv1alpha1.SubscriptionConfig{VolumeMounts: []corev1.VolumeMount{{Name: "vol", MountPath: "/vol"}}})
+	refused := attempt{deployments: derive(operatorsv1alpha1.SubscriptionConfig{VolumeMounts: []corev1.VolumeMount{{Name: "vol", MountPath: "/vol"}}})}
+	plain := attempt{deployments: derive(operatorsv1alpha1.SubscriptionConfig{})}
+	if refused == plain {
+		t.Fatal("another configuration makes the same Deployments")
+	}
 	key, other := types.NamespacedName{Name: "kettle.v1"}, types.NamespacedName{Name: "pot.v1"}
 	var r refusals
-	if r.corrected(key, refused) {
-		t.Error("nothing was refused yet")
+	if got := r.last(other, plain); got.attempt != plain {
+		t.Errorf("a version that failed before the process began was refused %+v, want the present attempt", got)
 	}
-	r.note(key, refused)
-	plain := derive(operatorsv1alpha1.SubscriptionConfig{})
-	if r.corrected(key, refused) || !r.corrected(key, plain) || r.corrected(other, plain) {
-		t.Errorf("corrected: the same %t, another %t, of another version %t", r.corrected(key, refused), r.corrected(key, plain), r.corrected(other, plain))
+	r.note(key, refused, noon())
+	if got := r.last(key, plain); got.attempt != refused || !got.changed.IsZero() {
+		t.Errorf("after a refusal: %+v", got)
+	}
+	granted := refused
+	granted.access = "others"
+	r.note(key, granted, noon())
+	if got := r.last(key, plain); got.attempt != granted || !got.changed.Equal(noon()) {
+		t.Errorf("after a refusal with other rights: %+v", got)
+	}
+	r.note(key, granted, noon().Add(time.Minute))
+	if got := r.last(key, plain); !got.changed.Equal(noon()) {
+		t.Errorf("a refusal with the same rights moves the time of their change: %+v", got)
 	}
 	r.forget(key)
-	if r.corrected(key, plain) {
+	if got := r.last(key, plain); got.attempt != plain {
 		t.Error("the refusal is remembered after it is over")
+	}
+}
+
+// TestAccessOf compares what identifies an account and its rights.
+func TestAccessOf(t *testing.T) {
+	binding := func(account string) rbacv1.RoleBinding {
+		return rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "kitchen", Name: "cook"}, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "cook"},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "kitchen", Name: account}},
+		}
+	}
+	role := func(verb string) rbacv1.Role {
+		return rbacv1.Role{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "kitchen", Name: "cook"},
+			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{verb}}},
+		}
+	}
+	of := func(name string, uid types.UID, r rbac) string {
+		access, err := accessOf("kitchen", name, uid, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return access
+	}
+	base := rbac{Roles: []rbacv1.Role{role("get")}, RoleBindings: []rbacv1.RoleBinding{binding("cook")}}
+	clusterRole := func(name string) rbacv1.ClusterRole {
+		return rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{name}, Resources: []string{"*"}, Verbs: []string{"get"}}}}
+	}
+	everybody := func(name string) rbacv1.ClusterRoleBinding {
+		return rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: name},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.GroupKind, Name: "system:authenticated"}},
+		}
+	}
+	labelled := role("get")
+	labelled.Labels, labelled.ResourceVersion = map[string]string{"a": "b"}, "7"
+	for name, tt := range map[string]struct {
+		equal, want bool
+	}{
+		"the same":           {of("cook", "1", rbac{Roles: base.Roles, RoleBindings: base.RoleBindings}) == of("cook", "1", base), true},
+		"R2 another account": {of("chef", "1", base) == of("cook", "1", base), false},
+		"R4 made again":      {of("cook", "2", base) == of("cook", "1", base), false},
+		"R3 another rule":    {of("cook", "1", rbac{Roles: []rbacv1.Role{role("create")}, RoleBindings: base.RoleBindings}) == of("cook", "1", base), false},
+		"R3 no binding":      {of("cook", "1", rbac{Roles: base.Roles}) == of("cook", "1", base), false},
+		"the same in another order": {of("cook", "1", rbac{
+			Roles: base.Roles, RoleBindings: base.RoleBindings,
+			ClusterRoles: []rbacv1.ClusterRole{clusterRole("b"), clusterRole("a")}, ClusterRoleBindings: []rbacv1.ClusterRoleBinding{everybody("b"), everybody("a")},
+		}) == of("cook", "1", rbac{
+			Roles: base.Roles, RoleBindings: base.RoleBindings,
+			ClusterRoles: []rbacv1.ClusterRole{clusterRole("a"), clusterRole("b")}, ClusterRoleBindings: []rbacv1.ClusterRoleBinding{everybody("a"), everybody("b")},
+		}), true},
+		"R8 a label of the role":         {of("cook", "1", rbac{Roles: []rbacv1.Role{labelled}, RoleBindings: base.RoleBindings}) == of("cook", "1", base), true},
+		"R8 a binding of someone else's": {of("cook", "1", rbac{Roles: base.Roles, RoleBindings: append([]rbacv1.RoleBinding{binding("chef")}, base.RoleBindings...)}) == of("cook", "1", base), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tt.equal != tt.want {
+				t.Errorf("the same: %t, want %t", tt.equal, tt.want)
+			}
+		})
 	}
 }
 
@@ -69,7 +143,7 @@ func TestNamesTheSubscriptionBehindARefusal(t *testing.T) {
 		"NotOfIt":    {[]func(*operatorsv1alpha1.Subscription){set}, errors.New("away"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			config, err := settingsFor(kettle(), []operatorsv1alpha1.Subscription{subscription("my-kettle", append(tc.change, installed("kettle.v1"))...)})
+			config, err := settingsOf(new(subscription("my-kettle", append(tc.change, installed("kettle.v1"))...)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,7 +152,7 @@ func TestNamesTheSubscriptionBehindARefusal(t *testing.T) {
 				t.Fatal(err)
 			}
 			c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
-				Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+				Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
 					return tc.err
 				},
 			})

@@ -32,9 +32,9 @@ func (r *reconciler) serve(ctx context.Context, s *scope) error {
 	if err := r.renew(ctx, s); err != nil {
 		return err
 	}
-	objects, err := serving.Desired(s.CSV, &s.Groups[0], s.served.servers, s.served.certs)
+	objects, err := s.desired()
 	if err != nil {
-		return fmt.Errorf("deriving what ClusterServiceVersion %s/%s serves: %w", s.CSV.Namespace, s.CSV.Name, err)
+		return err
 	}
 	for i, service := range objects.Services {
 		if objects.Services[i], err = r.bridge(ctx, service); err != nil {
@@ -83,9 +83,9 @@ func (r *reconciler) renew(ctx context.Context, s *scope) error {
 // announceSuccessors tells those callers that there are of certificates to come. Others
 // are told of them when they are made.
 func (r *reconciler) announceSuccessors(ctx context.Context, s *scope) error {
-	objects, err := serving.Desired(s.CSV, &s.Groups[0], s.served.servers, s.served.certs)
+	objects, err := s.desired()
 	if err != nil {
-		return fmt.Errorf("deriving what ClusterServiceVersion %s/%s serves: %w", s.CSV.Namespace, s.CSV.Name, err)
+		return err
 	}
 	if _, err := r.adopt(ctx, r.live, s, objects); err != nil {
 		return err
@@ -158,9 +158,9 @@ func (r *reconciler) switchOver(ctx context.Context, s *scope) error {
 	for deployment, cert := range s.served.certs {
 		s.served.certs[deployment] = cert.Settle()
 	}
-	objects, err := serving.Desired(s.CSV, &s.Groups[0], s.served.servers, s.served.certs)
+	objects, err := s.desired()
 	if err != nil {
-		return fmt.Errorf("deriving what ClusterServiceVersion %s/%s serves: %w", s.CSV.Namespace, s.CSV.Name, err)
+		return err
 	}
 	// Past the cache: what lacks its labels is not there, and would be made twice.
 	surplus, err := r.adopt(ctx, r.live, s, objects)

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/chandlery/chandlery/supervisor/informer"
 	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
@@ -46,7 +47,8 @@ func newFronts(mgr ctrl.Manager) (fronts, error) {
 		Scheme:               mgr.GetScheme(),
 		Mapper:               mgr.GetRESTMapper(),
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{LabelManaged: "true"}),
-		DefaultTransform:     cache.TransformStripManagedFields(),
+		NewInformer:          informer.New,
+		DefaultTransform:     informer.Transform,
 	})
 	if err != nil {
 		return fronts{}, fmt.Errorf("making the cache of what operators serve: %w", err)
@@ -121,7 +123,7 @@ func (r *reconciler) readFront(ctx context.Context, want *unstructured.Unstructu
 		}
 	default:
 		live, err := readAs(ctx, r.fronts, want)
-		if err != nil || !serving.Stale(want, live) {
+		if err != nil || live != nil && !informer.Trimmed(live) && !serving.Stale(want, live) {
 			return live, err
 		}
 	}

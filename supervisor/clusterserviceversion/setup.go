@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/chandlery/chandlery/supervisor/impersonate"
+	"github.com/chandlery/chandlery/supervisor/informer"
 	"github.com/chandlery/chandlery/supervisor/loan"
 	"github.com/chandlery/chandlery/supervisor/openshift"
 	"github.com/chandlery/chandlery/supervisor/plan"
@@ -45,6 +46,9 @@ type Options struct {
 	// Lender gives the supervisor rights to the custom resources of operators for a
 	// moment; without one, those that it may not delete are left.
 	Lender *loan.Lender
+	// Namespace is that of the supervisor, for whose objects no webhook is called; empty
+	// when it runs outside the cluster.
+	Namespace string
 	// Proxies are those of the cluster; none when nil.
 	Proxies *openshift.Proxies
 	// Workers is the number of objects reconciled at a time; 4 when zero.
@@ -136,13 +140,14 @@ func newReconciler(mgr ctrl.Manager, o Options, crds, fronts cache.Cache) (*reco
 			}
 			return info.GitVersion, nil
 		},
-		clock:    o.Clock,
-		pace:     newPace(),
-		lender:   o.Lender,
-		proxies:  o.Proxies,
-		accounts: impersonate.New(mgr.GetConfig(), client.New, client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}),
-		events:   mgr.GetEventRecorder("chandlery-clusterserviceversion"),
-		gauges:   g,
+		clock:     o.Clock,
+		namespace: o.Namespace,
+		pace:      newPace(),
+		lender:    o.Lender,
+		proxies:   o.Proxies,
+		accounts:  impersonate.New(mgr.GetConfig(), client.New, client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}),
+		events:    mgr.GetEventRecorder("chandlery-clusterserviceversion"),
+		gauges:    g,
 	}, nil
 }
 
@@ -163,7 +168,8 @@ func newCRDCache(mgr ctrl.Manager) (cache.Cache, error) {
 		HTTPClient:       mgr.GetHTTPClient(),
 		Scheme:           mgr.GetScheme(),
 		Mapper:           mgr.GetRESTMapper(),
-		DefaultTransform: withoutSchemas,
+		NewInformer:      informer.New,
+		DefaultTransform: informer.After(withoutSchemas),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the cache of CustomResourceDefinitions: %w", err)

@@ -96,10 +96,10 @@ func (m mapper) declaring(ctx context.Context, obj client.Object) []reconcile.Re
 }
 
 // usingAccount maps a ServiceAccount to the ClusterServiceVersions that ask for
-// permissions for it.
+// permissions for it, and to those that may have been refused with its rights.
 func (m mapper) usingAccount(ctx context.Context, obj client.Object) []reconcile.Request {
 	return m.selected(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
-		return accountNeeds(csv)[obj.GetName()] != nil
+		return refusedToInstall(csv) || accountNeeds(csv)[obj.GetName()] != nil
 	}, client.InNamespace(obj.GetNamespace()))
 }
 

@@ -13,8 +13,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/rights"
 )
 
-// granting maps a role or binding to the ClusterServiceVersion that its labels name, and to
-// those that wait for rights of an account which it may give them to.
+// granting maps a role or binding to the ClusterServiceVersion that its labels name, to
+// those that wait for rights of an account which it may give them to, and to those that may
+// have been refused for the lack of rights.
 func (m mapper) granting(ctx context.Context, obj client.Object) []reconcile.Request {
 	out := m.owner(ctx, obj)
 	if obj.GetLabels()[loan.Label] != "" {
@@ -23,7 +24,7 @@ func (m mapper) granting(ctx context.Context, obj client.Object) []reconcile.Req
 	}
 	subjects, bound := rights.Subjects(obj)
 	waiting := m.selected(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
-		return awaitsRights(csv, subjects, bound)
+		return refusedToInstall(csv) || awaitsRights(csv, subjects, bound)
 	}, client.InNamespace(obj.GetNamespace()))
 	return append(out, waiting...)
 }

@@ -25,6 +25,20 @@ func TestWakesThoseThatWaitForRights(t *testing.T) {
 		version("absent.v1", pending, "NotPresent"),
 		version("runs.v1", succeeded, "PresentNotSatisfied"),
 	)}
+	refused := kettle()
+	refused.Name, refused.Status.Phase, refused.Status.Reason = "refused.v1", broken, "InstallComponentFailed"
+	for name, o := range map[string]client.Object{"Role": &rbacv1.Role{}, "ServiceAccount": accountMetadata()} {
+		o.SetNamespace("kitchen")
+		o.SetName("cook")
+		all := mapper{reader: memory(t, refused)}
+		got := all.granting(t.Context(), o)
+		if name == "ServiceAccount" {
+			got = all.usingAccount(t.Context(), o)
+		}
+		if len(got) != 1 {
+			t.Errorf("%s: looked at again: %v, want the version that was refused", name, got)
+		}
+	}
 	here, elsewhere := metav1.ObjectMeta{Namespace: "kitchen", Name: "b"}, metav1.ObjectMeta{Namespace: "bar", Name: "b"}
 	group := func(name string) []rbacv1.Subject { return []rbacv1.Subject{{Kind: rbacv1.GroupKind, Name: name}} }
 	account := func(namespace, name string) []rbacv1.Subject {

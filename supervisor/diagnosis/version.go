@@ -179,21 +179,30 @@ func targets(namespaces []string) string {
 	return strings.Join(namespaces, ", ")
 }
 
-// notUpgradeable asks the operator that is to be replaced.
+// notUpgradeable finds what the OperatorCondition of the version to be replaced says.
 func (s *story) notUpgradeable(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
 	condition := Ref{Kind: KindCondition, Namespace: csv.Namespace, Name: csv.Spec.Replaces}
-	why := csv.Status.Message
+	why, remedy := csv.Status.Message, ""
 	seen := find(s.OperatorConditions, condition)
 	if seen == nil {
 		s.miss("operatorconditions.operators.coreos.com", csv.Namespace)
-	} else if ok, message := verdict.Upgradeable(seen); !ok {
-		why = message
+	} else if cause, message := verdict.Upgradeable(seen); cause != verdict.Allowed {
+		why, remedy = message, upgradeRemedies()[cause]
 	}
-	why, remedy := remedyParted(strings.TrimPrefix(why, condition.String()+": "))
 	at := s.to(condition, "Upgradeable=False", why)
 	const override = `{"spec":{"overrides":[{"type":"Upgradeable","status":"True","reason":"Checked","message":"upgrade it"}]}}`
 	return at.found(CodeNotUpgradeable, Waiting, fmt.Sprintf("%s does not let %s be upgraded to %s: %s", condition, csv.Spec.Replaces, csv.Name, why)).
 		advising(remedy).with(kubectl("patch", condition, "--type merge -p '"+override+"'"))
+}
+
+// upgradeRemedies are what to do about each cause that holds an upgrade.
+func upgradeRemedies() map[verdict.Cause]string {
+	return map[verdict.Cause]string{
+		verdict.Overridden: "change or remove the entry of type Upgradeable in its spec.overrides to go on",
+		verdict.Reported:   "to go on all the same, give its spec.overrides an entry of type Upgradeable with status True",
+		verdict.Outdated: "wait until the operator reports again for the present generation, " +
+			"or give its spec.overrides an entry of type Upgradeable with status True",
+	}
 }
 
 // predecessor looks at the version that this one waits for.

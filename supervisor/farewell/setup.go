@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/chandlery/chandlery/supervisor/informer"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/retry"
 )
@@ -56,7 +57,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{
 			plan.LabelManaged: "true", plan.LabelOwnerKind: operatorsv1alpha1.ClusterServiceVersionKind,
 		}),
-		DefaultTransform: cache.TransformStripManagedFields(),
+		NewInformer:      informer.New,
+		DefaultTransform: informer.Transform,
 	})
 	if err != nil {
 		return fmt.Errorf("making the cache of the endpoints of operators: %w", err)

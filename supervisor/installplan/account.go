@@ -33,6 +33,9 @@ type site struct {
 	problem string
 	// account is set where the OperatorGroup names one.
 	account *account
+	// unbounded reports whether the OperatorGroup targets all namespaces and names no
+	// service account.
+	unbounded bool
 }
 
 // survey reads whether and with whose rights something can be installed in a
@@ -52,7 +55,7 @@ func (r *Reconciler) survey(ctx context.Context, namespace string) (site, error)
 	}
 	group := &groups.Items[0]
 	if group.Spec.ServiceAccountName == "" {
-		return site{}, nil
+		return site{unbounded: targetsAll(group)}, nil
 	}
 	a := &account{
 		name:  types.NamespacedName{Namespace: namespace, Name: group.Spec.ServiceAccountName},
@@ -67,6 +70,12 @@ func (r *Reconciler) survey(ctx context.Context, namespace string) (site, error)
 	}
 	a.uid = found.UID
 	return site{account: a}, nil
+}
+
+// targetsAll reports whether an OperatorGroup targets all namespaces.
+func targetsAll(group *operatorsv1.OperatorGroup) bool {
+	selector := group.Spec.Selector
+	return len(group.Spec.TargetNamespaces) == 0 && (selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0)
 }
 
 // accountMetadata is an empty ServiceAccount of which only the metadata is read.

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -55,37 +54,20 @@ func setAlongside(crd metav1.Object, versions []types.NamespacedName) {
 // declaresConversion says whether a version brings the webhook that converts objects
 // of a CustomResourceDefinition.
 func declaresConversion(csv *unstructured.Unstructured, crd string) bool {
-	webhooks, _, _ := unstructured.NestedSlice(csv.Object, "spec", "webhookdefinitions")
-	return slices.ContainsFunc(webhooks, func(o any) bool {
-		w, ok := o.(map[string]any)
-		if !ok || w["type"] != "ConversionWebhook" {
-			return false
-		}
-		converted, _, _ := unstructured.NestedStringSlice(w, "conversionCRDs")
-		return slices.Contains(converted, crd)
-	})
+	return slices.Contains(conversionCRDs(csv), crd)
 }
 
 // keepConversion leaves a conversion as it is that works, or that another controller
 // looks after (declared): without it, objects are stored in the form of one version
-// under the name of another. What this field manager owns of it is repeated, since
-// leaving it out would clear it.
+// under the name of another.
 func keepConversion(wanted, live *unstructured.Unstructured, declared bool) {
-	conversion, _, _ := unstructured.NestedMap(live.Object, "spec", "conversion")
+	conversion, found, _ := unstructured.NestedMap(live.Object, "spec", "conversion")
 	bundle, _, _ := unstructured.NestedString(conversion, "webhook", "clientConfig", "caBundle")
 	if !declared && (conversion["strategy"] != "Webhook" || bundle == "") {
 		return
 	}
 	unstructured.RemoveNestedField(wanted.Object, "spec", "conversion")
-	if ownsConversion(live) {
+	if found {
 		wanted.Object["spec"].(map[string]any)["conversion"] = conversion //nolint:errcheck,forcetypeassert // it was found to be a CustomResourceDefinition
 	}
-}
-
-// ownsConversion says whether applying without spec.conversion would clear it.
-func ownsConversion(live *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(live.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
-		return f.Manager == apply.FieldManager && f.Operation == metav1.ManagedFieldsOperationApply && f.FieldsV1 != nil &&
-			strings.Contains(f.FieldsV1.GetRawString(), `"f:conversion":`)
-	})
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/installplan/crdguard"
 )
 
 const (
@@ -33,6 +34,8 @@ const (
 type definition struct {
 	// wanted is what is to be applied, over live if there is one.
 	wanted, live *unstructured.Unstructured
+	// keep reports whether live stays as it is, as it is as wanted and has another owner.
+	keep bool
 }
 
 // prepare reads the CustomResourceDefinition of a step from its bundle and from the
@@ -50,19 +53,41 @@ func (e *execution) prepare(ctx context.Context, s *operatorsv1alpha1.Step) erro
 	if d.live, err = e.read(ctx, u.GroupVersionKind(), client.ObjectKeyFromObject(u)); err != nil {
 		return err
 	}
-	alongside := types.NamespacedName{Namespace: e.namespace, Name: s.Resolving}
-	if d.live == nil {
-		setAlongside(d.wanted, []types.NamespacedName{alongside})
-		if converted {
-			unstructured.RemoveNestedField(d.wanted.Object, "spec", "conversion")
-			holdServed(d.wanted, nil, alongside)
-		}
-		e.definitions[s] = d
-		return nil
+	decision, err := guard(ctx, e, s, d, converted)
+	if err != nil {
+		return err
 	}
+	alongside := types.NamespacedName{Namespace: e.namespace, Name: s.Resolving}
+	switch {
+	case decision == crdguard.Keep:
+		d.keep = true
+	case d.live == nil:
+		prepareNew(d.wanted, alongside, converted)
+	default:
+		err = e.prepareChange(ctx, d, u, s, converted)
+	}
+	if err != nil {
+		return err
+	}
+	e.definitions[s] = d
+	return nil
+}
+
+// prepareNew completes a definition that is not in the cluster.
+func prepareNew(wanted *unstructured.Unstructured, alongside types.NamespacedName, converted bool) {
+	setAlongside(wanted, []types.NamespacedName{alongside})
+	if converted {
+		unstructured.RemoveNestedField(wanted.Object, "spec", "conversion")
+		holdServed(wanted, nil, alongside)
+	}
+}
+
+// prepareChange checks that the definition of a bundle may follow the one in the cluster,
+// and completes it.
+func (e *execution) prepareChange(ctx context.Context, d *definition, u *unstructured.Unstructured, s *operatorsv1alpha1.Step, converted bool) error {
+	alongside := types.NamespacedName{Namespace: e.namespace, Name: s.Resolving}
 	if kept, err := e.keepNewer(ctx, d, s); kept || err != nil {
 		setAlongside(d.wanted, append(e.stillAlongside(ctx, d.live), alongside))
-		e.definitions[s] = d
 		return err
 	}
 	if err := e.checker.check(ctx, d.live, u); err != nil {
@@ -80,7 +105,6 @@ func (e *execution) prepare(ctx context.Context, s *operatorsv1alpha1.Step) erro
 		holdConversion(d.wanted, d.live, alongside)
 		holdServed(d.wanted, d.live, alongside)
 	}
-	e.definitions[s] = d
 	return nil
 }
 
@@ -135,14 +159,17 @@ func (e *execution) applyCRD(ctx context.Context, s *operatorsv1alpha1.Step) (op
 
 // define writes a definition. What it was checked against is what it is written over.
 func (e *execution) define(ctx context.Context, d *definition) (*unstructured.Unstructured, apply.Result, error) {
+	if d.keep {
+		return d.live, apply.Unchanged, nil
+	}
 	if d.live == nil {
-		made, absent, err := apply.IfAbsent(ctx, e.client, d.wanted)
+		made, absent, err := apply.IfAbsent(ctx, crdWriter(e), d.wanted)
 		if err == nil && !absent {
 			err = errChanged
 		}
 		return made, apply.Created, err
 	}
-	made, result, err := apply.Over(ctx, e.client, d.wanted, d.live)
+	made, result, err := apply.Over(ctx, crdWriter(e), d.wanted, d.live)
 	if apierrors.IsConflict(err) {
 		err = fmt.Errorf("%w: %w", errChanged, err)
 	}

@@ -15,6 +15,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/supervisor/installplan/crdguard"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -103,6 +104,9 @@ const (
 
 // final says whether an error lies in the plan itself, which no try can mend.
 func final(err error) bool {
+	if refused, ok := errors.AsType[*crdguard.RefusalError](err); ok && refused.Permanent() {
+		return true
+	}
 	if unfit, ok := errors.AsType[*image.Error](err); ok && !unfit.MayPass() {
 		return true
 	}
@@ -122,8 +126,11 @@ func remedyFor(err error) string {
 // ready (an API may be registered a moment later; elapsed is how long the step
 // has been failing); what passes by itself, such as a timeout, and what others
 // decide who may decide otherwise (missing rights, quotas, admission), never does.
+//
+// What the rules for CustomResourceDefinitions refuse ends the plan at once: an
+// administrator has to decide, and the plan goes on if the cause is removed.
 func terminal(err error, elapsed, retryTimeout time.Duration) bool {
-	if final(err) {
+	if _, refused := errors.AsType[*crdguard.RefusalError](err); refused || final(err) {
 		return true
 	}
 	if denied(err) || passing(err) {

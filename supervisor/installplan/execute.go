@@ -23,8 +23,8 @@ const readOnly = client.UnsafeDisableDeepCopy
 type execution struct {
 	// cached reads what the controller watches.
 	cached client.Reader
-	// client has the supervisor's own rights: what is only read, and
-	// CustomResourceDefinitions, which no account of a namespace may change.
+	// client has the supervisor's own rights: for what is only read, and for
+	// CustomResourceDefinitions unless crds.asAccount is set.
 	client client.Client
 	// steps writes everything else: it has the rights of the account that the
 	// OperatorGroup names, else those of client.
@@ -33,6 +33,7 @@ type execution struct {
 	content *content
 	// checker looks at custom resources before their definition changes.
 	checker   *checker
+	crds      crdAccess
 	namespace string
 	// plan is the name of the InstallPlan.
 	plan string
@@ -46,7 +47,7 @@ type execution struct {
 	// outside holds the steps of this pass that were applied outside the namespace.
 	outside []*operatorsv1alpha1.Step
 	// onWarnings is told what the API server said while a step was applied.
-	onWarnings func(index int, step *operatorsv1alpha1.Step, texts []string)
+	onWarnings func(index int, step *operatorsv1alpha1.Step, w stepWarnings)
 	// onTakeOver is told of what belonged to nobody and is a version's from now on.
 	onTakeOver func(object, version string)
 }
@@ -77,7 +78,8 @@ func (e *execution) run(ctx context.Context, steps []*operatorsv1alpha1.Step) er
 // explained adds to an error what to do about it.
 func (e *execution) explained(err *stepError) error {
 	refused := e.account
-	if err.step.Resource.Kind == kindCRD || errors.Is(err.err, errOwnRead) {
+	own := err.step.Resource.Kind == kindCRD && !e.crds.asAccount
+	if own || errors.Is(err.err, errOwnRead) {
 		// What is done with the supervisor's own rights is not the account's to do.
 		refused = nil
 	}
@@ -106,7 +108,7 @@ func (e *execution) examine(ctx context.Context, steps []*operatorsv1alpha1.Step
 			return &stepError{step: s, err: err}
 		}
 	}
-	return nil
+	return guardAllConversions(ctx, e, steps)
 }
 
 // refusal says why a step may not be in a plan at all.
@@ -136,7 +138,7 @@ func (e *execution) each(ctx context.Context, steps []*operatorsv1alpha1.Step) *
 		heard := &hearing{}
 		status, err := e.step(heard.in(ctx), s)
 		if texts := heard.texts(); len(texts) > 0 {
-			e.onWarnings(i, s, texts)
+			e.onWarnings(i, s, e.warned(ctx, s, texts))
 		}
 		if err != nil {
 			if errors.Is(err, errOwnerGone) {

@@ -42,11 +42,16 @@ type record struct {
 	failures   int
 	due        time.Time
 	generation int64
+	// windows holds the steps, by index, that have had their retry window since the plan
+	// came to its phase.
+	windows map[int]bool
 	// rests counts the pauses of a plan that was given up, over all times that it was
 	// tried again and got no further than furthest, a step of the plan.
 	rests, furthest int
 	// roused is what woken was when the present pass began.
 	roused bool
+	// warned holds what was said of steps, by their index.
+	warned map[int]string
 	// woken says that something happened that may be what the plan waits for.
 	woken atomic.Bool
 }
@@ -128,7 +133,7 @@ func (r *record) stands(phase operatorsv1alpha1.InstallPlanPhase, now time.Time,
 // written records that this process wrote the plan's status.
 func (r *record) written(p *operatorsv1alpha1.InstallPlan) {
 	if !r.wrote || r.phase != p.Status.Phase {
-		r.failures, r.due = 0, time.Time{}
+		r.failures, r.due, r.windows = 0, time.Time{}, nil
 	}
 	r.wrote, r.phase, r.version = true, p.Status.Phase, p.ResourceVersion
 	r.foreign, r.foreignSince = "", time.Time{}

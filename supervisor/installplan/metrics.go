@@ -29,8 +29,12 @@ var (
 	// The name is the one that alerts of existing clusters have.
 	warnings = promauto.With(metrics.Registry).NewCounter(prometheus.CounterOpts{
 		Name: "installplan_warnings_total",
-		Help: "Number of warnings that the API server gave while steps of InstallPlans were applied.",
+		Help: "Number of steps of InstallPlans about which the API server warned while they were applied.",
 	})
+	droppedFields = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
+		Name: "chandlery_installplan_dropped_fields_total",
+		Help: "Number of fields of what bundles bring that the API server did not store because it does not know them, by the kind of the step.",
+	}, []string{"kind"})
 	collected = promauto.With(metrics.Registry).NewCounter(prometheus.CounterOpts{
 		Name: "chandlery_installplan_collected_total",
 		Help: "Number of old InstallPlans that were deleted.",

@@ -25,15 +25,23 @@ const attempts = 5
 func (e *execution) object(ctx context.Context, u *unstructured.Unstructured, owner *owner) (apply.Result, error) {
 	var err error
 	for range attempts {
-		_, absent, failure := apply.IfAbsent(ctx, e.steps, u)
-		if failure != nil {
-			return "", failure
-		}
+		_, absent, refusal := apply.IfAbsent(ctx, e.steps, u)
 		if absent {
 			return apply.Created, nil
 		}
+		if refusal != nil && !apierrors.IsForbidden(refusal) && !apierrors.IsInvalid(refusal) {
+			return "", refusal
+		}
+		live, failure := e.read(ctx, u.GroupVersionKind(), client.ObjectKeyFromObject(u))
+		if failure != nil {
+			return "", failure
+		}
+		if live == nil && refusal != nil {
+			return "", refusal
+		}
+		// What may not be made may be there, and may be changed.
 		var result apply.Result
-		if result, err = e.over(ctx, u, owner); err == nil || !errors.Is(err, errChanged) {
+		if result, err = e.over(ctx, u, live, owner); err == nil || !errors.Is(err, errChanged) {
 			return result, err
 		}
 	}
@@ -44,11 +52,7 @@ func (e *execution) object(ctx context.Context, u *unstructured.Unstructured, ow
 var errChanged = errors.New("somebody else changes it at the same time")
 
 // over applies an object over the one that is there.
-func (e *execution) over(ctx context.Context, u *unstructured.Unstructured, owner *owner) (apply.Result, error) {
-	live, err := e.read(ctx, u.GroupVersionKind(), client.ObjectKeyFromObject(u))
-	if err != nil {
-		return "", err
-	}
+func (e *execution) over(ctx context.Context, u, live *unstructured.Unstructured, owner *owner) (apply.Result, error) {
 	if err := stays(u, live); err != nil {
 		return "", err
 	}
@@ -122,11 +126,19 @@ func reconciled(u, live *unstructured.Unstructured) *unstructured.Unstructured {
 	case "Service":
 		// An address is given once, whatever the bundle wishes.
 		if has, _, _ := unstructured.NestedString(live.Object, "spec", "clusterIP"); has != "" {
-			unstructured.RemoveNestedField(wanted.Object, "spec", "clusterIP")
-			unstructured.RemoveNestedField(wanted.Object, "spec", "clusterIPs")
+			keepField(wanted, live, "clusterIP")
+			keepField(wanted, live, "clusterIPs")
 		}
 	}
 	return wanted
+}
+
+// keepField makes a field of spec what it is in the live object.
+func keepField(wanted, live *unstructured.Unstructured, name string) {
+	unstructured.RemoveNestedField(wanted.Object, "spec", name)
+	if has, found, err := unstructured.NestedFieldCopy(live.Object, "spec", name); err == nil && found {
+		_ = unstructured.SetNestedField(wanted.Object, has, "spec", name) // a spec that is no object is the API server's to refuse
+	}
 }
 
 func keepPullSecrets(wanted, live *unstructured.Unstructured) {

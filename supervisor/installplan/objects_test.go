@@ -40,7 +40,7 @@ func TestReconciled(t *testing.T) {
 			reason: "an address stays",
 			wanted: `{"kind":"Service","spec":{"clusterIP":"10.0.0.1","clusterIPs":["10.0.0.1"],"type":"ClusterIP"}}`,
 			live:   `{"kind":"Service","spec":{"clusterIP":"10.0.0.2"}}`,
-			want:   `{"kind":"Service","spec":{"type":"ClusterIP"}}`,
+			want:   `{"kind":"Service","spec":{"clusterIP":"10.0.0.2","type":"ClusterIP"}}`,
 		},
 		{
 			reason: "anything else is applied as it is",

@@ -135,6 +135,17 @@ func (e *execution) still(ctx context.Context, csv string) error {
 
 // takeBack deletes the cluster-scoped object of a step if it belongs to its version.
 func (e *execution) takeBack(ctx context.Context, s *operatorsv1alpha1.Step) error {
+	for range attempts {
+		if err := e.takeBackAsRead(ctx, s); !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeBackAsRead does that once. It gives a conflict when the object is another one by now, or
+// has been changed, maybe by a version that has taken it over.
+func (e *execution) takeBackAsRead(ctx context.Context, s *operatorsv1alpha1.Step) error {
 	kind := schema.GroupVersionKind{Group: s.Resource.Group, Version: s.Resource.Version, Kind: s.Resource.Kind}
 	live, err := e.read(ctx, kind, client.ObjectKey{Name: s.Resource.Name})
 	if err != nil || live == nil {
@@ -145,12 +156,11 @@ func (e *execution) takeBack(ctx context.Context, s *operatorsv1alpha1.Step) err
 			return nil
 		}
 	}
-	// Another object of that name is not the one whose labels were read.
-	err = e.client.Delete(ctx, live, client.Preconditions{UID: new(live.GetUID())})
-	if err != nil {
-		return ignoreAbsent(fmt.Errorf("taking back %s: %w", describe(live), err))
+	err = e.client.Delete(ctx, live, client.Preconditions{UID: new(live.GetUID()), ResourceVersion: new(live.GetResourceVersion())})
+	if err == nil || apierrors.IsNotFound(err) {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("taking back %s: %w", describe(live), err)
 }
 
 // ignoreAbsent drops an error that says that there is no such object, or

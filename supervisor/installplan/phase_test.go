@@ -242,11 +242,11 @@ func TestConclude(t *testing.T) {
 		{reason: "an API is not served yet", plan: planOf(working, true, created, waiting), phase: working, after: waitForAPI},
 		{reason: "what passes is tried again for ever", plan: planOf(working, true, ""), err: fails(apierrors.NewTimeoutError("slow", 1)), minute: 90, started: 90, phase: working, message: settingsFailed, after: firstPause},
 		{reason: "what lasts is tried again for a while", plan: planOf(working, true, ""), err: fails(apierrors.NewBadRequest("odd")), phase: working, message: settingsFailed, after: firstPause},
-		{reason: "what lasts ends the plan", plan: planOf(working, true, ""), err: fails(apierrors.NewBadRequest("odd")), before: settingsFailed, minute: 1, phase: lost, installed: "False InstallComponentFailed"},
+		{reason: "what lasts ends the plan", plan: planOf(working, true, ""), err: fails(apierrors.NewBadRequest("odd")), before: settingsFailed, minute: 1, phase: lost, message: "error applying ConfigMap settings of lamp.v1: ", installed: "False InstallComponentFailed"},
 		{reason: "a step that fails for the first time is tried again for a while, however late", plan: planOf(working, true, created, ""), err: fails(apierrors.NewBadRequest("odd")), minute: 90, phase: working, message: settingsFailed, started: 90, after: firstPause},
 		{reason: "so is one after another that failed", plan: planOf(working, true, created, ""), err: fails(apierrors.NewBadRequest("odd")), before: "retrying execution due to error: error applying ConfigMap settings2 of lamp.v1: odd", minute: 90, phase: working, message: settingsFailed, started: 90, after: firstPause},
 		{reason: "its window does not move while it fails", plan: planOf(working, true, created, ""), err: fails(apierrors.NewTimeoutError("slow", 1)), before: settingsFailed, minute: 90, phase: working, message: settingsFailed, after: firstPause},
-		{reason: "what cannot be mended ends it at once", plan: planOf(working, true, ""), err: fails(errUnsupported), phase: lost, installed: "False InstallComponentFailed"},
+		{reason: "what cannot be mended ends it at once", plan: planOf(working, true, ""), err: fails(errUnsupported), phase: lost, message: "error applying ConfigMap settings of lamp.v1: ", installed: "False InstallComponentFailed"},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			r := &Reconciler{retryTimeout: time.Minute}

@@ -46,7 +46,7 @@ func (r *Reconciler) probe(ctx context.Context, p *operatorsv1alpha1.InstallPlan
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if site.problem == "" && r.wouldApply(ctx, p, site.account) {
+	if site.problem == "" && r.wouldApply(ctx, p, site) {
 		log.FromContext(ctx).Info("Trying a failed plan again, as the step that failed would succeed now")
 		p.Status.Phase, p.Status.Message, p.Status.StartTime = operatorsv1alpha1.InstallPlanPhaseInstalling, "", nil
 		dropInstalled(p, operatorsv1alpha1.InstallPlanReasonComponentFailed)
@@ -61,9 +61,9 @@ func (r *Reconciler) probe(ctx context.Context, p *operatorsv1alpha1.InstallPlan
 }
 
 // wouldApply says whether a pass would get beyond the step that failed.
-func (r *Reconciler) wouldApply(ctx context.Context, p *operatorsv1alpha1.InstallPlan, a *account) bool {
+func (r *Reconciler) wouldApply(ctx context.Context, p *operatorsv1alpha1.InstallPlan, at site) bool {
 	tried := p.DeepCopy()
-	e, err := r.execution(ctx, tried, a, true)
+	e, err := r.execution(ctx, tried, at, true)
 	if err != nil {
 		return false
 	}

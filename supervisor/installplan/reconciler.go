@@ -48,6 +48,7 @@ type Reconciler struct {
 	retryTimeout       time.Duration
 	acknowledgeTimeout time.Duration
 	dwell              time.Duration
+	crdsAsAccount      bool
 }
 
 // Reconcile reads the plan, checks that the namespace can take an installation,
@@ -160,27 +161,29 @@ func (r *Reconciler) install(ctx context.Context, p *operatorsv1alpha1.InstallPl
 	if p.Status.StartTime == nil {
 		p.Status.StartTime = &now
 	}
-	e, err := r.execution(ctx, p, site.account, false)
+	e, err := r.execution(ctx, p, site, false)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	e.onWarnings = r.tellWarnings(p, rec)
 	return r.conclude(ctx, p, rec, e.run(ctx, p.Status.Plan), now), nil
 }
 
 // execution prepares a pass over the steps of a plan. One that only probes writes
 // nothing.
-func (r *Reconciler) execution(ctx context.Context, p *operatorsv1alpha1.InstallPlan, a *account, probing bool) (*execution, error) {
+func (r *Reconciler) execution(ctx context.Context, p *operatorsv1alpha1.InstallPlan, at site, probing bool) (*execution, error) {
 	own, steps := r.direct, r.direct
-	if a != nil {
+	if at.account != nil {
 		var err error
-		if steps, err = r.accounts.As(a.name); err != nil {
+		if steps, err = r.accounts.As(at.account.name); err != nil {
 			return nil, err
 		}
 	}
 	e := &execution{
-		cached: r.client, client: own, steps: steps, account: a, namespace: p.Namespace, plan: p.Name, reverts: p.Annotations[plan.AnnotationReverts],
+		cached: r.client, client: own, steps: steps, account: at.account, namespace: p.Namespace, plan: p.Name, reverts: p.Annotations[plan.AnnotationReverts],
 		owners: map[string]*owner{}, definitions: map[*operatorsv1alpha1.Step]*definition{},
-		onWarnings: r.tellWarnings(p),
+		crds:       crdAccess{unbounded: at.unbounded, asAccount: r.crdsAsAccount && at.account != nil},
+		onWarnings: func(int, *operatorsv1alpha1.Step, stepWarnings) {},
 		onTakeOver: r.tellTakeOver(p),
 		content: &content{
 			client: own, bundles: r.bundles, unpacker: r.unpacker, namespace: p.Namespace, steps: p.Status.Plan,
@@ -190,7 +193,6 @@ func (r *Reconciler) execution(ctx context.Context, p *operatorsv1alpha1.Install
 	}
 	if probing {
 		e.client, e.steps = client.NewDryRunClient(own), client.NewDryRunClient(steps)
-		e.onWarnings = func(int, *operatorsv1alpha1.Step, []string) {}
 		e.onTakeOver = func(string, string) {}
 		e.checker.onInvalid = logged(log.FromContext(ctx))
 	}
@@ -215,13 +217,7 @@ func (r *Reconciler) conclude(ctx context.Context, p *operatorsv1alpha1.InstallP
 	failed, ok := errors.AsType[*stepError](err)
 	if ok {
 		stepFailures.WithLabelValues(failed.step.Resource.Kind).Inc()
-		if !failed.follows(p.Status.Message) {
-			// The retry window is that of the step that fails now, not that of
-			// those before it. Both halves of the rule are in the status, so
-			// that the next process goes on counting from the same moment.
-			p.Status.StartTime = &now
-			rec.failures = 0
-		}
+		openWindow(p, rec, failed, now)
 	}
 	if terminal(err, now.Sub(p.Status.StartTime.Time), r.retryTimeout) {
 		logger.Error(err, "Giving up on plan")
@@ -229,11 +225,11 @@ func (r *Reconciler) conclude(ctx context.Context, p *operatorsv1alpha1.InstallP
 			rec.gaveUp(slices.Index(p.Status.Plan, failed.step))
 		}
 		p.Status.Phase = operatorsv1alpha1.InstallPlanPhaseFailed
-		p.Status.Message = ""
+		p.Status.Message = err.Error()
 		setInstalled(p, operatorsv1alpha1.InstallPlanReasonComponentFailed, strings.TrimSuffix(err.Error(), ".")+remedyFor(err), now)
 		return ctrl.Result{}
 	}
-	after := rec.postpone(now.Time, longest(err))
+	after := nextTry(rec, err, p.Status.StartTime.Time, now.Time, r.retryTimeout)
 	logger.Info("Retrying step", "error", err.Error(), "after", after.String())
 	p.Status.Message = retrying + err.Error()
 	return ctrl.Result{RequeueAfter: after}

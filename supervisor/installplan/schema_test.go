@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -110,15 +109,13 @@ func TestKeepConversion(t *testing.T) {
 		replaced = `{"strategy":"Webhook","webhook":{"clientConfig":{"service":{"name":"other"}}}}`
 	)
 	for _, tt := range []struct {
-		reason               string
-		wanted, live         string
-		declared, ours       bool
-		want                 string
-		wantNothingMentioned bool
+		reason       string
+		wanted, live string
+		declared     bool
+		want         string
 	}{
-		{reason: "the version's controller looks after it", wanted: replaced, live: nothing, declared: true, wantNothingMentioned: true},
-		{reason: "it works", wanted: nothing, live: webhook, wantNothingMentioned: true},
-		{reason: "it works, and was applied by us", wanted: nothing, live: webhook, ours: true, want: webhook},
+		{reason: "the version's controller looks after it", wanted: replaced, live: nothing, declared: true, want: nothing},
+		{reason: "it works", wanted: nothing, live: webhook, want: webhook},
 		{reason: "it never worked", wanted: replaced, live: lacksCA, want: replaced},
 		{reason: "there was none", wanted: replaced, live: nothing, want: replaced},
 	} {
@@ -126,19 +123,8 @@ func TestKeepConversion(t *testing.T) {
 			return parsed(t, `{"kind":"CustomResourceDefinition","metadata":{"name":"lamps.example"},"spec":{"conversion":`+conversion+`}}`)
 		}
 		wanted, live := object(tt.wanted), object(tt.live)
-		if tt.ours {
-			live.SetManagedFields([]metav1.ManagedFieldsEntry{{
-				Manager: apply.FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:conversion":{"f:strategy":{}}}}`),
-			}})
-		}
 		keepConversion(wanted, live, tt.declared)
-		got, found, _ := unstructured.NestedMap(wanted.Object, "spec", "conversion")
-		if tt.wantNothingMentioned {
-			if found {
-				t.Errorf("%s: %v is applied", tt.reason, got)
-			}
-			continue
-		}
+		got, _, _ := unstructured.NestedMap(wanted.Object, "spec", "conversion")
 		want, _, _ := unstructured.NestedMap(object(tt.want).Object, "spec", "conversion")
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.reason, diff)

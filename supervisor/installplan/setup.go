@@ -54,6 +54,9 @@ type Options struct {
 	ForeignPhaseDwell time.Duration
 	// Concurrency is the number of plans that are worked on at once.
 	Concurrency int
+	// CRDAsServiceAccount has CustomResourceDefinitions written with the rights of the
+	// OperatorGroup's service account, where it names one, instead of the supervisor's.
+	CRDAsServiceAccount bool
 	// Config is how the API server is reached for what steps are about; the
 	// manager's when nil.
 	Config *rest.Config
@@ -135,5 +138,6 @@ func newReconciler(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		retryTimeout:       o.RetryTimeout,
 		acknowledgeTimeout: o.AcknowledgeTimeout,
 		dwell:              max(0, o.ForeignPhaseDwell),
+		crdsAsAccount:      o.CRDAsServiceAccount,
 	}, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/event"
 )
@@ -19,6 +20,16 @@ const reasonWarnings = "AppliedWithWarnings"
 // reasonValidation is the reason of the Event that tells of custom resources that
 // would not be valid without conversion.
 const reasonValidation = "CRDValidation"
+
+// maxNamed is how many warnings an Event names; more are counted.
+const maxNamed = 10
+
+// The API server gives at most a hundred warnings about the fields of one object, and cuts
+// them where they have more than four thousand characters together.
+const (
+	maxStrict     = 100
+	maxCharacters = 4 << 10
+)
 
 // hearing collects what the API server says beside its answers to the requests of one
 // step.
@@ -40,16 +51,8 @@ func (h *hearing) texts() []string {
 	return slices.Clone(h.heard)
 }
 
-// listener hands warnings to the hearing of the request's context.
-type listener struct{}
-
-// HandleWarningHeaderWithContext notes a warning once.
-func (listener) HandleWarningHeaderWithContext(ctx context.Context, code int, _, text string) {
-	const miscellaneous = 299
-	h, ok := ctx.Value(hearingKey{}).(*hearing)
-	if !ok || code != miscellaneous || text == "" {
-		return
-	}
+// add notes a warning once.
+func (h *hearing) add(text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !slices.Contains(h.heard, text) {
@@ -57,24 +60,131 @@ func (listener) HandleWarningHeaderWithContext(ctx context.Context, code int, _,
 	}
 }
 
+// listener hands warnings to the hearing of the request's context.
+type listener struct{}
+
+// HandleWarningHeaderWithContext notes a warning once.
+func (listener) HandleWarningHeaderWithContext(ctx context.Context, code int, _, text string) {
+	const miscellaneous = 299
+	h, ok := ctx.Value(hearingKey{}).(*hearing)
+	if ok && code == miscellaneous && text != "" {
+		h.add(text)
+	}
+}
+
+// stepWarnings are the warnings about one step.
+type stepWarnings struct {
+	// texts are those that the API server gave.
+	texts []string
+	// more is the number of those that it left out.
+	more int
+}
+
+func (w stepWarnings) count() int { return len(w.texts) + w.more }
+
+// dropped is the number of fields that were not stored. The API server's words for them are
+// the only place where it names them.
+func (w stepWarnings) dropped() int {
+	n := w.more
+	for _, text := range w.texts {
+		if strings.HasPrefix(text, "unknown field ") || strings.HasPrefix(text, "duplicate field ") {
+			n++
+		}
+	}
+	return n
+}
+
+// cut reports whether the API server may have left warnings out.
+func cut(texts []string) bool {
+	characters := 0
+	for _, text := range texts {
+		characters += len(text)
+	}
+	const largest = 256
+	return len(texts) >= maxStrict || characters > maxCharacters-largest
+}
+
+// warned returns the warnings about a step that the API server gave while it was applied.
+func (e *execution) warned(ctx context.Context, s *operatorsv1alpha1.Step, texts []string) stepWarnings {
+	w := stepWarnings{texts: texts}
+	if !cut(texts) {
+		return w
+	}
+	// How many fields there are in all is seen by what is stored.
+	u, err := e.content.manifest(ctx, s)
+	if err != nil {
+		return w
+	}
+	live := u.DeepCopy()
+	if e.client.Get(ctx, client.ObjectKeyFromObject(u), live) == nil {
+		w.more = max(0, notStored(u.Object, live.Object)-w.dropped())
+	}
+	return w
+}
+
+// notStored counts the fields of a manifest that the stored object does not have. A field within
+// one that is lost does not count.
+func notStored(manifest, stored any) int {
+	n := 0
+	switch m := manifest.(type) {
+	case map[string]any:
+		s, ok := stored.(map[string]any)
+		if !ok {
+			return 0
+		}
+		for key, value := range m {
+			if has, found := s[key]; found {
+				n += notStored(value, has)
+			} else if value != nil {
+				n++
+			}
+		}
+	case []any:
+		s, ok := stored.([]any)
+		if !ok || len(s) != len(m) {
+			return 0
+		}
+		for i := range m {
+			n += notStored(m[i], s[i])
+		}
+	}
+	return n
+}
+
 // warningNote words the warnings about a step.
-func warningNote(s *operatorsv1alpha1.Step, texts []string) string {
+func warningNote(s *operatorsv1alpha1.Step, w stepWarnings) string {
 	during := "operator installation"
 	if s.Resolving != "" {
 		during = fmt.Sprintf("installation of operator %q", s.Resolving)
 	}
-	return fmt.Sprintf("%d warning(s) generated during %s (%s %q): %s", len(texts), during, s.Resource.Kind, s.Resource.Name, strings.Join(texts, ", "))
+	named := w.texts[:min(maxNamed, len(w.texts))]
+	text := strings.Join(named, ", ")
+	if rest := w.count() - len(named); rest > 0 {
+		text += fmt.Sprintf(", and %d more", rest)
+	}
+	return fmt.Sprintf("%d warning(s) generated during %s (%s %q): %s", w.count(), during, s.Resource.Kind, s.Resource.Name, text)
 }
 
-// tellWarnings makes an Event of the warnings about a step.
-func (r *Reconciler) tellWarnings(p *operatorsv1alpha1.InstallPlan) func(int, *operatorsv1alpha1.Step, []string) {
-	return func(index int, s *operatorsv1alpha1.Step, texts []string) {
-		warnings.Add(float64(len(texts)))
+// tellWarnings makes an Event of the warnings about a step, once for each plan and step.
+func (r *Reconciler) tellWarnings(p *operatorsv1alpha1.InstallPlan, rec *record) func(int, *operatorsv1alpha1.Step, stepWarnings) {
+	return func(index int, s *operatorsv1alpha1.Step, w stepWarnings) {
+		note := warningNote(s, w)
+		if rec.warned[index] == note {
+			return
+		}
+		if rec.warned == nil {
+			rec.warned = map[int]string{}
+		}
+		rec.warned[index] = note
+		warnings.Inc()
+		if n := w.dropped(); n > 0 {
+			droppedFields.WithLabelValues(s.Resource.Kind).Add(float64(n))
+		}
 		ref := &corev1.ObjectReference{
 			APIVersion: operatorsv1alpha1.InstallPlanAPIVersion, Kind: operatorsv1alpha1.InstallPlanKind,
 			Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion,
 			FieldPath: fmt.Sprintf("status.plan[%d]", index),
 		}
-		r.recorder.Eventf(ref, nil, corev1.EventTypeWarning, reasonWarnings, "Install", "%s", event.Note(warningNote(s, texts)))
+		r.recorder.Eventf(ref, nil, corev1.EventTypeWarning, reasonWarnings, "Install", "%s", event.Note(note))
 	}
 }

@@ -185,9 +185,15 @@ func (l *Lender) unmake(ctx context.Context, o client.Object) error {
 	if live.GetLabels()[Label] == "" {
 		return nil
 	}
-	uid := live.GetUID()
-	err := l.client.Delete(ctx, o, client.Preconditions{UID: &uid})
-	return client.IgnoreNotFound(err) //nolint:wrapcheck // revoke says what for
+	return l.delete(ctx, live)
+}
+
+// delete deletes the very role or binding that was read. One that another owner has put in its
+// place, or has written to since, gives a conflict.
+func (l *Lender) delete(ctx context.Context, live client.Object) error {
+	uid, version := live.GetUID(), live.GetResourceVersion()
+	err := l.client.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	return client.IgnoreNotFound(err) //nolint:wrapcheck // the callers say what for
 }
 
 // borrowed is the role by which a user has a right to the objects of a definition, and
@@ -258,7 +264,7 @@ func (l *Lender) clear(ctx context.Context) error {
 	}
 	for _, o := range left {
 		if l.loans[o.GetName()] == 0 {
-			errs = append(errs, client.IgnoreNotFound(l.client.Delete(ctx, o)))
+			errs = append(errs, l.delete(ctx, o))
 		}
 	}
 	return errors.Join(errs...)

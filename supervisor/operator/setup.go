@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/chandlery/chandlery/supervisor/informer"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/retry"
 )
@@ -185,7 +186,8 @@ func newManagedCache(mgr ctrl.Manager) (cache.Cache, error) {
 		Scheme:               mgr.GetScheme(),
 		Mapper:               mgr.GetRESTMapper(),
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{plan.LabelManaged: "true"}),
-		DefaultTransform:     lean,
+		NewInformer:          informer.New,
+		DefaultTransform:     informer.After(lean),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the cache of components: %w", err)

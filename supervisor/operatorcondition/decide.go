@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/operatorcondition/verdict"
@@ -33,7 +34,7 @@ type decision struct {
 	// remake is a binding of ours whose role cannot be changed: it is deleted, and made
 	// anew when that is seen.
 	remake *rbacv1.RoleBinding
-	// conditions is what the status is to show, if show says that it does not.
+	// conditions is what the status is to show, and show reports whether to write it now.
 	conditions []metav1.Condition
 	show       bool
 	// foreign says what is in the way; empty when nothing is.
@@ -46,18 +47,20 @@ func decide(o observation) decision {
 	if !wanted(o.csv) || (o.condition != nil && !o.condition.DeletionTimestamp.IsZero()) {
 		return decision{}
 	}
-	want := desiredCondition(o.csv)
+	want := desiredCondition(o.csv, o.condition)
 	if o.condition == nil {
 		return decision{apply: []client.Object{want}}
 	}
 	var d decision
-	if !sameCondition(o.condition, want) {
+	changed := !sameCondition(o.condition, want)
+	if changed {
 		d.apply = append(d.apply, want)
 	}
 	d.decideRole(o)
 	d.decideBinding(o, desiredBinding(o.condition, want.Spec.ServiceAccounts))
 	d.conditions = verdict.Conditions(o.condition, o.now)
-	d.show = !equality.Semantic.DeepEqual(d.conditions, o.condition.Status.Conditions)
+	// What is applied may move the generation, and has to name a type before it is shown.
+	d.show = !changed && !equality.Semantic.DeepEqual(d.conditions, o.condition.Status.Conditions)
 	return d
 }
 
@@ -115,6 +118,7 @@ func ours(o client.Object, c *operatorsv2.OperatorCondition) bool {
 
 func sameCondition(have, want *operatorsv2.OperatorCondition) bool {
 	return sameMeta(have, want) &&
+		have.Annotations[verdict.AnnotationShown] == want.Annotations[verdict.AnnotationShown] &&
 		slices.Equal(have.Spec.Deployments, want.Spec.Deployments) &&
 		slices.Equal(have.Spec.ServiceAccounts, want.Spec.ServiceAccounts)
 }
@@ -126,10 +130,16 @@ func sameMeta(have, want client.Object) bool {
 	return owned && have.GetLabels()[plan.LabelManaged] == "true"
 }
 
-// sameSubjects compares service accounts, whose group a client may or may not have
-// written.
+// sameSubjects compares service accounts as sets. Their group is left out: a client may or
+// may not have written it.
 func sameSubjects(have, want []rbacv1.Subject) bool {
-	return slices.EqualFunc(have, want, func(a, b rbacv1.Subject) bool {
-		return a.Kind == b.Kind && a.Namespace == b.Namespace && a.Name == b.Name
-	})
+	return accounts(have).Equal(accounts(want))
+}
+
+func accounts(subjects []rbacv1.Subject) sets.Set[rbacv1.Subject] {
+	out := sets.New[rbacv1.Subject]()
+	for _, s := range subjects {
+		out.Insert(rbacv1.Subject{Kind: s.Kind, Namespace: s.Namespace, Name: s.Name})
+	}
+	return out
 }

@@ -1,15 +1,19 @@
 package operatorcondition
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/operatorcondition/verdict"
 )
 
 // version is a version with two Deployments, one of which runs as the default account.
@@ -25,7 +29,7 @@ func version() *operatorsv1alpha1.ClusterServiceVersion {
 // settled is a version for which all is as it is to be.
 func settled() observation {
 	csv := version()
-	c := desiredCondition(csv)
+	c := desiredCondition(csv, nil)
 	c.UID, c.Generation = "condition", 2
 	return observation{csv: csv, condition: c, role: desiredRole(c), binding: desiredBinding(c, []string{"default", "kettle"})}
 }
@@ -95,11 +99,33 @@ func TestDecide(t *testing.T) {
 			foreign: "report conditions; RoleBinding",
 		},
 		"a report": {
-			change: func(o *observation) { o.condition.Spec.Conditions = []metav1.Condition{no} }, show: []metav1.Condition{shown},
+			change: func(o *observation) {
+				o.condition.Spec.Conditions = []metav1.Condition{no}
+				o.condition.Annotations = map[string]string{verdict.AnnotationShown: "Upgradeable"}
+			},
+			show: []metav1.Condition{shown},
+		},
+		"a report that is not marked yet is marked before it is shown": {
+			change: func(o *observation) { o.condition.Spec.Conditions = []metav1.Condition{no} }, apply: "OperatorCondition",
+		},
+		"a copy whose original was removed": {
+			change: func(o *observation) {
+				o.condition.Generation, o.condition.Status.Conditions = 3, []metav1.Condition{shown}
+				o.condition.Annotations = map[string]string{verdict.AnnotationShown: "Upgradeable"}
+			},
+			show: []metav1.Condition{},
+		},
+		"the mark of a copy that is removed": {
+			change: func(o *observation) {
+				o.condition.Annotations = map[string]string{verdict.AnnotationShown: "Upgradeable"}
+			},
+			apply: "OperatorCondition",
 		},
 		"a report that is shown": {change: func(o *observation) {
 			o.condition.Spec.Conditions, o.condition.Status.Conditions = []metav1.Condition{no}, []metav1.Condition{shown}
+			o.condition.Annotations = map[string]string{verdict.AnnotationShown: "Upgradeable"}
 		}},
+		"the accounts in another order": {change: func(o *observation) { slices.Reverse(o.condition.Spec.ServiceAccounts) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := settled()
@@ -115,7 +141,7 @@ func TestDecide(t *testing.T) {
 			if (d.remake != nil) != tt.remake {
 				t.Errorf("remakes %v", d.remake)
 			}
-			if d.show != (tt.show != nil) || d.show && !cmp.Equal(tt.show, d.conditions) {
+			if d.show != (tt.show != nil) || d.show && !cmp.Equal(tt.show, d.conditions, cmpopts.EquateEmpty()) {
 				t.Errorf("shows %v: %v; want %v", d.show, d.conditions, tt.show)
 			}
 			if !strings.Contains(d.foreign, tt.foreign) || (d.foreign == "") != (tt.foreign == "") {
@@ -129,7 +155,7 @@ func TestDecide(t *testing.T) {
 func TestApplied(t *testing.T) {
 	csv := version()
 	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = nil
-	u, err := applied(desiredCondition(csv))
+	u, err := applied(desiredCondition(csv, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

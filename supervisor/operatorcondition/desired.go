@@ -8,7 +8,9 @@ import (
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/chandlery/chandlery/supervisor/operatorcondition/verdict"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -19,8 +21,9 @@ const kindCondition = "OperatorCondition"
 const defaultAccount = "default"
 
 // desiredCondition is the OperatorCondition of a version, as far as it is not the
-// operator's or an administrator's to write.
-func desiredCondition(csv *operatorsv1alpha1.ClusterServiceVersion) *operatorsv2.OperatorCondition {
+// operator's or an administrator's to write. have is the present one, nil when there is
+// none.
+func desiredCondition(csv *operatorsv1alpha1.ClusterServiceVersion, have *operatorsv2.OperatorCondition) *operatorsv2.OperatorCondition {
 	c := &operatorsv2.OperatorCondition{
 		TypeMeta: metav1.TypeMeta{APIVersion: operatorsv2.GroupVersion.String(), Kind: kindCondition},
 		ObjectMeta: metav1.ObjectMeta{
@@ -39,7 +42,24 @@ func desiredCondition(csv *operatorsv1alpha1.ClusterServiceVersion) *operatorsv2
 	}
 	slices.Sort(c.Spec.ServiceAccounts)
 	c.Spec.ServiceAccounts = slices.Compact(c.Spec.ServiceAccounts)
+	if have == nil {
+		return c
+	}
+	c.Spec.Deployments = inOrder(have.Spec.Deployments, c.Spec.Deployments)
+	c.Spec.ServiceAccounts = inOrder(have.Spec.ServiceAccounts, c.Spec.ServiceAccounts)
+	if shown := verdict.Shown(have); shown != "" {
+		c.Annotations = map[string]string{verdict.AnnotationShown: shown}
+	}
 	return c
+}
+
+// inOrder returns have when it has the elements of want, else want. Another order would
+// move the generation, and make the operator's reports outdated.
+func inOrder(have, want []string) []string {
+	if sets.New(have...).Equal(sets.New(want...)) {
+		return have
+	}
+	return want
 }
 
 // desiredRole lets an operator write to its own OperatorCondition and to no other. It

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	kjson "sigs.k8s.io/json"
 )
 
 // Steps gives what has to be applied to install a bundle in a namespace, in the
@@ -163,8 +165,65 @@ func normalizeCSV(u *unstructured.Unstructured, b Bundle) (*operatorsv1alpha1.Cl
 		return nil, fmt.Errorf("bundle %s of package %s: %w", b.Name, b.Package, err)
 	}
 	unstructured.RemoveNestedField(normal.Object, "status")
+	if strict, err := kjson.UnmarshalStrict(text, &operatorsv1alpha1.ClusterServiceVersion{}); err == nil && len(strict) > 0 {
+		// The API server drops what the type does not have, and warns of it.
+		keepUnknown(normal.Object, u.Object)
+	}
 	u.Object = normal.Object
 	return csv, nil
+}
+
+// keepUnknown adds to an object what its Go type does not have and its manifest does. Values
+// that say nothing are left out: the type leaves them out too.
+func keepUnknown(normal, raw map[string]any) {
+	for key, value := range raw {
+		has, found := normal[key]
+		switch {
+		case !found && meansSomething(value) && !meant(normal, key):
+			normal[key] = runtime.DeepCopyJSONValue(value)
+		case found:
+			keepUnknownIn(has, value)
+		}
+	}
+}
+
+func keepUnknownIn(normal, raw any) {
+	switch normal := normal.(type) {
+	case map[string]any:
+		if raw, ok := raw.(map[string]any); ok {
+			keepUnknown(normal, raw)
+		}
+	case []any:
+		if raw, ok := raw.([]any); ok && len(raw) == len(normal) {
+			for i := range normal {
+				keepUnknownIn(normal[i], raw[i])
+			}
+		}
+	}
+}
+
+// meant reports whether an object has a field whose name differs in case alone: its Go type
+// has read the value.
+func meant(normal map[string]any, key string) bool {
+	for name := range normal {
+		if strings.EqualFold(name, key) {
+			return true
+		}
+	}
+	return false
+}
+
+func meansSomething(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return false
+	case map[string]any:
+		return len(v) > 0
+	case []any:
+		return len(v) > 0
+	default:
+		return v != "" && v != false && v != int64(0)
+	}
 }
 
 // generatedRBAC gives the objects that the install strategy implies.

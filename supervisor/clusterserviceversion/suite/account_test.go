@@ -23,14 +23,14 @@ func TestDeploymentsHaveTheRightsOfTheGroupsAccount(t *testing.T) {
 	csv := w.kettle("kettle.v1")
 	w.create(csv)
 	w.says(w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed),
-		"with the rights of ServiceAccount weak, which OperatorGroup own names", `cannot patch resource "deployments"`,
+		"with the rights of ServiceAccount weak, which OperatorGroup own names", `cannot create resource "deployments"`,
 		"grant it that right, or let the OperatorGroup name another")
 	w.absent(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "kettle"}})
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
 	w.gone(csv)
 
 	w.create(
-		&rbacv1.Role{ObjectMeta: in, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"create", "patch"}}}},
+		&rbacv1.Role{ObjectMeta: in, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"create", "update"}}}},
 		&rbacv1.RoleBinding{
 			ObjectMeta: in, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "weak"},
 			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.namespace, Name: "weak"}},

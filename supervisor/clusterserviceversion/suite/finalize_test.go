@@ -32,15 +32,27 @@ func cup(group, namespace, name string, finalizers ...string) *unstructured.Unst
 	return o
 }
 
-// tableware serves cups of a group.
+// tableware serves cups of a group, whose definition an install plan of kettle.v1 has brought.
 func (w *world) tableware(group string) *apiextensionsv1.CustomResourceDefinition {
 	w.t.Helper()
 	crd := cups(group)
+	w.recordPlanOf(crd)
+	return w.serve(crd)
+}
+
+// recordPlanOf records on a definition what an install plan of kettle.v1 does.
+func (w *world) recordPlanOf(crd *apiextensionsv1.CustomResourceDefinition) {
+	crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": w.namespace + "/kettle.v1"}
+}
+
+// serve creates a definition and waits until its objects can be listed.
+func (w *world) serve(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	w.t.Helper()
 	w.create(crd)
 	w.finally(crd)
 	w.Eventually(func() error {
 		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "CupList"})
+		list.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: "v1", Kind: "CupList"})
 		return w.List(w.t.Context(), list)
 	}).WithTimeout(patience).Should(gomega.Succeed())
 	return crd

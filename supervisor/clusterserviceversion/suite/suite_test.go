@@ -114,6 +114,8 @@ type world struct {
 	namespace string
 	// config is the controllers' access to the cluster.
 	config *rest.Config
+	// home is the namespace of the supervisor; empty for one outside the cluster.
+	home string
 }
 
 // newWorld makes a namespace and a client for one test.
@@ -155,8 +157,15 @@ func (w *world) supervise() (stop func()) {
 	return w.superviseAt(nil)
 }
 
-// superviseAt does what supervise does by another clock.
-func (w *world) superviseAt(c clock.PassiveClock) (stop func()) {
+// superviseAt does what supervise does by another clock, and with further controllers.
+func (w *world) superviseAt(c clock.PassiveClock, more ...func(ctrl.Manager) error) (stop func()) {
+	w.t.Helper()
+	groups := func(mgr ctrl.Manager) error { return operatorgroup.Setup(mgr, operatorgroup.Options{}) }
+	return w.superviseWith(c, append(more, groups)...)
+}
+
+// superviseWith runs the controller of versions and those that are given.
+func (w *world) superviseWith(c clock.PassiveClock, others ...func(ctrl.Manager) error) (stop func()) {
 	w.t.Helper()
 	mgr, err := ctrl.NewManager(w.config, ctrl.Options{
 		Scheme:     newScheme(),
@@ -170,11 +179,13 @@ func (w *world) superviseAt(c clock.PassiveClock) (stop func()) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := operatorgroup.Setup(mgr, operatorgroup.Options{}); err != nil {
+	if err := clusterserviceversion.Setup(mgr, clusterserviceversion.Options{Clock: c, Lender: lender, Namespace: w.home}); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := clusterserviceversion.Setup(mgr, clusterserviceversion.Options{Clock: c, Lender: lender}); err != nil {
-		w.t.Fatal(err)
+	for _, setup := range others {
+		if err := setup(mgr); err != nil {
+			w.t.Fatal(err)
+		}
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	done := make(chan error, 1)

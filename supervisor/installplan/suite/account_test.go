@@ -59,14 +59,14 @@ func TestPlanHasTheRightsOfTheGroupsAccount(t *testing.T) {
 		t.Errorf("the plan names the account %+v", ref)
 	}
 	w.grant("versions", rule(operatorsv1alpha1.GroupName, "clusterserviceversions", "create"))
-	lacks(`cannot patch resource "serviceaccounts"`)
-	w.grant("accounts", rule("", "serviceaccounts", "create", "patch"), rule(rbacv1.GroupName, "roles", "create", "patch"), rule(rbacv1.GroupName, "rolebindings", "create", "patch"))
+	lacks(`cannot create resource "serviceaccounts"`)
+	w.grant("accounts", rule("", "serviceaccounts", "create", "update"), rule(rbacv1.GroupName, "roles", "create", "update"), rule(rbacv1.GroupName, "rolebindings", "create", "update"))
 	// What it does not have itself it cannot give away.
 	lacks("is attempting to grant RBAC permissions not currently held")
 	w.grant("pods", rule("", "pods", "get"))
 	// The window of retries has long been over: rights are waited for without end.
-	lacks(`cannot patch resource "configmaps"`)
-	w.grant("settings", rule("", "configmaps", "create", "patch"))
+	lacks(`cannot create resource "configmaps"`)
+	w.grant("settings", rule("", "configmaps", "create", "update"))
 	p = w.reaches(complete)
 	if got := statuses(p); got[1] != "CustomResourceDefinition=Created" {
 		t.Errorf("steps %v", got)

@@ -98,6 +98,8 @@ type world struct {
 	config *rest.Config
 	// acknowledge is how long phases wait for Subscriptions.
 	acknowledge time.Duration
+	// crdAsAccount has the account of a group write definitions.
+	crdAsAccount bool
 	// owners and generation are those of the plan.
 	owners     []metav1.OwnerReference
 	generation int
@@ -140,11 +142,13 @@ func (w *world) newClient(cfg *rest.Config, options client.Options) (client.Clie
 		return nil, err
 	}
 	return interceptor.NewClient(c, interceptor.Funcs{
-		Apply: func(ctx context.Context, c client.WithWatch, object runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			if kinded, ok := object.(interface{ GetKind() string }); ok {
-				w.beforeApply(kinded.GetKind())
-			}
-			return c.Apply(ctx, object, opts...)
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.CreateOption) error {
+			w.beforeApply(object.GetObjectKind().GroupVersionKind().Kind)
+			return c.Create(ctx, object, opts...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.UpdateOption) error {
+			w.beforeApply(object.GetObjectKind().GroupVersionKind().Kind)
+			return c.Update(ctx, object, opts...)
 		},
 	}), nil
 }
@@ -172,7 +176,7 @@ func (w *world) supervise(retryTimeout time.Duration) (stop func()) {
 	}
 	if err := installplan.Setup(mgr, installplan.Options{
 		Bundles: w.shelf, Unpacker: w.images, RetryTimeout: retryTimeout, Concurrency: 1, NewClient: w.newClient, Lender: lender,
-		AcknowledgeTimeout: w.acknowledge, ForeignPhaseDwell: time.Second,
+		AcknowledgeTimeout: w.acknowledge, ForeignPhaseDwell: time.Second, CRDAsServiceAccount: w.crdAsAccount,
 	}); err != nil {
 		w.t.Fatal(err)
 	}

@@ -1,13 +1,14 @@
-// Package verdict says what an OperatorCondition comes to: which conditions hold, and
-// whether the operator may be upgraded.
+// Package verdict evaluates an OperatorCondition: which conditions its status is to show,
+// and whether the operator may be upgraded.
 //
 // It is pure, so that the controller that writes the status and the one that holds back
-// an upgrade go by the same rules and need not wait for each other.
+// an upgrade use the same rules and need not wait for each other.
 package verdict
 
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
@@ -15,17 +16,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Conditions are the conditions that hold, as the status is to show them.
+// AnnotationShown names the types of conditions, separated by commas, that the supervisor
+// copies from spec.conditions to the status. By it a copy whose original was removed is
+// told from what the operator wrote to the status.
+const AnnotationShown = "chandlery.dev/shown-conditions"
+
+// Conditions returns the conditions that the status is to show.
 //
-// Those that the operator reports in spec.conditions are shown as being of the present
-// generation; where spec.overrides has one of the same type, an administrator knows
-// better, and that one is shown in its place. Operators of the time before spec.conditions
-// write to the status itself: what they wrote stays theirs, overridden or not, since
-// writing over it would begin a quarrel. A copy whose original has been taken back is of
-// an earlier generation, and goes.
+// Those that the operator reports in spec.conditions are shown with the present
+// generation; where spec.overrides has one of the same type, that one is shown in its
+// place. Other conditions in the status are the operator's own and stay as they are,
+// outdated or not, except copies whose original was removed.
 //
-// An override need not say since when it holds, and the status must: that is since it is
-// shown, and now where it is not yet.
+// An override need not have a time of transition, and the status must: that is the time
+// at which it was first shown, and now where it is not shown yet.
 func Conditions(c *operatorsv2.OperatorCondition, now time.Time) []metav1.Condition {
 	var out []metav1.Condition
 	for i := range c.Spec.Conditions {
@@ -40,50 +44,91 @@ func Conditions(c *operatorsv2.OperatorCondition, now time.Time) []metav1.Condit
 		// The later of two of one type is the one that counts.
 		out = append(slices.DeleteFunc(out, func(o metav1.Condition) bool { return o.Type == one.Type }), one)
 	}
+	shown := shownTypes(c)
 	for i := range c.Status.Conditions {
 		one := c.Status.Conditions[i]
-		outdated := one.ObservedGeneration != 0 && one.ObservedGeneration < c.Generation
-		if !outdated && last(c.Spec.Conditions, one.Type) == nil {
+		if last(c.Spec.Conditions, one.Type) == nil && !removedCopy(c, shown, &one) {
 			out = append(out, one)
 		}
 	}
 	return out
 }
 
-// Upgradeable says whether the operator that an OperatorCondition speaks for may be
-// replaced by another version of itself; message says why not and what to do about it. An
-// operator that has none, nil, has nothing against it.
+// Shown returns the value that AnnotationShown is to have before the status is written:
+// the types in spec.conditions, and those whose copy has yet to be removed. It is empty
+// when the annotation is not needed.
+func Shown(c *operatorsv2.OperatorCondition) string {
+	var types []string
+	for i := range c.Spec.Conditions {
+		types = append(types, c.Spec.Conditions[i].Type)
+	}
+	shown := shownTypes(c)
+	for i := range c.Status.Conditions {
+		if removedCopy(c, shown, &c.Status.Conditions[i]) {
+			types = append(types, c.Status.Conditions[i].Type)
+		}
+	}
+	slices.Sort(types)
+	return strings.Join(slices.Compact(types), ",")
+}
+
+func shownTypes(c *operatorsv2.OperatorCondition) []string {
+	return strings.Split(c.Annotations[AnnotationShown], ",")
+}
+
+// removedCopy reports whether a condition in the status is a copy, by the supervisor, of
+// one that spec.conditions no longer has. Removing that one moved the generation, so a
+// report with the present generation is the operator's own.
+func removedCopy(c *operatorsv2.OperatorCondition, shown []string, one *metav1.Condition) bool {
+	return one.ObservedGeneration < c.Generation && slices.Contains(shown, one.Type) && last(c.Spec.Conditions, one.Type) == nil
+}
+
+// Cause is what holds an upgrade back.
+type Cause string
+
+// The causes.
+const (
+	// Allowed is the cause of nothing: the upgrade may go on.
+	Allowed Cause = ""
+	// Overridden is an entry of spec.overrides.
+	Overridden Cause = "Overridden"
+	// Reported is the operator's report that it is not upgradeable.
+	Reported Cause = "Reported"
+	// Outdated is a report of another generation of the OperatorCondition.
+	Outdated Cause = "Outdated"
+)
+
+// Upgradeable returns what keeps the operator of an OperatorCondition from being replaced
+// by another version of itself, in the words that OLM uses. An operator without an
+// OperatorCondition, nil, may be replaced.
 //
-// An override decides, whatever the operator reports, and only True means yes. Of the
-// operator's own reports only False means no.
-func Upgradeable(condition *operatorsv2.OperatorCondition) (ok bool, message string) {
+// An override decides, whatever the operator reports, and only True allows the upgrade. A
+// report counts only with the present generation: any other is outdated and holds the
+// upgrade, whatever it says. Of the present ones only False holds it.
+func Upgradeable(condition *operatorsv2.OperatorCondition) (cause Cause, message string) {
 	if condition == nil {
-		return true, ""
+		return Allowed, ""
 	}
 	if override := last(condition.Spec.Overrides, operatorsv2.Upgradeable); override != nil {
 		if override.Status == metav1.ConditionTrue {
-			return true, ""
+			return Allowed, ""
 		}
-		return false, refusal(condition, "spec.overrides", override) + "; change or remove that entry to go on"
+		return Overridden, notUpgradeable(override)
 	}
 	reported := apimeta.FindStatusCondition(Conditions(condition, time.Time{}), operatorsv2.Upgradeable)
-	if reported == nil || reported.Status != metav1.ConditionFalse {
-		return true, ""
+	switch {
+	case reported == nil:
+		return Allowed, ""
+	case reported.ObservedGeneration != condition.Generation:
+		return Outdated, fmt.Sprintf("the operatorcondition status %q=%q is outdated", reported.Type, reported.Status)
+	case reported.Status == metav1.ConditionFalse:
+		return Reported, notUpgradeable(reported)
 	}
-	return false, refusal(condition, "the operator", reported) +
-		"; to go on all the same, give its spec.overrides an entry of type Upgradeable with status True"
+	return Allowed, ""
 }
 
-// refusal words a condition that holds an upgrade back.
-func refusal(c *operatorsv2.OperatorCondition, who string, condition *metav1.Condition) string {
-	said := fmt.Sprintf("OperatorCondition %s/%s: %s says %s=%s", c.Namespace, c.Name, who, condition.Type, condition.Status)
-	if condition.Reason != "" {
-		said += " (" + condition.Reason + ")"
-	}
-	if condition.Message != "" {
-		said += ": " + condition.Message
-	}
-	return said
+func notUpgradeable(c *metav1.Condition) string {
+	return "the operator is not upgradeable: " + c.Message
 }
 
 // since is when a condition came to hold, by what is shown.

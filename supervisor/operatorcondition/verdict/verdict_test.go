@@ -1,7 +1,7 @@
 package verdict_test
 
 import (
-	"strings"
+	"fmt"
 	"testing"
 	"time"
 
@@ -39,6 +39,7 @@ func TestConditions(t *testing.T) {
 	for name, tt := range map[string]struct {
 		spec   operatorsv2.OperatorConditionSpec
 		status []metav1.Condition
+		marked string
 		want   []metav1.Condition
 	}{
 		"nothing": {},
@@ -78,7 +79,12 @@ func TestConditions(t *testing.T) {
 			spec: operatorsv2.OperatorConditionSpec{Conditions: list(condition("Hot", no, 0), condition("Upgradeable", no, 0), condition("Hot", unknown, 0))},
 			want: list(condition("Upgradeable", no, generation), condition("Hot", unknown, generation)),
 		},
-		"a copy goes with its original":         {status: list(condition("Upgradeable", no, 2))},
+		"a copy goes with its original":     {status: list(condition("Upgradeable", no, 2)), marked: "Hot,Upgradeable"},
+		"a report for an earlier one stays": {status: list(condition("Upgradeable", no, 2)), want: list(condition("Upgradeable", no, 2))},
+		"a report for a later one stays":    {status: list(condition("Upgradeable", no, 4)), marked: "Upgradeable", want: list(condition("Upgradeable", no, 4))},
+		"a report after the original was removed": {
+			status: list(condition("Upgradeable", no, generation)), marked: "Upgradeable", want: list(condition("Upgradeable", no, generation)),
+		},
 		"what an operator wrote itself stays":   {status: list(condition("Upgradeable", no, 0)), want: list(condition("Upgradeable", no, 0))},
 		"so does what it says of this very one": {status: list(condition("Hot", no, generation)), want: list(condition("Hot", no, generation))},
 		"and it is not written over by an override": {
@@ -89,6 +95,7 @@ func TestConditions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := of(tt.spec, tt.status...)
+			c.Annotations = map[string]string{verdict.AnnotationShown: tt.marked}
 			got := verdict.Conditions(c, noon().Add(time.Hour))
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
@@ -113,31 +120,75 @@ func TestUpgradeable(t *testing.T) {
 		}
 		return s
 	}
+	marked := func(c *operatorsv2.OperatorCondition) *operatorsv2.OperatorCondition {
+		c.Annotations = map[string]string{verdict.AnnotationShown: "Upgradeable"}
+		return c
+	}
+	const (
+		refuses  = "the operator is not upgradeable: the kettle is on"
+		outdated = `the operatorcondition status "Upgradeable"="%s" is outdated`
+	)
 	for name, tt := range map[string]struct {
 		condition *operatorsv2.OperatorCondition
-		want      bool
+		want      verdict.Cause
 		says      string
 	}{
-		"no condition":             {nil, true, ""},
-		"nothing said":             {of(spec("", "")), true, ""},
-		"another condition":        {of(spec("", ""), condition("Hot", no, 0)), true, ""},
-		"yes":                      {of(spec(yes, "")), true, ""},
-		"unknown":                  {of(spec(unknown, "")), true, ""},
-		"no":                       {of(spec(no, "")), false, "the operator says Upgradeable=False (Boiling): the kettle is on; to go on"},
-		"no, overridden":           {of(spec(no, yes)), true, ""},
-		"yes, overridden":          {of(spec(yes, no)), false, "spec.overrides says Upgradeable=False (Boiling): the kettle is on; change or remove"},
-		"an override must say yes": {of(spec(yes, unknown)), false, "spec.overrides says Upgradeable=Unknown"},
-		"an override, no report":   {of(spec("", no)), false, "spec.overrides"},
-		"no in the status only":    {of(spec("", ""), condition("Upgradeable", no, 0)), false, "the operator says Upgradeable=False"},
-		"overridden in the status": {of(spec("", yes), condition("Upgradeable", no, 0)), true, ""},
-		"a no that was taken back": {of(spec("", ""), condition("Upgradeable", no, generation-1)), true, ""},
-		"a yes not yet copied":     {of(spec(yes, ""), condition("Upgradeable", no, generation-1)), true, ""},
-		"a no not yet copied":      {of(spec(no, ""), condition("Upgradeable", yes, generation)), false, "kitchen/kettle.v1"},
+		"no OperatorCondition":                      {condition: nil},
+		"J1 nothing reported":                       {condition: of(spec("", ""))},
+		"another condition":                         {condition: of(spec("", ""), condition("Hot", no, 0))},
+		"J2 True of the present generation":         {condition: of(spec("", ""), condition("Upgradeable", yes, 3))},
+		"Unknown of the present generation":         {condition: of(spec("", ""), condition("Upgradeable", unknown, 3))},
+		"J3 False of the present generation":        {of(spec("", ""), condition("Upgradeable", no, 3)), verdict.Reported, refuses},
+		"J4 True of an earlier generation":          {of(spec("", ""), condition("Upgradeable", yes, 2)), verdict.Outdated, fmt.Sprintf(outdated, yes)},
+		"J5 True of a later generation":             {of(spec("", ""), condition("Upgradeable", yes, 4)), verdict.Outdated, fmt.Sprintf(outdated, yes)},
+		"J6 True of no generation":                  {of(spec("", ""), condition("Upgradeable", yes, 0)), verdict.Outdated, fmt.Sprintf(outdated, yes)},
+		"J7 False of an earlier generation":         {of(spec("", ""), condition("Upgradeable", no, 2)), verdict.Outdated, fmt.Sprintf(outdated, no)},
+		"J9 J3 overridden":                          {condition: of(spec("", yes), condition("Upgradeable", no, 3))},
+		"J9 J4 overridden":                          {condition: of(spec("", yes), condition("Upgradeable", yes, 2))},
+		"J9 J5 overridden":                          {condition: of(spec("", yes), condition("Upgradeable", yes, 4))},
+		"J9 J6 overridden":                          {condition: of(spec("", yes), condition("Upgradeable", yes, 0))},
+		"J9 J7 overridden":                          {condition: of(spec("", yes), condition("Upgradeable", no, 2))},
+		"J10 an override says False":                {of(spec("", no), condition("Upgradeable", yes, 3)), verdict.Overridden, refuses},
+		"J10 an override says Unknown":              {of(spec("", unknown), condition("Upgradeable", yes, 3)), verdict.Overridden, refuses},
+		"J11 True in the spec, not yet shown":       {condition: of(spec(yes, ""))},
+		"J12 True in the spec, False in the status": {condition: of(spec(yes, ""), condition("Upgradeable", no, 2))},
+		"False in the spec":                         {of(spec(no, "")), verdict.Reported, refuses},
+		"False in the spec, True in the status":     {of(spec(no, ""), condition("Upgradeable", yes, 3)), verdict.Reported, refuses},
+		"Unknown in the spec":                       {condition: of(spec(unknown, ""))},
+		"J17 a copy whose original was removed":     {condition: marked(of(spec("", ""), condition("Upgradeable", no, 2)))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, message := verdict.Upgradeable(tt.condition)
-			if got != tt.want || !strings.Contains(message, tt.says) || (message == "") != tt.want {
-				t.Errorf("upgradeable %v, message %q; want %v and %q in it", got, message, tt.want, tt.says)
+			if got != tt.want || message != tt.says {
+				t.Errorf("got %q, message %q; want %q, %q", got, message, tt.want, tt.says)
+			}
+		})
+	}
+}
+
+// TestShown compares which types the annotation names.
+func TestShown(t *testing.T) {
+	reports := operatorsv2.OperatorConditionSpec{Conditions: []metav1.Condition{
+		condition("Upgradeable", metav1.ConditionTrue, 0), condition("Hot", metav1.ConditionTrue, 0), condition("Hot", metav1.ConditionFalse, 0),
+	}}
+	for name, tt := range map[string]struct {
+		spec   operatorsv2.OperatorConditionSpec
+		marked string
+		status []metav1.Condition
+		want   string
+	}{
+		"nothing":                           {},
+		"what is reported":                  {spec: reports, want: "Hot,Upgradeable"},
+		"a copy that is still shown":        {marked: "Hot,Upgradeable", status: []metav1.Condition{condition("Hot", metav1.ConditionTrue, 2)}, want: "Hot"},
+		"what the operator wrote itself":    {status: []metav1.Condition{condition("Hot", metav1.ConditionTrue, 2)}},
+		"an own report after a copy":        {marked: "Hot", status: []metav1.Condition{condition("Hot", metav1.ConditionTrue, generation)}},
+		"nothing of what was shown is left": {marked: "Hot,Upgradeable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := of(tt.spec, tt.status...)
+			c.Annotations = map[string]string{verdict.AnnotationShown: tt.marked}
+			if got := verdict.Shown(c); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
 	}

@@ -1,0 +1,167 @@
+package apply
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/chandlery/chandlery/supervisor/apply/merge"
+)
+
+// componentPrefix begins those labels.
+const componentPrefix = "operators.coreos.com/"
+
+const (
+	kindCSV = "ClusterServiceVersion"
+	kindCRD = "CustomResourceDefinition"
+)
+
+// ownership returns which fields of an object earlier writes of this package set, and which
+// others did. Of an operator's object, what the lifecycle manager set that installed it
+// before counts as set by this package, so that it goes when a manifest lacks it.
+//
+// Without that, a list keeps the entries of the version before, and of two fields that
+// exclude each other both are set.
+func ownership(live *unstructured.Unstructured, version string) (merge.Owned, error) {
+	owned := merge.Owned{Mine: &fieldpath.Set{}, Others: &fieldpath.Set{}}
+	for i := range live.GetManagedFields() {
+		entry := &live.GetManagedFields()[i]
+		fields, err := setOf(entry)
+		if err != nil {
+			return owned, fmt.Errorf("reading who manages %s: %w", describe(live), err)
+		}
+		switch {
+		case isOwn(entry) && entry.APIVersion != version:
+			// Its paths may mean something else in another version of the kind.
+		case isOwn(entry):
+			owned.Mine = owned.Mine.Union(fields)
+		default:
+			moved := inherited(entry, fields, live, version)
+			owned.Mine = owned.Mine.Union(moved)
+			owned.Others = owned.Others.Union(fields.Difference(moved))
+		}
+	}
+	return owned, nil
+}
+
+// inherited returns those fields of another manager's entry that count as set by this
+// package.
+func inherited(entry *metav1.ManagedFieldsEntry, fields *fieldpath.Set, live *unstructured.Unstructured, version string) *fieldpath.Set {
+	// Definitions are shared by operators, and have rules of their own for what of them
+	// is kept.
+	if live.GetKind() == kindCRD || !marked(live) || entry.APIVersion != version || !lifecycle(entry, fields, live) {
+		return &fieldpath.Set{}
+	}
+	return fields.RecursiveDifference(left(live.GetKind()).Union(components(fields)))
+}
+
+// left are the fields that stay with who set them. Who owns an object is added to and
+// never taken away here; and several operators and the cluster add to what a
+// ServiceAccount refers to.
+func left(kind string) *fieldpath.Set {
+	paths := []fieldpath.Path{
+		fieldpath.MakePathOrDie("metadata", "ownerReferences"),
+		fieldpath.MakePathOrDie("metadata", "finalizers"),
+	}
+	if kind == "ServiceAccount" {
+		paths = append(paths, fieldpath.MakePathOrDie("secrets"), fieldpath.MakePathOrDie("imagePullSecrets"))
+	}
+	return fieldpath.NewSet(paths...)
+}
+
+// components are the labels by which the components of an operator are found. They are
+// put on objects beside what is applied, whoever applies it.
+func components(theirs *fieldpath.Set) *fieldpath.Set {
+	found := fieldpath.NewSet()
+	theirs.Iterate(func(path fieldpath.Path) {
+		if text := path.String(); strings.HasPrefix(text, ".metadata.labels."+componentPrefix) {
+			found.Insert(path.Copy())
+		}
+	})
+	return found
+}
+
+// lifecycle reports whether an entry is that of a manager which installed the object:
+// OLM, by the names of its programs, or the manager that said that the object belongs to a
+// ClusterServiceVersion, which is what makers of an operator's objects do. What
+// people change with kubectl, what controllers set, what is in the status and what
+// others apply is none of it.
+func lifecycle(entry *metav1.ManagedFieldsEntry, fields *fieldpath.Set, live *unstructured.Unstructured) bool {
+	switch {
+	case entry.Operation != metav1.ManagedFieldsOperationUpdate || entry.Subresource != "":
+		return false
+	case slices.Contains([]string{"kube-controller-manager", "kubectl-edit", "kubectl-patch", "kubectl-label", "kubectl-annotate"}, entry.Manager):
+		return false
+	case IsOLM(entry.Manager):
+		return true
+	}
+	for _, label := range []string{"olm.managed", "olm.owner"} {
+		if fields.Has(fieldpath.MakePathOrDie("metadata", "labels", label)) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
+		return ref.Kind == kindCSV && fields.Has(pathOf(ref))
+	})
+}
+
+// marked reports whether an object bears a sign that it is an operator's.
+func marked(live *unstructured.Unstructured) bool {
+	labels := live.GetLabels()
+	return labels["olm.managed"] == "true" || labels["olm.owner"] != "" ||
+		slices.ContainsFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.Kind == kindCSV })
+}
+
+// isOwn reports whether an entry of an object's managed fields holds what this package
+// wrote. Earlier releases wrote with server-side apply.
+func isOwn(entry *metav1.ManagedFieldsEntry) bool {
+	switch entry.Operation {
+	case metav1.ManagedFieldsOperationApply:
+		return entry.Manager == FieldManager && entry.Subresource == ""
+	case metav1.ManagedFieldsOperationUpdate:
+		return entry.Manager == ManifestManager && entry.Subresource == ""
+	default:
+		return false
+	}
+}
+
+// keepOwners adds to what is wanted the references to ClusterServiceVersions that this
+// package gave an object, which writing without them would take away. Whether
+// those versions are still there is the garbage collector's business: it takes away
+// references to what is gone. References that others set stay theirs.
+func keepOwners(wanted, live *unstructured.Unstructured, mine *fieldpath.Set) {
+	refs := wanted.GetOwnerReferences()
+	before := len(refs)
+	for _, ref := range live.GetOwnerReferences() {
+		if ref.Kind == kindCSV && mine.Has(pathOf(ref)) && !hasUID(refs, ref) {
+			refs = append(refs, ref)
+		}
+	}
+	if len(refs) > before {
+		wanted.SetOwnerReferences(refs)
+	}
+}
+
+func hasUID(refs []metav1.OwnerReference, ref metav1.OwnerReference) bool {
+	return slices.ContainsFunc(refs, func(r metav1.OwnerReference) bool { return r.UID == ref.UID })
+}
+
+// pathOf is where managed fields have an owner reference.
+func pathOf(ref metav1.OwnerReference) fieldpath.Path {
+	return fieldpath.MakePathOrDie("metadata", "ownerReferences", fieldpath.KeyByFields("uid", string(ref.UID)))
+}
+
+func setOf(entry *metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
+	set := &fieldpath.Set{}
+	if entry.FieldsV1 == nil {
+		return set, nil
+	}
+	if err := set.FromJSON(strings.NewReader(entry.FieldsV1.GetRawString())); err != nil {
+		return nil, fmt.Errorf("decoding the fields of manager %s: %w", entry.Manager, err)
+	}
+	return set, nil
+}

@@ -1,0 +1,120 @@
+package clusterserviceversion
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// cupDefinition is a definition that plans of some versions have brought.
+func cupDefinition(scope apiextensionsv1.ResourceScope, versions ...string) *apiextensionsv1.CustomResourceDefinition {
+	crd := &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "cups.example.com", Annotations: map[string]string{}},
+		Spec:       apiextensionsv1.CustomResourceDefinitionSpec{Group: "example.com", Scope: scope},
+	}
+	for _, v := range versions {
+		crd.Annotations["operatorframework.io/installed-alongside-"+v[:1]] = v
+	}
+	return crd
+}
+
+// boundedBy returns the bounds of a group that targets namespaces.
+func boundedBy(namespaces ...string) bounds {
+	return bounds{group: &operatorsv1.OperatorGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "own"},
+		Status:     operatorsv1.OperatorGroupStatus{Namespaces: namespaces, LastUpdated: &metav1.Time{Time: noon()}},
+	}}
+}
+
+func TestBoundsOfCleanUp(t *testing.T) {
+	const namespaced, cluster = apiextensionsv1.NamespaceScoped, apiextensionsv1.ClusterScoped
+	mine := cupDefinition(namespaced, "b/pot.v1", "a/kettle.v1")
+	wide := cupDefinition(cluster, "a/kettle.v1")
+	elsewhere := cupDefinition(namespaced, "b/kettle.v1", "c/a/kettle.v1")
+	otherKey := cupDefinition(namespaced)
+	otherKey.Annotations["example.com/installed-alongside"] = "a/kettle.v1"
+	ours := cupDefinition(namespaced, "a/kettle.v1")
+	ours.Spec.Group = "operators.coreos.com"
+	oursWide := cupDefinition(cluster, "a/kettle.v1")
+	oursWide.Spec.Group = "operators.coreos.com"
+	const (
+		unrecorded = "no install plan of this version brought the definition"
+		never      = "kinds of operators.coreos.com are never cleaned up"
+		bounded    = "the kind is cluster-scoped and the OperatorGroup does not target all namespaces"
+		unbounded  = "there is not exactly one OperatorGroup in the namespace, whose targets and account bound the clean-up"
+	)
+	cases := map[string]struct {
+		reason string
+		told   []string // the namespaces that the version was told to watch
+		bounds bounds
+		crd    *apiextensionsv1.CustomResourceDefinition
+		lists  []string
+		leaves string
+	}{
+		"Own":             {"its plan brought it, in the namespace of the group", []string{"a"}, boundedBy("a"), mine, []string{"a"}, ""},
+		"Unrecorded":      {"an administrator brought it", []string{"a"}, boundedBy("a"), cupDefinition(namespaced), nil, unrecorded},
+		"Elsewhere":       {"a version of another namespace brought it", []string{"a"}, boundedBy("a"), elsewhere, nil, unrecorded},
+		"OtherAnnotation": {"an annotation of another name is no record", []string{"a"}, boundedBy("a"), otherKey, nil, unrecorded},
+		"OurKinds":        {"operators are not for operators to delete", []string{""}, boundedBy(""), ours, nil, never},
+		"OurWideKinds":    {"nor those without a namespace", []string{""}, boundedBy(""), oursWide, nil, never},
+		"ClusterBounded":  {"a bounded group has no part of a cluster-scoped kind", []string{"a"}, boundedBy("a"), wide, nil, bounded},
+		"ClusterClaimed":  {"not even if the version claims to watch all", []string{""}, boundedBy("a"), wide, nil, bounded},
+		"ClusterGlobal":   {"a group for all namespaces has", []string{""}, boundedBy(""), wide, []string{""}, ""},
+		"Claimed":         {"what the version claims counts within the group", []string{""}, boundedBy("a"), mine, []string{"a"}, ""},
+		"Narrowed":        {"so it does when the group targets less than before", []string{"a", "b"}, boundedBy("b"), mine, []string{"b"}, ""},
+		"Widened":         {"or more than the version was told", []string{"a"}, boundedBy("a", "b"), mine, []string{"a"}, ""},
+		"Moved":           {"or others", []string{"a"}, boundedBy("b"), mine, nil, "the OperatorGroup no longer targets the namespaces that it looked after"},
+		"NoTargets":       {"a group may select none", []string{"a"}, boundedBy(), mine, nil, "OperatorGroup own targets no namespace"},
+		"NoGroup":         {"without a group neither targets nor account are known", []string{"a"}, bounds{}, mine, nil, unbounded},
+		"Terminating":     {"in a namespace that is deleted all objects are", []string{""}, bounds{terminating: true}, mine, []string{"a"}, ""},
+		"TerminatingWide": {"but none outside of it", []string{""}, bounds{terminating: true}, wide, nil, bounded},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := tc.bounds.territory(cupOwner("a", tc.told...), tc.crd, nil)
+			if diff := cmp.Diff(tc.lists, got.lists(tc.crd.Spec.Scope)); diff != "" {
+				t.Errorf("%s\nlists(): -want, +got:\n%s", tc.reason, diff)
+			}
+			if got.leaves != tc.leaves {
+				t.Errorf("%s\nleaves = %q, want %q", tc.reason, got.leaves, tc.leaves)
+			}
+		})
+	}
+}
+
+// TestBoundsKeepWhatOthersLookAfter has another version of the kind in one of the namespaces.
+func TestBoundsKeepWhatOthersLookAfter(t *testing.T) {
+	crd := cupDefinition(apiextensionsv1.NamespaceScoped, "a/kettle.v1")
+	got := boundedBy("a", "b").territory(cupOwner("a", ""), crd, csvs{cupOwner("b", "b")})
+	if diff := cmp.Diff([]string{"a"}, got.lists(crd.Spec.Scope)); diff != "" || got.holds("b") {
+		t.Errorf("holds(b) = %t; lists(): -want, +got:\n%s", got.holds("b"), diff)
+	}
+}
+
+func TestBoundsArePendingUntilTheGroupHasTargets(t *testing.T) {
+	b := boundedBy("a")
+	if got := b.pending(); got != "" {
+		t.Errorf("pending() = %q of a group with targets", got)
+	}
+	b.group.Status.LastUpdated = nil
+	if got, want := b.pending(), "the status of OperatorGroup own does not list its namespaces yet"; got != want {
+		t.Errorf("pending() = %q, want %q", got, want)
+	}
+	if got := (bounds{}).pending(); got != "" {
+		t.Errorf("pending() = %q without a group", got)
+	}
+}
+
+// TestCleanUpActsForTheGroupsAccount lends the supervisor no right to delete where an account
+// deletes.
+func TestCleanUpActsForTheGroupsAccount(t *testing.T) {
+	if got := (resourceDeleter{}).right(); got != "cleanup" {
+		t.Errorf("without an account the right is %q", got)
+	}
+	if got := (resourceDeleter{by: "with the rights of an account"}).right(); got != "check" {
+		t.Errorf("with an account the right is %q", got)
+	}
+}

@@ -1,0 +1,182 @@
+package suite_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// soon is within what time a version goes on when its rights change. The pause without a
+// change is a minute.
+const soon = 20 * time.Second
+
+// refusedInstall is a version that failed because the account of its group may not make
+// its Deployment.
+type refusedInstall struct {
+	*world
+
+	group  *operatorsv1.OperatorGroup
+	before *operatorsv1alpha1.ClusterServiceVersion
+}
+
+func newRefusedInstall(t *testing.T) *refusedInstall {
+	t.Helper()
+	r := &refusedInstall{world: newWorld(t)}
+	r.group = r.world.group("own", r.namespace)
+	r.group.Spec.ServiceAccountName = "weak"
+	r.create(r.group, r.serviceAccount("weak"), r.kettle("kettle.v1"))
+	r.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)
+	// A moment later the version has nothing left to write.
+	r.Eventually(func() bool {
+		last := r.before
+		r.before = r.csv("kettle.v1")
+		return last != nil && last.ResourceVersion == r.before.ResourceVersion
+	}).WithTimeout(patience).WithPolling(2 * time.Second).Should(gomega.BeTrue())
+	if got := phases(r.before); got[len(got)-1] != operatorsv1alpha1.CSVPhaseFailed || slices.Index(got, operatorsv1alpha1.CSVPhaseFailed) != len(got)-1 {
+		t.Fatalf("phases %v, want one failure at the end", got)
+	}
+	return r
+}
+
+func (r *refusedInstall) serviceAccount(name string) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: name}}
+}
+
+// role lets its holders make Deployments.
+func (r *refusedInstall) role() *rbacv1.Role {
+	return &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "deploys"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"create", "patch", "update", "get"}}},
+	}
+}
+
+func (r *refusedInstall) binding(kind, account string) *rbacv1.RoleBinding {
+	name := "deploys"
+	if kind == "ClusterRole" {
+		name = "edit"
+	}
+	return &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: account},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: r.namespace, Name: account}},
+	}
+}
+
+// names lets the group name another account, or none.
+func (r *refusedInstall) names(account string) {
+	r.change(r.group, func() { r.group.Spec.ServiceAccountName = account })
+}
+
+// goesOn waits until the version has left Failed because of a change in the cluster.
+func (r *refusedInstall) goesOn() {
+	r.t.Helper()
+	r.Eventually(func(g gomega.Gomega) {
+		csv := r.csv("kettle.v1")
+		g.Expect(csv.Status.Conditions).To(gomega.ContainElement(gomega.And(
+			gomega.HaveField("Phase", operatorsv1alpha1.CSVPhasePending),
+			gomega.HaveField("Reason", operatorsv1alpha1.CSVReasonDetectedClusterChange),
+			gomega.HaveField("Message", "Cluster resources changed state"))))
+	}).WithTimeout(soon).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
+}
+
+// stays checks that nothing is written of the version.
+func (r *refusedInstall) stays() {
+	r.t.Helper()
+	r.Consistently(func() operatorsv1alpha1.ClusterServiceVersionStatus { return r.csv("kettle.v1").Status }).
+		WithTimeout(3 * time.Second).Should(gomega.BeComparableTo(r.before.Status))
+}
+
+// TestAccessOfTheGroup goes through group R of the compatibility scenarios.
+func TestAccessOfTheGroup(t *testing.T) {
+	newWorld(t).supervise()
+	for name, scenario := range map[string]func(*refusedInstall){
+		"R1 the account is removed from the group": func(r *refusedInstall) {
+			r.names("")
+			r.goesOn()
+			r.succeeds("kettle.v1")
+		},
+		"R2 another account is named": func(r *refusedInstall) {
+			r.create(r.serviceAccount("strong"), r.role(), r.binding("Role", "strong"))
+			r.stays()
+			r.names("strong")
+			r.goesOn()
+			r.succeeds("kettle.v1")
+		},
+		"R3 the right is given by a Role": func(r *refusedInstall) {
+			r.create(r.binding("Role", "weak"))
+			r.stays()
+			r.create(r.role())
+			r.goesOn()
+			r.succeeds("kettle.v1")
+		},
+		"R3 the right is given by a binding of a ClusterRole": func(r *refusedInstall) {
+			r.create(r.binding("ClusterRole", "weak"))
+			r.goesOn()
+			r.succeeds("kettle.v1")
+		},
+		"R4 the account is deleted and made again": func(r *refusedInstall) {
+			r.Expect(r.Delete(r.t.Context(), r.serviceAccount("weak"))).To(gomega.Succeed())
+			r.create(r.serviceAccount("weak"))
+			r.goesOn()
+		},
+		"R8 an unrelated field of the group changes": func(r *refusedInstall) {
+			r.change(r.group, func() { r.group.Spec.UpgradeStrategy = operatorsv1.UpgradeStrategyUnsafeFailForward })
+			r.stays()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scenario(newRefusedInstall(t))
+		})
+	}
+	t.Run("R7 R9 versions that wait or failed for something else are not written", func(t *testing.T) {
+		t.Parallel()
+		r := newRefusedInstall(t)
+		const many = 50
+		names := []string{"failed.v1"}
+		invalid := r.kettle("failed.v1")
+		invalid.Spec.InstallStrategy.StrategyName = "helm"
+		r.create(invalid)
+		for i := range many - 2 {
+			names = append(names, fmt.Sprintf("waits%d.v1", i))
+			r.create(r.kettle(names[i+1], owns(fmt.Sprintf("gone.w%d.%s.example.com", i, r.namespace)), deploys(i)))
+		}
+		versions := func() map[string]string {
+			list := &operatorsv1alpha1.ClusterServiceVersionList{}
+			r.Expect(r.List(t.Context(), list, client.InNamespace(r.namespace))).To(gomega.Succeed())
+			out := map[string]string{}
+			for i := range list.Items {
+				if csv := &list.Items[i]; csv.Name != "kettle.v1" {
+					out[csv.Name] = string(csv.Status.Phase) + " " + csv.ResourceVersion
+				}
+			}
+			return out
+		}
+		var before map[string]string
+		r.Eventually(func() bool {
+			last := before
+			before = versions()
+			return len(before) == many-1 && fmt.Sprint(last) == fmt.Sprint(before)
+		}).WithTimeout(patience).WithPolling(3 * time.Second).Should(gomega.BeTrue())
+		r.names("")
+		r.goesOn()
+		r.succeeds("kettle.v1")
+		r.Expect(versions()).To(gomega.Equal(before))
+	})
+}
+
+// deploys gives a Deployment a name of its own.
+func deploys(i int) func(*operatorsv1alpha1.ClusterServiceVersion) {
+	return func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+		csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = fmt.Sprint("waits", i)
+	}
+}

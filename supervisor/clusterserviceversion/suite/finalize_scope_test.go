@@ -1,0 +1,149 @@
+package suite_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/onsi/gomega"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// clusterScoped makes a definition one of a kind without namespaces.
+func clusterScoped(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	crd.Spec.Scope = apiextensionsv1.ClusterScoped
+	return crd
+}
+
+// weakGroup is an OperatorGroup for the test's namespace that names an account without rights.
+func (w *world) weakGroup() (*operatorsv1.OperatorGroup, *corev1.ServiceAccount) {
+	group := w.group("own", w.namespace)
+	group.Spec.ServiceAccountName = "weak"
+	return group, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "weak"}}
+}
+
+// staysAlive fails if an object is gone or on its way out.
+func (w *world) staysAlive(objects ...*unstructured.Unstructured) {
+	w.t.Helper()
+	for _, o := range objects {
+		w.Expect(w.Get(w.t.Context(), client.ObjectKeyFromObject(o), o)).To(gomega.Succeed(), "%s of %s was deleted", o.GetName(), o.GetAPIVersion())
+		w.Expect(o.GetDeletionTimestamp()).To(gomega.BeNil(), "%s of %s is being deleted", o.GetName(), o.GetAPIVersion())
+	}
+}
+
+// left waits for the Event that names the custom resources which stay, and returns its note.
+func (w *world) left() string {
+	w.t.Helper()
+	var note string
+	w.Eventually(func(g gomega.Gomega) {
+		var list eventsv1.EventList
+		g.Expect(w.List(w.t.Context(), &list, client.InNamespace(w.namespace))).To(gomega.Succeed())
+		i := slices.IndexFunc(list.Items, func(e eventsv1.Event) bool { return e.Reason == "CustomResourcesLeft" })
+		g.Expect(i).To(gomega.BeNumerically(">=", 0))
+		note = list.Items[i].Note
+	}).WithTimeout(patience).Should(gomega.Succeed())
+	return note
+}
+
+// TestCleanUpSparesResourcesOfOthers has a version in a bounded group, with an account without
+// rights, claim kinds that others brought or use, fail, and be deleted.
+func TestCleanUpSparesResourcesOfOthers(t *testing.T) {
+	w := newWorld(t)
+	w.employ()
+	w.supervise()
+	vaults := w.serve(clusterScoped(cups("vaults.example.com")))
+	foreign := w.serve(cups("foreign.example.com"))
+	wide := clusterScoped(cups("wide.example.com"))
+	w.recordPlanOf(wide)
+	w.serve(wide)
+	objects := []*unstructured.Unstructured{
+		cup(vaults.Spec.Group, "", "vault"), cup(foreign.Spec.Group, w.namespace, "ours"), cup(wide.Spec.Group, "", "wide"),
+	}
+	for _, o := range objects {
+		w.create(o)
+		w.finally(o)
+	}
+	subscription := &operatorsv1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "other"},
+		Spec:       &operatorsv1alpha1.SubscriptionSpec{Package: "other", CatalogSource: "none", CatalogSourceNamespace: w.namespace},
+	}
+	group, account := w.weakGroup()
+	csv := w.kettle("kettle.v1", owns(vaults.Name), owns(foreign.Name), owns(wide.Name), cleans)
+	csv.Spec.CustomResourceDefinitions.Owned = append(csv.Spec.CustomResourceDefinitions.Owned,
+		operatorsv1alpha1.CRDDescription{Name: "subscriptions.operators.coreos.com", Version: "v1alpha1", Kind: "Subscription"})
+	w.create(group, account, subscription, csv)
+	w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)
+
+	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
+	w.gone(csv)
+
+	w.staysAlive(objects...)
+	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(subscription), subscription)).To(gomega.Succeed(), "the Subscription was deleted")
+	w.Expect(subscription.DeletionTimestamp).To(gomega.BeNil())
+	note := w.left()
+	for _, name := range []string{vaults.Name, foreign.Name, wide.Name, "subscriptions.operators.coreos.com"} {
+		w.Expect(strings.Contains(note, name)).To(gomega.BeTrue(), "%s does not name %s", note, name)
+	}
+}
+
+// TestCleanUpHasTheRightsOfTheGroupsAccount has custom resources go only as the account of the
+// OperatorGroup may delete them.
+func TestCleanUpHasTheRightsOfTheGroupsAccount(t *testing.T) {
+	w := newWorld(t)
+	w.employ()
+	w.supervise()
+	crd := w.tableware("accounts.example.com")
+	mine, elsewhere := cup(crd.Spec.Group, w.namespace, "mine"), cup(crd.Spec.Group, "default", w.namespace)
+	group, account := w.weakGroup()
+	csv := w.kettle("kettle.v1", owns(crd.Name), cleans)
+	w.create(group, account, csv, mine, elsewhere)
+	w.finally(elsewhere)
+	w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)
+
+	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
+
+	w.waits("with the rights of ServiceAccount weak, which OperatorGroup own names", `cannot delete resource "cups" in API group "accounts.example.com"`,
+		"grant it that right", "chandlery.dev/skip-cleanup=true")
+	w.staysAlive(mine, elsewhere)
+
+	in := metav1.ObjectMeta{Namespace: w.namespace, Name: "weak"}
+	w.create(
+		&rbacv1.Role{ObjectMeta: in, Rules: []rbacv1.PolicyRule{{APIGroups: []string{crd.Spec.Group}, Resources: []string{"cups"}, Verbs: []string{"delete"}}}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: in, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "weak"},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.namespace, Name: "weak"}},
+		})
+	w.gone(csv)
+	w.gone(mine)
+	w.staysAlive(elsewhere)
+	w.nothingIsLent()
+}
+
+// TestCleanUpOfClusterScopedKinds has objects without a namespace go with an operator for all
+// namespaces whose plan brought their definition.
+func TestCleanUpOfClusterScopedKinds(t *testing.T) {
+	w := newWorld(t)
+	w.employ()
+	w.supervise()
+	crd := clusterScoped(cups("ours.example.com"))
+	w.recordPlanOf(crd)
+	w.serve(crd)
+	mine := cup(crd.Spec.Group, "", "mine")
+	csv := w.kettle("kettle.v1", owns(crd.Name), cleans)
+	w.create(w.group("all"), csv, mine)
+	w.finally(mine)
+	w.succeeds("kettle.v1")
+
+	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
+
+	w.gone(csv)
+	w.gone(mine)
+}

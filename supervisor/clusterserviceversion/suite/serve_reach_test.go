@@ -1,0 +1,144 @@
+package suite_test
+
+import (
+	"testing"
+
+	"github.com/onsi/gomega"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// asksForAll gives the kettle a validating webhook for all that the API server lets it name of
+// some groups, of objects with a label of the test.
+func (w *world) asksForAll(groups []string, resources ...string) func(*operatorsv1alpha1.ClusterServiceVersion) {
+	return func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+		csv.Spec.WebhookDefinitions = append(csv.Spec.WebhookDefinitions, operatorsv1alpha1.WebhookDescription{
+			GenerateName: "check.example.com", Type: operatorsv1alpha1.ValidatingAdmissionWebhook, DeploymentName: "kettle", ContainerPort: 443,
+			AdmissionReviewVersions: []string{"v1"}, SideEffects: noSideEffects(),
+			ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"probe": w.namespace}},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll},
+				Rule:       admissionregistrationv1.Rule{APIGroups: groups, APIVersions: []string{"*"}, Resources: resources},
+			}},
+		})
+	}
+}
+
+// probe labels an object for the webhook of the test.
+func (w *world) probe(o client.Object) client.Object {
+	o.SetLabels(map[string]string{"probe": w.namespace})
+	return o
+}
+
+// called reports whether the API server calls the webhook, behind which nothing answers, when
+// an object is created.
+func (w *world) called(o client.Object) bool {
+	w.t.Helper()
+	err := w.Create(w.t.Context(), w.probe(o), client.DryRunAll)
+	if err != nil && !apierrors.IsInternalError(err) {
+		w.t.Errorf("creating %T %s: %v", o, o.GetName(), err)
+	}
+	return err != nil
+}
+
+// isCalled waits until the API server calls the webhook for an object.
+func (w *world) isCalled(o client.Object) {
+	w.t.Helper()
+	w.Eventually(func() bool { return w.called(o.DeepCopyObject().(client.Object)) }). //nolint:forcetypeassert // a copy is of the same type
+												WithTimeout(patience).Should(gomega.BeTrue(), "%T %s %s", o, o.GetNamespace(), o.GetName())
+}
+
+func configMap(namespace string) client.Object {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"}}
+}
+
+// TestWebhooksReachNoFurtherThanTheGroup has a version in a group for one namespace ask to be
+// called for everything.
+func TestWebhooksReachNoFurtherThanTheGroup(t *testing.T) {
+	w := newWorld(t)
+	w.employ()
+	w.home = w.namespace + "-supervisor"
+	w.supervise()
+	own := clusterScoped(cups("reach.example.com"))
+	w.recordPlanOf(own)
+	w.serve(own)
+	foreign := w.serve(clusterScoped(cups("unreached.example.com")))
+	home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.home}}
+	w.create(home)
+	w.finally(home)
+	groups := []string{"", "rbac.authorization.k8s.io", "apps", own.Spec.Group, foreign.Spec.Group}
+	w.create(w.group("some", w.namespace, w.home), w.kettle("kettle.v1", owns(own.Name), owns(foreign.Name), w.asksForAll(groups, "*/*")))
+	w.succeeds("kettle.v1")
+
+	w.isCalled(configMap(w.namespace))
+	w.isCalled(cup(own.Spec.Group, "", "mine"))
+
+	name := metav1.ObjectMeta{Name: "probe-" + w.namespace}
+	for reason, o := range map[string]client.Object{
+		"another namespace":        configMap("default"),
+		"the supervisor":           configMap(w.home),
+		"a Namespace":              &corev1.Namespace{ObjectMeta: name},
+		"a ClusterRole":            &rbacv1.ClusterRole{ObjectMeta: name},
+		"a kind of another owner":  cup(foreign.Spec.Group, "", "probe"),
+		"a webhook configuration":  &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: name},
+		"an object of operators":   w.group("probe", w.namespace),
+		"a version of an operator": w.kettle("probe"),
+		"a mutating configuration": &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: name},
+	} {
+		w.Expect(w.called(o)).To(gomega.BeFalse(), "the webhook is called for %s", reason)
+	}
+}
+
+// TestWebhooksForAllNamespacesSpareTheSupervisor has a version in a group for all namespaces
+// ask to be called for everything in them.
+func TestWebhooksForAllNamespacesSpareTheSupervisor(t *testing.T) {
+	w := newWorld(t)
+	w.employ()
+	w.home = "default"
+	w.supervise()
+	w.create(w.group("all"), w.kettle("kettle.v1", w.asksForAll([]string{"", "rbac.authorization.k8s.io"}, "*/*")))
+	w.succeeds("kettle.v1")
+
+	w.isCalled(configMap(w.namespace))
+	w.isCalled(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "probe-" + w.namespace}})
+
+	w.Expect(w.called(configMap(w.home))).To(gomega.BeFalse(), "the webhook is called in the namespace of the supervisor")
+}
+
+// TestRefusesWebhooksBeyondTheGroup names what a webhook may not see.
+func TestRefusesWebhooksBeyondTheGroup(t *testing.T) {
+	for name, tt := range map[string]struct {
+		groups    []string
+		resources []string
+		targets   func(*world) []string
+		want      string
+	}{
+		"cluster-scoped": {
+			[]string{"rbac.authorization.k8s.io"},
+			[]string{"rolebindings", "clusterrolebindings"},
+			func(w *world) []string { return []string{w.namespace} },
+			"spec.webhookdefinitions[0].rules[0].resources: webhook rules cannot include the cluster-scoped clusterrolebindings.rbac.authorization.k8s.io, " +
+				"as OperatorGroup own does not target all namespaces",
+		},
+		"leases": {
+			[]string{"coordination.k8s.io"},
+			[]string{"*/*"},
+			func(*world) []string { return nil },
+			"spec.webhookdefinitions[0].rules[0].resources: webhook rules cannot include Leases",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.supervise()
+			w.create(w.group("own", tt.targets(w)...), w.kettle("kettle.v1", w.asksForAll(tt.groups, tt.resources...)))
+			csv := w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonInvalidWebhookDescription)
+			w.Expect(csv.Status.Message).To(gomega.ContainSubstring(tt.want))
+			w.Expect(w.hooks(w.WithT)).To(gomega.BeEmpty())
+		})
+	}
+}

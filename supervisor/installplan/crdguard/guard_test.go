@@ -1,0 +1,244 @@
+package crdguard_test
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/installplan/crdguard"
+)
+
+const (
+	namespace = "lamps"
+	wholeSpec = `{"f:spec":{"f:group":{},"f:names":{"f:plural":{}},"f:versions":{}}}`
+	bundle    = `{"f:spec":{"f:conversion":{"f:webhook":{"f:clientConfig":{"f:caBundle":{}}}}}}`
+)
+
+// definition returns a CustomResourceDefinition of a group that the managers made.
+func definition(group string, managers ...string) *apiextensionsv1.CustomResourceDefinition {
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "lamps." + group}}
+	crd.Spec.Group, crd.Spec.Scope = group, apiextensionsv1.NamespaceScoped
+	crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "lamps", Kind: "Lamp"}
+	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true}}
+	for _, manager := range managers {
+		crd.ManagedFields = append(crd.ManagedFields, managed(manager, wholeSpec))
+	}
+	return crd
+}
+
+func managed(manager, fields string) metav1.ManagedFieldsEntry {
+	e := metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: &metav1.FieldsV1{}}
+	e.FieldsV1.SetRawBytes([]byte(fields))
+	return e
+}
+
+// changed gives a definition another version.
+func changed(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	crd.Spec.Versions = append(crd.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{Name: "v2", Served: true})
+	return crd
+}
+
+// converting gives a definition a conversion webhook.
+func converting(crd *apiextensionsv1.CustomResourceDefinition, to apiextensionsv1.WebhookClientConfig) *apiextensionsv1.CustomResourceDefinition {
+	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: &to},
+	}
+	return crd
+}
+
+func service(namespace string) apiextensionsv1.WebhookClientConfig {
+	return apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Namespace: namespace, Name: "hook"}}
+}
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	url := "https://attacker.example/convert"
+	tray := []types.NamespacedName{{Namespace: "trays", Name: "tray.v1"}}
+	const group = "lamps.example"
+	for name, tt := range map[string]struct {
+		reason  string
+		request crdguard.Request
+		want    crdguard.Decision
+		refused crdguard.Reason
+	}{
+		"New": {
+			reason:  "a bundle may bring a definition that is not there",
+			request: crdguard.Request{Wanted: definition(group)}, want: crdguard.Write,
+		},
+		"OperatorsGroup": {
+			reason:  "the kinds of operators are the supervisor's own",
+			request: crdguard.Request{Wanted: definition("operators.coreos.com")}, refused: crdguard.ProtectedGroup,
+		},
+		"OperatorsGroupUnbounded": {
+			reason:  "also where the group targets all namespaces",
+			request: crdguard.Request{Unbounded: true, Wanted: definition("operators.coreos.com")}, refused: crdguard.ProtectedGroup,
+		},
+		"ProtectedByName": {
+			reason:  "the name of a definition contains its group",
+			request: crdguard.Request{Name: "lamps.operators.coreos.com", Wanted: definition(group)}, refused: crdguard.ProtectedGroup,
+		},
+		"ProtectedConversion": {
+			reason:  "a bundle may not convert what it may not define",
+			request: crdguard.Request{Unbounded: true, Name: "subscriptions.operators.coreos.com", Converted: true}, refused: crdguard.ProtectedGroup,
+		},
+		"SubgroupOfOperators": {
+			reason:  "groups whose name only ends alike are others'",
+			request: crdguard.Request{Wanted: definition("binding.operators.coreos.com")}, want: crdguard.Write,
+		},
+		"URL": {
+			reason:  "the API server would send objects and credentials there",
+			request: crdguard.Request{Wanted: converting(definition(group), apiextensionsv1.WebhookClientConfig{URL: &url})}, refused: crdguard.ConversionURL,
+		},
+		"URLUnbounded": {
+			reason:  "no group permits a URL",
+			request: crdguard.Request{Unbounded: true, Wanted: converting(definition(group), apiextensionsv1.WebhookClientConfig{URL: &url})}, refused: crdguard.ConversionURL,
+		},
+		"URLDeclared": {
+			reason:  "the stanza of the manifest is not applied where the version declares the conversion",
+			request: crdguard.Request{Converted: true, Wanted: converting(definition(group), apiextensionsv1.WebhookClientConfig{URL: &url})}, want: crdguard.Write,
+		},
+		"ServiceHere": {
+			reason:  "a Service of the plan's namespace is the bundle's",
+			request: crdguard.Request{Wanted: converting(definition(group), service(namespace))}, want: crdguard.Write,
+		},
+		"ServiceElsewhere": {
+			reason:  "a Service of another namespace is not",
+			request: crdguard.Request{Wanted: converting(definition(group), service("kube-system"))}, refused: crdguard.ConversionService,
+		},
+		"ServiceElsewhereUnbounded": {
+			reason:  "published bundles have placeholders that their operators correct",
+			request: crdguard.Request{Unbounded: true, Wanted: converting(definition(group), service("default"))}, want: crdguard.Write,
+		},
+		"ServiceElsewhereDeclared": {
+			reason:  "the stanza of the manifest is not applied",
+			request: crdguard.Request{Converted: true, Wanted: converting(definition(group), service("system"))}, want: crdguard.Write,
+		},
+		"OursByManager": {
+			reason:  "what a plan made, plans change",
+			request: crdguard.Request{Wanted: changed(definition(group)), Live: definition(group, apply.FieldManager)}, want: crdguard.Write,
+		},
+		"OfOLM": {
+			reason:  "what OLM made, plans change",
+			request: crdguard.Request{Wanted: changed(definition(group)), Live: definition(group, "catalog")}, want: crdguard.Write,
+		},
+		"OfOLMThenKubectl": {
+			reason:  "an administrator who applied it since does not stop upgrades",
+			request: crdguard.Request{Wanted: changed(definition(group)), Live: definition(group, "kubectl-client-side-apply", "catalog")}, want: crdguard.Write,
+		},
+		"OfAdministrator": {
+			reason:  "what an administrator made, a bounded bundle does not change",
+			request: crdguard.Request{Wanted: changed(definition(group)), Live: definition(group, "kubectl-create")}, refused: crdguard.ForeignManager,
+		},
+		"OfAdministratorInjected": {
+			reason: "a manager of a part did not make it",
+			request: crdguard.Request{Wanted: changed(definition(group)), Live: func() *apiextensionsv1.CustomResourceDefinition {
+				crd := definition(group, "kubectl-create")
+				crd.ManagedFields = append(crd.ManagedFields, managed(apply.FieldManager, bundle))
+				return crd
+			}()},
+			refused: crdguard.ForeignManager,
+		},
+		"OfUnknown": {
+			reason:  "without managed fields it is not known to be the plan's",
+			request: crdguard.Request{Wanted: changed(definition(group)), Live: definition(group)}, refused: crdguard.ForeignManager,
+		},
+		"OfAdministratorOwn": {
+			reason:  "a version of the same operator has it already",
+			request: crdguard.Request{Own: true, Wanted: changed(definition(group)), Live: definition(group, "kubectl-create")}, want: crdguard.Write,
+		},
+		"OfAdministratorUnbounded": {
+			reason:  "a group for all namespaces without service account may",
+			request: crdguard.Request{Unbounded: true, Wanted: changed(definition(group)), Live: definition(group, "kubectl-create")}, want: crdguard.Write,
+		},
+		"OfAdministratorSame": {
+			reason:  "what is as wanted can be used, and stays as it is",
+			request: crdguard.Request{Wanted: definition(group), Live: definition(group, "kubectl-create")}, want: crdguard.Keep,
+		},
+		"OfAdministratorSameConverted": {
+			reason:  "the controller of versions would change the conversion",
+			request: crdguard.Request{Converted: true, Wanted: definition(group), Live: definition(group, "kubectl-create")}, refused: crdguard.ForeignManager,
+		},
+		"ConversionOfAdministrators": {
+			reason:  "a version may not convert what its bundle does not bring and an administrator made",
+			request: crdguard.Request{Name: "lamps." + group, Converted: true, Live: definition(group, "kubectl-create")}, refused: crdguard.ForeignManager,
+		},
+		"OtherPackage": {
+			reason:  "what another package brought, a bounded bundle does not change",
+			request: crdguard.Request{Others: tray, Wanted: changed(definition(group)), Live: definition(group, "catalog")}, refused: crdguard.OtherPackage,
+		},
+		"OtherPackageToo": {
+			reason:  "nor what it shares with another package",
+			request: crdguard.Request{Own: true, Others: tray, Wanted: changed(definition(group)), Live: definition(group, "catalog")}, refused: crdguard.OtherPackage,
+		},
+		"OtherPackageSame": {
+			reason:  "what is as wanted can be used",
+			request: crdguard.Request{Others: tray, Wanted: definition(group), Live: definition(group, "catalog")}, want: crdguard.Keep,
+		},
+		"OtherPackageUnbounded": {
+			reason:  "a group for all namespaces without service account may",
+			request: crdguard.Request{Unbounded: true, Others: tray, Wanted: changed(definition(group)), Live: definition(group, "catalog")}, want: crdguard.Write,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			request := tt.request
+			request.Namespace, request.Version = namespace, "lamp.v1"
+			if request.Name == "" {
+				request.Name = request.Wanted.Name
+			}
+			got, err := crdguard.Decide(request)
+			refusal, refused := errors.AsType[*crdguard.RefusalError](err)
+			if got != tt.want || refused != (tt.refused != "") || err != nil && !refused {
+				t.Fatalf("%s: decision %q, error %v", tt.reason, got, err)
+			}
+			if refused && (refusal.Reason != tt.refused || !strings.Contains(refusal.Error(), request.Name)) {
+				t.Errorf("%s: refusal %q: %v, want %q", tt.reason, refusal.Reason, refusal, tt.refused)
+			}
+		})
+	}
+}
+
+// TestPermanent checks which refusals no change of the cluster can lift.
+func TestPermanent(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[crdguard.Reason]bool{
+		crdguard.ProtectedGroup: true, crdguard.ConversionURL: true,
+		crdguard.ConversionService: false, crdguard.ForeignManager: false, crdguard.OtherPackage: false,
+	} {
+		if got := (&crdguard.RefusalError{Reason: reason}).Permanent(); got != want {
+			t.Errorf("%s is permanent: %v, want %v", reason, got, want)
+		}
+	}
+}
+
+// TestProtectedGroups compares the protected groups with those that the supervisor has
+// rights for: an added group is protected, or bundles bring its kinds.
+func TestProtectedGroups(t *testing.T) {
+	t.Parallel()
+	brought := []string{"", "autoscaling.k8s.io", "console.openshift.io", "monitoring.coreos.com"}
+	text, err := os.ReadFile("../../../deploy/rbac/supervisor.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, _, _ := strings.Cut(string(text), "\n---\n")
+	role := &rbacv1.ClusterRole{}
+	if err := yaml.UnmarshalStrict([]byte(document), role); err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range role.Rules {
+		for _, group := range rule.APIGroups {
+			if crdguard.Protected(group) == slices.Contains(brought, group) {
+				t.Errorf("group %q is protected: %v", group, crdguard.Protected(group))
+			}
+		}
+	}
+}

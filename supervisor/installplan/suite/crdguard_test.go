@@ -1,0 +1,239 @@
+package suite_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/onsi/gomega"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// ownNamespace creates an OperatorGroup that targets its own namespace.
+func (w *world) ownNamespace() {
+	w.t.Helper()
+	group := w.group("group")
+	group.Spec.TargetNamespaces = []string{w.namespace}
+	w.create(group)
+}
+
+// hooked gives a definition a conversion webhook.
+func hooked(crd *apiextensionsv1.CustomResourceDefinition, to apiextensionsv1.WebhookClientConfig) *apiextensionsv1.CustomResourceDefinition {
+	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook:  &apiextensionsv1.WebhookConversion{ConversionReviewVersions: []string{"v1"}, ClientConfig: &to},
+	}
+	return crd
+}
+
+// specOf reads the spec of a definition; empty where there is none.
+func (w *world) specOf(name string) apiextensionsv1.CustomResourceDefinitionSpec {
+	w.t.Helper()
+	found := &apiextensionsv1.CustomResourceDefinition{}
+	err := client.IgnoreNotFound(w.Get(w.t.Context(), client.ObjectKey{Name: name}, found))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return found.Spec
+}
+
+// TestBoundedBundleCannotRewriteCRDs has bundles in a group for one namespace bring
+// definitions that are not theirs: their plans fail at once, and nothing changes. The
+// controller has the rights of deploy/rbac, with which it could change them.
+func TestBoundedBundleCannotRewriteCRDs(t *testing.T) {
+	attacker := "https://attacker.example/convert"
+	for name, tt := range map[string]struct {
+		// brings returns the definition in the bundle, after it made the one that is there.
+		brings func(w *world) *apiextensionsv1.CustomResourceDefinition
+		says   string
+	}{
+		"the supervisor's own": {
+			brings: func(w *world) *apiextensionsv1.CustomResourceDefinition {
+				crd := &apiextensionsv1.CustomResourceDefinition{}
+				if err := w.Get(w.t.Context(), client.ObjectKey{Name: "subscriptions.operators.coreos.com"}, crd); err != nil {
+					w.t.Fatal(err)
+				}
+				return hooked(crd, apiextensionsv1.WebhookClientConfig{URL: &attacker})
+			},
+			says: "a bundle must not define kinds of the group operators.coreos.com, on which the supervisor depends; ask the author of lamp.v1 to remove it",
+		},
+		"a conversion at a URL": {
+			brings: func(w *world) *apiextensionsv1.CustomResourceDefinition {
+				return hooked(w.lamps(map[string]string{"v1": anything}), apiextensionsv1.WebhookClientConfig{URL: &attacker})
+			},
+			says: "spec.conversion.webhook.clientConfig.url is set",
+		},
+		"a conversion in another namespace": {
+			brings: func(w *world) *apiextensionsv1.CustomResourceDefinition {
+				to := apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Namespace: "kube-system", Name: "hook"}}
+				return hooked(w.lamps(map[string]string{"v1": anything}), to)
+			},
+			says: "spec.conversion.webhook names Service kube-system/hook, which is outside the namespace",
+		},
+		"an administrator's": {
+			brings: func(w *world) *apiextensionsv1.CustomResourceDefinition {
+				w.served(w.lamps(map[string]string{"v1": anything}))
+				return w.lamps(map[string]string{"v1": coloured})
+			},
+			says: "and by no lifecycle manager of operators; install lamp.v1 where the OperatorGroup targets all namespaces and names no service account",
+		},
+		"another package's": {
+			brings: func(w *world) *apiextensionsv1.CustomResourceDefinition {
+				w.version("tray.v1", "tray")
+				crd := w.lamps(map[string]string{"v1": anything})
+				crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": w.namespace + "/tray.v1"}
+				w.made(crd, "catalog")
+				return w.lamps(map[string]string{"v1": coloured})
+			},
+			says: "/tray.v1; install lamp.v1 where",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.ownNamespace()
+			bundled := tt.brings(w)
+			before := w.specOf(bundled.Name)
+			w.employ()
+			w.supervise(time.Hour)
+			w.plan(w.bundle(text(t, bundled)), true, plan.MaxInline)
+			p := w.reaches(failed)
+			says := "error applying CustomResourceDefinition " + bundled.Name + " of lamp.v1: CustomResourceDefinition " + bundled.Name + " is refused ("
+			if c := installed(p); !strings.HasPrefix(c.Message, says) || !strings.Contains(c.Message, tt.says) {
+				t.Errorf("condition %+v", c)
+			}
+			if diff := cmp.Diff(before, w.specOf(bundled.Name)); diff != "" {
+				t.Errorf("the definition has changed (-before +after):\n%s", diff)
+			}
+			versions := &operatorsv1alpha1.ClusterServiceVersionList{}
+			if err := w.List(t.Context(), versions, client.InNamespace(w.namespace)); err != nil {
+				t.Fatal(err)
+			}
+			for i := range versions.Items {
+				if versions.Items[i].Name == "lamp.v1" {
+					t.Error("the ClusterServiceVersion was made")
+				}
+			}
+		})
+	}
+}
+
+// made makes a definition as another field manager does.
+func (w *world) made(crd *apiextensionsv1.CustomResourceDefinition, manager string) {
+	w.t.Helper()
+	if err := w.Create(w.t.Context(), crd, client.FieldOwner(manager)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestRefusedCRDGoesOnWhenItIsReleased installs beside another package's definition, which
+// is then uninstalled.
+func TestRefusedCRDGoesOnWhenItIsReleased(t *testing.T) {
+	w := newWorld(t)
+	w.ownNamespace()
+	tray := w.version("tray.v1", "tray")
+	crd := w.lamps(map[string]string{"v1": anything})
+	crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": w.namespace + "/tray.v1"}
+	w.made(crd, "catalog")
+	w.supervise(time.Hour)
+	w.plan(w.bundle(text(t, w.lamps(map[string]string{"v1": coloured}))), true, plan.MaxInline)
+	w.reaches(failed)
+	w.Expect(w.Delete(t.Context(), tray)).To(gomega.Succeed())
+	w.reaches(complete)
+}
+
+// TestForeignCRDIsUsedAsItIs has bundles bring a definition that an administrator made: one
+// that is the same stays the administrator's in a bounded group, and one that differs is
+// written in a group that targets all namespaces.
+func TestForeignCRDIsUsedAsItIs(t *testing.T) {
+	t.Run("bounded", func(t *testing.T) {
+		w := newWorld(t)
+		w.ownNamespace()
+		w.served(w.lamps(map[string]string{"v1": anything}))
+		before := w.definition()
+		w.supervise(time.Hour)
+		w.plan(w.bundle(text(t, w.lamps(map[string]string{"v1": anything}))), true, plan.MaxInline)
+		if got := statuses(w.reaches(complete)); got[1] != "CustomResourceDefinition=Present" {
+			t.Errorf("steps %v", got)
+		}
+		if after := w.definition(); after.ResourceVersion != before.ResourceVersion {
+			t.Errorf("annotations %v", after.Annotations)
+		}
+	})
+	t.Run("unbounded", func(t *testing.T) {
+		w := newWorld(t)
+		w.create(w.group("group"))
+		w.served(w.lamps(map[string]string{"v1": anything}))
+		w.supervise(time.Hour)
+		w.plan(w.bundle(text(t, w.lamps(map[string]string{"v1": coloured}))), true, plan.MaxInline)
+		w.reaches(complete)
+		if _, has := w.definition().Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["colour"]; !has {
+			t.Error("the definition has not changed")
+		}
+	})
+}
+
+// TestBundleCannotConvertForeignCRDs declares a conversion webhook for an administrator's
+// definition that the bundle does not bring, in a group with a service account.
+func TestBundleCannotConvertForeignCRDs(t *testing.T) {
+	w := newWorld(t)
+	group := w.group("group")
+	group.Spec.ServiceAccountName = "installer"
+	w.create(group, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "installer"}})
+	w.served(w.lamps(map[string]string{"v1": anything}))
+	w.employ()
+	w.supervise(time.Hour)
+	b := w.bundle()
+	b.Objects[0] = strings.Replace(b.Objects[0], `"version":"1.0.0"`,
+		`"version":"1.0.0","webhookdefinitions":[{"type":"ConversionWebhook","generateName":"c","conversionCRDs":["lamps.`+w.namespace+`.example"]}]`, 1)
+	w.plan(b, true, plan.MaxInline)
+	c := installed(w.reaches(failed))
+	if says := "CustomResourceDefinition lamps." + w.namespace + ".example is refused (ForeignManager): it was made by field manager "; !strings.Contains(c.Message, says) {
+		t.Errorf("condition %+v", c)
+	}
+	w.nothingIsMade()
+}
+
+// TestCRDAsServiceAccount has the account of a group write definitions, as the flag
+// --crd-as-service-account asks for.
+func TestCRDAsServiceAccount(t *testing.T) {
+	w := newWorld(t)
+	w.crdAsAccount = true
+	group := w.group("group")
+	group.Spec.ServiceAccountName = "installer"
+	w.create(group, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "installer"}})
+	w.grant("installer",
+		rule(operatorsv1alpha1.GroupName, "clusterserviceversions", "create"),
+		rule("", "serviceaccounts", "create", "update", "patch"), rule("", "pods", "get"),
+		rule(rbacv1.GroupName, "roles", "create", "update", "patch"), rule(rbacv1.GroupName, "rolebindings", "create", "update", "patch"))
+	w.employ()
+	w.supervise(time.Hour)
+	w.plan(w.bundle(w.crd()), true, plan.MaxInline)
+	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
+		return p.Status.Phase == working && strings.Contains(p.Status.Message, `resource "customresourcedefinitions" in API group "apiextensions.k8s.io" at the cluster scope`) &&
+			strings.Contains(p.Status.Message, "system:serviceaccount:"+w.namespace+":installer") && strings.Contains(p.Status.Message, "grant ServiceAccount "+w.namespace+"/installer that right")
+	})
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "definer-" + w.namespace},
+		Rules:      []rbacv1.PolicyRule{rule("apiextensions.k8s.io", "customresourcedefinitions", "create", "update", "patch")},
+	}
+	w.create(role, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.namespace, Name: "installer"}},
+	})
+	t.Cleanup(func() {
+		if err := w.Delete(context.WithoutCancel(t.Context()), role); err != nil {
+			t.Error(err)
+		}
+	})
+	w.reaches(complete)
+}

@@ -1,0 +1,71 @@
+package suite_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// TestManyPlansFailAtTheirDeadline has 50 plans fail at the same time.
+func TestManyPlansFailAtTheirDeadline(t *testing.T) {
+	const plans, window = 50, 15 * time.Second
+	w := newWorld(t)
+	w.create(w.group("group"))
+	b := w.bundle(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings"},"data":{"a key":"b"}}`)
+	steps, err := plan.Steps(w.namespace, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.acknowledge = -1
+	w.supervise(window)
+	for i := range plans {
+		p := &operatorsv1alpha1.InstallPlan{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: fmt.Sprintf("install-%d", i)},
+			Spec: operatorsv1alpha1.InstallPlanSpec{
+				ClusterServiceVersionNames: []string{b.Name}, Approval: operatorsv1alpha1.ApprovalAutomatic, Approved: true, Generation: 100 + i,
+			},
+		}
+		w.create(p)
+		p.Status = operatorsv1alpha1.InstallPlanStatus{Phase: operatorsv1alpha1.InstallPlanPhasePlanning, CatalogSources: []string{"shop"}, Plan: steps}
+		w.Expect(w.Status().Update(t.Context(), p)).To(gomega.Succeed())
+		// A plan that a Subscription refers to is not collected when it has ended.
+		sub := &operatorsv1alpha1.Subscription{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: p.Name}, Spec: &operatorsv1alpha1.SubscriptionSpec{Package: p.Name},
+		}
+		w.create(sub)
+		sub.Status.LastUpdated = metav1.Now()
+		sub.Status.InstallPlanRef = &corev1.ObjectReference{Namespace: p.Namespace, Name: p.Name, UID: p.UID}
+		w.Expect(w.Status().Update(t.Context(), sub)).To(gomega.Succeed())
+	}
+	list := &operatorsv1alpha1.InstallPlanList{}
+	ended := map[string]time.Duration{}
+	w.Eventually(func(g gomega.Gomega) {
+		g.Expect(w.List(t.Context(), list, client.InNamespace(w.namespace))).To(gomega.Succeed())
+		for i := range list.Items {
+			p := &list.Items[i]
+			if p.Status.Phase != failed {
+				continue
+			}
+			ended[p.Name] = installed(p).LastTransitionTime.Sub(p.Status.StartTime.Time)
+			g.Expect(p.Status.Message).To(gomega.HavePrefix("error applying ConfigMap settings of lamp.v1: "))
+			g.Expect(strings.HasPrefix(installed(p).Message, strings.TrimSuffix(p.Status.Message, "."))).To(gomega.BeTrue())
+		}
+		g.Expect(ended).To(gomega.HaveLen(plans))
+	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+	// How late a pass is depends on the machine; TestPlanFailsAtItsDeadline has the exact
+	// times. What must not happen is that plans wait for each other's windows.
+	for name, after := range ended {
+		if after < window || after >= 2*window {
+			t.Errorf("%s failed after %s", name, after)
+		}
+	}
+}

@@ -1,0 +1,248 @@
+package suite_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/onsi/gomega"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// warningsTold waits until there are so many Events about warnings, and returns them by the
+// path of the step that they are about.
+func (w *world) warningsTold(n int) map[string]string {
+	w.t.Helper()
+	told := map[string]string{}
+	w.Eventually(func(g gomega.Gomega) {
+		list := &eventsv1.EventList{}
+		g.Expect(w.List(w.t.Context(), list, client.InNamespace(w.namespace))).To(gomega.Succeed())
+		clear(told)
+		seen := 0
+		for i := range list.Items {
+			if e := &list.Items[i]; e.Reason == "AppliedWithWarnings" {
+				seen++
+				told[e.Regarding.FieldPath] = e.Note
+			}
+		}
+		g.Expect(seen).To(gomega.Equal(n))
+	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+	return told
+}
+
+// autoscalers makes the kind VerticalPodAutoscaler, of which the definition declares less
+// than objects may have. The group is shared by all tests.
+func (w *world) autoscalers() {
+	w.t.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        "verticalpodautoscalers.autoscaling.k8s.io",
+			Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved, it is part of a test"},
+		},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "autoscaling.k8s.io", Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "verticalpodautoscalers", Singular: "verticalpodautoscaler", Kind: "VerticalPodAutoscaler", ListKind: "VerticalPodAutoscalerList"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: new(schemaOf(w.t,
+					`{"type":"object","properties":{"spec":{"type":"object","properties":{"known":{"type":"string"},"raw":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}`))},
+			}},
+		},
+	}
+	if err := w.Create(w.t.Context(), crd); err != nil && !apierrors.IsAlreadyExists(err) {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		// Other tests need the kind not to be there.
+		ctx := context.WithoutCancel(w.t.Context())
+		w.Expect(client.IgnoreNotFound(w.Delete(ctx, crd))).To(gomega.Succeed())
+		w.Eventually(func() bool {
+			return apierrors.IsNotFound(w.Get(ctx, client.ObjectKeyFromObject(crd), crd))
+		}).WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue())
+	})
+	w.Eventually(func() error {
+		return w.List(w.t.Context(), autoscalerList())
+	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+}
+
+func autoscalerList() *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion("autoscaling.k8s.io/v1")
+	list.SetKind("VerticalPodAutoscalerList")
+	return list
+}
+
+const lampAutoscaler = `{"apiVersion":"autoscaling.k8s.io/v1","kind":"VerticalPodAutoscaler","metadata":{"name":"lamp"},"spec":{"known":"a","targetRef":{"name":"lamp"},"raw":{"b":1}}}`
+
+// TestUnknownFieldsAreDropped installs a bundle that has one unknown field in each of its
+// objects: the plan ends in time, and one Event for each object names the field.
+func TestUnknownFieldsAreDropped(t *testing.T) {
+	w := newWorld(t)
+	w.autoscalers()
+	w.create(w.group("group"))
+	stop := w.supervise(time.Second)
+	deployment := `{"name":"lamp","spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"a","image":"i","bogus":1}]}}}}`
+	b := w.bundle(
+		strings.Replace(w.crd(), `"scope"`, `"bogus":1,"scope"`, 1),
+		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"dims"},"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"],"nonsense":"x"}]}`,
+		`{"apiVersion":"v1","kind":"Service","metadata":{"name":"lamp"},"spec":{"ports":[{"name":"a","port":80},{"name":"b","port":81,"colour":"red"}]}}`,
+		lampAutoscaler,
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"exported","uid":"1","resourceVersion":"7","creationTimestamp":null,"managedFields":[{"manager":"x"}]},"data":{"a":"b"},"status":{}}`,
+	)
+	b.Objects[0] = strings.Replace(b.Objects[0], `"deployments":[]`, `"deployments":[`+deployment+`]`, 1)
+	w.plan(b, true, plan.MaxInline)
+	p := w.reaches(complete)
+	paths := map[string]string{}
+	for i, s := range p.Status.Plan {
+		paths[fmt.Sprintf("status.plan[%d]", i)] = s.Resource.Kind
+	}
+	got := map[string]string{}
+	for path, note := range w.warningsTold(5) {
+		got[paths[path]] = note
+	}
+	crd := "lamps." + w.namespace + ".example"
+	if diff := cmp.Diff(map[string]string{
+		"ClusterServiceVersion":    `1 warning(s) generated during installation of operator "lamp.v1" (ClusterServiceVersion "lamp.v1"): unknown field "spec.install.spec.deployments[0].spec.template.spec.containers[0].bogus"`,
+		"CustomResourceDefinition": `1 warning(s) generated during installation of operator "lamp.v1" (CustomResourceDefinition "` + crd + `"): unknown field "spec.bogus"`,
+		"Role":                     `1 warning(s) generated during installation of operator "lamp.v1" (Role "dims"): unknown field "rules[0].nonsense"`,
+		"Service":                  `1 warning(s) generated during installation of operator "lamp.v1" (Service "lamp"): unknown field "spec.ports[1].colour"`,
+		"VerticalPodAutoscaler":    `1 warning(s) generated during installation of operator "lamp.v1" (VerticalPodAutoscaler "lamp"): unknown field "spec.targetRef"`,
+	}, got); diff != "" {
+		t.Errorf("Events (-want +got):\n%s", diff)
+	}
+	list := autoscalerList()
+	if err := w.List(t.Context(), list, client.InNamespace(w.namespace)); err != nil || len(list.Items) != 1 {
+		t.Fatalf("%d objects, error %v", len(list.Items), err)
+	}
+	if diff := cmp.Diff(map[string]any{"known": "a", "raw": map[string]any{"b": int64(1)}}, list.Items[0].Object["spec"]); diff != "" {
+		t.Errorf("what is stored (-want +got):\n%s", diff)
+	}
+	// Another process finds everything done.
+	stop()
+	before := w.versions()
+	w.supervise(time.Second)
+	w.Consistently(w.versions).WithTimeout(time.Second).WithPolling(polling).Should(gomega.Equal(before))
+	w.warningsTold(5)
+}
+
+// versions lists the resource versions of what the bundle brought.
+func (w *world) versions() []string {
+	var found []string
+	for _, kind := range []schemaKind{{"v1", "Service"}, {"rbac.authorization.k8s.io/v1", "Role"}, {"autoscaling.k8s.io/v1", "VerticalPodAutoscaler"}, {"operators.coreos.com/v1alpha1", "ClusterServiceVersion"}} {
+		list := &unstructured.UnstructuredList{}
+		list.SetAPIVersion(kind.version)
+		list.SetKind(kind.kind + "List")
+		if err := w.List(context.WithoutCancel(w.t.Context()), list, client.InNamespace(w.namespace)); err != nil {
+			found = append(found, err.Error())
+		}
+		for i := range list.Items {
+			found = append(found, kind.kind+" "+list.Items[i].GetName()+" "+list.Items[i].GetResourceVersion())
+		}
+	}
+	return found
+}
+
+type schemaKind struct{ version, kind string }
+
+// TestManyUnknownFieldsAreCounted has one object with 200 unknown fields.
+func TestManyUnknownFieldsAreCounted(t *testing.T) {
+	w := newWorld(t)
+	w.autoscalers()
+	w.create(w.group("group"))
+	w.supervise(time.Second)
+	var fields []string
+	for i := range 200 {
+		fields = append(fields, fmt.Sprintf(`"bogus%03d":1`, i))
+	}
+	w.plan(w.bundle(
+		strings.Replace(lampAutoscaler, `"targetRef":{"name":"lamp"}`, strings.Join(fields, ","), 1),
+		`{"apiVersion":"v1","kind":"Service","metadata":{"name":"lamp"},"spec":{"ports":[{"port":80}],`+strings.Join(fields, ",")+`}}`,
+	), true, plan.MaxInline)
+	w.reaches(complete)
+	for _, note := range w.warningsTold(2) {
+		if !strings.HasPrefix(note, "200 warning(s)") || !strings.HasSuffix(note, ", and 190 more") || strings.Count(note, "unknown field") != 10 {
+			t.Error(note)
+		}
+	}
+}
+
+// TestFieldsOfTheNextVersion has a version that lacks what the one before it had, known and
+// unknown, and takes an object over that somebody applied.
+func TestFieldsOfTheNextVersion(t *testing.T) {
+	w := newWorld(t)
+	w.create(w.group("group"))
+	theirs := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"namespace": w.namespace, "name": "lamp", "annotations": map[string]any{"theirs": "kept"}},
+		"spec": map[string]any{"ports": []any{map[string]any{"port": int64(80), "protocol": "TCP"}}},
+	}}
+	if err := w.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(theirs), client.FieldOwner("kubectl")); err != nil {
+		t.Fatal(err)
+	}
+	w.supervise(time.Second)
+	w.plan(w.bundle(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"lamp"},"spec":{"bogus":1,"publishNotReadyAddresses":true,"ports":[{"port":80}]}}`), true, plan.MaxInline)
+	p := w.reaches(complete)
+	w.warningsTold(1)
+	service := func() *corev1.Service {
+		found := &corev1.Service{}
+		if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "lamp"}, found); err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	if got := service(); !got.Spec.PublishNotReadyAddresses || got.Annotations["theirs"] != "kept" {
+		t.Errorf("after the first version: %+v", got)
+	}
+	if err := w.Delete(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	w.plan(w.bundle(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"lamp"},"spec":{"ports":[{"port":80}]}}`), true, plan.MaxInline)
+	w.reaches(complete)
+	if got := service(); got.Spec.PublishNotReadyAddresses || got.Annotations["theirs"] != "kept" {
+		t.Errorf("after the second version: %+v", got)
+	}
+}
+
+// TestAccountNeedsNoPatch has the account of an OperatorGroup that may get, create and
+// update one kind and no more bring an object of it, first new and then changed.
+func TestAccountNeedsNoPatch(t *testing.T) {
+	w := newWorld(t)
+	w.autoscalers()
+	group := w.group("group")
+	group.Spec.ServiceAccountName = "installer"
+	w.create(group, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "installer"}})
+	w.grant("versions", rule(operatorsv1alpha1.GroupName, "clusterserviceversions", "create"))
+	w.grant("accounts", rule("", "serviceaccounts", "create"), rule(rbacv1.GroupName, "roles", "create", "escalate"), rule(rbacv1.GroupName, "rolebindings", "create"), rule("", "pods", "get"))
+	w.grant("autoscalers", rule("autoscaling.k8s.io", "verticalpodautoscalers", "get", "create", "update"))
+	w.supervise(time.Second)
+	for _, known := range []string{"a", "b"} {
+		w.plan(w.bundle(strings.Replace(lampAutoscaler, `"known":"a"`, `"known":"`+known+`"`, 1)), true, plan.MaxInline)
+		p := w.reaches(complete)
+		list := autoscalerList()
+		if err := w.List(t.Context(), list, client.InNamespace(w.namespace)); err != nil || len(list.Items) != 1 {
+			t.Fatalf("%d objects, error %v", len(list.Items), err)
+		}
+		if got, _, _ := unstructured.NestedString(list.Items[0].Object, "spec", "known"); got != known {
+			t.Errorf("spec.known is %q, want %q", got, known)
+		}
+		if !slices.ContainsFunc(p.Status.Plan, func(s *operatorsv1alpha1.Step) bool { return s.Resource.Kind == "VerticalPodAutoscaler" }) {
+			t.Errorf("steps %v", statuses(p))
+		}
+		if err := w.Delete(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
