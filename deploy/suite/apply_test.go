@@ -17,13 +17,27 @@ const (
 	polling  = 200 * time.Millisecond
 )
 
+// install applies the prerequisites, and then the product, as the documents say.
+func install(t *testing.T) {
+	t.Helper()
+	t.Logf("%s", kubectl(t, "apply", "--server-side", "-k", "../prerequisites"))
+	t.Logf("%s", kubectl(t, "apply", "-k", ".."))
+}
+
+// kubectl runs it with the rights of an administrator and returns what it prints.
+func kubectl(t *testing.T, args ...string) []byte {
+	t.Helper()
+	cp := controlplane.Get(t)
+	return output(t, cp.Kubectl(), append([]string{"--kubeconfig", cp.Kubeconfig()}, args...)...)
+}
+
 // TestOneApplyIsEnough applies everything to a cluster that knows none of it, and
 // again, as whoever updates does. Admission holds the pods to the restricted
 // standard, the scheduler spreads them.
 func TestOneApplyIsEnough(t *testing.T) {
 	cp := controlplane.Get(t)
 	for range 2 {
-		t.Logf("%s", output(t, cp.Kubectl(), "--kubeconfig", cp.Kubeconfig(), "apply", "-k", ".."))
+		install(t)
 	}
 	c, err := client.New(cp.Config(), client.Options{})
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,21 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/chandlery/chandlery/test/buildcache"
 	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/helm"
 )
 
 const chart = "../chart"
-
-// helm returns the path of the program, built once.
-var helm = sync.OnceValues(func() (string, error) {
-	dir, err := buildcache.SourceDir("tools/helm")
-	if err != nil {
-		return "", err
-	}
-	out, err := exec.Command("go", "tool", "-modfile="+filepath.Join(dir, "go.mod"), "-n", "helm").CombinedOutput()
-	return strings.TrimSpace(string(out)), err
-})
 
 // rendered renders the chart with settings.
 func rendered(t *testing.T, settings ...string) objects {
@@ -39,16 +28,16 @@ func rendered(t *testing.T, settings ...string) objects {
 
 func program(t *testing.T) string {
 	t.Helper()
-	path, err := helm()
+	path, err := helm.Program()
 	if err != nil {
-		t.Fatalf("building helm: %v: %s", err, path)
+		t.Fatal(err)
 	}
 	return path
 }
 
 // TestChartInstallsTheSame compares the chart without settings with the manifests.
 func TestChartInstallsTheSame(t *testing.T) {
-	plain := kustomized(t, "..")
+	plain := everything(t)
 	// Helm makes the namespace of a release, or finds it there.
 	delete(plain, "Namespace /chandlery-system")
 	got := rendered(t)
@@ -96,7 +85,7 @@ func withoutHelm(u *unstructured.Unstructured) {
 func TestChartIsSound(t *testing.T) {
 	output(t, program(t), "lint", "--strict", chart)
 	cp := controlplane.Get(t)
-	output(t, cp.Kubectl(), "--kubeconfig", cp.Kubeconfig(), "apply", "-k", "..")
+	install(t)
 	file := filepath.Join(t.TempDir(), "chart.yaml")
 	text := output(t, program(t), "template", "chandlery", chart, "--namespace", "chandlery-system", "--values", "testdata/values.yaml")
 	if err := os.WriteFile(file, text, 0o600); err != nil {

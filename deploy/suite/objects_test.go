@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os/exec"
 	"strings"
 	"testing"
@@ -23,6 +24,14 @@ type objects map[string]*unstructured.Unstructured
 func kustomized(t *testing.T, dir string) objects {
 	t.Helper()
 	return decode(t, output(t, controlplane.Get(t).Kubectl(), "kustomize", dir))
+}
+
+// everything renders the prerequisites and the product.
+func everything(t *testing.T) objects {
+	t.Helper()
+	all := kustomized(t, "..")
+	maps.Copy(all, kustomized(t, "../prerequisites"))
+	return all
 }
 
 // decode reads objects from a stream of YAML.

@@ -86,7 +86,7 @@ func TestRightsAreEnough(t *testing.T) {
 	cp := controlplane.Get(t)
 	c := controlplane.Client(t)
 	s := &scene{Client: c, WithT: gomega.NewWithT(t), t: t, cp: cp}
-	output(t, cp.Kubectl(), "--kubeconfig", cp.Kubeconfig(), "apply", "-k", "..")
+	install(t)
 	forbidden := s.supervise()
 
 	s.Expect(c.Create(t.Context(), &operatorsv1alpha1.CatalogSource{

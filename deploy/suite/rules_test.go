@@ -13,7 +13,7 @@ import (
 
 // TestEveryRuleIsReviewed compares the rules with the tables of docs/security.md.
 func TestEveryRuleIsReviewed(t *testing.T) {
-	all := kustomized(t, "..")
+	all := everything(t)
 	documented := tables(t, "../../docs/security.md")
 	var want []string
 	for _, row := range documented {
@@ -40,7 +40,7 @@ func TestEveryRuleIsReviewed(t *testing.T) {
 
 // TestRulesHaveNoWildcard looks for what would make a list of rules worthless.
 func TestRulesHaveNoWildcard(t *testing.T) {
-	all := kustomized(t, "..")
+	all := everything(t)
 	for key, u := range all {
 		if !strings.HasSuffix(u.GetKind(), "Role") {
 			continue
@@ -148,4 +148,47 @@ func split(text, separator string) []string {
 		parts[i] = strings.TrimSpace(parts[i])
 	}
 	return parts
+}
+
+// TestRightsOfUsers pins what the roles give to users of a namespace: a tenant who could
+// write another kind, or any status, would install what no catalog offers.
+func TestRightsOfUsers(t *testing.T) {
+	all := everything(t)
+	for role, want := range map[string][]string{
+		"view": nil,
+		"edit": {
+			`edit may create subscriptions in "operators.coreos.com"`,
+			`edit may delete catalogsources in "operators.coreos.com"`,
+			`edit may delete clusterserviceversions in "operators.coreos.com"`,
+			`edit may delete installplans in "operators.coreos.com"`,
+			`edit may delete subscriptions in "operators.coreos.com"`,
+			`edit may patch subscriptions in "operators.coreos.com"`,
+			`edit may update subscriptions in "operators.coreos.com"`,
+		},
+	} {
+		t.Run(role, func(t *testing.T) {
+			reads := 0
+			var got []string
+			for key, u := range all {
+				if u.GetKind() != "ClusterRole" || u.GetLabels()["rbac.authorization.k8s.io/aggregate-to-"+role] != "true" {
+					continue
+				}
+				for _, rule := range as[rbacv1.ClusterRole](t, all, key).Rules {
+					all := len(rule.Verbs)
+					rule.Verbs = slices.DeleteFunc(rule.Verbs, func(verb string) bool {
+						return slices.Contains([]string{"get", "list", "watch"}, verb)
+					})
+					reads += all - len(rule.Verbs)
+					got = append(got, flatten(role, []rbacv1.PolicyRule{rule})...)
+				}
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("rights to write (-want +got):\n%s", diff)
+			}
+			if reads == 0 {
+				t.Error("no right to read was found")
+			}
+		})
+	}
 }
