@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -25,6 +24,7 @@ import (
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/ports"
 	"github.com/chandlery/chandlery/test/process"
+	"github.com/chandlery/chandlery/test/programs"
 )
 
 const (
@@ -71,9 +71,8 @@ func (s *scene) furnish(ctx context.Context) error {
 	if s.client, err = client.New(s.plane.Config(), client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
-	install := exec.CommandContext(ctx, filepath.Join(s.dir, "supervisor"), "install-crds", "--kubeconfig", s.plane.Kubeconfig())
-	if out, err := install.CombinedOutput(); err != nil {
-		return fmt.Errorf("installing the CustomResourceDefinitions: %w\n%s", err, out)
+	if err := programs.InstallCRDs(ctx, filepath.Join(s.dir, "supervisor"), s.plane.Kubeconfig()); err != nil {
+		return err
 	}
 	objects := []client.Object{
 		namespace(home),

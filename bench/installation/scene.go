@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -30,6 +29,7 @@ import (
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/ports"
 	"github.com/chandlery/chandlery/test/process"
+	"github.com/chandlery/chandlery/test/programs"
 )
 
 const (
@@ -102,9 +102,8 @@ func (s *scene) connect(ctx context.Context) error {
 	if s.api, err = rest.HTTPClientFor(s.plane.Config()); err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
-	install := exec.CommandContext(ctx, filepath.Join(s.dir, "supervisor"), "install-crds", "--kubeconfig", s.plane.Kubeconfig())
-	if out, err := install.CombinedOutput(); err != nil {
-		return fmt.Errorf("installing the CustomResourceDefinitions: %w\n%s", err, out)
+	if err := programs.InstallCRDs(ctx, filepath.Join(s.dir, "supervisor"), s.plane.Kubeconfig()); err != nil {
+		return err
 	}
 	if err := os.Mkdir(s.catalog, 0o755); err != nil {
 		return fmt.Errorf("making a folder for the catalog: %w", err)

@@ -26,6 +26,7 @@ import (
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/ports"
 	"github.com/chandlery/chandlery/test/process"
+	"github.com/chandlery/chandlery/test/programs"
 )
 
 // podAddresses are those that kwok gives to pods.
@@ -88,9 +89,8 @@ func (s *scene) setUp(ctx context.Context) error {
 	if s.client, err = client.New(s.plane.Config(), client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
-	install := exec.CommandContext(ctx, filepath.Join(s.o.bin, "supervisor"), "install-crds", "--kubeconfig", s.plane.Kubeconfig())
-	if out, err := install.CombinedOutput(); err != nil {
-		return fmt.Errorf("installing the CustomResourceDefinitions: %w\n%s", err, out)
+	if err := programs.InstallCRDs(ctx, filepath.Join(s.o.bin, "supervisor"), s.plane.Kubeconfig()); err != nil {
+		return err
 	}
 	if err := s.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "olm"}}); err != nil {
 		return fmt.Errorf("creating the namespace: %w", err)

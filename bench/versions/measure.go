@@ -52,15 +52,15 @@ func measure(ctx context.Context, o options, dir string) (_ *figures, err error)
 		f.succeeded = append(f.succeeded, took)
 	}
 	fmt.Fprintf(os.Stderr, "%d versions are installed\n", o.installs)
-	keeper := version("keeper", true)
-	if _, err := s.install(ctx, keeper); err != nil {
+	csv := version(keeper, true)
+	if _, err := s.install(ctx, csv); err != nil {
 		return nil, err
 	}
 	if err := s.light(ctx, o.objects); err != nil {
 		return nil, err
 	}
 	fmt.Fprintf(os.Stderr, "%d custom resources are there\n", o.objects)
-	if err := f.remove(ctx, s, keeper); err != nil {
+	if err := f.remove(ctx, s, csv); err != nil {
 		return nil, err
 	}
 	return f, nil

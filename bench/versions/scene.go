@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -22,8 +21,10 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/process"
+	"github.com/chandlery/chandlery/test/programs"
 )
 
 const (
@@ -80,9 +81,8 @@ func (s *scene) furnish(ctx context.Context) error {
 	if s.client, err = client.NewWithWatch(cfg, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
-	install := exec.CommandContext(ctx, filepath.Join(s.dir, "supervisor"), "install-crds", "--kubeconfig", s.plane.Kubeconfig())
-	if out, err := install.CombinedOutput(); err != nil {
-		return fmt.Errorf("installing the CustomResourceDefinitions: %w\n%s", err, out)
+	if err := programs.InstallCRDs(ctx, filepath.Join(s.dir, "supervisor"), s.plane.Kubeconfig()); err != nil {
+		return err
 	}
 	for _, obj := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: home}},
@@ -106,9 +106,15 @@ func (s *scene) furnish(ctx context.Context) error {
 	return err
 }
 
+// keeper is the version that owns lamps.
+const keeper = "keeper"
+
+// definition is that of lamps, with the record of an install plan of the keeper.
 func definition() *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "lamps." + lamps().Group},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "lamps." + lamps().Group, Annotations: map[string]string{plan.PrefixAlongside + "1": home + "/" + keeper},
+		},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: lamps().Group, Scope: apiextensionsv1.NamespaceScoped,
 			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "lamps", Singular: "lamp", Kind: lamps().Kind, ListKind: "LampList"},

@@ -1,0 +1,99 @@
+// Command tenant measures what a user with the ClusterRole edit in one namespace can do to
+// the supervisor: whether it keeps leading, how much memory it keeps, and how long an
+// installation in another namespace takes.
+//
+//	go run ./bench/tenant [--objects 900] [--size 1048576] [--duration 5m] [--kinds Deployment,Pod]
+//
+// The control plane is real, its nodes and pods are kwok's. No root is needed; with 900
+// objects of 1 MiB, 8 GiB of memory and 16 GiB of disk are.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/chandlery/chandlery/test/attack"
+	"github.com/chandlery/chandlery/test/programs"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := start(ctx, os.Args[1:])
+	stop()
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func parse(args []string, output io.Writer) (attack.Options, error) {
+	o := attack.Options{Root: "."}
+	var kinds string
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(output)
+	flags.IntVar(&o.Objects, "objects", 900, "large objects of each kind")
+	flags.IntVar(&o.Size, "size", 1<<20, "size of each in bytes")
+	flags.DurationVar(&o.Duration, "duration", 5*time.Minute, "how long the objects are changed, in all")
+	flags.IntVar(&o.Installs, "installs", 3, "installations to time before the attack, and with each kind")
+	var rate float64
+	flags.Float64Var(&rate, "rate", 20, "requests of the tenant in a second")
+	flags.BoolVar(&o.Together, "together", false, "have the objects of all kinds at the same time, which takes memory for all of them in etcd and the API server")
+	flags.StringVar(&kinds, "kinds", strings.Join(attack.Kinds(), ","), "kinds of the objects")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	o.Kinds, o.Rate = strings.Split(kinds, ","), float32(rate)
+	if o.Objects < 1 || o.Size < 1 || o.Installs < 1 || o.Duration <= 0 || o.Rate <= 0 {
+		return o, fmt.Errorf("--objects %d, --size %d, --installs %d, --duration %s, --rate %v: more than 0 is needed", o.Objects, o.Size, o.Installs, o.Duration, o.Rate)
+	}
+	return o, nil
+}
+
+// start builds the programs, measures and prints.
+func start(ctx context.Context, args []string) error {
+	o, err := parse(args, os.Stderr)
+	if err != nil {
+		return err
+	}
+	if o.Dir, err = os.MkdirTemp("", "chandlery-bench-"); err != nil {
+		return fmt.Errorf("making a folder for programs and logs: %w", err)
+	}
+	if err := programs.Build(ctx, o.Dir, "./cmd/registry", "./cmd/supervisor"); err != nil {
+		return errors.Join(err, os.RemoveAll(o.Dir))
+	}
+	result, err := attack.Run(ctx, o)
+	if err != nil {
+		return fmt.Errorf("%w (logs are in %s)", err, o.Dir)
+	}
+	fmt.Print(report(o, result))
+	return os.RemoveAll(o.Dir)
+}
+
+func report(o attack.Options, r *attack.Result) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d objects of %.2f MiB of each kind; %d cores; %s; one supervisor.\n\n", o.Objects, mebi(int64(o.Size)), runtime.NumCPU(), runtime.Version())
+	b.WriteString("| Objects of kind | Live heap before | With the objects | After a restart | Leads after a restart | Installation next door |\n|---|---|---|---|---|---|\n")
+	fmt.Fprintf(&b, "| none | | | | | %s |\n", attack.Median(r.Installs).Round(time.Millisecond))
+	for _, s := range r.Stages {
+		fmt.Fprintf(&b, "| %s | %.1f MiB | %.1f MiB | %.1f MiB | %s | %s |\n", strings.Join(s.Kinds, ", "), mebi(s.Before), mebi(s.Filled), mebi(s.Restarted),
+			s.Ready.Round(time.Millisecond), attack.Median(s.Installs).Round(time.Millisecond))
+	}
+	running, restarted := r.Growth()
+	fmt.Fprintf(&b, "\nGrowth of all kinds together: %.1f MiB, after a restart %.1f MiB (promised: less than 30 MiB).\n", mebi(running), mebi(restarted))
+	fmt.Fprintf(&b, "Leads lost to the tenant: %d (promised: 0).\n", r.Lost)
+	return b.String()
+}
+
+func mebi(bytes int64) float64 { return float64(bytes) / (1 << 20) }
