@@ -37,6 +37,8 @@ func TestViolations(t *testing.T) {
 		"SameLayer":          {"a layer may use itself", "bundles/index", module + "/bundles", false},
 		"Siblings":           {"server may not use supervisor", "server", module + "/supervisor/plan", true},
 		"SupervisorToServer": {"supervisor may not use server", "supervisor/catalogs", module + "/server", true},
+		"Shared":             {"both may use what they share", "server", module + "/internal/connlimit", false},
+		"SharedOutwards":     {"what they share may use neither", "internal/connlimit", module + "/server", true},
 		"Controllers":        {"controllers may not use each other", "supervisor/subscription", module + "/supervisor/installplan", true},
 		"OwnPackages":        {"a controller may use its own folder", "supervisor/subscription", module + "/supervisor/subscription/ledger", false},
 		"PureNeighbour":      {"a controller may use a pure package", "supervisor/subscription", module + "/supervisor/resolver", false},

@@ -2,9 +2,7 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -31,28 +29,32 @@ var bin string
 func TestMain(m *testing.M) {
 	os.Exit(programs.Main(func(dir string) int {
 		bin = dir
-		return controlplane.Main(m, controlplane.Options{}, installCRDs)
+		return controlplane.Main(m, controlplane.Options{AuditWrites: true}, installCRDs)
 	}, "./cmd/registry", "./cmd/supervisor"))
 }
 
 func installCRDs(ctx context.Context, cp *controlplane.ControlPlane) error {
-	cmd := exec.CommandContext(ctx, filepath.Join(bin, "supervisor"), "install-crds", "--kubeconfig", cp.Kubeconfig())
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("installing the CustomResourceDefinitions: %w\n%s", err, out)
-	}
-	return nil
+	return programs.InstallCRDs(ctx, filepath.Join(bin, "supervisor"), cp.Kubeconfig()) //nolint:wrapcheck // says what failed
 }
 
 // startSupervisor runs a supervisor of that identity.
 func startSupervisor(t *testing.T, identity string) *process.Process {
 	t.Helper()
-	return programs.Start(t, identity, filepath.Join(bin, "supervisor"), "run",
-		"--kubeconfig", controlplane.Get(t).Kubeconfig(),
+	return startSupervisorAs(t, identity, controlplane.Get(t).Kubeconfig())
+}
+
+// startSupervisorAs runs a supervisor of that identity with a kubeconfig.
+func startSupervisorAs(t *testing.T, identity, kubeconfig string, more ...string) *process.Process {
+	t.Helper()
+	return programs.Start(t, identity, filepath.Join(bin, "supervisor"), append([]string{
+		"run",
+		"--kubeconfig", kubeconfig,
 		"--identity", identity,
 		"--leader-election-namespace", leaseNamespace,
 		"--lease-duration", leaseDuration.String(),
 		"--renew-deadline", renewDeadline.String(),
 		"--retry-period", retryPeriod.String(),
 		"--catalog-refresh-interval", "1s",
-		"--metrics-address", "0", "--health-address", "0")
+		"--metrics-address", "0", "--health-address", "0",
+	}, more...)...)
 }

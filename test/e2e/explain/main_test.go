@@ -44,11 +44,7 @@ func TestMain(m *testing.M) {
 }
 
 func installCRDs(ctx context.Context, cp *controlplane.ControlPlane) error {
-	cmd := exec.CommandContext(ctx, program(), "install-crds", "--kubeconfig", cp.Kubeconfig())
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("installing the CustomResourceDefinitions: %w\n%s", err, out)
-	}
-	return nil
+	return programs.InstallCRDs(ctx, program(), cp.Kubeconfig()) //nolint:wrapcheck // says what failed
 }
 
 func program() string { return filepath.Join(bin, "supervisor") }

@@ -83,10 +83,10 @@ func newBed(t *testing.T) *bed {
 func (b *bed) supervise() {
 	b.t.Helper()
 	// It is not about leadership here, and the lead must not be lost to a server that is
-	// away for a minute.
+	// away for less than the renew deadline.
 	supervisors.Start(b.t, supervisors.Spec{
 		Identity: "supervisor", Config: b.proxy.Config(),
-		Args: []string{"--concurrency", "8", "--lease-duration", "120s", "--renew-deadline", "100s"},
+		Args: []string{"--concurrency", "8", "--lease-duration", "60s", "--renew-deadline", "50s"},
 	})
 }
 

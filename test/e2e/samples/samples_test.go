@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 }
 
 func installCRDs(ctx context.Context, cp *controlplane.ControlPlane) error {
-	return exec.CommandContext(ctx, filepath.Join(bin, "supervisor"), "install-crds", "--kubeconfig", cp.Kubeconfig()).Run()
+	return programs.InstallCRDs(ctx, filepath.Join(bin, "supervisor"), cp.Kubeconfig())
 }
 
 // TestLive makes what the documentation says of its samples: the demo, with two more

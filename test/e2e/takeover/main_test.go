@@ -38,8 +38,10 @@ func TestMain(m *testing.M) {
 
 // prepare installs the definitions, and the rights of the supervisors.
 func prepare(ctx context.Context, cp *controlplane.ControlPlane) error {
+	if err := programs.InstallCRDs(ctx, filepath.Join(bin, "supervisor"), cp.Kubeconfig()); err != nil {
+		return err
+	}
 	for _, command := range [][]string{
-		{filepath.Join(bin, "supervisor"), "install-crds", "--kubeconfig", cp.Kubeconfig()},
 		{cp.Kubectl(), "--kubeconfig", cp.Kubeconfig(), "create", "namespace", home},
 		{cp.Kubectl(), "--kubeconfig", cp.Kubeconfig(), "apply", "-f", "../../../deploy/rbac/supervisor.yaml", "-f", "../../../deploy/rbac/leases.yaml"},
 	} {
