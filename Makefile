@@ -122,7 +122,7 @@ format: ## Format all Go and proto files.
 generate: ## Regenerate the contract's Go code, the sample catalog, the CustomResourceDefinitions and reference pages.
 	@$(TOOL) buf generate
 	@$(GO) run ./examples/render
-	@$(GO) run ./deploy/crds/render deploy/crds deploy/chart/files/crds
+	@$(GO) run ./deploy/prerequisites/crds/render deploy/prerequisites/crds deploy/chart/files/crds
 	@$(GO) run ./docs/reference/render
 
 .PHONY: clean
@@ -187,6 +187,10 @@ bench-resolver: ## How long resolution takes on the real metadata catalog, with 
 bench-installation: ## How long an installation takes, and what it writes to the API server (ARGS=--help says what else).
 	@$(GO) run ./bench/installation --write docs/measurements.md $(ARGS)
 
+.PHONY: bench-tenant
+bench-tenant: ## What a tenant with edit in one namespace can do to a supervisor: lead, memory, installations of others (ARGS=--help says what else).
+	@$(GO) run ./bench/tenant $(ARGS)
+
 .PHONY: bench-copies
 bench-copies: ## What copied versions cost a supervisor: memory with and without, writes at rest (ARGS=--help says what else).
 	@$(GO) run ./bench/copies $(ARGS)
@@ -200,11 +204,12 @@ soak: ## Two replicas under load while content and processes change (SOAK=4m).
 	@SOAK=$(SOAK) $(GO) test $(RACE) $(AFRESH) -v -timeout $(TEST_TIMEOUT) -run TestSoak ./test/soak
 
 .PHONY: fuzz
-fuzz: ## Run every fuzz target for FUZZTIME (10s each).
-	@$(GO) run ./test/packages fuzz | while read -r package target; do \
-	  echo "fuzzing $$target in $$package"; \
-	  $(GO) test "$$package" -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME); \
-	done
+fuzz: ## Run every fuzz target for FUZZTIME (10s each), from its committed corpus on.
+	@$(GO) run ./test/packages fuzz | $(GO) run ./test/fuzz -fuzztime $(FUZZTIME) -fuzzminimizetime=1x
+
+.PHONY: vulncheck
+vulncheck: ## Fail on calls of functions with known vulnerabilities, as GOVULNDB lists them (RELEASE=1 needs the database).
+	@$(GO) run ./test/vulncheck $(if $(RELEASE),--release)
 
 .PHONY: verify
 verify: generate ## Fail when generated code, go.mod or formatting is not what is committed.
