@@ -89,6 +89,31 @@ func TestLeavesASecretThatOthersTakeOn(t *testing.T) {
 	}
 }
 
+// TestDeletedCertificateIsReplaced deletes a Secret between two steps of one pass, after the
+// pass has read or written it.
+func TestDeletedCertificateIsReplaced(t *testing.T) {
+	for name, step := range map[string]func(*reconciler, *scope) error{
+		"Read":    func(r *reconciler, s *scope) error { return r.readCertificates(t.Context(), s) },
+		"Written": func(r *reconciler, s *scope) error { return r.putSecrets(t.Context(), s) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := hookedScope(t)
+			secret := serving.Secret(s.CSV, s.served.servers[0], s.served.certs["kettle"])
+			cluster := memory(t, secret)
+			r := &reconciler{client: cluster, live: cluster}
+			if err := step(r, s); err != nil {
+				t.Fatal(err)
+			}
+			if err := cluster.Delete(t.Context(), secret); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.putSecrets(t.Context(), s); !errors.Is(err, errStale) {
+				t.Errorf("error is %v, want that the pass begins again", err)
+			}
+		})
+	}
+}
+
 // TestLooksAgainAtCertificates comes back to certificates, of which no event tells, in
 // whatever phase and whosever they are: a Secret may go, and one of others come in its place.
 func TestLooksAgainAtCertificates(t *testing.T) {

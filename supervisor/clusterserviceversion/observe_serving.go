@@ -39,10 +39,13 @@ type served struct {
 	withheld map[string]string
 	// own says, by Deployment, whose certificates no other version has taken over.
 	own map[string]bool
+	// stored are the names of the Secrets that this pass has read a certificate from or
+	// written one to. Whoever deletes such a Secret asks for a new certificate.
+	stored map[string]bool
 }
 
 func newServed(servers []serving.Server) *served {
-	return &served{servers: servers, answers: map[string]bool{}, withheld: map[string]string{}, own: map[string]bool{}}
+	return &served{servers: servers, answers: map[string]bool{}, withheld: map[string]string{}, own: map[string]bool{}, stored: map[string]bool{}}
 }
 
 // observeServing reads everything about what the version serves through the API
@@ -151,6 +154,7 @@ func (r *reconciler) readCertificates(ctx context.Context, s *scope) error {
 			continue
 		}
 		s.served.certs[server.Deployment] = cert
+		s.served.stored[secret.Name] = true
 		judgeCertificate(&s.Serving, s.Observation, server, cert)
 		if err := r.observeOwn(ctx, s, server, secret, cert); err != nil {
 			return err

@@ -119,7 +119,7 @@ func hookedScope(t *testing.T) *scope {
 	s.CSV = csv
 	s.served = &served{
 		servers: servers, certs: map[string]*serving.Certificate{"kettle": cert}, answers: map[string]bool{},
-		kin: serving.Kin{CSV: csv, Lives: func(types.NamespacedName) bool { return true }},
+		stored: map[string]bool{}, kin: serving.Kin{CSV: csv, Lives: func(types.NamespacedName) bool { return true }},
 	}
 	return s
 }

@@ -115,9 +115,11 @@ func (r *reconciler) putSecrets(ctx context.Context, s *scope) error {
 		if cert == nil || cert.Provided {
 			continue
 		}
-		if err := r.put(ctx, s, serving.Secret(s.CSV, server, cert)); err != nil {
+		secret := serving.Secret(s.CSV, server, cert)
+		if err := r.put(ctx, s, secret); err != nil {
 			return err
 		}
+		s.served.stored[secret.Name] = true
 	}
 	return nil
 }
@@ -214,6 +216,8 @@ func (r *reconciler) put(ctx context.Context, s *scope, objects ...client.Object
 		switch {
 		case err != nil:
 			return err
+		case live == nil && want.GetKind() == "Secret" && s.served.stored[want.GetName()]:
+			return errStale
 		case live == nil:
 			_, absent, err := apply.IfAbsent(ctx, r.client, want)
 			if err != nil {
