@@ -91,6 +91,10 @@ func (f *Finder) find(ctx context.Context, setting Setting, target Target) (Resu
 	// Whoever comes after the cluster has changed does not join those who asked before.
 	key := fmt.Sprintf("%d %#v", generation, target)
 	flight := f.flights.DoChan(key, func() (any, error) {
+		// Another flight may have ended since the caller looked.
+		if known, now, ok := f.remember(target); ok && now == generation {
+			return known, nil
+		}
 		// One caller that goes away does not take the answer from the others. Each request
 		// has its own end.
 		result, err := f.asker.find(context.WithoutCancel(ctx), setting, target)
