@@ -125,9 +125,10 @@ func TestWatchesDoNotLockOut(t *testing.T) {
 					served(t, dialFrom(t, fmt.Sprintf("127.0.1.%d", client), address))
 				}
 			}
-			if got := f.listener.connectionsOf("127.0.0.2"); got > limits.Connections/4 {
-				t.Errorf("%s: the client has %d of %d connections while others need them", tc.reason, got, limits.Connections)
-			}
+			// gRPC forgets a connection some time after the listener has closed it.
+			wait(t, tc.reason+": the client to have a quarter of the connections while others need them", func() bool {
+				return f.listener.connectionsOf("127.0.0.2") <= limits.Connections/4
+			})
 		})
 	}
 }
