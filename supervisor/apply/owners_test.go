@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,9 +34,14 @@ func TestOwnership(t *testing.T) {
 	status.Subresource, old.APIVersion = "status", "v1beta1"
 	older := entry(ManifestManager, update, dataA)
 	older.APIVersion = "v1beta1"
+	const foreignOwner = `{"f:data":{"f:a":{}},"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"2\"}":{}}}}`
+	subscribed := []metav1.OwnerReference{{Kind: "Subscription", Name: "lamp", UID: "2"}}
 	for name, tt := range map[string]struct {
-		kind         string
+		kind string
+		// unmarked objects have no ClusterServiceVersion among their owners.
 		unmarked     bool
+		labels       map[string]string
+		owners       []metav1.OwnerReference
 		entries      []metav1.ManagedFieldsEntry
 		mine, others string
 	}{
@@ -54,11 +60,32 @@ func TestOwnership(t *testing.T) {
 		"what others added stays theirs": {entries: []metav1.ManagedFieldsEntry{entry("olm", update, dataA), entry("somebody", update, dataB)}, mine: dataA, others: dataB},
 		"what a person changed":          {entries: []metav1.ManagedFieldsEntry{entry("kubectl-edit", update, both)}, mine: none, others: both},
 		"a controller's":                 {entries: []metav1.ManagedFieldsEntry{entry("kube-controller-manager", update, both)}, mine: none, others: both},
-		"what is applied":                {entries: []metav1.ManagedFieldsEntry{entry("olm", applied, dataA)}, mine: none, others: dataA},
-		"the status":                     {entries: []metav1.ManagedFieldsEntry{status}, mine: none, others: dataA},
-		"another version of the kind":    {entries: []metav1.ManagedFieldsEntry{old}, mine: none, others: dataA},
-		"an object of nobody":            {unmarked: true, entries: []metav1.ManagedFieldsEntry{entry("olm", update, dataA)}, mine: none, others: dataA},
-		"a definition":                   {kind: kindCRD, entries: []metav1.ManagedFieldsEntry{entry("catalog", update, dataA)}, mine: none, others: dataA},
+		"what a person patched":          {entries: []metav1.ManagedFieldsEntry{entry("kubectl-patch", update, both)}, mine: none, others: both},
+		"what a person labelled":         {entries: []metav1.ManagedFieldsEntry{entry("kubectl-label", update, labelled)}, mine: none, others: labelled},
+		"what a person annotated":        {entries: []metav1.ManagedFieldsEntry{entry("kubectl-annotate", update, both)}, mine: none, others: both},
+		"a manager that gave another owner": {
+			owners: subscribed, entries: []metav1.ManagedFieldsEntry{entry("tool", update, foreignOwner)}, mine: none, others: foreignOwner,
+		},
+		"what is applied":             {entries: []metav1.ManagedFieldsEntry{entry("olm", applied, dataA)}, mine: none, others: dataA},
+		"the status":                  {entries: []metav1.ManagedFieldsEntry{status}, mine: none, others: dataA},
+		"another version of the kind": {entries: []metav1.ManagedFieldsEntry{old}, mine: none, others: dataA},
+		"an object of nobody":         {unmarked: true, entries: []metav1.ManagedFieldsEntry{entry("olm", update, dataA)}, mine: none, others: dataA},
+		"an object of another owner": {
+			unmarked: true, owners: subscribed, entries: []metav1.ManagedFieldsEntry{entry("olm", update, dataA)}, mine: none, others: dataA,
+		},
+		"an object that is not managed": {
+			unmarked: true, labels: map[string]string{"olm.managed": "false"},
+			entries: []metav1.ManagedFieldsEntry{entry("olm", update, dataA)}, mine: none, others: dataA,
+		},
+		"an object that is managed": {
+			unmarked: true, labels: map[string]string{"olm.managed": "true"},
+			entries: []metav1.ManagedFieldsEntry{entry("olm", update, dataA)}, mine: dataA, others: none,
+		},
+		"an object with an owner in its labels": {
+			unmarked: true, labels: map[string]string{"olm.owner": "lamp.v0"},
+			entries: []metav1.ManagedFieldsEntry{entry("olm", update, dataA)}, mine: dataA, others: none,
+		},
+		"a definition": {kind: kindCRD, entries: []metav1.ManagedFieldsEntry{entry("catalog", update, dataA)}, mine: none, others: dataA},
 		"what a ServiceAccount refers to": {
 			kind: "ServiceAccount", entries: []metav1.ManagedFieldsEntry{entry("olm", update, `{"f:imagePullSecrets":{},"f:secrets":{".":{},"k:{\"name\":\"x\"}":{}}}`)},
 			mine: none, others: `{"f:imagePullSecrets":{},"f:secrets":{".":{},"k:{\"name\":\"x\"}":{}}}`,
@@ -69,9 +96,12 @@ func TestOwnership(t *testing.T) {
 			if tt.kind != "" {
 				live.SetKind(tt.kind)
 			}
+			owners := tt.owners
 			if !tt.unmarked {
-				live.SetOwnerReferences([]metav1.OwnerReference{{Kind: kindCSV, Name: "lamp.v0", UID: "1"}})
+				owners = append(slices.Clone(owners), metav1.OwnerReference{Kind: kindCSV, Name: "lamp.v0", UID: "1"})
 			}
+			live.SetOwnerReferences(owners)
+			live.SetLabels(tt.labels)
 			live.SetManagedFields(tt.entries)
 			got, err := ownership(live, "v1")
 			if err != nil {
@@ -90,5 +120,49 @@ func TestOwnership(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestKeepOwners gives, for an owner of an object, whether a manifest without it keeps it.
+func TestKeepOwners(t *testing.T) {
+	version := metav1.OwnerReference{Kind: kindCSV, Name: "lamp.v0", UID: "1"}
+	other := metav1.OwnerReference{Kind: "Subscription", Name: "lamp", UID: "1"}
+	next := metav1.OwnerReference{Kind: kindCSV, Name: "lamp.v1", UID: "2"}
+	for name, tt := range map[string]struct {
+		live   metav1.OwnerReference
+		ours   bool
+		wanted []metav1.OwnerReference
+		want   []metav1.OwnerReference
+	}{
+		"a version":                    {live: version, ours: true, wanted: []metav1.OwnerReference{next}, want: []metav1.OwnerReference{next, version}},
+		"a version that is wanted too": {live: version, ours: true, wanted: []metav1.OwnerReference{version}, want: []metav1.OwnerReference{version}},
+		"a version that others set":    {live: version, wanted: []metav1.OwnerReference{next}, want: []metav1.OwnerReference{next}},
+		"an owner of another kind":     {live: other, ours: true, wanted: []metav1.OwnerReference{next}, want: []metav1.OwnerReference{next}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wanted, live, mine := &unstructured.Unstructured{Object: map[string]any{}}, &unstructured.Unstructured{Object: map[string]any{}}, &fieldpath.Set{}
+			wanted.SetOwnerReferences(tt.wanted)
+			live.SetOwnerReferences([]metav1.OwnerReference{tt.live})
+			if tt.ours {
+				mine.Insert(pathOf(tt.live))
+			}
+			keepOwners(wanted, live, mine)
+			if diff := cmp.Diff(tt.want, wanted.GetOwnerReferences()); diff != "" {
+				t.Errorf("owners (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestManagers pins which field managers are OLM's and which are the supervisor's.
+func TestManagers(t *testing.T) {
+	for manager, want := range map[string]struct{ olm, ours bool }{
+		"olm": {olm: true}, "catalog": {olm: true}, "olm-operator": {olm: true}, "catalog-operator": {olm: true},
+		"chandlery-supervisor": {ours: true}, "chandlery-supervisor-manifests": {ours: true},
+		"": {}, "kubectl-create": {}, "chandlery": {}, "olm-operators": {},
+	} {
+		if olm, ours := IsOLM(manager), IsOurs(manager); olm != want.olm || ours != want.ours {
+			t.Errorf("%q: OLM's %t, ours %t; want %+v", manager, olm, ours, want)
+		}
 	}
 }
