@@ -7,6 +7,8 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
 func roleRef(kind, name string) rbacv1.RoleRef {
@@ -103,5 +105,29 @@ func TestLiftsWhatIsDeclared(t *testing.T) {
 				t.Errorf("%s\ndesiredLift(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestLiftsNoCertificateRights declares rules of which a Role also lets the operator read its
+// certificate.
+func TestLiftsNoCertificateRights(t *testing.T) {
+	csv, r := boiling()
+	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = hooked().Spec.InstallStrategy.StrategySpec.DeploymentSpecs
+	csv.Spec.WebhookDefinitions = hooked().Spec.WebhookDefinitions[:1]
+	servers, err := serving.Servers(csv)
+	if err != nil || len(servers) != 1 {
+		t.Fatalf("servers %v, error %v", servers, err)
+	}
+	certificate := servers[0].SecretName()
+	role, bound, both := r.Roles[0], r.RoleBindings[0], r.RoleBindings[0]
+	role.Name, bound.Name = certificate, certificate
+	both.Name, both.RoleRef.Name = "more", certificate
+	r.Roles, r.RoleBindings = append(r.Roles, role), append(r.RoleBindings, bound, both)
+	lift := desiredLift(csv, true, r)
+	if len(lift.Roles) != 1 || lift.Roles[0].Name != "r" {
+		t.Errorf("roles %v, want r alone", lift.Roles)
+	}
+	if len(lift.Bindings) != 1 || lift.Bindings[0].Name != "r" {
+		t.Errorf("bindings %v, want r alone", lift.Bindings)
 	}
 }
