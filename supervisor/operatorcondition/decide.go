@@ -25,6 +25,8 @@ type observation struct {
 	role      *rbacv1.Role
 	binding   *rbacv1.RoleBinding
 	now       time.Time
+	// replaced reports whether another version is there to take the place of this one.
+	replaced bool
 }
 
 // decision is what is to be done.
@@ -51,13 +53,19 @@ func decide(o observation) decision {
 	if o.condition == nil {
 		return decision{apply: []client.Object{want}}
 	}
+	accounts := want.Spec.ServiceAccounts
+	if o.replaced {
+		// Another spec would move the generation and make the operator's reports outdated, by
+		// which the upgrade is held.
+		want.Spec.Deployments, want.Spec.ServiceAccounts = o.condition.Spec.Deployments, o.condition.Spec.ServiceAccounts
+	}
 	var d decision
 	changed := !sameCondition(o.condition, want)
 	if changed {
 		d.apply = append(d.apply, want)
 	}
 	d.decideRole(o)
-	d.decideBinding(o, desiredBinding(o.condition, want.Spec.ServiceAccounts))
+	d.decideBinding(o, desiredBinding(o.condition, accounts))
 	d.conditions = verdict.Conditions(o.condition, o.now)
 	// What is applied may move the generation, and has to name a type before it is shown.
 	d.show = !changed && !equality.Semantic.DeepEqual(d.conditions, o.condition.Status.Conditions)
@@ -72,6 +80,11 @@ func wanted(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	}
 	_, copied := csv.Labels[operatorsv1alpha1.CopiedLabelKey]
 	return !copied
+}
+
+// replaces reports whether a version is to take the place of another one of its namespace.
+func replaces(csv *operatorsv1alpha1.ClusterServiceVersion, name string) bool {
+	return csv.Name != name && csv.Spec.Replaces == name && wanted(csv)
 }
 
 func (d *decision) decideRole(o observation) {

@@ -76,11 +76,20 @@ func TestDecide(t *testing.T) {
 		"a condition that goes": {change: func(o *observation) {
 			o.condition.DeletionTimestamp, o.role = new(metav1.Now()), nil
 		}},
-		"nothing yet":             {change: func(o *observation) { *o = observation{csv: o.csv} }, apply: "OperatorCondition"},
-		"no role":                 {change: func(o *observation) { o.role = nil }, apply: "Role"},
-		"no binding":              {change: func(o *observation) { o.binding = nil }, apply: "RoleBinding"},
-		"other accounts":          {change: func(o *observation) { o.condition.Spec.ServiceAccounts = nil }, apply: "OperatorCondition"},
-		"other deployments":       {change: func(o *observation) { o.condition.Spec.Deployments = []string{"kettle"} }, apply: "OperatorCondition"},
+		"nothing yet":       {change: func(o *observation) { *o = observation{csv: o.csv} }, apply: "OperatorCondition"},
+		"no role":           {change: func(o *observation) { o.role = nil }, apply: "Role"},
+		"no binding":        {change: func(o *observation) { o.binding = nil }, apply: "RoleBinding"},
+		"other accounts":    {change: func(o *observation) { o.condition.Spec.ServiceAccounts = nil }, apply: "OperatorCondition"},
+		"other deployments": {change: func(o *observation) { o.condition.Spec.Deployments = []string{"kettle"} }, apply: "OperatorCondition"},
+		"other accounts of one that is replaced": {change: func(o *observation) {
+			o.condition.Spec.ServiceAccounts, o.replaced = []string{"other"}, true
+		}},
+		"other deployments of one that is replaced": {change: func(o *observation) {
+			o.condition.Spec.Deployments, o.replaced = []string{"kettle"}, true
+		}},
+		"other subjects of one that is replaced": {change: func(o *observation) {
+			o.binding.Subjects[0].Name, o.replaced = "thief", true
+		}, apply: "RoleBinding"},
 		"made for an earlier one": {change: func(o *observation) { o.condition.OwnerReferences[0].UID = "gone" }, apply: "OperatorCondition"},
 		"without its label":       {change: func(o *observation) { o.condition.Labels = nil }, apply: "OperatorCondition"},
 		"other rules":             {change: func(o *observation) { o.role.Rules = nil }, apply: "Role"},

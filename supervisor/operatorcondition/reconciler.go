@@ -3,6 +3,7 @@ package operatorcondition
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -68,8 +69,22 @@ func (r *reconciler) observe(ctx context.Context, key client.ObjectKey) (observa
 	if o.role, err = found(ctx, r.client, key, &rbacv1.Role{}); err != nil {
 		return observation{}, err
 	}
-	o.binding, err = found(ctx, r.client, key, &rbacv1.RoleBinding{})
+	if o.binding, err = found(ctx, r.client, key, &rbacv1.RoleBinding{}); err != nil {
+		return observation{}, err
+	}
+	o.replaced, err = r.replaced(ctx, key)
 	return o, err
+}
+
+// replaced reports whether a version is there that replaces another one.
+func (r *reconciler) replaced(ctx context.Context, key client.ObjectKey) (bool, error) {
+	versions := &operatorsv1alpha1.ClusterServiceVersionList{}
+	if err := r.client.List(ctx, versions, client.InNamespace(key.Namespace), readOnly); err != nil {
+		return false, fmt.Errorf("listing ClusterServiceVersions of namespace %s: %w", key.Namespace, err)
+	}
+	return slices.ContainsFunc(versions.Items, func(csv operatorsv1alpha1.ClusterServiceVersion) bool {
+		return replaces(&csv, key.Name)
+	}), nil
 }
 
 // found reads an object; it is nil when there is none of its name.

@@ -1,6 +1,7 @@
 package operatorcondition
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -10,9 +11,11 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chandlery/chandlery/supervisor/retry"
 )
@@ -47,10 +50,12 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	r := &reconciler{client: mgr.GetClient(), clock: o.Clock, events: mgr.GetEventRecorder("chandlery-operatorcondition")}
 	// What belongs together has one name.
 	same := &handler.EnqueueRequestForObject{}
+	// The status of a version has nothing that counts here.
+	spec := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("operatorcondition").
-		// The status of a version has nothing that counts here.
-		For(&operatorsv1alpha1.ClusterServiceVersion{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&operatorsv1alpha1.ClusterServiceVersion{}, spec).
+		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, handler.EnqueueRequestsFromMapFunc(predecessor), spec).
 		Watches(&operatorsv2.OperatorCondition{}, same).
 		Watches(&rbacv1.Role{}, same).
 		Watches(&rbacv1.RoleBinding{}, same).
@@ -65,4 +70,13 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("setting up the OperatorCondition controller: %w", err)
 	}
 	return nil
+}
+
+// predecessor returns the version that another one replaces.
+func predecessor(_ context.Context, o client.Object) []reconcile.Request {
+	csv, is := o.(*operatorsv1alpha1.ClusterServiceVersion)
+	if !is || csv.Spec.Replaces == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: csv.Namespace, Name: csv.Spec.Replaces}}}
 }

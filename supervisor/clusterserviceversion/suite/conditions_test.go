@@ -9,6 +9,8 @@ import (
 	"github.com/onsi/gomega"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -166,6 +168,10 @@ func TestOperatorConditionHoldsTheUpgrade(t *testing.T) {
 			same := func() { k.Expect(k.get(k.WithT).Generation).To(gomega.BeEquivalentTo(3)) }
 			return steps{k.reports(reportFalse, 3)}, refused, steps{k.isAtRest, same, k.reports(reportTrue, 3)}
 		},
+		"J15 the version that runs is edited": func(k kettleCondition) (steps, string, steps) {
+			same := func() { k.Expect(k.get(k.WithT).Generation).To(gomega.BeEquivalentTo(3)) }
+			return steps{k.reports(reportFalse, 3)}, refused, steps{k.runsAs("other"), same, k.reports(reportTrue, 3)}
+		},
 		"J17 a report that is removed": func(k kettleCondition) (steps, string, steps) {
 			gone := func() { k.patch("spec", "conditions") }
 			return steps{k.declares("conditions", reportFalse), func() { k.shows(reportFalse) }}, refused, steps{gone}
@@ -204,4 +210,21 @@ func (k kettleCondition) annotate() {
 	k.t.Helper()
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/seen":"yes"}}}`))
 	k.Expect(k.Patch(k.t.Context(), k.get(k.WithT), patch)).To(gomega.Succeed())
+}
+
+// runsAs edits the version that runs, and waits until its new account may report conditions.
+func (k kettleCondition) runsAs(account string) func() {
+	return func() {
+		k.t.Helper()
+		k.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: account}})
+		csv := k.kettle("kettle.v1")
+		k.change(csv, func() {
+			csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.ServiceAccountName = account
+		})
+		binding := &rbacv1.RoleBinding{}
+		k.Eventually(func(g gomega.Gomega) {
+			g.Expect(k.Get(k.t.Context(), client.ObjectKeyFromObject(csv), binding)).To(gomega.Succeed())
+			g.Expect(binding.Subjects).To(gomega.ConsistOf(gomega.HaveField("Name", account)))
+		}).WithTimeout(patience).Should(gomega.Succeed())
+	}
 }

@@ -76,6 +76,34 @@ func TestGoesWithItsVersion(t *testing.T) {
 	w.absent(&rbacv1.Role{})
 }
 
+// TestSpecStaysWhileAnUpgradeWaits edits a version while there is another one to replace it:
+// the generation, by which reports are judged, stays until that one is gone.
+func TestSpecStaysWhileAnUpgradeWaits(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	running, next := version(own), version("kettle.v2")
+	next.Spec.Replaces = own
+	w.create(running, next)
+	condition, binding := &operatorsv2.OperatorCondition{}, &rbacv1.RoleBinding{}
+	w.appears(binding)
+	w.appears(condition)
+	before := condition.DeepCopy()
+
+	patch := client.MergeFrom(running.DeepCopy())
+	running.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.ServiceAccountName = "other"
+	w.Expect(w.Patch(t.Context(), running, patch)).To(gomega.Succeed())
+	w.appears(binding, func(g gomega.Gomega) {
+		g.Expect(binding.Subjects).To(gomega.ConsistOf(gomega.HaveField("Name", "other")))
+	})
+	w.appears(condition, func(g gomega.Gomega) {
+		g.Expect(condition.Spec).To(gomega.Equal(before.Spec))
+		g.Expect(condition.Generation).To(gomega.Equal(before.Generation))
+	})
+
+	w.Expect(w.Delete(t.Context(), next)).To(gomega.Succeed())
+	w.appears(condition, func(g gomega.Gomega) { g.Expect(condition.Spec.ServiceAccounts).To(gomega.Equal([]string{"other"})) })
+}
+
 // TestRepairs breaks what was made, in each way.
 func TestRepairs(t *testing.T) {
 	w := newWorld(t)
