@@ -90,6 +90,10 @@ func TestDecide(t *testing.T) {
 			reason:  "a bundle may not convert what it may not define",
 			request: crdguard.Request{Unbounded: true, Name: "subscriptions.operators.coreos.com", Converted: true}, refused: crdguard.ProtectedGroup,
 		},
+		"ProtectedBySpec": {
+			reason:  "nor may it hide its group behind another name",
+			request: crdguard.Request{Unbounded: true, Name: "lamps." + group, Wanted: definition("operators.coreos.com")}, refused: crdguard.ProtectedGroup,
+		},
 		"SubgroupOfOperators": {
 			reason:  "groups whose name only ends alike are others'",
 			request: crdguard.Request{Wanted: definition("binding.operators.coreos.com")}, want: crdguard.Write,
@@ -147,6 +151,15 @@ func TestDecide(t *testing.T) {
 			}()},
 			refused: crdguard.ForeignManager,
 		},
+		"OfAdministratorStatus": {
+			reason: "who writes the status did not make it",
+			request: crdguard.Request{Wanted: changed(definition(group)), Live: func() *apiextensionsv1.CustomResourceDefinition {
+				crd := definition(group, "kubectl-create", "catalog")
+				crd.ManagedFields[1].Subresource = "status"
+				return crd
+			}()},
+			refused: crdguard.ForeignManager,
+		},
 		"OfUnknown": {
 			reason:  "without managed fields it is not known to be the plan's",
 			request: crdguard.Request{Wanted: changed(definition(group)), Live: definition(group)}, refused: crdguard.ForeignManager,
@@ -166,6 +179,14 @@ func TestDecide(t *testing.T) {
 		"OfAdministratorSameConverted": {
 			reason:  "the controller of versions would change the conversion",
 			request: crdguard.Request{Converted: true, Wanted: definition(group), Live: definition(group, "kubectl-create")}, refused: crdguard.ForeignManager,
+		},
+		"OfAdministratorOtherConversion": {
+			reason:  "a conversion that the cluster lacks is a change",
+			request: crdguard.Request{Wanted: converting(definition(group), service(namespace)), Live: definition(group, "kubectl-create")}, refused: crdguard.ForeignManager,
+		},
+		"OfAdministratorWithConversion": {
+			reason:  "one that the bundle lacks is none",
+			request: crdguard.Request{Wanted: definition(group), Live: converting(definition(group, "kubectl-create"), service("lamp-system"))}, want: crdguard.Keep,
 		},
 		"ConversionOfAdministrators": {
 			reason:  "a version may not convert what its bundle does not bring and an administrator made",
