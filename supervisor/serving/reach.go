@@ -70,7 +70,7 @@ func refusedResource(csv *operatorsv1alpha1.ClusterServiceVersion, rule *admissi
 
 // scopeOf returns the scope of a rule, with the default of the API.
 func scopeOf(rule *admissionregistrationv1.RuleWithOperations) admissionregistrationv1.ScopeType {
-	if rule.Scope == nil || *rule.Scope == "" {
+	if rule.Scope == nil {
 		return admissionregistrationv1.AllScopes
 	}
 	return *rule.Scope

@@ -1,6 +1,7 @@
 package suite_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/onsi/gomega"
@@ -10,7 +11,11 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
 // asksForAll gives the kettle a validating webhook for all that the API server lets it name of
@@ -140,5 +145,44 @@ func TestRefusesWebhooksBeyondTheGroup(t *testing.T) {
 			w.Expect(csv.Status.Message).To(gomega.ContainSubstring(tt.want))
 			w.Expect(w.hooks(w.WithT)).To(gomega.BeEmpty())
 		})
+	}
+}
+
+// TestClusterScopedKindsOfKubernetesAreKnown compares the kinds of which no bounded group may
+// have webhooks with those that the API server itself serves.
+func TestClusterScopedKindsOfKubernetesAreKnown(t *testing.T) {
+	w := newWorld(t)
+	served, err := discovery.NewDiscoveryClientForConfigOrDie(w.config).ServerPreferredResources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := 0
+	for _, list := range served {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Other kinds are those of tests.
+		if strings.Contains(gv.Group, ".") && !strings.HasSuffix(gv.Group, ".k8s.io") {
+			continue
+		}
+		for i := range list.APIResources {
+			resource := &list.APIResources[i]
+			csv := w.kettle("kettle.v1")
+			w.asksForAll([]string{gv.Group}, resource.Name)(csv)
+			refused := serving.Reach{Group: "own"}.Refusal(csv) != nil
+			if _, err := serving.Servers(csv); err != nil {
+				refused = true
+			}
+			if !resource.Namespaced {
+				known++
+			}
+			if !refused && !resource.Namespaced {
+				t.Errorf("a bounded group may have webhooks for the cluster-scoped %s of the group %q", resource.Name, gv.Group)
+			}
+		}
+	}
+	if known == 0 {
+		t.Error("the API server serves no cluster-scoped kind")
 	}
 }
