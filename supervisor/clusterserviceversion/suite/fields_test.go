@@ -1,0 +1,196 @@
+package suite_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/onsi/gomega"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/installplan"
+	"github.com/chandlery/chandlery/supervisor/operatorgroup"
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// superviseAll runs the controllers of plans, versions and groups.
+func (w *world) superviseAll() (stop func()) {
+	w.t.Helper()
+	return w.superviseWith(nil,
+		func(mgr ctrl.Manager) error { return operatorgroup.Setup(mgr, operatorgroup.Options{}) },
+		func(mgr ctrl.Manager) error {
+			return installplan.Setup(mgr, installplan.Options{RetryTimeout: time.Second, Concurrency: 1})
+		})
+}
+
+// approved makes an InstallPlan of a bundle that is approved already.
+func (w *world) approved(b plan.Bundle) {
+	w.t.Helper()
+	steps, err := plan.Steps(w.namespace, b)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	p := &operatorsv1alpha1.InstallPlan{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "install-" + b.Package},
+		Spec: operatorsv1alpha1.InstallPlanSpec{
+			ClusterServiceVersionNames: []string{b.Name}, Approval: operatorsv1alpha1.ApprovalAutomatic, Approved: true,
+		},
+	}
+	w.create(p)
+	p.Status = operatorsv1alpha1.InstallPlanStatus{Phase: operatorsv1alpha1.InstallPlanPhasePlanning, CatalogSources: []string{"shop"}, Plan: steps}
+	w.Expect(w.Status().Update(w.t.Context(), p)).To(gomega.Succeed())
+}
+
+// warnings lists the Events about warnings of the API server as kind, name and note.
+func (w *world) warnings() []string {
+	var list eventsv1.EventList
+	if err := w.List(w.t.Context(), &list, client.InNamespace(w.namespace)); err != nil {
+		return []string{err.Error()}
+	}
+	var found []string
+	for i := range list.Items {
+		if e := &list.Items[i]; e.Reason == "AppliedWithWarnings" {
+			found = append(found, e.Regarding.Kind+" "+e.Regarding.Name+": "+e.Note)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// contents returns the resource versions of objects by kind. Of a Deployment, which also has a
+// status, it returns the generation.
+func (w *world) contents(objects ...*unstructured.Unstructured) map[string]string {
+	w.t.Helper()
+	found := map[string]string{}
+	for _, o := range objects {
+		live := &unstructured.Unstructured{}
+		live.SetGroupVersionKind(o.GroupVersionKind())
+		if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(o), live); err != nil {
+			w.t.Fatal(err)
+		}
+		found[o.GetKind()] = live.GetResourceVersion()
+		if o.GetKind() == "Deployment" {
+			found[o.GetKind()] = strconv.FormatInt(live.GetGeneration(), 10)
+		}
+	}
+	return found
+}
+
+// object names an object of a kind.
+func object(gvk schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gvk)
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
+}
+
+// autoscalers makes the kind VerticalPodAutoscaler, whose schema has one field.
+func (w *world) autoscalers() {
+	w.t.Helper()
+	crd := cups("autoscaling.k8s.io")
+	crd.Name = "verticalpodautoscalers.autoscaling.k8s.io"
+	crd.Annotations = map[string]string{"api-approved.kubernetes.io": "unapproved, it is part of a test"}
+	crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{
+		Plural: "verticalpodautoscalers", Singular: "verticalpodautoscaler", Kind: "VerticalPodAutoscaler", ListKind: "VerticalPodAutoscalerList",
+	}
+	crd.Spec.Versions[0].Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{
+		Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+			"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"known": {Type: "string"}}},
+		},
+	}
+	w.create(crd)
+	w.finally(crd)
+	w.Eventually(func() error {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscalerList"})
+		return w.List(w.t.Context(), list)
+	}).WithTimeout(patience).Should(gomega.Succeed())
+}
+
+// TestUnknownFieldsDoNotStopAnInstallation installs an operator that has one unknown field in
+// its Deployment and in each other object. Later passes write none of them again.
+func TestUnknownFieldsDoNotStopAnInstallation(t *testing.T) {
+	w := newWorld(t)
+	w.autoscalers()
+	stop := w.superviseAll()
+	w.create(w.group("own", w.namespace))
+
+	group := w.namespace + ".example"
+	kettle := w.kettle("kettle.v1", owns("cups."+group))
+	kettle.TypeMeta = metav1.TypeMeta{APIVersion: operatorsv1alpha1.ClusterServiceVersionAPIVersion, Kind: operatorsv1alpha1.ClusterServiceVersionKind}
+	version, err := json.Marshal(kettle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.finally(cups(group))
+	w.approved(plan.Bundle{
+		Name: "kettle.v1", Package: "kettle", Channel: "stable", Catalog: types.NamespacedName{Namespace: "olm", Name: "shop"},
+		Objects: []string{
+			strings.Replace(string(version), `"image":`, `"bogus":1,"image":`, 1),
+			fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"cups.%[1]s"},"spec":{"bogus":1,"group":%[1]q,"scope":"Namespaced",
+				"names":{"plural":"cups","kind":"Cup"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`, group),
+			`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"kettle"},"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"],"bogus":1}]}`,
+			`{"apiVersion":"v1","kind":"Service","metadata":{"name":"kettle"},"spec":{"bogus":1,"ports":[{"port":80}]}}`,
+			`{"apiVersion":"autoscaling.k8s.io/v1","kind":"VerticalPodAutoscaler","metadata":{"name":"kettle"},"spec":{"known":"a","bogus":1}}`,
+		},
+	})
+	w.succeeds("kettle.v1")
+
+	want := []string{}
+	for _, about := range []string{
+		`ClusterServiceVersion "kettle.v1"): unknown field "spec.install.spec.deployments[0].spec.template.spec.containers[0].bogus"`,
+		`CustomResourceDefinition "cups.` + group + `"): unknown field "spec.bogus"`,
+		`Role "kettle"): unknown field "rules[0].bogus"`,
+		`Service "kettle"): unknown field "spec.bogus"`,
+		`VerticalPodAutoscaler "kettle"): unknown field "spec.bogus"`,
+	} {
+		want = append(want, `InstallPlan install-kettle: 1 warning(s) generated during installation of operator "kettle.v1" (`+about)
+	}
+	w.Eventually(func() string { return cmp.Diff(want, w.warnings()) }).WithTimeout(patience).Should(gomega.BeEmpty())
+
+	objects := []*unstructured.Unstructured{
+		object(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), "", "cups."+group),
+		object(schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"}, w.namespace, "kettle"),
+		object(schema.GroupVersionKind{Version: "v1", Kind: "Service"}, w.namespace, "kettle"),
+		object(schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscaler"}, w.namespace, "kettle"),
+	}
+	before := w.contents(objects...)
+	for range 2 {
+		stop()
+		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "kettle"}}
+		w.Expect(w.Delete(t.Context(), deployment)).To(gomega.Succeed())
+		w.gone(deployment)
+		stop = w.superviseAll()
+		// The new Deployment shows that the next process has made a pass over the version.
+		w.Eventually(func() error {
+			return w.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment)
+		}).WithTimeout(patience).Should(gomega.Succeed())
+		w.succeeds("kettle.v1")
+	}
+	deployment := object(appsv1.SchemeGroupVersion.WithKind("Deployment"), w.namespace, "kettle")
+	atRest := func() map[string]string { return w.contents(append(slices.Clone(objects), deployment)...) }
+	last := atRest()
+	w.Consistently(atRest).WithTimeout(time.Second).Should(gomega.Equal(last))
+	delete(last, "Deployment")
+	if diff := cmp.Diff(before, last); diff != "" {
+		t.Errorf("resource versions (-installed +later):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, w.warnings()); diff != "" {
+		t.Errorf("Events (-installed +later):\n%s", diff)
+	}
+}
