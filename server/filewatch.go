@@ -182,7 +182,7 @@ func (n *fileNotices) follow(file *index.File) {
 		return
 	}
 	path := file.WatchPath()
-	// Without a watch the size is looked at in intervals.
+	// Without a watch the size is read at intervals.
 	if err := n.watcher.Add(path); err == nil {
 		n.path = path
 	}

@@ -362,7 +362,7 @@ func accepted(t *testing.T, limits Limits) *connection {
 }
 
 // TestDropped has gRPC queue an answer after its call was cancelled, and one whose
-// call goes on.
+// call continues.
 func TestDropped(t *testing.T) {
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -20,10 +20,10 @@ const (
 )
 
 // fenceWrites returns a configuration whose clients write only while the fence is open.
-// What only a leader may write goes over connections of its own, which check the fence for
-// every piece of bytes: what was begun before the process was frozen, and waits in the
-// buffers of HTTP/2 and TLS, does not leave when it goes on. Reads, and what a deputy may
-// write, go over the other connections, since they are not bound to leading.
+// Writes that only a leader may make use connections of their own, which check the fence
+// before each system call. A request that waits in the buffers of HTTP/2 or TLS while the
+// process is frozen is not sent afterwards. Reads, and writes that a standby may make, use
+// other connections.
 //
 // unacknowledged bounds how long the kernel may send bytes again that it was given in time.
 func fenceWrites(cfg *rest.Config, f *fence, unacknowledged time.Duration) (*rest.Config, error) {

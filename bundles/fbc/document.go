@@ -99,7 +99,7 @@ func documents(file []byte, inner func(document) error) error {
 func jsonValues(data []byte, visit func(document) error) (rest []byte, line int, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	lines := lineCounter{data: data}
-	// What holds few values as a whole need not be looked at object by object.
+	// A document with few values in all needs no count for each object.
 	bounded := len(data) <= maxObjectBytes && values.Count(data) <= values.Max
 	for count := 0; ; count++ {
 		done := int(decoder.InputOffset())

@@ -128,7 +128,7 @@ type session struct {
 
 // within runs an operation on the repository of a reference, bounded by a
 // timeout, and describes its error. It tries all credentials that fit the repository, as the
-// kubelet does, until the registry accepts one; it never goes on without credentials.
+// kubelet does, until the registry accepts one; it never continues without credentials.
 func (c *Client) within(ctx context.Context, reference string, timeout time.Duration, run func(context.Context, *session) error) error {
 	ref, err := c.parse(reference)
 	if err != nil {

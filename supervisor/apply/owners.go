@@ -74,7 +74,7 @@ func left(kind string) *fieldpath.Set {
 }
 
 // components are the labels by which the components of an operator are found. They are
-// put on objects beside what is applied, whoever applies it.
+// set on objects beside what any manager applies.
 func components(theirs *fieldpath.Set) *fieldpath.Set {
 	found := fieldpath.NewSet()
 	theirs.Iterate(func(path fieldpath.Path) {

@@ -69,7 +69,7 @@ func TestOwnership(t *testing.T) {
 		"what is applied":             {entries: []metav1.ManagedFieldsEntry{entry("olm", applied, dataA)}, mine: none, others: dataA},
 		"the status":                  {entries: []metav1.ManagedFieldsEntry{status}, mine: none, others: dataA},
 		"another version of the kind": {entries: []metav1.ManagedFieldsEntry{old}, mine: none, others: dataA},
-		"an object of nobody":         {unmarked: true, entries: []metav1.ManagedFieldsEntry{entry("olm", update, dataA)}, mine: none, others: dataA},
+		"an unowned object":           {unmarked: true, entries: []metav1.ManagedFieldsEntry{entry("olm", update, dataA)}, mine: none, others: dataA},
 		"an object of another owner": {
 			unmarked: true, owners: subscribed, entries: []metav1.ManagedFieldsEntry{entry("olm", update, dataA)}, mine: none, others: dataA,
 		},

@@ -202,8 +202,8 @@ func service(source *operatorsv1alpha1.CatalogSource) (*corev1.Service, error) {
 
 func policyName(source *operatorsv1alpha1.CatalogSource) string { return source.Name + "-grpc-server" }
 
-// networkPolicy lets anybody ask the catalog, monitoring read its metrics, and the catalog ask
-// nobody. Kubelets probe a pod of their node whatever policies there are.
+// networkPolicy admits all clients to the catalog's port and monitoring to its metrics, and allows no
+// connections from the catalog. Policies do not restrict probes of the node's kubelet.
 func networkPolicy(source *operatorsv1alpha1.CatalogSource, metrics bool) *networkingv1.NetworkPolicy {
 	port := func(number int32) networkingv1.NetworkPolicyPort {
 		return networkingv1.NetworkPolicyPort{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromInt32(number))}

@@ -61,8 +61,8 @@ func (r *reconciler) putDeployment(ctx context.Context, writer client.Client, d 
 }
 
 // clearRollingUpdate takes the parameters of a rolling update out of what is read of a
-// Deployment that is to have the strategy Recreate: whoever set them, both together are
-// refused.
+// Deployment that is to have the strategy Recreate: the API server refuses both
+// together, whichever manager set them.
 func clearRollingUpdate(want, live *unstructured.Unstructured) {
 	strategy, _, _ := unstructured.NestedString(want.Object, "spec", "strategy", "type")
 	if strategy == string(appsv1.RecreateDeploymentStrategyType) {

@@ -40,7 +40,7 @@ type served struct {
 	// own says, by Deployment, whose certificates no other version has taken over.
 	own map[string]bool
 	// stored are the names of the Secrets that this pass has read a certificate from or
-	// written one to. Whoever deletes such a Secret asks for a new certificate.
+	// written one to. A user who deletes such a Secret asks for a new certificate.
 	stored map[string]bool
 }
 

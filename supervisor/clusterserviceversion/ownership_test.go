@@ -197,7 +197,7 @@ func TestOnlyLiftedRolesAreSurplus(t *testing.T) {
 		labels map[string]string
 		want   int
 	}{
-		"lifted": {liftLabels(csv), 2}, "of a plan": {owned(csv), 0}, "of another version": {other, 0}, "of nobody": {map[string]string{LabelLifted: "true"}, 0},
+		"lifted": {liftLabels(csv), 2}, "of a plan": {owned(csv), 0}, "of another version": {other, 0}, "unowned": {map[string]string{LabelLifted: "true"}, 0},
 	} {
 		meta := metav1.ObjectMeta{Name: "r", Labels: tt.labels}
 		r := rbac{ClusterRoles: []rbacv1.ClusterRole{{ObjectMeta: meta}}, ClusterRoleBindings: []rbacv1.ClusterRoleBinding{{ObjectMeta: meta}}}
@@ -211,7 +211,7 @@ func TestOnlyLiftedRolesAreSurplus(t *testing.T) {
 // the names of a Role and a RoleBinding that were edited: what they hold is not lifted.
 func TestFollowsOnlyItsOwnLift(t *testing.T) {
 	for name, labels := range map[string]func(*operatorsv1alpha1.ClusterServiceVersion) map[string]string{
-		"of nobody": func(*operatorsv1alpha1.ClusterServiceVersion) map[string]string { return nil },
+		"unowned":   func(*operatorsv1alpha1.ClusterServiceVersion) map[string]string { return nil },
 		"of a plan": owned,
 	} {
 		csv, r := boiling()

@@ -36,7 +36,7 @@ func TestWakesThoseThatWaitForRights(t *testing.T) {
 			got = all.usingAccount(t.Context(), o)
 		}
 		if len(got) != 1 {
-			t.Errorf("%s: looked at again: %v, want the version that was refused", name, got)
+			t.Errorf("%s: reconciled again: %v, want the version that was refused", name, got)
 		}
 	}
 	here, elsewhere := metav1.ObjectMeta{Namespace: "kitchen", Name: "b"}, metav1.ObjectMeta{Namespace: "bar", Name: "b"}
@@ -64,7 +64,7 @@ func TestWakesThoseThatWaitForRights(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := m.granting(t.Context(), tc.obj); len(got) != tc.want {
-				t.Errorf("looked at again: %v, want %d", got, tc.want)
+				t.Errorf("reconciled again: %v, want %d", got, tc.want)
 			}
 		})
 	}

@@ -117,7 +117,7 @@ func ofAdministrators() []Watched {
 	}
 }
 
-// createdByTenants reports whether somebody other than administrators and bundles creates
+// createdByTenants reports whether users other than administrators create
 // objects of a kind.
 func createdByTenants(kind schema.GroupKind) bool {
 	return slices.ContainsFunc(ofTenants(), func(w Watched) bool { return w.Group == kind.Group && w.Kind == kind.Kind })

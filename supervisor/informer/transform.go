@@ -83,7 +83,7 @@ func bound(o any, trimmed bool) {
 	}
 }
 
-// tenantsCreate reports whether somebody other than administrators and bundles creates
+// tenantsCreate reports whether users other than administrators create
 // objects of a kind.
 func tenantsCreate(o any) bool {
 	switch o := o.(type) {
@@ -192,8 +192,8 @@ func boundPod(pod *corev1.Pod) {
 	status.ContainerStatuses = status.ContainerStatuses[:min(len(status.ContainerStatuses), containers)]
 }
 
-// belongs reports whether an object says that it belongs to a version or a catalog. Whoever
-// creates it may say so.
+// belongs reports whether labels or owners of an object name a version or a catalog. The
+// creator of the object sets them, so they prove nothing.
 func belongs(o metav1.Object) bool {
 	for key := range o.GetLabels() {
 		if key == plan.LabelManaged || key == plan.LabelOwner || strings.HasPrefix(key, plan.PrefixComponent) {

@@ -191,7 +191,7 @@ func TestTransformKeepsWhatIsRead(t *testing.T) {
 	for reason, o := range map[string]client.Object{
 		"the Deployment of a version":              &appsv1.Deployment{ObjectMeta: managed, Spec: spec},
 		"the Deployment of a catalog":              &appsv1.Deployment{ObjectMeta: owned, Spec: spec},
-		"a component that somebody labelled":       &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"operators.coreos.com/kettle.ops": ""}}, Spec: spec},
+		"a component that a user labelled":         &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"operators.coreos.com/kettle.ops": ""}}, Spec: spec},
 		"a role, whosever":                         &rbacv1.Role{Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}}}},
 		"a binding, whosever":                      &rbacv1.RoleBinding{Subjects: []rbacv1.Subject{{Name: "a"}}},
 		"a Subscription with its configuration":    &operatorsv1alpha1.Subscription{Spec: &operatorsv1alpha1.SubscriptionSpec{Config: &operatorsv1alpha1.SubscriptionConfig{Env: []corev1.EnvVar{{Value: text(4 << 10)}}}}},

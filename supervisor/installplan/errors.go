@@ -128,7 +128,7 @@ func remedyFor(err error) string {
 // decide who may decide otherwise (missing rights, quotas, admission), never does.
 //
 // What the rules for CustomResourceDefinitions refuse ends the plan at once: an
-// administrator has to decide, and the plan goes on if the cause is removed.
+// administrator has to decide, and the plan continues if the cause is removed.
 func terminal(err error, elapsed, retryTimeout time.Duration) bool {
 	if _, refused := errors.AsType[*crdguard.RefusalError](err); refused || final(err) {
 		return true

@@ -83,7 +83,7 @@ func TestReplacedGrantIsLeft(t *testing.T) {
 	}
 }
 
-// TestGrantHoldsNoMore gives the role and the binding of a grant in full.
+// TestGrantHoldsNoMore compares the role and the binding of a grant in full.
 func TestGrantHoldsNoMore(t *testing.T) {
 	crd := &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "lamps.example"},

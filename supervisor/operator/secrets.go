@@ -23,8 +23,8 @@ func (m mentions) note(o client.Object) {
 	var names []string
 	switch o := o.(type) {
 	case *appsv1.Deployment:
-		// One that is too large for the cache names none. It is not read for them: whoever may
-		// create Deployments in any namespace could have hundreds read.
+		// One that is too large for the cache names none. It is not read for them: a user
+		// who may create Deployments in one namespace could cause hundreds of reads.
 		names = mounted(o.Spec.Template.Spec.Volumes)
 	case *operatorsv1alpha1.InstallPlan:
 		names = brought(o)

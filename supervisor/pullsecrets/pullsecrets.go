@@ -108,9 +108,9 @@ func (s *Set) Keychain() authn.Keychain {
 // Anonymous is the identity of those who have no credentials.
 const Anonymous = "anonymous"
 
-// Identity says as whom a registry is asked for a repository: which content of
-// which Secrets has the credentials for it, all of which are tried. Whoever has the same identity is let in
-// alike, and it tells nothing of the credentials themselves.
+// Identity returns a name for the credentials that are used for a repository: the content of
+// all Secrets that fit it. Equal identities have equal access. The identity reveals nothing of
+// the credentials.
 func (s *Set) Identity(target authn.Resource) string {
 	var versions []string
 	for _, one := range s.secrets {

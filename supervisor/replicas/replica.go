@@ -121,9 +121,9 @@ func (r *replica) ask() {
 	}
 }
 
-// retry connects anew to a replica that is starting when the last try has failed: the next
-// question does not wait for the pause after that try. One that has answered before is
-// given the pause.
+// retry reconnects to a starting replica whose last connection attempt failed, so that the next
+// probe does not wait for the back-off. A replica that has answered before keeps its
+// back-off.
 func (r *replica) retry() {
 	r.set.mu.Lock()
 	at, starting := r.link, !r.state.Answered

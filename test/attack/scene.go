@@ -113,7 +113,7 @@ func (s *scene) connect(ctx context.Context) error {
 	return err
 }
 
-// grant makes the namespaces, gives the supervisor the rights that it has in a cluster, and
+// grant makes the namespaces, grants the supervisor the rights that it has in a cluster, and
 // the tenant edit in one namespace.
 func (s *scene) grant(ctx context.Context) error {
 	for _, name := range []string{catalogNamespace, home, attacker} {

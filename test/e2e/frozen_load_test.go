@@ -180,7 +180,7 @@ func TestFrozenLeaderUnderLoad(t *testing.T) {
 		select {
 		case <-leader.Done():
 		case <-time.After(patience):
-			t.Fatalf("%s goes on though it no longer leads; see %s", leader.Name(), leader.Log())
+			t.Fatalf("%s continues though it no longer leads; see %s", leader.Name(), leader.Log())
 		}
 		var exit *process.ExitError
 		if err := leader.Unexpected(); !errors.As(err, &exit) || exit.Err == nil {

@@ -192,7 +192,7 @@ type listMerge struct {
 	live    []any
 	// wantedAs has the entries of the manifest by identity.
 	wantedAs map[string][]int
-	// next is the entry of live that was not looked at yet.
+	// next is the entry of live that was not visited yet.
 	next int
 	out  []any
 }
@@ -223,7 +223,7 @@ func (n node) entry(k *keys, id string) node {
 type keys struct {
 	// names are the fields that make the key; none for a list of distinct values.
 	names []string
-	// elements are the paths of the entries that somebody set, by identity.
+	// elements are the paths of the entries that any manager set, by identity.
 	elements map[string]fieldpath.PathElement
 }
 

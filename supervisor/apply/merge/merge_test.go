@@ -60,7 +60,7 @@ func TestObjects(t *testing.T) {
 			want: `{"data":{"a":"2","b":"1","c":"1"}}`,
 		},
 		{
-			reason: "what nobody is known to have set stays",
+			reason: "what no manager is known to have set stays",
 			live:   `{"spec":{"clusterIP":"10.0.0.1","x":1}}`, wanted: `{"spec":{"x":2}}`,
 			mine: `{"f:spec":{"f:x":{}}}`,
 			want: `{"spec":{"clusterIP":"10.0.0.1","x":2}}`,
@@ -72,7 +72,7 @@ func TestObjects(t *testing.T) {
 			want: `{"spec":{"source":{"secret":{"name":"b"}}}}`,
 		},
 		{
-			reason: "labels that nobody is known to have set stay",
+			reason: "labels that no manager is known to have set stay",
 			live:   `{"metadata":{"labels":{"a":"1","b":"1"}}}`, wanted: `{"metadata":{"name":"x"}}`,
 			mine: `{"f:metadata":{"f:labels":{".":{},"f:a":{}}}}`,
 			want: `{"metadata":{"name":"x","labels":{"b":"1"}}}`,
@@ -185,7 +185,7 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// FuzzObjects writes a manifest over an object that an earlier manifest and somebody else
+// FuzzObjects writes a manifest over an object that an earlier manifest and another manager
 // have set at random: what the manifest has is there, what the other one set is there
 // unless the manifest has it, nothing else is, and a second time changes nothing.
 func FuzzObjects(f *testing.F) {

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// soon is within what time a version goes on when its rights change. The pause without a
-// change is a minute.
+// soon is how long a version may take to be retried when its rights change. Without a
+// change it is retried after a minute.
 const soon = 20 * time.Second
 
 // refusedInstall is a version that failed because the account of its group may not make

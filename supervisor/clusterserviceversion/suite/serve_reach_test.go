@@ -18,8 +18,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
-// asksForAll gives the kettle a validating webhook for all that the API server lets it name of
-// some groups, of objects with a label of the test.
+// asksForAll adds a validating webhook to the kettle, for everything in some groups that the
+// API server accepts, limited to objects with a label of the test.
 func (w *world) asksForAll(groups []string, resources ...string) func(*operatorsv1alpha1.ClusterServiceVersion) {
 	return func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 		csv.Spec.WebhookDefinitions = append(csv.Spec.WebhookDefinitions, operatorsv1alpha1.WebhookDescription{

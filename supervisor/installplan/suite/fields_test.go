@@ -180,8 +180,8 @@ func TestManyUnknownFieldsAreCounted(t *testing.T) {
 	}
 }
 
-// TestFieldsOfTheNextVersion has a version that lacks what the one before it had, known and
-// unknown, and takes an object over that somebody applied.
+// TestFieldsOfTheNextVersion installs a version that lacks fields of the version before it, known and
+// unknown, and takes over an object that a user applied.
 func TestFieldsOfTheNextVersion(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))

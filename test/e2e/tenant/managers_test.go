@@ -188,7 +188,7 @@ func TestLookalikeDeployments(t *testing.T) {
 	select {
 	case <-second.Done():
 	case <-time.After(patience):
-		t.Fatalf("it goes on beside OLM; see %s", second.Log())
+		t.Fatalf("it continues beside OLM; see %s", second.Log())
 	}
 	var exit *process.ExitError
 	if err := second.Unexpected(); !errors.As(err, &exit) {

@@ -79,7 +79,7 @@ func NewPlan(o *Observation, everything bool) Plan {
 		p.productOnly(o)
 	}
 	if o.Release != "" {
-		p.Notes = append(p.Notes, fmt.Sprintf("Helm goes on listing the release %[1]s. Remove its record afterwards: helm uninstall %[1]s --namespace %[2]s", o.Release, o.Namespace))
+		p.Notes = append(p.Notes, fmt.Sprintf("Helm still lists the release %[1]s. Remove its record afterwards: helm uninstall %[1]s --namespace %[2]s", o.Release, o.Namespace))
 	}
 	return p
 }

@@ -139,7 +139,7 @@ func seesNamespace(t *testing.T, user client.Reader, shop, wares string) {
 	o := take(t, user, snapshot.Options{Fallback: shop, SupervisorNamespaces: []string{wares}})
 	counts(t, o, 1, 0, 1)
 	if !slices.Equal(o.Namespaces, []string{shop}) {
-		t.Errorf("looked at %v, want to fall back on %s", o.Namespaces, shop)
+		t.Errorf("read %v, want to fall back on %s", o.Namespaces, shop)
 	}
 	for _, want := range []diagnosis.Unseen{
 		{Resource: "catalogsources.operators.coreos.com", Namespace: wares},
