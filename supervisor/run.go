@@ -172,6 +172,9 @@ func newManager(cfg *rest.Config, o Options, f *fence) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := informer.ReduceWatches(guarded); err != nil {
+		return nil, err
+	}
 	mgr, err := ctrl.NewManager(guarded, ctrl.Options{
 		Scheme:    scheme,
 		Cache:     cached,

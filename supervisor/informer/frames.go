@@ -1,0 +1,271 @@
+package informer
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	serializerjson "k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/rest"
+
+	"github.com/chandlery/chandlery/supervisor/scheme"
+)
+
+const (
+	// maxFrame is up to what size an event of a watch passes as it is, in bytes.
+	maxFrame = 64 << 10
+	// maxReduced is up to what size an event is reduced. client-go refuses larger ones.
+	maxReduced = 16 << 20
+	// maxKept is how large a buffer is kept for the next event: API servers store no object
+	// that is larger.
+	maxKept = 2 << 20
+	// headSize is the length of what precedes an event in protobuf, which is its size.
+	headSize = 4
+)
+
+// ReduceWatches makes the clients of a configuration reduce large events of watches before
+// they are decoded, for the kinds that tenants create. What is left is what Transform leaves.
+//
+// The decoder of each watch keeps a buffer as large as the largest event that it has read, as
+// long as the watch lasts. Here one buffer serves all watches, and one event at a time is
+// decoded whole.
+func ReduceWatches(cfg *rest.Config) error {
+	known, err := scheme.New()
+	if err != nil {
+		return err //nolint:wrapcheck // says what it builds
+	}
+	if err := metav1.AddMetaToScheme(known); err != nil {
+		return fmt.Errorf("building the scheme of watched objects: %w", err)
+	}
+	r := &frameReducer{
+		protobuf: protobuf.NewSerializer(known, known),
+		json:     serializerjson.NewSerializerWithOptions(serializerjson.DefaultMetaFactory, known, known, serializerjson.SerializerOptions{}),
+	}
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &reducingTransport{next: next, reducer: r} })
+	return nil
+}
+
+// reducingTransport reduces what watches reply.
+type reducingTransport struct {
+	next    http.RoundTripper
+	reducer *frameReducer
+}
+
+// WrappedRoundTripper returns the transport that sends requests.
+func (t *reducingTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+// RoundTrip sends a request.
+func (t *reducingTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := t.next.RoundTrip(req)
+	if err != nil || resp.StatusCode != http.StatusOK || req.URL.Query().Get("watch") != "true" {
+		return resp, err //nolint:wrapcheck // the transport's own
+	}
+	kind, created := kindAt(req.URL.Path)
+	if !created {
+		return resp, nil
+	}
+	switch media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media {
+	case runtime.ContentTypeProtobuf:
+		resp.Body = &protobufFrames{ReadCloser: resp.Body, kind: kind, reducer: t.reducer}
+	case runtime.ContentTypeJSON:
+		resp.Body = &jsonFrames{ReadCloser: resp.Body, kind: kind, reducer: t.reducer, source: resp.Body, decoder: json.NewDecoder(resp.Body)}
+	}
+	return resp, nil
+}
+
+// kindAt returns the kind of the resource at a path of the API, and whether tenants create
+// objects of it.
+func kindAt(path string) (kind schema.GroupKind, created bool) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	resource := parts[len(parts)-1]
+	var group string
+	if at := slices.Index(parts, "apis"); at >= 0 && at+1 < len(parts) {
+		group = parts[at+1]
+	}
+	for _, w := range ofTenants() {
+		if w.Group == group && w.Resource == resource {
+			return schema.GroupKind{Group: w.Group, Kind: w.Kind}, true
+		}
+	}
+	return schema.GroupKind{}, false
+}
+
+// frameReducer reduces events of watches.
+type frameReducer struct {
+	protobuf, json runtime.Serializer
+
+	// mu is held while an event is read and reduced.
+	mu     sync.Mutex
+	buffer []byte
+}
+
+// readProtobuf reads an event of a size and returns it reduced, with its size in front.
+func (r *frameReducer) readProtobuf(from io.Reader, size int, kind schema.GroupKind) ([]byte, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if cap(r.buffer) < size {
+		r.buffer = make([]byte, size)
+	}
+	frame := r.buffer[:size]
+	if cap(r.buffer) > maxKept {
+		r.buffer = nil
+	}
+	if _, err := io.ReadFull(from, frame); err != nil {
+		return nil, err //nolint:wrapcheck // client-go looks at it
+	}
+	var event metav1.WatchEvent
+	if event.Unmarshal(frame) == nil && r.reduce(&event, r.protobuf, kind) {
+		if reduced, err := event.Marshal(); err == nil {
+			frame = reduced
+		}
+	}
+	head := make([]byte, 0, headSize+len(frame))
+	head = binary.BigEndian.AppendUint32(head, uint32(len(frame))) //nolint:gosec // it is at most maxReduced
+	return append(head, frame...), nil
+}
+
+// reduceJSON returns an event reduced, or as it is where that is not possible.
+func (r *frameReducer) reduceJSON(frame []byte, kind schema.GroupKind) []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var event metav1.WatchEvent
+	if json.Unmarshal(frame, &event) != nil || !r.reduce(&event, r.json, kind) {
+		return frame
+	}
+	reduced, err := json.Marshal(event)
+	if err != nil {
+		return frame
+	}
+	return reduced
+}
+
+// reduce reduces the object of an event, and reports whether that was possible. It is not for
+// objects of kinds that are not known, nor for what API servers say about the watch.
+func (r *frameReducer) reduce(event *metav1.WatchEvent, serializer runtime.Serializer, kind schema.GroupKind) bool {
+	object, gvk, err := serializer.Decode(event.Object.Raw, nil, nil)
+	if err != nil {
+		return false
+	}
+	if pod, is := object.(*corev1.Pod); is {
+		pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName}
+	}
+	if meta, is := object.(*metav1.PartialObjectMetadata); is {
+		meta.SetGroupVersionKind(kind.WithVersion(gvk.Version))
+	}
+	if _, err := Transform(object); err != nil {
+		return false
+	}
+	object.GetObjectKind().SetGroupVersionKind(*gvk)
+	var encoded bytes.Buffer
+	if err := serializer.Encode(object, &encoded); err != nil {
+		return false
+	}
+	event.Object.Raw = encoded.Bytes()
+	return true
+}
+
+// protobufFrames are the events of a watch in protobuf, each with its size in front.
+type protobufFrames struct {
+	io.ReadCloser
+
+	kind    schema.GroupKind
+	reducer *frameReducer
+	// ready is read next, and then as many bytes as they are of an event that passes.
+	ready   []byte
+	passing int
+}
+
+// Read reads events.
+func (f *protobufFrames) Read(p []byte) (int, error) {
+	if len(f.ready) == 0 && f.passing == 0 {
+		if err := f.next(); err != nil {
+			return 0, err
+		}
+	}
+	if len(f.ready) > 0 {
+		return take(p, &f.ready), nil
+	}
+	n, err := f.ReadCloser.Read(p[:min(len(p), f.passing)])
+	f.passing -= n
+	return n, err //nolint:wrapcheck // client-go looks at it
+}
+
+// next begins with the next event.
+func (f *protobufFrames) next() error {
+	head := make([]byte, headSize)
+	if _, err := io.ReadFull(f.ReadCloser, head); err != nil {
+		return err //nolint:wrapcheck // client-go looks at it
+	}
+	size := int(binary.BigEndian.Uint32(head))
+	if size <= maxFrame || size > maxReduced {
+		f.ready, f.passing = head, size
+		return nil
+	}
+	frame, err := f.reducer.readProtobuf(f.ReadCloser, size, f.kind)
+	f.ready = frame
+	return err
+}
+
+// jsonFrames are the events of a watch in JSON.
+type jsonFrames struct {
+	io.ReadCloser
+
+	kind    schema.GroupKind
+	reducer *frameReducer
+	// decoder reads from source, which is the watch after what was read of it before.
+	decoder *json.Decoder
+	source  io.Reader
+	ready   []byte
+}
+
+// Read reads events.
+func (f *jsonFrames) Read(p []byte) (int, error) {
+	if len(f.ready) == 0 {
+		if err := f.next(); err != nil {
+			return 0, err
+		}
+	}
+	return take(p, &f.ready), nil
+}
+
+// next reads the next event.
+func (f *jsonFrames) next() error {
+	var frame json.RawMessage
+	if err := f.decoder.Decode(&frame); err != nil {
+		return err //nolint:wrapcheck // client-go looks at it
+	}
+	f.ready = frame
+	if len(frame) > maxFrame {
+		f.ready = f.reducer.reduceJSON(frame, f.kind)
+		// The buffer of the decoder is as large as the event was.
+		ahead, err := io.ReadAll(f.decoder.Buffered())
+		if err != nil {
+			return fmt.Errorf("reading what was read already: %w", err)
+		}
+		f.source = io.MultiReader(bytes.NewReader(ahead), f.source)
+		f.decoder = json.NewDecoder(f.source)
+	}
+	f.ready = append(f.ready, '\n')
+	return nil
+}
+
+// take moves the beginning of what is ready, and keeps nothing of what was read to its end.
+func take(p []byte, ready *[]byte) int {
+	n := copy(p, *ready)
+	if *ready = (*ready)[n:]; len(*ready) == 0 {
+		*ready = nil
+	}
+	return n
+}
