@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/apply/warnings"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -135,9 +136,9 @@ func (e *execution) each(ctx context.Context, steps []*operatorsv1alpha1.Step) *
 		if applied(s.Status) {
 			continue
 		}
-		heard := &hearing{}
-		status, err := e.step(heard.in(ctx), s)
-		if texts := heard.texts(); len(texts) > 0 {
+		heard := &warnings.Collector{}
+		status, err := e.step(heard.In(ctx), s)
+		if texts := heard.Texts(); len(texts) > 0 {
 			e.onWarnings(i, s, e.warned(ctx, s, texts))
 		}
 		if err != nil {

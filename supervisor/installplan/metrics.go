@@ -27,7 +27,7 @@ var (
 		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 	}, []string{"outcome"})
 	// The name is the one that alerts of existing clusters have.
-	warnings = promauto.With(metrics.Registry).NewCounter(prometheus.CounterOpts{
+	warnedSteps = promauto.With(metrics.Registry).NewCounter(prometheus.CounterOpts{
 		Name: "installplan_warnings_total",
 		Help: "Number of steps of InstallPlans about which the API server warned while they were applied.",
 	})

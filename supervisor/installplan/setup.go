@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/chandlery/chandlery/supervisor/apply/warnings"
 	"github.com/chandlery/chandlery/supervisor/impersonate"
 	"github.com/chandlery/chandlery/supervisor/loan"
 )
@@ -117,7 +118,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 
 func newReconciler(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	cfg := rest.CopyConfig(o.Config)
-	cfg.WarningHandler, cfg.WarningHandlerWithContext = nil, listener{}
+	cfg.WarningHandler, cfg.WarningHandlerWithContext = nil, warnings.Handler{}
 	options := client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}
 	direct, err := o.NewClient(cfg, options)
 	if err != nil {

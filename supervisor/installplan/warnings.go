@@ -3,26 +3,19 @@ package installplan
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/apply/warnings"
 	"github.com/chandlery/chandlery/supervisor/event"
 )
-
-// reasonWarnings is the reason of the Event that tells of warnings.
-const reasonWarnings = "AppliedWithWarnings"
 
 // reasonValidation is the reason of the Event that tells of custom resources that
 // would not be valid without conversion.
 const reasonValidation = "CRDValidation"
-
-// maxNamed is how many warnings an Event names; more are counted.
-const maxNamed = 10
 
 // The API server gives at most a hundred warnings about the fields of one object, and cuts
 // them where they have more than four thousand characters together.
@@ -30,47 +23,6 @@ const (
 	maxStrict     = 100
 	maxCharacters = 4 << 10
 )
-
-// hearing collects what the API server says beside its answers to the requests of one
-// step.
-type hearing struct {
-	mu    sync.Mutex
-	heard []string
-}
-
-type hearingKey struct{}
-
-// in makes the requests with a context heard.
-func (h *hearing) in(ctx context.Context) context.Context {
-	return context.WithValue(ctx, hearingKey{}, h)
-}
-
-func (h *hearing) texts() []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Clone(h.heard)
-}
-
-// add notes a warning once.
-func (h *hearing) add(text string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !slices.Contains(h.heard, text) {
-		h.heard = append(h.heard, text)
-	}
-}
-
-// listener hands warnings to the hearing of the request's context.
-type listener struct{}
-
-// HandleWarningHeaderWithContext notes a warning once.
-func (listener) HandleWarningHeaderWithContext(ctx context.Context, code int, _, text string) {
-	const miscellaneous = 299
-	h, ok := ctx.Value(hearingKey{}).(*hearing)
-	if ok && code == miscellaneous && text != "" {
-		h.add(text)
-	}
-}
 
 // stepWarnings are the warnings about one step.
 type stepWarnings struct {
@@ -107,14 +59,14 @@ func cut(texts []string) bool {
 // warned returns the warnings about a step that the API server gave while it was applied.
 func (e *execution) warned(ctx context.Context, s *operatorsv1alpha1.Step, texts []string) stepWarnings {
 	w := stepWarnings{texts: texts}
-	if !cut(texts) {
-		return w
-	}
-	// How many fields there are in all is seen by what is stored.
 	u, err := e.content.manifest(ctx, s)
 	if err != nil {
 		return w
 	}
+	if !cut(texts) {
+		return w
+	}
+	// How many fields there are in all is seen by what is stored.
 	live := u.DeepCopy()
 	if e.client.Get(ctx, client.ObjectKeyFromObject(u), live) == nil {
 		w.more = max(0, notStored(u.Object, live.Object)-w.dropped())
@@ -151,24 +103,10 @@ func notStored(manifest, stored any) int {
 	return n
 }
 
-// warningNote words the warnings about a step.
-func warningNote(s *operatorsv1alpha1.Step, w stepWarnings) string {
-	during := "operator installation"
-	if s.Resolving != "" {
-		during = fmt.Sprintf("installation of operator %q", s.Resolving)
-	}
-	named := w.texts[:min(maxNamed, len(w.texts))]
-	text := strings.Join(named, ", ")
-	if rest := w.count() - len(named); rest > 0 {
-		text += fmt.Sprintf(", and %d more", rest)
-	}
-	return fmt.Sprintf("%d warning(s) generated during %s (%s %q): %s", w.count(), during, s.Resource.Kind, s.Resource.Name, text)
-}
-
 // tellWarnings makes an Event of the warnings about a step, once for each plan and step.
 func (r *Reconciler) tellWarnings(p *operatorsv1alpha1.InstallPlan, rec *record) func(int, *operatorsv1alpha1.Step, stepWarnings) {
 	return func(index int, s *operatorsv1alpha1.Step, w stepWarnings) {
-		note := warningNote(s, w)
+		note := warnings.Note(s.Resolving, s.Resource.Kind, s.Resource.Name, w.texts, w.count())
 		if rec.warned[index] == note {
 			return
 		}
@@ -176,7 +114,7 @@ func (r *Reconciler) tellWarnings(p *operatorsv1alpha1.InstallPlan, rec *record)
 			rec.warned = map[int]string{}
 		}
 		rec.warned[index] = note
-		warnings.Inc()
+		warnedSteps.Inc()
 		if n := w.dropped(); n > 0 {
 			droppedFields.WithLabelValues(s.Resource.Kind).Add(float64(n))
 		}
@@ -185,6 +123,6 @@ func (r *Reconciler) tellWarnings(p *operatorsv1alpha1.InstallPlan, rec *record)
 			Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion,
 			FieldPath: fmt.Sprintf("status.plan[%d]", index),
 		}
-		r.recorder.Eventf(ref, nil, corev1.EventTypeWarning, reasonWarnings, "Install", "%s", event.Note(note))
+		r.recorder.Eventf(ref, nil, corev1.EventTypeWarning, warnings.Reason, "Install", "%s", event.Note(note))
 	}
 }
