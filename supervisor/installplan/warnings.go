@@ -3,6 +3,7 @@ package installplan
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -63,6 +64,7 @@ func (e *execution) warned(ctx context.Context, s *operatorsv1alpha1.Step, texts
 	if err != nil {
 		return w
 	}
+	w.texts = withMeant(texts, misspelt(e.client.Scheme(), u))
 	if !cut(texts) {
 		return w
 	}
@@ -72,6 +74,17 @@ func (e *execution) warned(ctx context.Context, s *operatorsv1alpha1.Step, texts
 		w.more = max(0, notStored(u.Object, live.Object)-w.dropped())
 	}
 	return w
+}
+
+// withMeant adds to the warnings about unknown fields the names of those that were meant.
+func withMeant(texts []string, meant map[string]string) []string {
+	out := slices.Clone(texts)
+	for path, name := range meant {
+		if i := slices.Index(out, fmt.Sprintf("unknown field %q", path)); i >= 0 {
+			out[i] += fmt.Sprintf(" (did you mean %q?)", name)
+		}
+	}
+	return out
 }
 
 // notStored counts the fields of a manifest that the stored object does not have. A field within
