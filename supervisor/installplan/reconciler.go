@@ -166,7 +166,11 @@ func (r *Reconciler) install(ctx context.Context, p *operatorsv1alpha1.InstallPl
 		return ctrl.Result{}, err
 	}
 	e.onWarnings = r.tellWarnings(p, rec)
-	return r.conclude(ctx, p, rec, e.run(ctx, p.Status.Plan), now), nil
+	result := r.conclude(ctx, p, rec, e.run(ctx, p.Status.Plan), now)
+	if p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed {
+		e.rehearseWarnings(ctx, p.Status.Plan)
+	}
+	return result, nil
 }
 
 // execution prepares a pass over the steps of a plan. One that only probes writes

@@ -9,7 +9,9 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/apply/warnings"
 	"github.com/chandlery/chandlery/supervisor/event"
 )
@@ -85,6 +87,32 @@ func withMeant(texts []string, meant map[string]string) []string {
 		}
 	}
 	return out
+}
+
+// rehearseWarnings asks the API server what it would warn about in the steps of a plan that has
+// failed before they were applied. Nothing is stored.
+func (e *execution) rehearseWarnings(ctx context.Context, steps []*operatorsv1alpha1.Step) {
+	for i, s := range steps {
+		if applied(s.Status) || s.Resource.Kind == kindSecret || e.refusal(s) != nil {
+			continue
+		}
+		u, err := e.content.manifest(ctx, s)
+		if err != nil {
+			continue
+		}
+		writer := e.steps
+		if s.Resource.Kind == kindCRD {
+			writer = crdWriter(e)
+		}
+		heard := &warnings.Collector{}
+		// The API server gives the warnings with a refusal, too.
+		if _, _, err := apply.IfAbsent(heard.In(ctx), client.NewDryRunClient(writer), u); err != nil {
+			log.FromContext(ctx).V(1).Info("Step would be refused", "kind", s.Resource.Kind, "name", s.Resource.Name, "error", err.Error())
+		}
+		if texts := heard.Texts(); len(texts) > 0 {
+			e.onWarnings(i, s, e.warned(ctx, s, texts))
+		}
+	}
 }
 
 // notStored counts the fields of a manifest that the stored object does not have. A field within
