@@ -10,13 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/apply/warnings"
 )
 
 // putDeployments brings the Deployments of a version to what is wanted of them. Where the
 // OperatorGroup names an account, that is done with its rights: who may do little in a
 // namespace gets no more by a version that he writes himself.
 func (r *reconciler) putDeployments(ctx context.Context, s *scope) error {
-	writer, by := r.client, ""
+	writer, by := r.deployer, ""
 	if name := s.Groups[0].Spec.ServiceAccountName; name != "" {
 		var err error
 		if writer, err = r.accounts.As(types.NamespacedName{Namespace: s.CSV.Namespace, Name: name}); err != nil {
@@ -24,13 +25,17 @@ func (r *reconciler) putDeployments(ctx context.Context, s *scope) error {
 		}
 		by = fmt.Sprintf("with the rights of ServiceAccount %s, which OperatorGroup %s names", name, s.Groups[0].Name)
 	}
-	for _, d := range s.deployments {
-		err := withSource(s.settings, r.putDeployment(ctx, writer, d))
+	for i, d := range s.deployments {
+		heard := &warnings.Collector{}
+		result, err := r.putDeployment(heard.In(ctx), writer, d)
+		err = withSource(s.settings, err)
 		switch {
 		case err != nil && by != "":
 			return fmt.Errorf("%s: %w", by, err)
 		case err != nil:
 			return err
+		case result != apply.Unchanged:
+			announceWarnings(r.events, s.CSV, i, d.Name, heard.Texts())
 		}
 	}
 	return nil
@@ -39,25 +44,24 @@ func (r *reconciler) putDeployments(ctx context.Context, s *scope) error {
 // putDeployment brings a Deployment to what is wanted of it. What a lifecycle manager
 // before this one set on it and is no longer wanted goes: a container that was dropped
 // would run on, and a variable that has a value and a source is refused.
-func (r *reconciler) putDeployment(ctx context.Context, writer client.Client, d *appsv1.Deployment) error {
+func (r *reconciler) putDeployment(ctx context.Context, writer client.Client, d *appsv1.Deployment) (apply.Result, error) {
 	want, err := convert(d)
 	if err != nil {
-		return err
+		return "", err
 	}
 	live, err := readAs(ctx, r.live, want)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if live == nil {
 		_, absent, err := apply.IfAbsent(ctx, writer, want)
 		if err == nil && !absent {
-			return errStale
+			err = errStale
 		}
-		return err
+		return apply.Created, err
 	}
 	clearRollingUpdate(want, live)
-	_, err = apply.TakeOver(ctx, writer, want, live)
-	return err
+	return apply.TakeOver(ctx, writer, want, live)
 }
 
 // clearRollingUpdate takes the parameters of a rolling update out of what is read of a

@@ -50,7 +50,7 @@ func TestPutDeployment(t *testing.T) {
 			switch tc.maker {
 			case "":
 			case FieldManager:
-				if err := r.putDeployment(t.Context(), c, old); err != nil {
+				if _, err := r.putDeployment(t.Context(), c, old); err != nil {
 					t.Fatal(err)
 				}
 			default:
@@ -70,7 +70,7 @@ func TestPutDeployment(t *testing.T) {
 				}
 			}
 			for range 2 { // the second changes nothing
-				if err := r.putDeployment(t.Context(), c, next); err != nil {
+				if _, err := r.putDeployment(t.Context(), c, next); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -1,12 +1,14 @@
 package clusterserviceversion
 
 import (
+	"fmt"
 	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 
+	"github.com/chandlery/chandlery/supervisor/apply/warnings"
 	"github.com/chandlery/chandlery/supervisor/event"
 	"github.com/chandlery/chandlery/supervisor/openshift"
 )
@@ -57,4 +59,18 @@ func announceLeft(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterS
 		recorder.Eventf(csv, nil, corev1.EventTypeNormal, "CustomResourcesLeft", "Cleanup", "%s",
 			event.Note("custom resources stay: "+strings.Join(left, "; ")))
 	}
+}
+
+// announceWarnings records what the API server warned about in a Deployment of a version. The
+// Deployment is named by its place in the version.
+func announceWarnings(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, index int, name string, texts []string) {
+	if len(texts) == 0 {
+		return
+	}
+	about := &corev1.ObjectReference{
+		APIVersion: operatorsv1alpha1.ClusterServiceVersionAPIVersion, Kind: operatorsv1alpha1.ClusterServiceVersionKind,
+		Namespace: csv.Namespace, Name: csv.Name, UID: csv.UID, FieldPath: fmt.Sprintf("spec.install.spec.deployments[%d]", index),
+	}
+	recorder.Eventf(about, nil, corev1.EventTypeWarning, warnings.Reason, "Install", "%s",
+		event.Note(warnings.Note(csv.Name, "Deployment", name, texts, len(texts))))
 }

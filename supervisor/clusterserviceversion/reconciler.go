@@ -29,6 +29,7 @@ const conflictDelay = 50 * time.Millisecond
 // reconciler moves ClusterServiceVersions through their phases.
 type reconciler struct {
 	client        client.Client          // cached reads, all writes
+	deployer      client.Client          // writes Deployments
 	live          client.Reader          // reads past the cache
 	crds          client.Reader          // CustomResourceDefinitions without schemas
 	fronts        client.Reader          // Services, webhook configurations and API services

@@ -156,7 +156,7 @@ func TestNamesTheSubscriptionBehindARefusal(t *testing.T) {
 					return tc.err
 				},
 			})
-			err = (&reconciler{client: c, live: c}).putDeployments(t.Context(), s)
+			err = (&reconciler{client: c, deployer: c, live: c}).putDeployments(t.Context(), s)
 			message := afterRefusal(s.Observation, err).Message
 			if !errors.Is(err, tc.err) || !strings.HasPrefix(message, "install strategy failed: "+tc.want) || (tc.want == "" && strings.Contains(message, "my-kettle")) {
 				t.Errorf("message is %q, want %q in it", message, tc.want)

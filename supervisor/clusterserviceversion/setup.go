@@ -15,6 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -25,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/chandlery/chandlery/supervisor/apply/warnings"
 	"github.com/chandlery/chandlery/supervisor/impersonate"
 	"github.com/chandlery/chandlery/supervisor/informer"
 	"github.com/chandlery/chandlery/supervisor/loan"
@@ -123,12 +125,20 @@ func newReconciler(mgr ctrl.Manager, o Options, crds, fronts cache.Cache) (*reco
 	if err != nil {
 		return nil, fmt.Errorf("making a discovery client: %w", err)
 	}
+	cfg := rest.CopyConfig(mgr.GetConfig())
+	cfg.WarningHandler, cfg.WarningHandlerWithContext = nil, warnings.Handler{}
+	options := client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}
+	deployer, err := client.New(cfg, options)
+	if err != nil {
+		return nil, fmt.Errorf("making the client that writes Deployments: %w", err)
+	}
 	g, err := newGauges(o.Metrics)
 	if err != nil {
 		return nil, fmt.Errorf("registering the metrics of ClusterServiceVersions: %w", err)
 	}
 	return &reconciler{
 		client:     mgr.GetClient(),
+		deployer:   deployer,
 		live:       mgr.GetAPIReader(),
 		crds:       crds,
 		fronts:     fronts,
@@ -145,7 +155,7 @@ func newReconciler(mgr ctrl.Manager, o Options, crds, fronts cache.Cache) (*reco
 		pace:      newPace(),
 		lender:    o.Lender,
 		proxies:   o.Proxies,
-		accounts:  impersonate.New(mgr.GetConfig(), client.New, client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}),
+		accounts:  impersonate.New(cfg, client.New, options),
 		events:    mgr.GetEventRecorder("chandlery-clusterserviceversion"),
 		gauges:    g,
 	}, nil

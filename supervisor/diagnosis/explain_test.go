@@ -399,6 +399,7 @@ func TestExplainPlan(t *testing.T) {
 func TestDroppedFieldsAreNoted(t *testing.T) {
 	const role, service = `1 warning(s) generated during installation of operator "lamp.v1" (Role "dims"): unknown field "rules[0].nonsense"`,
 		`1 warning(s) generated during installation of operator "lamp.v1" (Service "lamp"): unknown field "spec.ports[1].colour"`
+	const deployment = `1 warning(s) generated during installation of operator "lamp.v1" (Deployment "lamp"): unknown field "spec.template.spec.newer"`
 	at := func(path string) func(*observation) {
 		return func(o *observation) { o.Events[len(o.Events)-1].InvolvedObject.FieldPath = path }
 	}
@@ -407,6 +408,11 @@ func TestDroppedFieldsAreNoted(t *testing.T) {
 		change: all(warns("InstallPlan", "install-a", "AppliedWithWarnings", service), at("status.plan[10]"), warns("InstallPlan", "install-a", "AppliedWithWarnings", role), at("status.plan[9]")),
 		state:  diagnosis.Healthy, code: diagnosis.CodeFieldsDropped, object: "InstallPlan shop/install-a",
 		summary: []string{role + "; " + service}, remedy: "Tell the author of the bundle",
+	}, {
+		reason: "a Deployment of the version is named, too",
+		change: warns("ClusterServiceVersion", "lamp.v1", "AppliedWithWarnings", deployment),
+		state:  diagnosis.Healthy, code: diagnosis.CodeFieldsDropped, object: "ClusterServiceVersion shop/lamp.v1",
+		summary: []string{deployment}, remedy: "Tell the author of the bundle",
 	}, {
 		reason: "warnings of another plan are none of this one",
 		change: warns("InstallPlan", "install-b", "AppliedWithWarnings", role),

@@ -45,7 +45,7 @@ func rules() []rule {
 		{"nothing fits", resolution},
 		{"a newer version is held", held},
 		{"its plan is gone", planGone},
-		{"fields of its bundle were dropped", planWarnings},
+		{"fields of its bundle were dropped", bundleWarnings},
 		{"its catalog advises against it", deprecated},
 	}
 }

@@ -1,8 +1,11 @@
 package suite_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -127,6 +131,7 @@ func (w *world) autoscalers() {
 func TestUnknownFieldsDoNotStopAnInstallation(t *testing.T) {
 	w := newWorld(t)
 	w.autoscalers()
+	w.election = true
 	stop := w.superviseAll()
 	w.create(w.group("own", w.namespace))
 
@@ -170,16 +175,19 @@ func TestUnknownFieldsDoNotStopAnInstallation(t *testing.T) {
 		object(schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscaler"}, w.namespace, "kettle"),
 	}
 	before := w.contents(objects...)
-	for range 2 {
+	// First another process takes the place of the one that ended, then a standby that waited.
+	for _, standsBy := range []bool{false, true} {
+		var next func()
+		if standsBy {
+			next = w.superviseAll()
+		}
 		stop()
-		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "kettle"}}
-		w.Expect(w.Delete(t.Context(), deployment)).To(gomega.Succeed())
-		w.gone(deployment)
-		stop = w.superviseAll()
-		// The new Deployment shows that the next process has made a pass over the version.
-		w.Eventually(func() error {
-			return w.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment)
-		}).WithTimeout(patience).Should(gomega.Succeed())
+		former := w.removed("kettle")
+		if !standsBy {
+			next = w.superviseAll()
+		}
+		stop = next
+		w.remade("kettle", former)
 		w.succeeds("kettle.v1")
 	}
 	deployment := object(appsv1.SchemeGroupVersion.WithKind("Deployment"), w.namespace, "kettle")
@@ -193,4 +201,69 @@ func TestUnknownFieldsDoNotStopAnInstallation(t *testing.T) {
 	if diff := cmp.Diff(want, w.warnings()); diff != "" {
 		t.Errorf("Events (-installed +later):\n%s", diff)
 	}
+}
+
+// removed deletes a Deployment.
+func (w *world) removed(name string) types.UID {
+	w.t.Helper()
+	d := &appsv1.Deployment{}
+	w.Expect(w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, d)).To(gomega.Succeed())
+	uid := d.UID
+	w.Expect(w.Delete(w.t.Context(), d)).To(gomega.Succeed())
+	return uid
+}
+
+// remade waits until there is another Deployment than the one that was deleted. It shows that the
+// controllers have made a pass over the version.
+func (w *world) remade(name string, before types.UID) {
+	w.t.Helper()
+	w.Eventually(func(g gomega.Gomega) {
+		d := &appsv1.Deployment{}
+		g.Expect(w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, d)).To(gomega.Succeed())
+		g.Expect(d.UID).NotTo(gomega.Equal(before))
+	}).WithTimeout(patience).Should(gomega.Succeed())
+}
+
+// newer adds a field to the Deployments that a client writes which the API server does not know.
+type newer struct{ next http.RoundTripper }
+
+// RoundTrip changes a request and sends it.
+func (n newer) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !strings.Contains(r.URL.Path, "/deployments") || (r.Method != http.MethodPost && r.Method != http.MethodPut) {
+		return n.next.RoundTrip(r) //nolint:wrapcheck // It stands for the other.
+	}
+	d := map[string]any{}
+	if err := json.NewDecoder(r.Body).Decode(&d); err != nil {
+		return nil, fmt.Errorf("reading a Deployment: %w", err)
+	}
+	if err := unstructured.SetNestedField(d, "x", "spec", "template", "spec", "newer"); err != nil {
+		return nil, fmt.Errorf("changing a Deployment: %w", err)
+	}
+	text, err := json.Marshal(d)
+	if err != nil {
+		return nil, fmt.Errorf("writing a Deployment: %w", err)
+	}
+	changed := r.Clone(r.Context())
+	changed.Body, changed.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	return n.next.RoundTrip(changed) //nolint:wrapcheck // It stands for the other.
+}
+
+// TestFieldsNewerThanTheCluster has a Deployment with a field that the API server does not know
+// yet: the version is installed without it, and one Event says so.
+func TestFieldsNewerThanTheCluster(t *testing.T) {
+	w := newWorld(t)
+	w.config = rest.CopyConfig(w.config)
+	w.config.Wrap(func(next http.RoundTripper) http.RoundTripper { return newer{next} })
+	stop := w.supervise()
+	w.create(w.group("own", w.namespace), w.kettle("kettle.v1"))
+	w.succeeds("kettle.v1")
+	want := []string{`ClusterServiceVersion kettle.v1: 1 warning(s) generated during installation of operator "kettle.v1" (Deployment "kettle"): unknown field "spec.template.spec.newer"`}
+	w.Eventually(w.warnings).WithTimeout(patience).Should(gomega.Equal(want))
+
+	deployment := object(appsv1.SchemeGroupVersion.WithKind("Deployment"), w.namespace, "kettle")
+	before := w.contents(deployment)
+	stop()
+	w.supervise()
+	w.Consistently(func() []any { return []any{w.contents(deployment), w.warnings()} }).
+		WithTimeout(2 * time.Second).Should(gomega.Equal([]any{before, want}))
 }

@@ -116,6 +116,8 @@ type world struct {
 	config *rest.Config
 	// home is the namespace of the supervisor; empty for one outside the cluster.
 	home string
+	// election has the controllers work only while they hold a Lease in the namespace.
+	election bool
 }
 
 // newWorld makes a namespace and a client for one test.
@@ -171,6 +173,11 @@ func (w *world) superviseWith(c clock.PassiveClock, others ...func(ctrl.Manager)
 		Scheme:     newScheme(),
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: new(true)},
+
+		LeaderElection: w.election, LeaderElectionNamespace: w.namespace, LeaderElectionID: "leader",
+		LeaderElectionReleaseOnCancel: true, RetryPeriod: new(200 * time.Millisecond),
+		// A slow machine loses no Lease, and a stop releases it.
+		RenewDeadline: new(50 * time.Second), LeaseDuration: new(time.Minute),
 	})
 	if err != nil {
 		w.t.Fatalf("making a manager: %v", err)
