@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/apply/warnings"
 	"github.com/chandlery/chandlery/supervisor/scheme"
 )
 
@@ -93,6 +94,21 @@ func (c *Connection) Client() (client.WithWatch, error) {
 	if err != nil {
 		return nil, err
 	}
+	return clientOf(cfg)
+}
+
+// CollectingClient reaches the cluster. What the API server warns about goes to the
+// warnings.Collector of a request's context, and is not printed.
+func (c *Connection) CollectingClient() (client.WithWatch, error) {
+	cfg, err := c.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	cfg.WarningHandler, cfg.WarningHandlerWithContext = nil, warnings.Handler{}
+	return clientOf(cfg)
+}
+
+func clientOf(cfg *rest.Config) (client.WithWatch, error) {
 	kinds, err := scheme.New()
 	if err != nil {
 		return nil, err //nolint:wrapcheck // wrapped where it arises

@@ -31,7 +31,8 @@ It may be repeated: of a plan that does not wait it says so, and changes nothing
 
 The rights to list installplans and subscriptions and to patch installplans in the
 namespace are enough; with the right to list clusterserviceversions it says, too,
-which versions are replaced.
+which versions are replaced. With --dry-run it shows, too, which fields of the objects
+the cluster does not know and would drop, as far as you may create these objects.
 
 Exit codes: 0 when everything that was asked for is approved, or was already; 1 when
 the command itself fails, or the answer was no; 2 when, with --wait, a plan or version
@@ -79,6 +80,7 @@ func New(name, agent string) *cobra.Command {
 // result is what came of a plan that was asked for.
 type result struct {
 	proposal.Proposal
+	rehearsal
 
 	// Result is approved, wouldBeApproved or unchanged.
 	Result string `json:"result"`
@@ -114,7 +116,7 @@ func (o *options) run(cmd *cobra.Command, names []string) error {
 	if err != nil {
 		return err //nolint:wrapcheck // names the flag
 	}
-	c, err := o.connection.Client()
+	c, err := o.connection.CollectingClient()
 	if err != nil {
 		return err //nolint:wrapcheck // says where it looked
 	}
@@ -134,10 +136,7 @@ func (a *approver) approve(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	results := make([]result, 0, len(choices))
-	for _, c := range choices {
-		results = append(results, result{Proposal: proposal.Of(c.plan, w.versions), Result: unchanged, Why: c.why})
-	}
+	results := a.results(ctx, w, choices)
 	if err := a.show(results, notes); err != nil {
 		return err
 	}
@@ -152,6 +151,19 @@ func (a *approver) approve(ctx context.Context, names []string) error {
 		failure = a.follow(ctx, choices)
 	}
 	return failure
+}
+
+// results says of each plan what it would change.
+func (a *approver) results(ctx context.Context, w *world, choices []choice) []result {
+	results := make([]result, 0, len(choices))
+	for _, c := range choices {
+		one := result{Proposal: proposal.Of(c.plan, w.versions), Result: unchanged, Why: c.why}
+		if a.dryRun && c.why == "" {
+			one.rehearsal = rehearse(ctx, a.client, c.plan)
+		}
+		results = append(results, one)
+	}
+	return results
 }
 
 // read reads the namespace. What only adds to what is shown may be missing.

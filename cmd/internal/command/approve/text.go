@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
@@ -67,6 +68,13 @@ func describe(r *result, paint console.Paint, wide bool) string {
 			b.WriteString(console.Wrap("    ", "      ", rule))
 		}
 	}
+	b.WriteString(warned(r, paint, wide))
+	b.WriteString(console.Wrap("  ", "  ", count(r)))
+	return b.String()
+}
+
+// count says how many objects a plan has, and how many of them nothing is known of.
+func count(r *result) string {
 	text := fmt.Sprintf("%d objects in all", r.Objects)
 	if r.Objects == 0 {
 		text = "which objects it has is not known yet: the plan is in phase " + cmp.Or(r.Phase, "none yet")
@@ -74,8 +82,35 @@ func describe(r *result, paint console.Paint, wide bool) string {
 	if r.Unread > 0 {
 		text += fmt.Sprintf("; %d of them too large to be in the plan, and not looked at", r.Unread)
 	}
-	b.WriteString(console.Wrap("  ", "  ", text))
+	if r.Unchecked > 0 {
+		text += fmt.Sprintf("; %d of them not checked for fields that the cluster does not know: you may not create them, or their kind is not served", r.Unchecked)
+	}
+	return text
+}
+
+// warned says what the API server warns about.
+func warned(r *result, paint console.Paint, wide bool) string {
+	if len(r.Warnings) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("  " + paint.Waiting("the API server warns:") + "\n")
+	for _, w := range r.Warnings {
+		b.WriteString(console.Wrap("    ", "      ", warningText(w, wide)))
+	}
 	return b.String()
+}
+
+// maxTexts bounds how many warnings about one object are shown, but in the wide form.
+const maxTexts = 10
+
+// warningText says what the API server warns about in one object.
+func warningText(w warning, wide bool) string {
+	texts := w.Texts
+	if len(texts) > maxTexts && !wide {
+		texts = append(slices.Clone(texts[:maxTexts]), fmt.Sprintf("and %d more; -o wide lists them", len(w.Texts)-maxTexts))
+	}
+	return w.Kind + " " + w.Name + ": " + strings.Join(texts, ", ")
 }
 
 // change says what a version does.

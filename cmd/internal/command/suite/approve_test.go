@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // waits makes the world's plan one that waits, with what it would apply.
@@ -55,6 +56,35 @@ func TestApprove(t *testing.T) {
 	}
 	got := callers(t)[0].call(t, w.kubeconfig, "approve", "--all", "-n", w.namespace)
 	contains(t, got.out, "No InstallPlan of namespace "+w.namespace+" waits for approval.")
+}
+
+// TestApproveTellsWhatIsDropped shows the fields that the cluster does not know, and says where it
+// could not find out. Nothing is created.
+func TestApproveTellsWhatIsDropped(t *testing.T) {
+	w := newWorld(t)
+	w.waits()
+	p := w.plan()
+	resource := operatorsv1alpha1.StepResource{
+		Version: "v1", Kind: "Service", Name: "lamp",
+		Manifest: `{"apiVersion":"v1","kind":"Service","metadata":{"name":"lamp"},"spec":{"bogus":1,"ports":[{"port":80,"colour":"red"}]}}`,
+	}
+	p.Status.Plan = []*operatorsv1alpha1.Step{{Resolving: "lamp.v1", Status: operatorsv1alpha1.StepStatusUnknown, Resource: resource}}
+	w.status(p)
+	args := []string{"approve", "my-lamp", "-n", w.namespace, "--dry-run"}
+	got := callers(t)[1].call(t, w.kubeconfig, args...)
+	contains(t, strings.Join(strings.Fields(got.out), " "), "the API server warns:", `Service lamp: unknown field "spec.bogus", unknown field "spec.ports[0].colour"`, "1 objects in all")
+	if got.code != 0 || got.log != "" {
+		t.Errorf("%+v", got)
+	}
+	got = callers(t)[0].call(t, w.kubeconfig, append(args, "-o", "json")...)
+	contains(t, got.out, `"warnings": [`, `"unknown field \"spec.bogus\""`)
+	plans := rbacv1.PolicyRule{APIGroups: []string{operatorsv1alpha1.GroupName}, Resources: []string{"installplans", "subscriptions"}, Verbs: []string{"list", "patch"}}
+	got = callers(t)[0].call(t, w.in(t).as(plans).kubeconfig, args...)
+	contains(t, strings.Join(strings.Fields(got.out), " "), "1 of them not checked for fields that the cluster does not know: you may not create them")
+	services := &corev1.ServiceList{}
+	if err := w.List(t.Context(), services, client.InNamespace(w.namespace)); err != nil || len(services.Items) > 0 {
+		t.Errorf("%d Services, error %v", len(services.Items), err)
+	}
 }
 
 // TestApproveRights names the rule that is missing, and lets those who have it.
