@@ -60,6 +60,24 @@ func TestObjects(t *testing.T) {
 			want: `{"data":{"a":"2","b":"1","c":"1"}}`,
 		},
 		{
+			reason: "a null takes away what the manifest set before, though others set it too",
+			live:   `{"data":{"a":"1","b":"1","c":"1"}}`, wanted: `{"data":{"a":"1","b":null,"c":null}}`,
+			mine: `{"f:data":{"f:a":{},"f:b":{}}}`, others: `{"f:data":{"f:b":{},"f:c":{}}}`,
+			want: `{"data":{"a":"1","b":null,"c":"1"}}`,
+		},
+		{
+			reason: "a map that others set stays when it becomes empty",
+			live:   `{"spec":{"x":{"a":"1"}}}`, wanted: `{"kind":"A"}`,
+			mine: `{"f:spec":{"f:x":{"f:a":{}}}}`, others: `{"f:spec":{"f:x":{".":{}}}}`,
+			want: `{"kind":"A","spec":{"x":{}}}`,
+		},
+		{
+			reason: "a list that others set stays when it becomes empty",
+			live:   `{"spec":{"x":[{"name":"a"}]}}`, wanted: `{"kind":"A"}`,
+			mine: `{"f:spec":{"f:x":{"k:{\"name\":\"a\"}":{".":{},"f:name":{}}}}}`, others: `{"f:spec":{"f:x":{".":{}}}}`,
+			want: `{"kind":"A","spec":{"x":[]}}`,
+		},
+		{
 			reason: "what no manager is known to have set stays",
 			live:   `{"spec":{"clusterIP":"10.0.0.1","x":1}}`, wanted: `{"spec":{"x":2}}`,
 			mine: `{"f:spec":{"f:x":{}}}`,
