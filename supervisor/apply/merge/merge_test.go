@@ -96,6 +96,32 @@ func TestObjects(t *testing.T) {
 			want: `{"metadata":{"name":"x","labels":{"b":"1"}}}`,
 		},
 		{
+			reason: "annotations that nobody is known to have set stay",
+			live:   `{"metadata":{"annotations":{"a":"1","b":"1"}}}`, wanted: `{"metadata":{"name":"x"}}`,
+			mine: `{"f:metadata":{"f:annotations":{".":{},"f:a":{}}}}`,
+			want: `{"metadata":{"name":"x","annotations":{"b":"1"}}}`,
+		},
+		{
+			reason: "entries that are in a list twice are not merged",
+			live:   `{"c":[{"name":"A","value":"1","x":1},{"name":"A","value":"2"}]}`,
+			wanted: `{"c":[{"name":"A","value":"1"},{"name":"A","value":"3"}]}`,
+			mine:   `{"f:c":{"k:{\"name\":\"A\"}":{".":{},"f:name":{},"f:value":{}}}}`,
+			others: `{"f:c":{"k:{\"name\":\"A\"}":{"f:x":{}}}}`,
+			want:   `{"c":[{"name":"A","value":"1"},{"name":"A","value":"3"}]}`,
+		},
+		{
+			reason: "a list whose entries have different keys is replaced",
+			live:   `{"p":[{"name":"a","port":1}]}`, wanted: `{"p":[{"name":"b","port":2}]}`,
+			mine: `{"f:p":{"k:{\"name\":\"a\"}":{".":{},"f:name":{}}}}`, others: `{"f:p":{"k:{\"port\":1}":{".":{},"f:port":{}}}}`,
+			want: `{"p":[{"name":"b","port":2}]}`,
+		},
+		{
+			reason: "no other part of a key has a default",
+			live:   `{"c":[{"type":"TCP","x":1}]}`, wanted: `{"c":[{"x":2}]}`,
+			others: `{"f:c":{"k:{\"type\":\"TCP\"}":{".":{},"f:type":{},"f:x":{}}}}`,
+			want:   `{"c":[{"x":2},{"type":"TCP","x":1}]}`,
+		},
+		{
 			reason: "labels that are all gone go as a whole",
 			live:   `{"metadata":{"labels":{"a":"1"}}}`, wanted: `{"metadata":{"name":"x"}}`,
 			mine: `{"f:metadata":{"f:labels":{".":{},"f:a":{}}}}`,
