@@ -20,6 +20,9 @@ const (
 // install applies the prerequisites, and then the product, as the documents say.
 func install(t *testing.T) {
 	t.Helper()
+	if len(kubectl(t, "get", "namespace", "olm", "--ignore-not-found")) == 0 {
+		t.Logf("%s", kubectl(t, "create", "-f", "../prerequisites/namespace.yaml"))
+	}
 	t.Logf("%s", kubectl(t, "apply", "--server-side", "-k", "../prerequisites"))
 	t.Logf("%s", kubectl(t, "apply", "-k", ".."))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -31,6 +32,11 @@ func everything(t *testing.T) objects {
 	t.Helper()
 	all := kustomized(t, "..")
 	maps.Copy(all, kustomized(t, "../prerequisites"))
+	namespace, err := os.ReadFile("../prerequisites/namespace.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps.Copy(all, decode(t, namespace))
 	return all
 }
 

@@ -67,6 +67,9 @@ func Install(ctx context.Context, bed *nodes.Bed, dir string, progress io.Writer
 	if err != nil {
 		return nil, err
 	}
+	if err := s.Kubectl(ctx, "create", "-f", filepath.Join(manifests, "prerequisites", "namespace.yaml")); err != nil {
+		return nil, err
+	}
 	if err := s.Kubectl(ctx, "apply", "--server-side", "-k", filepath.Join(manifests, "prerequisites")); err != nil {
 		return nil, err
 	}

@@ -81,7 +81,7 @@ func ways() []way {
 // operators, compares all objects of the cluster, and installs it again.
 func TestUninstallingKeepsOperators(t *testing.T) {
 	c := newCluster(t)
-	c.kubectl("apply", "--server-side", "-k", filepath.Join(c.deploy(), "prerequisites"))
+	c.prepare()
 	ways()[0].install(c)
 	c.start()
 	c.operate()
@@ -115,7 +115,7 @@ func TestUninstallingKeepsOperators(t *testing.T) {
 // without an answer.
 func TestUninstallingEverything(t *testing.T) {
 	c := newCluster(t)
-	c.kubectl("apply", "--server-side", "-k", filepath.Join(c.deploy(), "prerequisites"))
+	c.prepare()
 	ways()[0].install(c)
 	c.start()
 	c.operate()
@@ -151,7 +151,15 @@ func TestProductIsWhatTheManifestsHold(t *testing.T) {
 		"prerequisites": uninstall.Prerequisites("olm"),
 	} {
 		var want, got []string
-		decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(c.kubectl("kustomize", filepath.Join(c.deploy(), dir)))), 4096)
+		manifests := []byte(c.kubectl("kustomize", filepath.Join(c.deploy(), dir)))
+		if dir == "prerequisites" {
+			namespace, err := os.ReadFile(filepath.Join(c.deploy(), dir, "namespace.yaml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			manifests = slices.Concat(manifests, []byte("\n---\n"), namespace)
+		}
+		decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 4096)
 		for {
 			u := &unstructured.Unstructured{}
 			err := decoder.Decode(&u.Object)
@@ -187,7 +195,11 @@ func TestPrerequisitesChangeNothingOfOthers(t *testing.T) {
 	foreign := []string{"Namespace olm", "ClusterRole aggregate-olm-edit", "CustomResourceDefinition subscriptions.operators.coreos.com"}
 	c.kubectl("create", "-f", "testdata/others.yaml")
 	before := takeInventory(t, c)
-	out := c.run(1, c.cp.Kubectl(), "--kubeconfig", c.cp.Kubeconfig(), "apply", "--server-side", "-k", filepath.Join(c.deploy(), "prerequisites"))
+	out := c.run(1, c.cp.Kubectl(), "--kubeconfig", c.cp.Kubeconfig(), "create", "-f", filepath.Join(c.deploy(), "prerequisites", "namespace.yaml"))
+	if !strings.Contains(out, `namespaces "olm" already exists`) {
+		t.Errorf("it does not name the namespace:\n%s", out)
+	}
+	out = c.run(1, c.cp.Kubectl(), "--kubeconfig", c.cp.Kubeconfig(), "apply", "--server-side", "-k", filepath.Join(c.deploy(), "prerequisites"))
 	if !strings.Contains(out, `conflict with "kubectl-create"`) {
 		t.Errorf("it does not name the other manager:\n%s", out)
 	}
@@ -240,6 +252,13 @@ func (c *cluster) clear() {
 			c.t.Errorf("clearing the cluster: %v\n%s", err, out)
 		}
 	}
+}
+
+// prepare applies the prerequisites as the documents say.
+func (c *cluster) prepare() {
+	c.t.Helper()
+	c.kubectl("create", "-f", filepath.Join(c.deploy(), "prerequisites", "namespace.yaml"))
+	c.kubectl("apply", "--server-side", "-k", filepath.Join(c.deploy(), "prerequisites"))
 }
 
 func (c *cluster) deploy() string { return filepath.Join(c.root, "deploy") }
