@@ -41,9 +41,12 @@ type site struct {
 // survey reads whether and with whose rights something can be installed in a
 // namespace. An operator needs exactly one OperatorGroup to tell it which
 // namespaces it serves.
-func (r *Reconciler) survey(ctx context.Context, namespace string) (site, error) {
+//
+// OperatorGroups are read with the reader. Before anything is written, that is the API
+// server: a cache may still hold a group that names another account.
+func (r *Reconciler) survey(ctx context.Context, reader client.Reader, namespace string) (site, error) {
 	groups := &operatorsv1.OperatorGroupList{}
-	if err := r.client.List(ctx, groups, client.InNamespace(namespace), readOnly); err != nil {
+	if err := reader.List(ctx, groups, client.InNamespace(namespace), readOnly); err != nil {
 		return site{}, fmt.Errorf("listing OperatorGroups of namespace %s: %w", namespace, err)
 	}
 	switch n := len(groups.Items); n {

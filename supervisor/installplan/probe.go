@@ -42,7 +42,7 @@ func (r *Reconciler) probe(ctx context.Context, p *operatorsv1alpha1.InstallPlan
 	}
 	roused := rec.roused
 	rec.roused = false
-	site, err := r.survey(ctx, p.Namespace)
+	site, err := r.survey(ctx, r.client, p.Namespace)
 	if err != nil {
 		return ctrl.Result{}, err
 	}

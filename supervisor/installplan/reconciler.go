@@ -146,7 +146,7 @@ func (r *Reconciler) advance(ctx context.Context, p *operatorsv1alpha1.InstallPl
 
 // install runs a pass over the steps of a plan.
 func (r *Reconciler) install(ctx context.Context, p *operatorsv1alpha1.InstallPlan, rec *record, now metav1.Time) (ctrl.Result, error) {
-	site, err := r.survey(ctx, p.Namespace)
+	site, err := r.survey(ctx, r.live, p.Namespace)
 	if err != nil {
 		return ctrl.Result{}, err
 	}

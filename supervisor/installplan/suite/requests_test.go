@@ -61,9 +61,20 @@ func TestStepsTakeOneRequestEach(t *testing.T) {
 	if n := len(writes); n < len(p.Status.Plan)+phases || n > len(p.Status.Plan)+phases+between {
 		t.Errorf("%d writes for %d steps:\n%s", n, len(p.Status.Plan), strings.Join(writes, "\n"))
 	}
-	// The definition before it is made, and the version after the object that has no
-	// namespace.
+	// The OperatorGroup before a pass, the definition before it is made, and the version after
+	// the object that has no namespace.
 	reads := slices.DeleteFunc(slices.Clone(counted.reads), func(line string) bool { return strings.Contains(line, "/customresourcedefinitions/") })
+	groups := 0
+	reads = slices.DeleteFunc(reads, func(line string) bool {
+		found := strings.HasSuffix(line, "/operatorgroups")
+		if found {
+			groups++
+		}
+		return found
+	})
+	if groups == 0 {
+		t.Error("the OperatorGroup was not read from the API server")
+	}
 	if len(reads) != 1 || !strings.HasSuffix(reads[0], "/clusterserviceversions/lamp.v1") {
 		t.Errorf("reads:\n%s", strings.Join(reads, "\n"))
 	}
