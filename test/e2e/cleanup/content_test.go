@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // resources is how many custom resources each operator has.
@@ -90,7 +92,10 @@ func ground(namespace string, s shape) []client.Object {
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: groupName(namespace)}, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: s.targets(namespace)},
 		},
 		&apiextensionsv1.CustomResourceDefinition{
-			ObjectMeta: metav1.ObjectMeta{Name: "cups." + group},
+			// As the plan of the version leaves it.
+			ObjectMeta: metav1.ObjectMeta{Name: "cups." + group, Annotations: map[string]string{
+				plan.PrefixAlongside + "cleanup": namespace + "/" + csvName(namespace),
+			}},
 			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 				Group: group, Scope: apiextensionsv1.NamespaceScoped,
 				Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "cups", Singular: "cup", Kind: "Cup", ListKind: "CupList"},
