@@ -204,8 +204,7 @@ func (r *reconciler) withdraw(ctx context.Context, csv *operatorsv1alpha1.Cluste
 	return r.removeDeployments(ctx, csv, nil)
 }
 
-// put applies objects that differ from what is there. One that belongs to somebody
-// else is left as it is.
+// put applies objects that differ from the live ones.
 func (r *reconciler) put(ctx context.Context, s *scope, objects ...client.Object) error {
 	for _, obj := range objects {
 		want, err := serving.Manifest(obj)
@@ -213,34 +212,49 @@ func (r *reconciler) put(ctx context.Context, s *scope, objects ...client.Object
 			return err
 		}
 		live, err := readAs(ctx, r.live, want)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case live == nil && want.GetKind() == "Secret" && s.served.stored[want.GetName()]:
-			return errStale
-		case live == nil:
-			_, absent, err := apply.IfAbsent(ctx, r.client, want)
-			if err != nil {
-				return err
-			}
-			if !absent {
-				return errStale
-			}
-		case !serving.Stale(want, live):
-		case want.GetKind() == "Secret" && serving.IsProvided(live):
-			// Somebody has taken it on since it was read.
-			return errStale
-		default:
-			if owner := s.served.kin.Foreign(live); owner != "" {
-				return fmt.Errorf("applying what ClusterServiceVersion %s/%s serves: %s", s.CSV.Namespace, s.CSV.Name,
-					serving.ObstacleOf(live, owner))
-			}
-			if _, _, err := apply.Over(ctx, r.client, want, live); err != nil {
-				return err
-			}
+		}
+		if live == nil {
+			err = r.putAbsent(ctx, s, want)
+		} else {
+			err = r.putOver(ctx, s, want, live)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return s.served.lookup
+}
+
+// putAbsent creates an object. It returns errStale for a Secret that was deleted since this
+// pass read it or wrote it, and for an object that was created since.
+func (r *reconciler) putAbsent(ctx context.Context, s *scope, want *unstructured.Unstructured) error {
+	if want.GetKind() == "Secret" && s.served.stored[want.GetName()] {
+		return errStale
+	}
+	_, absent, err := apply.IfAbsent(ctx, r.client, want)
+	if err == nil && !absent {
+		return errStale
+	}
+	return err
+}
+
+// putOver updates an object that differs. It leaves an object of another owner as it is, and
+// returns errStale for a Secret that another manager has begun to provide.
+func (r *reconciler) putOver(ctx context.Context, s *scope, want, live *unstructured.Unstructured) error {
+	if !serving.Stale(want, live) {
+		return nil
+	}
+	if want.GetKind() == "Secret" && serving.IsProvided(live) {
+		return errStale
+	}
+	if owner := s.served.kin.Foreign(live); owner != "" {
+		return fmt.Errorf("applying what ClusterServiceVersion %s/%s serves: %s", s.CSV.Namespace, s.CSV.Name,
+			serving.ObstacleOf(live, owner))
+	}
+	_, _, err := apply.Over(ctx, r.client, want, live)
+	return err
 }
 
 // removeFormer removes the bindings that another lifecycle manager made under names
