@@ -56,7 +56,7 @@ func (s *scene) pretend(ctx context.Context) error {
 		case now := <-tick.C:
 			patch := fmt.Appendf(nil, `{"spec":{"renewTime":%q}}`, now.UTC().Format(metav1.RFC3339Micro))
 			err := s.tenant.Patch(ctx, lease, client.RawPatch(types.MergePatchType, patch))
-			if err != nil && ctx.Err() == nil {
+			if err != nil && ctx.Err() == nil && !passes(err) {
 				return fmt.Errorf("renewing the Lease as the tenant: %w", err)
 			}
 		}
@@ -70,10 +70,13 @@ func (s *scene) fill(ctx context.Context, kind string, objects, size int) error 
 		if err != nil {
 			return err
 		}
-		if err := s.tenant.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("creating %s %s as the tenant: %w", kind, o.GetName(), err)
-		}
-		return nil
+		return s.await(ctx, "the tenant to create "+kind+" "+o.GetName(), func(ctx context.Context) (bool, error) {
+			err := s.tenant.Create(ctx, o)
+			if err != nil && passes(err) {
+				return false, nil
+			}
+			return err == nil || apierrors.IsAlreadyExists(err), client.IgnoreAlreadyExists(err)
+		})
 	})
 }
 
@@ -88,7 +91,7 @@ func (s *scene) touch(ctx context.Context, kinds []string, objects int) error {
 				return err
 			}
 			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"round":"%d"}}}`, round)
-			if err := s.tenant.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)); err != nil && ctx.Err() == nil {
+			if err := s.tenant.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)); err != nil && ctx.Err() == nil && !passes(err) {
 				return fmt.Errorf("changing %s %s as the tenant: %w", kind, o.GetName(), err)
 			}
 			return nil
@@ -98,6 +101,11 @@ func (s *scene) touch(ctx context.Context, kinds []string, objects int) error {
 		}
 	}
 	return nil
+}
+
+// passes reports whether an API server under load refuses a request that succeeds later.
+func passes(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err)
 }
 
 // clear deletes the objects of a kind.

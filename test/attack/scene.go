@@ -244,7 +244,15 @@ func (s *scene) install(ctx context.Context) (time.Duration, error) {
 		err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "kettle.v1.0.0"}, csv)
 		return csv.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded, client.IgnoreNotFound(err)
 	})
-	return time.Since(began), err
+	took := time.Since(began)
+	if err != nil {
+		return took, err
+	}
+	return took, s.await(ctx, "the Subscription in namespace "+namespace+" to be at the latest version", func(ctx context.Context) (bool, error) {
+		sub := &operatorsv1alpha1.Subscription{}
+		err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "kettle"}, sub)
+		return sub.Status.State == operatorsv1alpha1.SubscriptionStateAtLatest, err
+	})
 }
 
 func (s *scene) group(ctx context.Context, namespace string) error {

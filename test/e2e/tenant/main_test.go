@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(programs.Main(func(dir string) int {
 		bin = dir
 		return controlplane.Main(m, controlplane.Options{Nodes: 1}, prepare)
-	}, "./cmd/supervisor"))
+	}, "./cmd/registry", "./cmd/supervisor"))
 }
 
 // prepare installs the definitions, and the rights of the supervisors.
