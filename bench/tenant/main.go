@@ -85,10 +85,10 @@ func report(o attack.Options, r *attack.Result) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d objects of %.2f MiB of each kind; %d cores; %s; one supervisor.\n\n", o.Objects, mebi(int64(o.Size)), runtime.NumCPU(), runtime.Version())
 	b.WriteString("| Objects of kind | Live heap before | With the objects | After a restart | Leads after a restart | Installation next door |\n|---|---|---|---|---|---|\n")
-	fmt.Fprintf(&b, "| none | | | | | %s |\n", attack.Median(r.Installs).Round(time.Millisecond))
+	fmt.Fprintf(&b, "| none | | | | | %s |\n", attack.Median(r.Installs))
 	for _, s := range r.Stages {
 		fmt.Fprintf(&b, "| %s | %.1f MiB | %.1f MiB | %.1f MiB | %s | %s |\n", strings.Join(s.Kinds, ", "), mebi(s.Before), mebi(s.Filled), mebi(s.Restarted),
-			s.Ready.Round(time.Millisecond), attack.Median(s.Installs).Round(time.Millisecond))
+			s.Ready.Round(time.Millisecond), attack.Median(s.Installs))
 	}
 	running, restarted := r.Growth()
 	fmt.Fprintf(&b, "\nGrowth of all kinds together: %.1f MiB, after a restart %.1f MiB (promised: less than 30 MiB).\n", mebi(running), mebi(restarted))

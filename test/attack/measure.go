@@ -1,6 +1,7 @@
 package attack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,14 +46,14 @@ type Stage struct {
 	// Ready is how long the supervisor took to lead and to have read the catalog, with the
 	// objects there.
 	Ready time.Duration
-	// Installs are the times of a Subscription in another namespace until it Succeeded.
-	Installs []time.Duration
+	// Installs are installations in other namespaces.
+	Installs []Installation
 }
 
 // Result is what was measured.
 type Result struct {
-	// Installs are the times before the attack.
-	Installs []time.Duration
+	// Installs are installations before the attack.
+	Installs []Installation
 	Stages   []Stage
 	// Lost is how often the lead changed without a restart of ours.
 	Lost int
@@ -68,12 +69,26 @@ func (r *Result) Growth() (running, restarted int64) {
 	return running, restarted
 }
 
-// Median returns the middle of some times.
-func Median(times []time.Duration) time.Duration {
-	if len(times) == 0 {
-		return 0
+// Installation is how long an installation took.
+type Installation struct {
+	// Took is from the creation of the Subscription until the version Succeeded.
+	Took time.Duration
+	// Rollout is how much of that the cluster took until the Deployment of the version was
+	// available, in whole seconds: what the supervisor waits for.
+	Rollout time.Duration
+}
+
+// Median returns the middle of some installations, by what they took.
+func Median(installs []Installation) Installation {
+	if len(installs) == 0 {
+		return Installation{}
 	}
-	return slices.Sorted(slices.Values(times))[len(times)/2]
+	return slices.SortedFunc(slices.Values(installs), func(a, b Installation) int { return cmp.Compare(a.Took, b.Took) })[len(installs)/2]
+}
+
+// String shows both.
+func (i Installation) String() string {
+	return fmt.Sprintf("%s (roll-out %s)", i.Took.Round(time.Millisecond), i.Rollout)
 }
 
 // Run attacks a supervisor of its own control plane and measures it.
@@ -166,26 +181,26 @@ func (s *scene) restarted(ctx context.Context, kinds []string) (ready time.Durat
 }
 
 // pester changes the objects for a while, and times installations at the same time.
-func (s *scene) pester(ctx context.Context, o Options, kinds []string) ([]time.Duration, error) {
+func (s *scene) pester(ctx context.Context, o Options, kinds []string) ([]Installation, error) {
 	share := o.Duration * time.Duration(len(kinds)) / time.Duration(len(o.Kinds))
 	pestering, stop := context.WithTimeout(ctx, share)
 	defer stop()
 	touched := make(chan error, 1)
 	go func() { touched <- s.touch(pestering, kinds, o.Objects) }()
-	times, err := s.installs(ctx, o.Installs)
-	return times, errors.Join(err, <-touched)
+	installs, err := s.installs(ctx, o.Installs)
+	return installs, errors.Join(err, <-touched)
 }
 
-func (s *scene) installs(ctx context.Context, n int) ([]time.Duration, error) {
-	times := make([]time.Duration, 0, n)
+func (s *scene) installs(ctx context.Context, n int) ([]Installation, error) {
+	installs := make([]Installation, 0, n)
 	for range n {
-		took, err := s.install(ctx)
+		one, err := s.install(ctx)
 		if err != nil {
 			return nil, err
 		}
-		times = append(times, took)
+		installs = append(installs, one)
 	}
-	return times, nil
+	return installs, nil
 }
 
 // restart ends the supervisor, starts another one and returns how long that took.
@@ -271,5 +286,5 @@ func (s *Stage) String() string {
 	const mebi = 1 << 20
 	return fmt.Sprintf("%s: live heap %.1f MiB, with objects %.1f MiB, after a restart %.1f MiB (ready after %s), installation %s",
 		strings.Join(s.Kinds, ", "), float64(s.Before)/mebi, float64(s.Filled)/mebi, float64(s.Restarted)/mebi,
-		s.Ready.Round(time.Millisecond), Median(s.Installs).Round(time.Millisecond))
+		s.Ready.Round(time.Millisecond), Median(s.Installs))
 }

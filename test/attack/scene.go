@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -212,23 +213,12 @@ func (s *scene) lead(ctx context.Context) (lead, error) {
 	return lead{ptr.Deref(lease.Spec.HolderIdentity, ""), ptr.Deref(lease.Spec.LeaseTransitions, 0)}, nil
 }
 
-// install subscribes to the package in a new namespace, and returns the time until the
-// version has Succeeded.
-func (s *scene) install(ctx context.Context) (time.Duration, error) {
+// install subscribes to the package in a new namespace, and returns how long that takes.
+func (s *scene) install(ctx context.Context) (Installation, error) {
 	s.installed++
 	namespace := fmt.Sprintf("neighbour-%d", s.installed)
-	if err := s.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
-		return 0, err
-	}
-	err := s.await(ctx, "the ServiceAccount of namespace "+namespace, func(ctx context.Context) (bool, error) {
-		err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "default"}, &corev1.ServiceAccount{})
-		return err == nil, client.IgnoreNotFound(err)
-	})
-	if err != nil {
-		return 0, err
-	}
-	if err := s.group(ctx, namespace); err != nil {
-		return 0, err
+	if err := s.prepare(ctx, namespace); err != nil {
+		return Installation{}, err
 	}
 	began := time.Now()
 	if err := s.create(ctx, &operatorsv1alpha1.Subscription{
@@ -237,22 +227,55 @@ func (s *scene) install(ctx context.Context) (time.Duration, error) {
 			Package: "kettle", Channel: "stable", CatalogSource: catalogName, CatalogSourceNamespace: catalogNamespace,
 		},
 	}); err != nil {
-		return 0, err
+		return Installation{}, err
 	}
-	err = s.await(ctx, "kettle.v1.0.0 in namespace "+namespace+" to succeed", func(ctx context.Context) (bool, error) {
+	err := s.await(ctx, "kettle.v1.0.0 in namespace "+namespace+" to succeed", func(ctx context.Context) (bool, error) {
 		csv := &operatorsv1alpha1.ClusterServiceVersion{}
 		err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "kettle.v1.0.0"}, csv)
 		return csv.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded, client.IgnoreNotFound(err)
 	})
-	took := time.Since(began)
+	one := Installation{Took: time.Since(began)}
 	if err != nil {
-		return took, err
+		return one, err
 	}
-	return took, s.await(ctx, "the Subscription in namespace "+namespace+" to be at the latest version", func(ctx context.Context) (bool, error) {
+	if one.Rollout, err = s.rollout(ctx, namespace); err != nil {
+		return one, err
+	}
+	return one, s.await(ctx, "the Subscription in namespace "+namespace+" to be at the latest version", func(ctx context.Context) (bool, error) {
 		sub := &operatorsv1alpha1.Subscription{}
 		err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "kettle"}, sub)
 		return sub.Status.State == operatorsv1alpha1.SubscriptionStateAtLatest, err
 	})
+}
+
+// rollout returns the time from the creation of the version's Deployment until it was
+// available.
+func (s *scene) rollout(ctx context.Context, namespace string) (time.Duration, error) {
+	d := &appsv1.Deployment{}
+	if err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "kettle"}, d); err != nil {
+		return 0, fmt.Errorf("reading the Deployment in namespace %s: %w", namespace, err)
+	}
+	for _, c := range d.Status.Conditions {
+		if c.Type == appsv1.DeploymentAvailable {
+			return c.LastTransitionTime.Sub(d.CreationTimestamp.Time), nil
+		}
+	}
+	return 0, fmt.Errorf("the Deployment in namespace %s has no condition %s", namespace, appsv1.DeploymentAvailable)
+}
+
+// prepare makes a namespace for an installation.
+func (s *scene) prepare(ctx context.Context, namespace string) error {
+	if err := s.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		return err
+	}
+	err := s.await(ctx, "the ServiceAccount of namespace "+namespace, func(ctx context.Context) (bool, error) {
+		err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "default"}, &corev1.ServiceAccount{})
+		return err == nil, client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return err
+	}
+	return s.group(ctx, namespace)
 }
 
 func (s *scene) group(ctx context.Context, namespace string) error {
