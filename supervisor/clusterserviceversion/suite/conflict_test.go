@@ -203,13 +203,13 @@ func (s *sightings) upTo(t *testing.T, w *world) {
 }
 
 // superviseCopies runs the controllers of versions, groups and copies.
-func (w *world) superviseCopies(change ...func(*copies.Options)) {
+func (w *world) superviseCopies(change ...func(*copies.Options)) (stop func()) {
 	w.t.Helper()
 	o := copies.Options{}
 	for _, c := range change {
 		c(&o)
 	}
-	w.superviseAt(nil, func(mgr ctrl.Manager) error { return copies.Setup(mgr, o) })
+	return w.superviseAt(nil, func(mgr ctrl.Manager) error { return copies.Setup(mgr, o) })
 }
 
 // TestGroupConflict goes through group K of the compatibility scenarios.
@@ -333,6 +333,31 @@ func TestGroupConflict(t *testing.T) {
 			scenario(newGroupConflict(t))
 		})
 	}
+}
+
+// TestGroupConflictBeforeAStart has a copy of the loser that an earlier release has made, of a
+// version that it left Pending (K5).
+func TestGroupConflictBeforeAStart(t *testing.T) {
+	c := newGroupConflict(t)
+	stop := c.superviseCopies()
+	c.install()
+	right := c.groupIn(c.r, "right", c.m, c.r)
+	c.create(right)
+	c.processed(right)
+	stop()
+	pot, copied := c.provider(c.r, loser), c.provider(c.m, loser)
+	c.create(pot)
+	pot.Status.Phase, pot.Status.Reason = operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsUnknown
+	c.Expect(c.Status().Update(t.Context(), pot)).To(gomega.Succeed())
+	copied.Labels = map[string]string{copies.LabelCopiedFrom: c.r}
+	c.create(copied)
+	kettle := c.copied(winner, c.m)
+	c.superviseCopies()
+	c.gone(copied)
+	c.inR().reaches(loser, operatorsv1alpha1.CSVPhaseFailed, conflicts)
+	c.Expect(c.copied(winner, c.m).UID).To(gomega.Equal(kettle.UID))
+	// Another operator of that name can be installed.
+	c.create(c.provider(c.m, loser))
 }
 
 // TestGroupConflictBeforeTheGroupIsProcessed runs no controller of groups at first (K7).
