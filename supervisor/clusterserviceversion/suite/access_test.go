@@ -2,7 +2,10 @@ package suite_test
 
 import (
 	"fmt"
+	"net/http"
+	"path"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +16,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/test/latewatch"
 )
 
 // soon is how long a version may take to be retried when its rights change. Without a
@@ -172,6 +177,84 @@ func TestAccessOfTheGroup(t *testing.T) {
 		r.succeeds("kettle.v1")
 		r.Expect(versions()).To(gomega.Equal(before))
 	})
+}
+
+// asNamed notes the groups that are read by name, and the accounts with whose rights is written.
+type asNamed struct {
+	mu       sync.Mutex
+	reads    int
+	accounts []string
+}
+
+func (n *asNamed) wrap(next http.RoundTripper) http.RoundTripper {
+	return noting(func(r *http.Request) (*http.Response, error) {
+		n.mu.Lock()
+		if r.Method == http.MethodGet && path.Base(path.Dir(r.URL.Path)) == "operatorgroups" {
+			n.reads++
+		}
+		if user := r.Header.Get("Impersonate-User"); user != "" && r.Method != http.MethodGet {
+			n.accounts = append(n.accounts, user)
+		}
+		n.mu.Unlock()
+		return next.RoundTrip(r)
+	})
+}
+
+type noting func(*http.Request) (*http.Response, error)
+
+func (f noting) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func (n *asNamed) seen() (reads int, accounts []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.reads, slices.Clone(n.accounts)
+}
+
+// TestNothingIsDoneWithAFormerAccount changes the account of a group, in its status too, while
+// the cache of the controller lags behind (R5).
+func TestNothingIsDoneWithAFormerAccount(t *testing.T) {
+	r := &refusedInstall{world: newWorld(t)}
+	noted, gate := &asNamed{}, latewatch.New("operatorgroups")
+	r.config.Wrap(noted.wrap)
+	r.config.Wrap(gate.Wrap)
+	r.superviseWith(nil)
+	r.group = r.world.group("own", r.namespace)
+	r.group.Spec.ServiceAccountName = "strong"
+	r.create(r.serviceAccount("strong"), r.serviceAccount("weak"), r.role(), r.binding("Role", "strong"), r.group)
+	r.targets("strong")
+	r.create(r.kettle("kettle.v1", asks))
+	r.reaches("kettle.v1", operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsNotMet)
+
+	release := gate.Hold()
+	t.Cleanup(release)
+	before, _ := noted.seen()
+	r.names("weak")
+	r.targets("weak")
+	sa, role, binding := r.permissions("kettle.v1-role")
+	r.create(sa, role, binding)
+	// The controller means to install, and finds that the group names another account.
+	r.Eventually(func() bool {
+		reads, accounts := noted.seen()
+		return reads > before || len(accounts) > 0
+	}).WithTimeout(patience).Should(gomega.BeTrue())
+	release()
+	csv := r.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)
+	r.says(csv, "with the rights of ServiceAccount weak, which OperatorGroup own names")
+	_, accounts := noted.seen()
+	r.Expect(accounts).To(gomega.HaveEach("system:serviceaccount:" + r.namespace + ":weak"))
+}
+
+// targets writes what the controller of groups would.
+func (r *refusedInstall) targets(account string) {
+	r.t.Helper()
+	r.Eventually(func() error {
+		if err := r.Get(r.t.Context(), client.ObjectKeyFromObject(r.group), r.group); err != nil {
+			return err
+		}
+		r.group.Status.Namespaces, r.group.Status.LastUpdated = []string{r.namespace}, new(metav1.Now())
+		r.group.Status.ServiceAccountRef = &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: r.namespace, Name: account}
+		return r.Status().Update(r.t.Context(), r.group)
+	}).WithTimeout(patience).Should(gomega.Succeed())
 }
 
 // deploys gives a Deployment a name of its own.
