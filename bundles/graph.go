@@ -177,9 +177,18 @@ func (e Entry) Succeeds(installed string, version semver.Version) bool {
 }
 
 // ParseRange parses a range of versions in the grammar of
-// github.com/blang/semver.
+// github.com/blang/semver. The error wraps the cause.
 func ParseRange(text string) (semver.Range, error) {
 	covers, err := semver.ParseRange(text)
+	if err == nil {
+		// Of an alternative without a version, as in "1.x || || 2.x", semver makes a
+		// function that panics. On its own the alternative is an error.
+		for alternative := range strings.SplitSeq(text, "||") {
+			if _, err = semver.ParseRange(alternative); err != nil {
+				break
+			}
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("parsing version range %q: %w", text, err)
 	}

@@ -146,6 +146,20 @@ func FuzzGraph(f *testing.F) {
 	})
 }
 
+// TestParseRangeRefuses has ranges that semver takes and then panics of.
+func TestParseRangeRefuses(t *testing.T) {
+	for _, text := range []string{"1.x.x ||  || !2.3.4", "1.x || 1 || 2.x", "1.x || || || 2.x"} {
+		if _, err := ParseRange(text); err == nil {
+			t.Errorf("%q is parsed", text)
+		}
+	}
+	for text, want := range map[string]bool{">=1.0.0 <2.0.0": true, "1.x || 3.x": true, "0.x || 3.x": false, ">= 2.0.0 || 1.2.x": true} {
+		if covers, err := ParseRange(text); err != nil || covers(semver.MustParse("1.2.3")) != want {
+			t.Errorf("%q: %v, want that it covers 1.2.3: %t", text, err, want)
+		}
+	}
+}
+
 func FuzzParseRange(f *testing.F) {
 	for _, seed := range []string{">=1.0.0 <2.0.0", "1.x || !2.3.4", "", "<0.0.0-0", ">"} {
 		f.Add(seed)

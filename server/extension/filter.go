@@ -2,6 +2,7 @@ package extension
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -73,9 +74,9 @@ func versionRange(text string) (semver.Range, error) {
 	if len(text) > maxRange {
 		return nil, invalid("version_range", "must have at most %d bytes, found %d: ask several times", maxRange, len(text))
 	}
-	parsed, err := semver.ParseRange(text)
+	parsed, err := bundles.ParseRange(text)
 	if err != nil {
-		return nil, invalid("version_range", "cannot be read, found %q (%v): write it like \">=1.2.0 <2.0.0\"", clip(text, maxQuoted), err)
+		return nil, invalid("version_range", "cannot be read, found %q (%v): write it like \">=1.2.0 <2.0.0\"", clip(text, maxQuoted), errors.Unwrap(err))
 	}
 	return parsed, nil
 }

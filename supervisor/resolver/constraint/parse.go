@@ -235,9 +235,9 @@ func (c *Constraint) setPackage(wanted bundles.PackageRequired) error {
 	if len(wanted.VersionRange) > maxRange {
 		return fmt.Errorf("%w: its version range has %d bytes, the limit is %d", errTooLarge, len(wanted.VersionRange), maxRange)
 	}
-	covers, err := semver.ParseRange(wanted.VersionRange)
+	covers, err := bundles.ParseRange(wanted.VersionRange)
 	if err != nil {
-		return fmt.Errorf("parsing version range %s: %w", bundles.Quote(wanted.VersionRange), clipped(err))
+		return fmt.Errorf("parsing version range %s: %w", bundles.Quote(wanted.VersionRange), clipped(errors.Unwrap(err)))
 	}
 	c.Package = &PackageRange{Name: wanted.PackageName, Range: wanted.VersionRange, covers: covers}
 	return nil
