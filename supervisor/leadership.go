@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/chandlery/chandlery/supervisor/failover"
+	"github.com/chandlery/chandlery/supervisor/outage"
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
@@ -200,6 +201,10 @@ type fencedLock struct {
 	resourcelock.Interface
 
 	fence *fence
+	// monitor waits for the API server, with pauses, while the process does not lead; nil for not
+	// at all.
+	monitor *outage.Monitor
+	pause   time.Duration
 }
 
 // Create makes the Lease.
@@ -232,7 +237,7 @@ func (l *fencedLock) Update(ctx context.Context, record resourcelock.LeaderElect
 
 // Get reads the Lease, and with it whether somebody else has it.
 func (l *fencedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	record, raw, err := l.Interface.Get(ctx)
+	record, raw, err := l.read(ctx)
 	switch {
 	case apierrors.IsNotFound(err):
 		l.fence.lose("the Lease is gone")
@@ -241,6 +246,21 @@ func (l *fencedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecor
 		l.fence.lose("the Lease is held by " + record.HolderIdentity)
 	}
 	return record, raw, err //nolint:wrapcheck // leader election looks at the API's own error
+}
+
+// read reads the Lease. A process that does not lead has no deadline, and waits for the API
+// server: leader election would log each attempt.
+func (l *fencedLock) read(ctx context.Context) (record *resourcelock.LeaderElectionRecord, raw []byte, err error) {
+	get := func() error {
+		record, raw, err = l.Interface.Get(ctx)
+		return err //nolint:wrapcheck // leader election looks at the API's own error
+	}
+	if l.monitor == nil || l.fence.leads() {
+		err = get()
+	} else {
+		err = l.monitor.Do(ctx, "reading the Lease", l.pause, get)
+	}
+	return record, raw, err
 }
 
 // cleared makes sure that nothing stands against taking the lead. Who leads already is

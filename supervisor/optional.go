@@ -16,19 +16,23 @@ import (
 
 // lookForAPIs finds out which of the optional APIs there are, and goes on looking while
 // the manager runs. OpenShift's has to be there where it is required.
-func lookForAPIs(ctx context.Context, mgr ctrl.Manager, onOpenShift discovery.Setting) (*openshift.Proxies, error) {
+func (s *startup) lookForAPIs(ctx context.Context, mgr ctrl.Manager) (*openshift.Proxies, error) {
 	finder, err := discovery.New(mgr.GetConfig(), discovery.Options{})
 	if err != nil {
 		return nil, err //nolint:wrapcheck // says what it prepared
 	}
 	proxies := openshift.NewProxies(mgr.GetAPIReader())
-	watcher, err := optional.NewWatcher(finder, optional.Settings{optional.OpenShift: onOpenShift},
+	watcher, err := optional.NewWatcher(finder, optional.Settings{optional.OpenShift: s.options.OpenShift},
 		map[string]optional.Listener{optional.OpenShift: proxies.Found}, metrics.Registry)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // names the metric
 	}
-	if err := watcher.Look(ctx); err != nil {
-		return nil, err //nolint:wrapcheck // names the flag and the API
+	err = s.await("finding out whether required APIs are there", func() error {
+		finder.Invalidate()
+		return watcher.Look(ctx) //nolint:wrapcheck // names the flag and the API
+	})
+	if err != nil {
+		return nil, err
 	}
 	definitions := &metav1.PartialObjectMetadata{}
 	definitions.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))

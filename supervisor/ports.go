@@ -2,35 +2,55 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/chandlery/chandlery/internal/connlimit"
+	"github.com/chandlery/chandlery/supervisor/outage"
 )
 
 // maxConnections is how many connections the port of metrics has, and that of probes.
 // Prometheus keeps one or two, and each probe has one for a moment.
 const maxConnections = 64
 
-// addPorts adds the servers of metrics and probes to a manager. Its own servers take any
-// number of connections.
-func addPorts(ctx context.Context, mgr ctrl.Manager, o Options) error {
+// errServing is the error of a server of metrics or probes that has failed.
+var errServing = errors.New("serving metrics and probes")
+
+// servers are those of metrics and probes. They run before there is a manager. Its own servers
+// take any number of connections.
+type servers []*manager.Server
+
+// openPorts opens the ports of metrics and probes.
+func openPorts(ctx context.Context, o Options, ready http.Handler) (servers, error) {
 	probes := http.NewServeMux()
 	handle(probes, "/healthz", &healthz.Handler{Checks: map[string]healthz.Checker{"ping": healthz.Ping}})
-	handle(probes, "/readyz", &healthz.Handler{Checks: map[string]healthz.Checker{"caches": cachesSynced(mgr.GetCache())}})
+	handle(probes, "/readyz", ready)
 	measured := http.NewServeMux()
 	measured.Handle("/metrics", promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
-	if err := addPort(ctx, mgr, "probes", o.HealthAddress, probes); err != nil {
-		return err
+	var opened servers
+	for _, port := range []struct {
+		name, address string
+		handler       http.Handler
+	}{{"probes", o.HealthAddress, probes}, {"metrics", o.MetricsAddress, measured}} {
+		if port.address == "" || port.address == "0" {
+			continue
+		}
+		server, err := openPort(ctx, port.name, port.address, port.handler)
+		if err != nil {
+			return nil, errors.Join(err, opened.close())
+		}
+		opened = append(opened, server)
 	}
-	return addPort(ctx, mgr, "metrics", o.MetricsAddress, measured)
+	return opened, nil
 }
 
 // handle adds a handler for a path and for what is below it, of which the handler gets the
@@ -40,22 +60,86 @@ func handle(mux *http.ServeMux, path string, handler http.Handler) {
 	mux.Handle(path+"/", http.StripPrefix(path, handler))
 }
 
-// addPort opens an address, unless it is "0", and adds a server for it to a manager.
-func addPort(ctx context.Context, mgr ctrl.Manager, name, address string, handler http.Handler) error {
-	if address == "" || address == "0" {
-		return nil
-	}
+// openPort opens an address and returns a server for it.
+func openPort(ctx context.Context, name, address string, handler http.Handler) (*manager.Server, error) {
 	var config net.ListenConfig
 	opened, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
-		return fmt.Errorf("opening the port of %s: %w", name, err)
+		return nil, fmt.Errorf("opening the port of %s: %w", name, err)
 	}
 	listener := connlimit.New(opened, maxConnections, connlimit.Observer{})
-	server := &manager.Server{
+	return &manager.Server{
 		Name: name, Server: connlimit.NewHTTPServer(listener, handler), Listener: listener, ShutdownTimeout: new(shutdownTimeout),
+	}, nil
+}
+
+// close closes the ports of servers that do not run.
+func (s servers) close() error {
+	var failures []error
+	for _, server := range s {
+		failures = append(failures, server.Listener.Close())
 	}
-	if err := mgr.Add(server); err != nil {
-		return fmt.Errorf("adding the server of %s: %w", name, err)
+	return errors.Join(failures...)
+}
+
+// serve runs the servers until stop is called, also after ctx has ended. Where one fails, it
+// ends the process.
+func (s servers) serve(ctx context.Context, depose context.CancelCauseFunc) (stop func() error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var running errgroup.Group
+	for _, server := range s {
+		running.Go(func() error {
+			err := server.Start(ctx)
+			if err != nil {
+				err = fmt.Errorf("%w: %s: %w", errServing, server.Name, err)
+				depose(err)
+			}
+			return err
+		})
 	}
-	return nil
+	return func() error {
+		cancel()
+		return running.Wait() //nolint:wrapcheck // wrapped above
+	}
+}
+
+// errStarting is the reason of a process that is not ready since it starts.
+var errStarting = errors.New("the supervisor is starting")
+
+// readiness answers whether the process is ready, leading or not: when its caches are full. It
+// names the reason where it is not.
+type readiness struct {
+	monitor *outage.Monitor
+	synced  atomic.Pointer[func(context.Context) error]
+}
+
+// use makes a check that of readiness.
+func (r *readiness) use(synced func(context.Context) error) { r.synced.Store(&synced) }
+
+// err returns why the process is not ready; nil when it is.
+func (r *readiness) err(ctx context.Context) error {
+	err := errStarting
+	if synced := r.synced.Load(); synced != nil {
+		err = (*synced)(ctx)
+	}
+	if err == nil {
+		return nil
+	}
+	if waiting := r.monitor.Err(); waiting != nil {
+		return waiting //nolint:wrapcheck // says what is waited for
+	}
+	return err
+}
+
+// ServeHTTP answers a probe.
+func (r *readiness) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	text := "ok"
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if err := r.err(req.Context()); err != nil {
+		text = err.Error()
+		w.WriteHeader(http.StatusInternalServerError)
+	}
+	// A client that went away does not need the answer.
+	_, _ = fmt.Fprintln(w, text)
 }

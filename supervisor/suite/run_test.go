@@ -6,19 +6,25 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/test/apiproxy"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/ports"
 )
@@ -74,16 +80,64 @@ func TestSupervisor(t *testing.T) {
 
 	away := cp.Config()
 	away.Host = "https://127.0.0.1:1"
-	wants(t, supervisor.Run(t.Context(), away, o), "127.0.0.1:1")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
+	wants(t, supervisor.Run(ctx, away, o), "127.0.0.1:1", "the connection is refused")
 	wants(t, supervisor.InstallCRDs(ctx, away, io.Discard), "127.0.0.1:1")
+	endsAtOnce(t, o)
 
 	o.HealthAddress, o.MetricsAddress = ports.Address(t), ports.Address(t)
 	leads(t, o)
 }
 
-// leads runs a supervisor until it leads and is ready, and stops it.
+// endsAtOnce starts supervisors where waiting does not help.
+func endsAtOnce(t *testing.T, o supervisor.Options) {
+	t.Helper()
+	cfg := controlplane.Get(t).Config()
+	other := httptest.NewTLSServer(http.NotFoundHandler())
+	defer other.Close()
+	untrusted := rest.CopyConfig(cfg)
+	untrusted.Host = other.URL
+	wants(t, supervisor.Run(t.Context(), untrusted, o), "x509: certificate signed by unknown authority")
+	stranger := rest.AnonymousClientConfig(cfg)
+	stranger.BearerToken = "of nobody"
+	wants(t, supervisor.Run(t.Context(), stranger, o), "the server has asked for the client to provide credentials")
+	broken := rest.CopyConfig(cfg)
+	broken.TLSClientConfig = rest.TLSClientConfig{CAFile: "/does/not/exist"}
+	wants(t, supervisor.Run(t.Context(), broken, o), "/does/not/exist")
+}
+
+// firstFails makes the first call of each kind fail, each in another way, as an outage that
+// begins at this call.
+func firstFails() apiproxy.Rule {
+	faults := []apiproxy.Fault{
+		{Code: http.StatusServiceUnavailable},
+		{Cut: apiproxy.CutBefore},
+		{Code: http.StatusInternalServerError},
+		{Code: http.StatusTooManyRequests},
+		{Cut: apiproxy.CutAfter},
+		{Code: http.StatusGatewayTimeout},
+	}
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	return func(c apiproxy.Call) apiproxy.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if seen[c.String()] {
+			return apiproxy.Fault{}
+		}
+		seen[c.String()] = true
+		fault := faults[len(seen)%len(faults)]
+		if c.Verb == "watch" && fault.Cut == apiproxy.CutAfter {
+			// It would never end.
+			fault.Cut = apiproxy.CutBefore
+		}
+		return fault
+	}
+}
+
+// leads runs a supervisor that starts before its API server, and meets outages at each request of
+// its start, until it leads and is ready. Then it stops the supervisor.
 func leads(t *testing.T, o supervisor.Options) {
 	t.Helper()
 	g := gomega.NewWithT(t)
@@ -103,13 +157,40 @@ func leads(t *testing.T, o supervisor.Options) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	watched := &watches{seen: map[string]bool{}}
-	recorded := rest.CopyConfig(cfg)
+	proxy := apiproxy.Start(t, cfg)
+	proxy.Leave()
+	recorded := proxy.Config()
 	recorded.Wrap(watched.record)
+	var log waiting
+	ctx = ctrl.LoggerInto(ctx, log.logger())
 	go func() { done <- supervisor.Run(ctx, recorded, o) }()
-	g.Eventually(holder).WithTimeout(patience).WithPolling(polling).Should(gomega.Equal("alone"))
-	for _, path := range []string{"/healthz", "/readyz"} {
-		g.Eventually(func() int { return get(t, "http://"+o.HealthAddress+path) }).WithTimeout(patience).WithPolling(polling).Should(gomega.Equal(http.StatusOK), path)
+
+	health, ready := "http://"+o.HealthAddress+"/healthz", "http://"+o.HealthAddress+"/readyz"
+	g.Eventually(func() string { return body(t, ready) }).WithTimeout(patience).WithPolling(polling).
+		Should(gomega.Equal("waiting for the API server at " + recorded.Host + ": the connection is refused\n"))
+	if status := get(t, ready); status != http.StatusInternalServerError {
+		t.Errorf("while the API server is away, /readyz answers %d", status)
 	}
+	if status := get(t, health); status != http.StatusOK {
+		t.Errorf("while the API server is away, /healthz answers %d", status)
+	}
+	if lines := log.lines(); len(lines) != 1 || !strings.Contains(lines[0], "the connection is refused") {
+		t.Errorf("while the API server is away, the log has %q", lines)
+	}
+	proxy.Decide(firstFails())
+	proxy.Return()
+	g.Eventually(func() string {
+		select {
+		case err := <-done:
+			t.Fatalf("the supervisor ended: %v", err)
+		default:
+		}
+		return holder()
+	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Equal("alone"))
+	for _, url := range []string{health, ready} {
+		g.Eventually(func() int { return get(t, url) }).WithTimeout(patience).WithPolling(polling).Should(gomega.Equal(http.StatusOK), url)
+	}
+	proxy.Decide(nil)
 	watched.matchTheTable(t)
 	boundsConnections(t, o.HealthAddress, "/healthz")
 	boundsConnections(t, o.MetricsAddress, "/metrics")
@@ -141,14 +222,52 @@ func wants(t *testing.T, err error, texts ...string) {
 
 func get(t *testing.T, url string) int {
 	t.Helper()
+	status, _ := ask(t, url)
+	return status
+}
+
+func body(t *testing.T, url string) string {
+	t.Helper()
+	_, text := ask(t, url)
+	return text
+}
+
+func ask(t *testing.T, url string) (status int, text string) {
+	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return 0
+		return 0, ""
 	}
 	defer response.Body.Close()
-	return response.StatusCode
+	read, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, ""
+	}
+	return response.StatusCode, string(read)
+}
+
+// waiting records what a supervisor logs while it waits for its API server.
+type waiting struct {
+	mu   sync.Mutex
+	seen []string
+}
+
+func (w *waiting) logger() logr.Logger {
+	return funcr.New(func(_, args string) {
+		if strings.Contains(args, `"msg"="Waiting for the API server"`) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.seen = append(w.seen, args)
+		}
+	}, funcr.Options{})
+}
+
+func (w *waiting) lines() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.seen)
 }

@@ -1,0 +1,80 @@
+// Package outage tells an API server that cannot be reached, or cannot answer for the time
+// being, from one whose answer waiting does not change. [CauseOf] is pure; [Monitor] waits.
+package outage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"syscall"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+)
+
+// Causes of outages other than an HTTP status.
+const (
+	Refused     = "the connection is refused"
+	Unreachable = "no route leads to it"
+	TimedOut    = "it does not answer in time"
+	Cut         = "the connection ends before the answer"
+	NameServer  = "the name server does not answer"
+)
+
+// CauseOf returns why an API server could not answer, in words that are the same for all
+// requests with that cause. It is empty where waiting does not help: for an answer, a certificate
+// that is not trusted, a name that does not exist, and an error of the client's own.
+func CauseOf(err error) string {
+	var (
+		status apierrors.APIStatus
+		name   *net.DNSError
+		direct net.Error
+	)
+	switch {
+	case err == nil || errors.Is(err, context.Canceled):
+		return ""
+	case errors.As(err, &status):
+		return CauseOfStatus(int(status.Status().Code))
+	case errors.As(err, &name):
+		if name.IsNotFound {
+			return ""
+		}
+		return NameServer
+	case isAny(err, syscall.ECONNREFUSED):
+		return Refused
+	case isAny(err, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.ENETDOWN):
+		return Unreachable
+	case errors.Is(err, context.DeadlineExceeded) || errors.As(err, &direct) && direct.Timeout():
+		return TimedOut
+	case isCut(err):
+		return Cut
+	default:
+		return ""
+	}
+}
+
+// CauseOfStatus returns why an API server could not answer, by the HTTP status of its reply.
+func CauseOfStatus(code int) string {
+	switch {
+	case code == http.StatusNotImplemented, code == http.StatusHTTPVersionNotSupported:
+		return ""
+	case code == http.StatusTooManyRequests, code >= http.StatusInternalServerError:
+		return fmt.Sprintf("it answers %d %s", code, http.StatusText(code))
+	default:
+		return ""
+	}
+}
+
+// isCut reports whether a connection ended without an answer.
+func isCut(err error) bool {
+	return isAny(err, io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE) ||
+		utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err)
+}
+
+func isAny(err error, targets ...error) bool {
+	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
+}

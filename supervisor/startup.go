@@ -1,0 +1,254 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/chandlery/chandlery/supervisor/dialproxy"
+	"github.com/chandlery/chandlery/supervisor/outage"
+)
+
+// startup starts the supervisor. Each of its requests is repeated while the API server cannot be
+// reached.
+type startup struct {
+	cfg     *rest.Config
+	options Options
+	proxies dialproxy.Environment
+	monitor *outage.Monitor
+	depose  context.CancelCauseFunc
+	// preparing ends when the manager starts, and filling when its caches are full.
+	preparing, filling context.Context //nolint:containedctx // transports and mappers outlive calls
+	prepared, filled   context.CancelFunc
+}
+
+// await calls f until the API server has answered, and returns its error. The last attempt is
+// the first one after the manager has started.
+func (s *startup) await(what string, f func() error) error {
+	return s.monitor.Do(s.preparing, what, outage.MaxPause, f) //nolint:wrapcheck // f's own error
+}
+
+// prepare makes the manager with all controllers.
+func (s *startup) prepare(ctx context.Context) (ctrl.Manager, error) {
+	s.preparing, s.prepared = context.WithCancel(ctx)
+	s.filling, s.filled = context.WithCancel(ctx)
+	o := s.options
+	f := &fence{clock: clock.RealClock{}, lifetime: o.RenewDeadline, patience: deputyPatience * o.RetryPeriod, depose: s.depose}
+	if err := s.awaitKinds(ctx); err != nil {
+		return nil, err
+	}
+	g, err := newGuard(s.cfg, o, ctrl.LoggerFrom(ctx))
+	if err != nil {
+		return nil, err
+	}
+	f.clear = g.clear
+	mgr, err := s.newManager(f)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.preflight(ctx, mgr); err != nil {
+		return nil, err
+	}
+	if err := s.await("looking for other lifecycle managers", func() error { return g.admit(ctx) }); err != nil {
+		return nil, err
+	}
+	if err := s.setup(ctx, mgr, f.standing); err != nil {
+		return nil, err
+	}
+	if err := mgr.Add(&watcher{guard: g, mgr: mgr, namespace: o.LeaderElectionNamespace, depose: s.depose}); err != nil {
+		return nil, fmt.Errorf("preparing to watch for other lifecycle managers: %w", err)
+	}
+	return mgr, nil
+}
+
+// start runs a manager until ctx ends. Where this process has ended it, the error is the cause
+// of that.
+func (s *startup) start(ctx context.Context, mgr ctrl.Manager) error {
+	s.prepared()
+	go func() {
+		defer s.filled()
+		if err := s.awaitCaches(ctx, mgr.GetCache()); err != nil {
+			s.depose(err)
+		}
+	}()
+	err := mgr.Start(ctx)
+	cause := context.Cause(ctx)
+	if errors.Is(cause, ErrDeposed) || errors.Is(cause, errCachesCold) || errors.Is(cause, errServing) || refusal(cause) {
+		err = cause
+	}
+	if err != nil {
+		return fmt.Errorf("running the controllers: %w", err)
+	}
+	return nil
+}
+
+// unbounded is longer than any process runs.
+const unbounded = 10 * 365 * 24 * time.Hour
+
+const (
+	// cachesPatience is how long the caches may take to fill while the API server answers.
+	cachesPatience = 2 * time.Minute
+	// cachesSettled is after how long full caches are taken for all there are: controllers add
+	// theirs in the first seconds.
+	cachesSettled = 30 * time.Second
+	cachesPoll    = time.Second
+)
+
+// errCachesCold is the error of caches that are not full.
+var errCachesCold = errors.New("the caches are being filled")
+
+// awaitCaches waits until the caches are full. It is an error if they are not in time, as where
+// a kind may not be watched; the time of outages does not count.
+func (s *startup) awaitCaches(ctx context.Context, c cache.Cache) error {
+	synced := cachesSynced(c)
+	begun, full := time.Now(), time.Time{}
+	err := wait.PollUntilContextCancel(ctx, cachesPoll, true, func(ctx context.Context) (bool, error) {
+		if synced(ctx) == nil {
+			if full.IsZero() {
+				full = time.Now()
+			}
+			return time.Since(full) >= cachesSettled, nil
+		}
+		full = time.Time{}
+		if min(time.Since(begun), s.monitor.Undisturbed()) >= cachesPatience {
+			return false, fmt.Errorf("%w, not done after %s though the API server answers; the log names what may not be watched", errCachesCold, cachesPatience)
+		}
+		return false, nil
+	})
+	if errors.Is(err, errCachesCold) {
+		return err //nolint:wrapcheck // made above
+	}
+	return nil
+}
+
+// cachesSynced makes a check whether caches are full.
+func cachesSynced(c cache.Cache) func(context.Context) error {
+	const patience = 100 * time.Millisecond
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		if !c.WaitForCacheSync(ctx) {
+			return errCachesCold
+		}
+		return nil
+	}
+}
+
+// preflight finds what would keep the controllers from ever starting, and says
+// so soon instead of after minutes of waiting for caches.
+func (s *startup) preflight(ctx context.Context, mgr ctrl.Manager) error {
+	name := s.options.LeaderElectionNamespace
+	err := s.await("reading the namespace of the Lease", func() error {
+		return mgr.GetAPIReader().Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{}) //nolint:wrapcheck // looked at below
+	})
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("the namespace %s of --leader-election-namespace does not exist; create it or name another one", name)
+	}
+	// Whether the namespace may be read is no matter: only the Lease has to be.
+	return nil
+}
+
+// Kinds that are applied together with the supervisor are served a moment later
+// than it starts.
+const (
+	kindsPatience = 10 * time.Second
+	kindsPoll     = 500 * time.Millisecond
+)
+
+// awaitKinds waits until the API server serves the kinds that are worked on. A manager
+// cannot be made before: its cache asks for the scope of those that it treats differently.
+func (s *startup) awaitKinds(ctx context.Context) error {
+	httpClient, err := rest.HTTPClientFor(s.cfg)
+	if err != nil {
+		return fmt.Errorf("preparing to ask the API server at %s: %w", s.cfg.Host, err)
+	}
+	mapper, err := s.newMapper(s.cfg, httpClient)
+	if err != nil {
+		return err
+	}
+	begun, logged := time.Now(), false
+	err = wait.PollUntilContextCancel(ctx, kindsPoll, true, func(context.Context) (bool, error) {
+		missing, err := missingKinds(mapper, s.cfg.Host)
+		if err != nil || len(missing) == 0 {
+			return err == nil, err
+		}
+		if !logged {
+			ctrl.LoggerFrom(ctx).Info("Waiting for kinds of operators.coreos.com", "missing", missing, "patience", kindsPatience.String())
+			logged = true
+		}
+		// An API server that comes back serves definitions a moment later.
+		if min(time.Since(begun), s.monitor.Undisturbed()) < kindsPatience {
+			return false, nil
+		}
+		return false, fmt.Errorf("the cluster lacks the kinds %s of operators.coreos.com; run: supervisor install-crds", strings.Join(missing, ", "))
+	})
+	return err //nolint:wrapcheck // the callback's errors are wrapped, a cancellation is the caller's own
+}
+
+// newMapper makes a mapper of kinds that waits for the API server until the manager starts.
+// Afterwards its callers try again.
+func (s *startup) newMapper(cfg *rest.Config, httpClient *http.Client) (apimeta.RESTMapper, error) {
+	mapper, err := apiutil.NewDynamicRESTMapper(cfg, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("preparing to ask the API server at %s which kinds it serves: %w", cfg.Host, err)
+	}
+	return &patientMapper{RESTMapper: mapper, await: s.await}, nil
+}
+
+// patientMapper is a mapper of kinds that repeats its requests.
+type patientMapper struct {
+	apimeta.RESTMapper
+
+	await func(what string, f func() error) error
+}
+
+// RESTMapping returns the resource of a kind.
+func (m *patientMapper) RESTMapping(kind schema.GroupKind, versions ...string) (mapping *apimeta.RESTMapping, err error) {
+	err = m.await("finding out which kinds it serves", func() error {
+		mapping, err = m.RESTMapper.RESTMapping(kind, versions...)
+		return err //nolint:wrapcheck // callers look at the mapper's own error
+	})
+	return mapping, err
+}
+
+// missingKinds returns the kinds that the API server does not serve.
+func missingKinds(mapper apimeta.RESTMapper, host string) ([]string, error) {
+	var missing []string
+	for _, gvk := range []schema.GroupVersionKind{
+		operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.CatalogSourceKind),
+		operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.SubscriptionKind),
+		operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.InstallPlanKind),
+		operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind),
+		operatorsv1.GroupVersion.WithKind(operatorsv1.OperatorGroupKind),
+		operatorsv1.GroupVersion.WithKind("OLMConfig"),
+		operatorsv1.GroupVersion.WithKind("Operator"),
+		operatorsv2.GroupVersion.WithKind("OperatorCondition"),
+	} {
+		_, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		switch {
+		case apimeta.IsNoMatchError(err):
+			missing = append(missing, gvk.Kind)
+		case err != nil:
+			return nil, fmt.Errorf("asking the API server at %s which kinds it serves: %w", host, err)
+		}
+	}
+	return missing, nil
+}
