@@ -1,0 +1,151 @@
+package catalogsource
+
+import (
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+// privateRegistry is a registry that admits one user and notes all that ask for a manifest.
+type privateRegistry struct {
+	host, digest string
+
+	mu    sync.Mutex
+	tried []string
+}
+
+// newPrivateRegistry starts a registry with the image team/shop:1.
+func newPrivateRegistry(t *testing.T) *privateRegistry {
+	t.Helper()
+	p := &privateRegistry{}
+	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, password, _ := r.BasicAuth()
+		if strings.Contains(r.URL.Path, "/manifests/") {
+			p.note(user)
+		}
+		if user == "good" && password == "word" {
+			inner.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("WWW-Authenticate", `Basic realm="private"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(server.Close)
+	p.host = strings.TrimPrefix(server.URL, "http://")
+
+	open := httptest.NewServer(inner)
+	defer open.Close()
+	img, err := random.Image(64, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest, err := img.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.digest = digest.String()
+	ref, err := name.ParseReference(strings.TrimPrefix(open.URL, "http://")+"/team/shop:1", name.Insecure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(ref, img); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// note adds a user, once.
+func (p *privateRegistry) note(user string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !slices.Contains(p.tried, user) {
+		p.tried = append(p.tried, user)
+	}
+}
+
+// users returns those that asked, in order.
+func (p *privateRegistry) users() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.tried)
+}
+
+// TestEverySecretOfACatalogIsTried has a CatalogSource with two pull secrets that fit its image,
+// of which the first is stale. The order is that of the kubelet.
+func TestEverySecretOfACatalogIsTried(t *testing.T) {
+	for what, tt := range map[string]struct {
+		reason  string
+		secrets map[string]string // by name, the path that each is for
+		names   []string
+		account []string
+		want    []string
+		fails   bool
+	}{
+		"StaleFirst": {
+			reason: "equal keys are tried as spec.secrets names them", secrets: map[string]string{"stale": "", "good": ""},
+			names: []string{"stale", "good"}, want: []string{"stale", "good"},
+		},
+		"GoodFirst": {
+			reason: "none is tried after the one that is good", secrets: map[string]string{"stale": "", "good": ""},
+			names: []string{"good", "stale"}, want: []string{"good"},
+		},
+		"LongerFirst": {
+			reason: "a longer path comes first, whatever the order of the Secrets", secrets: map[string]string{"stale": "/team", "good": ""},
+			names: []string{"good", "stale"}, want: []string{"stale", "good"},
+		},
+		"OfTheAccount": {
+			reason: "the Secrets of the ServiceAccount come after", secrets: map[string]string{"stale": "", "good": ""},
+			names: []string{"stale"}, account: []string{"good"}, want: []string{"stale", "good"},
+		},
+		"AllStale": {
+			reason: "no request goes without credentials after a failure", secrets: map[string]string{"stale": "", "old": ""},
+			names: []string{"stale", "old"}, want: []string{"stale", "old"}, fails: true,
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			images := newPrivateRegistry(t)
+			source := &operatorsv1alpha1.CatalogSource{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "shop"},
+				Spec: operatorsv1alpha1.CatalogSourceSpec{
+					SourceType: operatorsv1alpha1.SourceTypeGrpc, Image: images.host + "/team/shop:1", Secrets: tt.names,
+				},
+			}
+			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: accountName(source)}}
+			for _, one := range tt.account {
+				account.ImagePullSecrets = append(account.ImagePullSecrets, corev1.LocalObjectReference{Name: one})
+			}
+			objects := []client.Object{account}
+			for user, path := range tt.secrets {
+				objects = append(objects, &corev1.Secret{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: user}, Type: corev1.SecretTypeDockerConfigJson,
+					Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"` + images.host + path + `":{"username":"` + user + `","password":"word"}}}`)},
+				})
+			}
+			a := newAsker(fake.NewClientBuilder().WithObjects(objects...).Build(), &Hosting{PlainHTTP: true}, clock.RealClock{})
+			answer := a.resolve(t.Context(), source)
+			if (answer.Err != nil) != tt.fails || !tt.fails && answer.Pin.Digest != images.digest {
+				t.Errorf("%s: digest %q, error %v", tt.reason, answer.Pin.Digest, answer.Err)
+			}
+			if got := images.users(); !slices.Equal(got, tt.want) {
+				t.Errorf("%s: tried %q, want %q", tt.reason, got, tt.want)
+			}
+		})
+	}
+}
