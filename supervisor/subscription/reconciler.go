@@ -216,8 +216,9 @@ func (r *Reconciler) tellSome(
 	return c.more, nil
 }
 
-// write writes a Subscription's status when it says something new, and gives the
-// Subscription as it is by then.
+// write writes a Subscription's status when it differs, and returns the Subscription with the
+// status and the version that it has then. The rest is that of before: the API server answers
+// with the whole object, of which a namespace may have many and each may be large.
 func (r *Reconciler) write(
 	ctx context.Context, before *operatorsv1alpha1.Subscription, status operatorsv1alpha1.SubscriptionStatus, now metav1.Time,
 ) (*operatorsv1alpha1.Subscription, error) {
@@ -233,7 +234,9 @@ func (r *Reconciler) write(
 	if err := r.client.Status().Patch(ctx, after, patch); err != nil {
 		return nil, fmt.Errorf("writing the status of Subscription %s/%s: %w", before.Namespace, before.Name, err)
 	}
-	return after, nil
+	written := before.DeepCopy()
+	written.Status, written.ResourceVersion = after.Status, after.ResourceVersion
+	return written, nil
 }
 
 // publish tells of transitions.

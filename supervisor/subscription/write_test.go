@@ -1,0 +1,48 @@
+package subscription
+
+import (
+	"strings"
+	"testing"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+// TestWriteKeepsNoContent writes the status of a Subscription whose configuration is too large
+// for the cache. The API server answers with the configuration, which must not be kept until
+// the statuses of all Subscriptions of the namespace are written.
+func TestWriteKeepsNoContent(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	live := subscription("my", "lamp")
+	live.Spec.Config = &operatorsv1alpha1.SubscriptionConfig{Env: []corev1.EnvVar{{Name: "FILL", Value: strings.Repeat("x", 1<<20)}}}
+	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(live).WithStatusSubresource(live).Build()
+	before := &operatorsv1alpha1.Subscription{}
+	if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(live), before); err != nil {
+		t.Fatal(err)
+	}
+	before.Spec.Config = nil
+	r := &Reconciler{client: cluster}
+	after, err := r.write(t.Context(), before, operatorsv1alpha1.SubscriptionStatus{State: operatorsv1alpha1.SubscriptionStateFailed}, metav1.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after.Spec.Config != nil {
+		t.Error("the configuration of the reply is kept")
+	}
+	if after.Status.State != operatorsv1alpha1.SubscriptionStateFailed || after.ResourceVersion == before.ResourceVersion {
+		t.Errorf("state %q, version %q after %q", after.Status.State, after.ResourceVersion, before.ResourceVersion)
+	}
+	if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
+		t.Fatal(err)
+	}
+	if live.ResourceVersion != after.ResourceVersion || live.Spec.Config == nil {
+		t.Errorf("the object has version %q, want %q, with its configuration", live.ResourceVersion, after.ResourceVersion)
+	}
+}
