@@ -134,7 +134,7 @@ func (c *Client) within(ctx context.Context, reference string, timeout time.Dura
 	if err != nil {
 		return describe(reference, err)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%w %s", errTimeout, timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%w %s", ErrTimeout, timeout))
 	defer cancel()
 	base, err := newTransport(&c.options)
 	if err != nil {
@@ -186,7 +186,8 @@ func denied(err error) bool {
 	return reason == ReasonUnauthorized || reason == ReasonNotFound
 }
 
-var errTimeout = errors.New("took longer than")
+// ErrTimeout is wrapped by the error of an operation that exceeds its timeout.
+var ErrTimeout = errors.New("took longer than")
 
 // retry runs something until it succeeds, fails for good or has been tried
 // often enough.

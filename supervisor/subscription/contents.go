@@ -68,6 +68,9 @@ func (l lookups) brief(now time.Time) time.Time {
 
 // reason says in one word why a bundle image cannot be had.
 func (l *lookup) reason() string {
+	if errors.Is(l.state.Err, image.ErrTimeout) {
+		return "DeadlineExceeded"
+	}
 	if reason := image.ReasonOf(l.state.Err); reason != "" {
 		return string(reason)
 	}

@@ -184,7 +184,7 @@ func (u *Unpacker) bring(ctx context.Context, w *wanted, e *entry) error {
 		select {
 		case <-p.ended:
 		case <-expired:
-			return &image.Error{Reference: w.pinned, Reason: image.ReasonUnreachable, Err: fmt.Errorf("%w %s", errTimeout, u.timeout(w.Request))}
+			return &image.Error{Reference: w.pinned, Reason: image.ReasonUnreachable, Err: fmt.Errorf("%w %s", image.ErrTimeout, u.timeout(w.Request))}
 		case <-ctx.Done():
 			return context.Cause(ctx) //nolint:wrapcheck // the caller ends as well
 		}
@@ -195,8 +195,6 @@ func (u *Unpacker) bring(ctx context.Context, w *wanted, e *entry) error {
 		}
 	}
 }
-
-var errTimeout = errors.New("took longer than")
 
 // join returns the pull that brings an image here, and whether somebody else began
 // it. It is nil when there is nothing to bring.
