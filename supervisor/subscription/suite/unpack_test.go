@@ -1,14 +1,24 @@
 package suite_test
 
 import (
+	"archive/tar"
+	"bytes"
 	"io"
 	"log"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
+	imagename "github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/onsi/gomega"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -117,6 +127,149 @@ func TestCurrentCSVWaitsForItsBundle(t *testing.T) {
 			}
 		}
 	})
+}
+
+// bundleImage returns a bundle image with one manifest. For "" it has no label of a bundle.
+func bundleImage(t *testing.T, manifest string) v1.Image {
+	t.Helper()
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	if err := w.WriteHeader(&tar.Header{Name: "manifests/csv.yaml", Typeflag: tar.TypeReg, Size: int64(len(manifest)), Mode: 0o644}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write([]byte(manifest)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive.Bytes())), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]string{
+		"operators.operatorframework.io.bundle.manifests.v1": "manifests/",
+		"operators.operatorframework.io.bundle.mediatype.v1": "registry+v1",
+	}
+	if manifest == "" {
+		labels = nil
+	}
+	if img, err = mutate.Config(img, v1.Config{Labels: labels}); err != nil {
+		t.Fatal(err)
+	}
+	return img
+}
+
+// TestUpdateWhoseImageIsLate offers an update whose image is late or of no use: currentCSV moves
+// only once the bundle is there (N3, N5, N6, N8).
+func TestUpdateWhoseImageIsLate(t *testing.T) {
+	const unpacking, unpacked = operatorsv1alpha1.SubscriptionBundleUnpacking, operatorsv1alpha1.SubscriptionBundleUnpackFailed
+	for scenario, tt := range map[string]struct {
+		late, foreign bool   // pushed late, or no bundle
+		holds         string // requests whose path contains it are not answered until they are released
+		timeout       string // that of the OperatorGroup
+		kind          operatorsv1alpha1.SubscriptionConditionType
+		reason, text  string
+		comes         bool
+	}{
+		"N3": {late: true, kind: unpacked, reason: "BundleUnpackFailed", text: "Bundle unpacking failed - NotFound: bundle lamp.v2: ", comes: true},
+		"N5": {holds: "/blobs/", kind: unpacking, reason: "UnpackingInProgress", text: "pulling ", comes: true},
+		"N6": {holds: "/manifests/", timeout: "1s", kind: unpacked, reason: "BundleUnpackFailed", text: "Bundle unpacking failed - DeadlineExceeded: bundle lamp.v2: "},
+		"N8": {foreign: true, kind: unpacked, reason: "ErrorPreventedUnpacking", text: "bundle lamp.v2: "},
+	} {
+		t.Run(scenario, func(t *testing.T) {
+			w := newWorld(t)
+			update := w.lamp(2)
+			manifest := update.Channels[0].Entries[1].Objects[0]
+			if tt.foreign {
+				manifest = ""
+			}
+			images := newHeldRegistry(t, tt.holds)
+			update.Channels[0].Entries[1].Image, update.Channels[0].Entries[1].Objects = images.reference, nil
+			if !tt.late {
+				images.push(bundleImage(t, manifest))
+			}
+			if tt.timeout != "" {
+				w.patch(w.group("group"), `{"metadata":{"annotations":{"operatorframework.io/bundle-unpack-timeout":"`+tt.timeout+`"}}}`)
+			}
+			w.server.Serve(w.lamp(1))
+			w.create(w.subscription("my-lamp", "lamp"))
+			r := w.recording()
+			w.supervise()
+			w.succeed("lamp.v1")
+			w.settled("my-lamp", "lamp.v1")
+			were := func(want ...string) {
+				t.Helper()
+				w.Eventually(func() []string {
+					return slices.DeleteFunc(r.currents("my-lamp"), func(s string) bool { return s == "" })
+				}).WithTimeout(patience).WithPolling(polling).Should(gomega.Equal(want))
+			}
+
+			w.server.Serve(update)
+			w.says("my-lamp", tt.kind, tt.reason, tt.text)
+			were("lamp.v1")
+			if !tt.comes {
+				return
+			}
+			if tt.late {
+				images.push(bundleImage(t, manifest))
+			}
+			images.release()
+			sub := w.becomes("my-lamp", func(sub *operatorsv1alpha1.Subscription) bool { return sub.Status.CurrentCSV == "lamp.v2" })
+			if c := sub.Status.GetCondition(tt.kind); c.Status == corev1.ConditionTrue {
+				t.Errorf("condition %+v", c)
+			}
+			were("lamp.v1", "lamp.v2")
+		})
+	}
+}
+
+// heldRegistry is a registry that does not answer some requests until it is released.
+type heldRegistry struct {
+	t *testing.T
+	// reference is that of the image which is pushed.
+	reference string
+	inner     http.Handler
+	release   func()
+}
+
+// newHeldRegistry starts a registry that holds requests whose path contains a text; "" holds none.
+func newHeldRegistry(t *testing.T, path string) *heldRegistry {
+	t.Helper()
+	released := make(chan struct{})
+	h := &heldRegistry{t: t, inner: registry.New(registry.Logger(log.New(io.Discard, "", 0))), release: sync.OnceFunc(func() { close(released) })}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if path != "" && strings.Contains(r.URL.Path, path) {
+			select {
+			case <-released:
+			case <-r.Context().Done():
+				return
+			}
+		}
+		h.inner.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(h.release)
+	h.reference = strings.TrimPrefix(server.URL, "http://") + "/lamp:2"
+	return h
+}
+
+// push pushes the image, past what is held.
+func (h *heldRegistry) push(img v1.Image) {
+	h.t.Helper()
+	server := httptest.NewServer(h.inner)
+	defer server.Close()
+	ref, err := imagename.ParseReference(strings.TrimPrefix(server.URL, "http://")+"/lamp:2", imagename.Insecure)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if err := remote.Write(ref, img); err != nil {
+		h.t.Fatal(err)
+	}
 }
 
 // lampBeside is a package that requires lamp.
