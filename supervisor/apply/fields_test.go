@@ -140,6 +140,7 @@ func TestUnknownFieldsAreDropped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, text := range []string{tt.first, tt.second} {
 				written(t, func() error {
+					seen.take() // of an attempt that conflicted
 					_, err := apply.Object(t.Context(), c, manifestOf(t, namespace, text))
 					return err
 				})
