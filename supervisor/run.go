@@ -149,8 +149,8 @@ func (s *startup) newManager(f *fence) (ctrl.Manager, error) {
 		NewClient:      informer.NewClient,
 		// What a process finds when it begins is to have its turn like anything else: with
 		// priorities, it would wait until nothing at all happens in the cluster.
-		// How long caches may take to fill is bounded by awaitCaches.
-		Controller:                          config.Controller{UsePriorityQueue: new(false), CacheSyncTimeout: unbounded},
+		// The caches of the manager are bounded by awaitCaches, too.
+		Controller:                          config.Controller{UsePriorityQueue: new(false), CacheSyncTimeout: controllerPatience},
 		Metrics:                             metricsserver.Options{BindAddress: "0"}, // see openPorts
 		HealthProbeBindAddress:              "0",
 		GracefulShutdownTimeout:             new(shutdownTimeout),

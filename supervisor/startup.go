@@ -100,10 +100,10 @@ func (s *startup) start(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-// unbounded is longer than any process runs.
-const unbounded = 10 * 365 * 24 * time.Hour
-
 const (
+	// controllerPatience is how long a controller waits for its caches. Some have caches of
+	// their own, which awaitCaches does not see. An outage that is longer ends the process.
+	controllerPatience = 10 * time.Minute
 	// cachesPatience is how long the caches may take to fill while the API server answers.
 	cachesPatience = 2 * time.Minute
 	// cachesSettled is after how long full caches are taken for all there are: controllers add

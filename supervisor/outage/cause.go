@@ -12,6 +12,7 @@ import (
 	"slices"
 	"syscall"
 
+	"golang.org/x/net/http2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
@@ -71,7 +72,8 @@ func CauseOfStatus(code int) string {
 
 // isCut reports whether a connection ended without an answer.
 func isCut(err error) bool {
-	return isAny(err, io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE) ||
+	var stream http2.StreamError
+	return errors.As(err, &stream) || isAny(err, io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE) ||
 		utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err)
 }
 

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/http2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -48,6 +49,7 @@ func TestCauseOf(t *testing.T) {
 		"EndOfFile":          {io.EOF, outage.Cut},
 		"HalfABody":          {io.ErrUnexpectedEOF, outage.Cut},
 		"ConnectionLost":     {errors.New("http2: client connection lost"), outage.Cut},
+		"StreamReset":        {fmt.Errorf("reading the body: %w", http2.StreamError{StreamID: 3, Code: http2.ErrCodeInternal}), outage.Cut},
 		"NameServerSilent":   {&net.DNSError{Err: "i/o timeout", Name: "api", IsTimeout: true}, outage.NameServer},
 		"NameServerFails":    {&net.DNSError{Err: "server misbehaving", Name: "api", IsTemporary: true}, outage.NameServer},
 		"NoSuchName":         {&net.DNSError{Err: "no such host", Name: "api", IsNotFound: true}, ""},

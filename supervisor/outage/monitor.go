@@ -2,6 +2,7 @@ package outage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 )
 
@@ -53,7 +55,9 @@ func (m *Monitor) Do(ctx context.Context, what string, maxPause time.Duration, f
 		err := f()
 		cause := CauseOf(err)
 		if cause == "" {
-			m.answered()
+			if isAnswer(err) {
+				m.answered()
+			}
 			return err
 		}
 		if ctx.Err() != nil {
@@ -67,6 +71,12 @@ func (m *Monitor) Do(ctx context.Context, what string, maxPause time.Duration, f
 			return fmt.Errorf("waiting for the API server at %s, as %s: %w: %w", m.Server, cause, context.Cause(ctx), err)
 		}
 	}
+}
+
+// isAnswer reports whether an error, or none, is the answer of an API server.
+func isAnswer(err error) bool {
+	var status apierrors.APIStatus
+	return err == nil || errors.As(err, &status)
 }
 
 // note records a request that failed because of an outage. The log gets a line when the cause is a
@@ -119,6 +129,10 @@ func (m *Monitor) Observe(ctx context.Context, what string) func(http.RoundTripp
 			cause := CauseOf(err)
 			if err == nil && !isDiscovery(req.URL.Path) {
 				cause = CauseOfStatus(response.StatusCode)
+				if cause != "" && req.Method != http.MethodGet {
+					// It may be the failure of an admission webhook.
+					return response, nil
+				}
 			}
 			if cause != "" {
 				m.note(what, cause, fmt.Errorf("%s %s: %s", req.Method, req.URL.Path, cause))

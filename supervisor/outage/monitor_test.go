@@ -79,10 +79,21 @@ func TestDoEnds(t *testing.T) {
 		if len(*lines) != 0 {
 			t.Errorf("logged %q", *lines)
 		}
+		refused := true
+		err := m.Do(t.Context(), "starting", time.Second, func() error {
+			if refused {
+				refused = false
+				return syscall.ECONNREFUSED
+			}
+			return want
+		})
+		if !errors.Is(err, want) || len(*lines) != 1 {
+			t.Errorf("after an outage: error %v, want %v; logged %q, want no answer", err, want, *lines)
+		}
 		stopped := errors.New("stopped")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Second, stopped)
 		defer cancel()
-		err := m.Do(ctx, "starting", time.Second, func() error { return syscall.ECONNREFUSED })
+		err = m.Do(ctx, "starting", time.Second, func() error { return syscall.ECONNREFUSED })
 		if !errors.Is(err, stopped) || !errors.Is(err, syscall.ECONNREFUSED) {
 			t.Errorf("error %v, want the end of the context, and the cause of the outage", err)
 		}
@@ -133,14 +144,16 @@ func (f transport) RoundTrip(req *http.Request) (*http.Response, error) { return
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		path string
-		code int
-		err  error
-		want string
+		method string
+		path   string
+		code   int
+		err    error
+		want   string
 	}{
 		"Answer":            {path: "/api/v1/pods", code: http.StatusOK},
 		"Forbidden":         {path: "/api/v1/pods", code: http.StatusForbidden},
 		"Unavailable":       {path: "/apis/apps/v1/deployments", code: http.StatusServiceUnavailable, want: "503"},
+		"BrokenWebhook":     {method: http.MethodPost, path: "/apis/apps/v1/deployments", code: http.StatusInternalServerError},
 		"BrokenAPIService":  {path: "/apis/metrics.k8s.io/v1beta1", code: http.StatusServiceUnavailable},
 		"Refused":           {path: "/apis/apps/v1/deployments", err: syscall.ECONNREFUSED, want: "refused"},
 		"DiscoveryRefused":  {path: "/apis/metrics.k8s.io/v1beta1", err: syscall.ECONNREFUSED, want: "refused"},
@@ -158,7 +171,7 @@ func TestObserve(t *testing.T) {
 				}
 				return &http.Response{StatusCode: tt.code, Body: http.NoBody}, nil
 			}))
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://api"+tt.path, http.NoBody)
+			request, err := http.NewRequestWithContext(t.Context(), tt.method, "https://api"+tt.path, http.NoBody)
 			if err != nil {
 				t.Fatal(err)
 			}
