@@ -182,14 +182,46 @@ func boundDeployment(d *appsv1.Deployment) (cut bool) {
 	return true
 }
 
-// boundPod removes conditions and states of containers beyond the first ones. Only kubelets
-// and the scheduler write them.
+// boundPod removes conditions and states of containers beyond the first ones, and clips their
+// texts: kubelets copy the image that the creator of a pod names into states and messages.
 func boundPod(pod *corev1.Pod) {
 	const conditions, containers = 16, 8
 	status := &pod.Status
 	status.Conditions = status.Conditions[:min(len(status.Conditions), conditions)]
+	for i := range status.Conditions {
+		c := &status.Conditions[i]
+		clipTexts(&c.Message, &c.Reason)
+	}
 	status.InitContainerStatuses = status.InitContainerStatuses[:min(len(status.InitContainerStatuses), containers)]
 	status.ContainerStatuses = status.ContainerStatuses[:min(len(status.ContainerStatuses), containers)]
+	for _, states := range [][]corev1.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses} {
+		for i := range states {
+			boundContainer(&states[i])
+		}
+	}
+}
+
+// boundContainer clips the texts in the status of a container, and removes its resources and
+// mounts.
+func boundContainer(c *corev1.ContainerStatus) {
+	clipTexts(&c.Image, &c.ImageID, &c.ContainerID)
+	c.AllocatedResources, c.Resources, c.VolumeMounts, c.AllocatedResourcesStatus = nil, nil, nil, nil
+	for _, state := range []*corev1.ContainerState{&c.State, &c.LastTerminationState} {
+		if w := state.Waiting; w != nil {
+			clipTexts(&w.Message, &w.Reason)
+		}
+		if t := state.Terminated; t != nil {
+			clipTexts(&t.Message, &t.Reason, &t.ContainerID)
+		}
+	}
+}
+
+// clipTexts clips a text and shorter ones.
+func clipTexts(text *string, shorter ...*string) {
+	*text, _ = clip(*text, maxName)
+	for _, s := range shorter {
+		*s, _ = clip(*s, maxMessage)
+	}
 }
 
 // belongs reports whether labels or owners of an object name a version or a catalog. The

@@ -102,7 +102,7 @@ func contents() map[string][]client.Object {
 	config := &operatorsv1alpha1.SubscriptionConfig{Env: env}
 	return map[string][]client.Object{
 		"Deployment": {deployment(nil), deployment(map[string]string{"olm.managed": "true"})},
-		"Pod":        {&corev1.Pod{}},
+		"Pod":        {&corev1.Pod{}, crashed()},
 		"Service": {
 			&corev1.Service{Spec: corev1.ServiceSpec{Ports: ports}},
 			&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service", "spec": map[string]any{"externalName": text(large)}}},
@@ -119,6 +119,23 @@ func contents() map[string][]client.Object {
 		"Role":          {&rbacv1.Role{Rules: rules}},
 		"RoleBinding":   {&rbacv1.RoleBinding{Subjects: subjects}},
 	}
+}
+
+// crashed is a pod with as many containers as one can have, whose images have long names.
+func crashed() *corev1.Pod {
+	pod := &corev1.Pod{}
+	for range 20 {
+		status := corev1.ContainerStatus{
+			Name: text(63), Image: text(10 << 10), ImageID: text(10 << 10), ContainerID: text(10 << 10),
+			State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: text(10 << 10), Message: text(10 << 10)}},
+			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: text(10 << 10), Message: text(10 << 10), ContainerID: text(10 << 10)}},
+			VolumeMounts:         []corev1.VolumeMountStatus{{Name: text(63), MountPath: text(4 << 10)}},
+		}
+		pod.Status.InitContainerStatuses = append(pod.Status.InitContainerStatuses, status)
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, status)
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Reason: text(10 << 10), Message: text(10 << 10)})
+	}
+	return pod
 }
 
 func metadataOf(w informer.Watched) client.Object {
