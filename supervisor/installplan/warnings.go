@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -89,10 +90,19 @@ func withMeant(texts []string, meant map[string]string) []string {
 	return out
 }
 
+// rehearsalTimeout bounds how long the status of a failed plan waits for the warnings of steps
+// that were not applied.
+const rehearsalTimeout = 5 * time.Second
+
 // rehearseWarnings asks the API server what it would warn about in the steps of a plan that has
-// failed before they were applied. Nothing is stored.
+// failed before they were applied. Nothing is stored. It ends after rehearsalTimeout.
 func (e *execution) rehearseWarnings(ctx context.Context, steps []*operatorsv1alpha1.Step) {
+	ctx, cancel := context.WithTimeout(ctx, rehearsalTimeout)
+	defer cancel()
 	for i, s := range steps {
+		if ctx.Err() != nil {
+			return
+		}
 		if applied(s.Status) || s.Resource.Kind == kindSecret || e.refusal(s) != nil {
 			continue
 		}
