@@ -109,7 +109,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.ProtectedCopiedCSVNamespaces, "protected-copied-csv-namespaces", nil, "namespaces, separated by commas, that get copies of ClusterServiceVersions even where the OLMConfig says disableCopiedCSVs")
 	fs.DurationVar(&o.CatalogRefreshInterval, "catalog-refresh-interval", 30*time.Second, "how often a catalog is asked which content it serves; catalogs of our registry tell of changes by themselves, those of opm cannot say and are read when one connects to them, and every 30m")
 	fs.DurationVar(&o.InstallPlanRetryTimeout, "install-plan-retry-timeout", time.Minute, "how long a step of an InstallPlan may fail, with an error that does not pass by itself, before the plan fails")
-	fs.BoolVar(&o.CRDAsServiceAccount, "crd-as-service-account", false, "write the CustomResourceDefinitions of bundles with the rights of the service account that the OperatorGroup names, instead of the supervisor's; the account then needs create, patch and update for them in the whole cluster")
+	fs.BoolVar(&o.CRDAsServiceAccount, "crd-as-service-account", false, "write the CustomResourceDefinitions of bundles with the rights of the service account that the OperatorGroup names, instead of the supervisor's; the account then needs create and update for them in the whole cluster")
 	fs.StringVar(&o.BundleCacheDir, "bundle-cache-dir", unpack.DefaultDir(), "directory that keeps the content of bundle images; it is made, and must not be writable for others")
 	o.BundleCacheSize = unpack.DefaultSize
 	fs.Var((*byteSize)(&o.BundleCacheSize), "bundle-cache-size", "size that the directory may grow to, as 1Gi; images that are being brought there come on top, up to 2Gi")

@@ -83,7 +83,7 @@ func count(r *result) string {
 		text += fmt.Sprintf("; %d of them too large to be in the plan, and not looked at", r.Unread)
 	}
 	if r.Unchecked > 0 {
-		text += fmt.Sprintf("; %d of them not checked for fields that the cluster does not know: you may not create them, or their kind is not served", r.Unchecked)
+		text += fmt.Sprintf("; %d of them not checked for fields that the cluster does not know: the API server refused the dry run, as where you may not create them or their kind is not served", r.Unchecked)
 	}
 	return text
 }
