@@ -209,7 +209,9 @@ func TestPlanThatWasCutOffGoesOn(t *testing.T) {
 	})
 	stop()
 	before := w.settings()
-	w.create(bare("monitoring.coreos.com", "servicemonitors", "ServiceMonitor", apiextensionsv1.NamespaceScoped))
+	definition := bare("monitoring.coreos.com", "servicemonitors", "ServiceMonitor", apiextensionsv1.NamespaceScoped)
+	w.create(definition)
+	w.finally(definition)
 	w.supervise(time.Hour)
 	p := w.reaches(complete)
 	if got := statuses(p); got[0] != "ClusterServiceVersion=Created" || got[len(got)-1] != "ServiceMonitor=Created" {
