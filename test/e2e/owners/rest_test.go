@@ -100,6 +100,8 @@ func (a *actor) unrest(s *state) string {
 			got = append(got, w)
 		case p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete:
 			return fmt.Sprintf("plan %s for %v is in phase %q: %s", p.Name, p.Spec.ClusterServiceVersionNames, p.Status.Phase, p.Status.Message)
+		case len(asks) == 0 && p.Annotations[plan.AnnotationApproval] == "":
+			// A record that was stripped is written back when the next Subscription comes.
 		case p.Annotations[plan.AnnotationApproval] == "" || (len(p.Spec.ClusterServiceVersionNames) > 1 && p.Annotations[plan.AnnotationVersions] == ""):
 			return fmt.Sprintf("plan %s for %v does not say what it is for: %v", p.Name, p.Spec.ClusterServiceVersionNames, p.Annotations)
 		default:
