@@ -332,7 +332,7 @@ func TestReducedWatchesByPieces(t *testing.T) {
 	}
 }
 
-// reply is a transport that gives the same reply to all requests.
+// reply is a transport that returns the same reply to all requests.
 type reply struct {
 	media string
 	body  func() io.Reader

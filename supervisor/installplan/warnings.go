@@ -115,7 +115,7 @@ func (e *execution) rehearseWarnings(ctx context.Context, steps []*operatorsv1al
 			writer = crdWriter(e)
 		}
 		heard := &warnings.Collector{}
-		// The API server gives the warnings with a refusal, too.
+		// A refusal carries the warnings, too.
 		if _, _, err := apply.IfAbsent(heard.In(ctx), client.NewDryRunClient(writer), u); err != nil {
 			log.FromContext(ctx).V(1).Info("Step would be refused", "kind", s.Resource.Kind, "name", s.Resource.Name, "error", err.Error())
 		}

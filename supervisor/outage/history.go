@@ -11,7 +11,7 @@ const (
 
 // history is what is known of outages.
 type history struct {
-	// begun is when the outage that goes on began; zero when none does.
+	// begun is when the present outage began; zero without an outage.
 	begun time.Time
 	// last is when a request last failed, or when the history begins.
 	last time.Time
@@ -61,7 +61,7 @@ func (h *history) answer(now time.Time) (time.Duration, bool) {
 	return waited, log
 }
 
-// cause returns that of the outage that goes on; empty when none does.
+// cause returns the cause of the present outage; empty without an outage.
 func (h *history) cause(now time.Time) string {
 	if h.begun.IsZero() || now.Sub(h.last) >= current {
 		return ""

@@ -19,7 +19,7 @@ const (
 	firstPause = 100 * time.Millisecond
 	// MaxPause is the longest pause between two attempts of a start.
 	MaxPause = 2 * time.Second
-	// current is for how long after the last failed request an outage goes on, unless a request
+	// current is for how long after the last failed request an outage lasts, unless a request
 	// succeeds: clients wait up to a minute between attempts.
 	current = 2 * time.Minute
 )

@@ -96,7 +96,7 @@ func TestObjects(t *testing.T) {
 			want: `{"metadata":{"name":"x","labels":{"b":"1"}}}`,
 		},
 		{
-			reason: "annotations that nobody is known to have set stay",
+			reason: "annotations that no manager is known to have set stay",
 			live:   `{"metadata":{"annotations":{"a":"1","b":"1"}}}`, wanted: `{"metadata":{"name":"x"}}`,
 			mine: `{"f:metadata":{"f:annotations":{".":{},"f:a":{}}}}`,
 			want: `{"metadata":{"name":"x","annotations":{"b":"1"}}}`,

@@ -45,7 +45,7 @@ func (c *Collector) add(text string) {
 	}
 }
 
-// Handler gives the warnings of a client to the Collector of the request's context.
+// Handler passes the warnings of a client to the Collector of the request's context.
 type Handler struct{}
 
 // HandleWarningHeaderWithContext adds a warning.
