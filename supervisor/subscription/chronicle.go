@@ -2,6 +2,7 @@ package subscription
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,7 +11,6 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -290,10 +290,7 @@ func written(ledger history.Ledger, t history.Transition) bool {
 // record writes the component label and the ledger of a Subscription, which is what it
 // is by then.
 func (r *Reconciler) record(ctx context.Context, sub *operatorsv1alpha1.Subscription, ledger history.Ledger) error {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.SubscriptionKind))
-	u.SetNamespace(sub.Namespace)
-	u.SetName(sub.Name)
+	u := metadataOf(sub)
 	// Neither one that was made anew meanwhile nor one that somebody else has
 	// written is meant.
 	u.SetUID(sub.UID)
@@ -302,7 +299,13 @@ func (r *Reconciler) record(ctx context.Context, sub *operatorsv1alpha1.Subscrip
 	if ledger != nil {
 		u.SetAnnotations(map[string]string{history.Annotation: ledger.Text()})
 	}
-	if err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(subscriptionManager), client.ForceOwnership); err != nil {
+	// client.Apply would be answered with the whole object.
+	content, err := json.Marshal(u)
+	if err != nil {
+		return fmt.Errorf("encoding the ledger of Subscription %s/%s: %w", sub.Namespace, sub.Name, err)
+	}
+	patch := client.RawPatch(types.ApplyPatchType, content)
+	if err := r.client.Patch(ctx, u, patch, client.FieldOwner(subscriptionManager), client.ForceOwnership); err != nil {
 		return fmt.Errorf("recording on Subscription %s/%s what its InstallPlan went through: %w", sub.Namespace, sub.Name, err)
 	}
 	sub.ResourceVersion, sub.Labels, sub.Annotations = u.GetResourceVersion(), u.GetLabels(), u.GetAnnotations()

@@ -217,8 +217,7 @@ func (r *Reconciler) tellSome(
 }
 
 // write writes a Subscription's status when it differs, and returns the Subscription with the
-// status and the version that it has then. The rest is that of before: the API server answers
-// with the whole object, of which a namespace may have many and each may be large.
+// status and the version that it has then.
 func (r *Reconciler) write(
 	ctx context.Context, before *operatorsv1alpha1.Subscription, status operatorsv1alpha1.SubscriptionStatus, now metav1.Time,
 ) (*operatorsv1alpha1.Subscription, error) {
@@ -231,12 +230,25 @@ func (r *Reconciler) write(
 	// The list of conditions is replaced as a whole, so the write must not pass
 	// when somebody else has changed it meanwhile.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.client.Status().Patch(ctx, after, patch); err != nil {
+	content, err := patch.Data(after)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the status of Subscription %s/%s: %w", before.Namespace, before.Name, err)
+	}
+	written := metadataOf(before)
+	if err := r.client.Status().Patch(ctx, written, client.RawPatch(patch.Type(), content)); err != nil {
 		return nil, fmt.Errorf("writing the status of Subscription %s/%s: %w", before.Namespace, before.Name, err)
 	}
-	written := before.DeepCopy()
-	written.Status, written.ResourceVersion = after.Status, after.ResourceVersion
-	return written, nil
+	after.ResourceVersion = written.ResourceVersion
+	return after, nil
+}
+
+// metadataOf returns what names a Subscription in a write that the API server answers with
+// the metadata of the object alone. A namespace may have many Subscriptions, and the
+// configuration of each may be large.
+func metadataOf(sub *operatorsv1alpha1.Subscription) *metav1.PartialObjectMetadata {
+	meta := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: sub.Namespace, Name: sub.Name}}
+	meta.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.SubscriptionKind))
+	return meta
 }
 
 // publish tells of transitions.
