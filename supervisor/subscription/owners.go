@@ -187,7 +187,8 @@ func (r *Reconciler) ensureApproval(ctx context.Context, p *operatorsv1alpha1.In
 	metav1.SetMetaDataAnnotation(&p.ObjectMeta, plan.AnnotationApproval, string(approval))
 	p.Spec.Approval = approval
 	p.Spec.Approved = approval == operatorsv1alpha1.ApprovalAutomatic
-	if err := r.client.Patch(ctx, p, client.MergeFrom(before)); err != nil {
+	// Written onto a plan whose record was wiped meanwhile, the approval would hide that.
+	if err := r.client.Patch(ctx, p, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("changing the approval of InstallPlan %s/%s to %s: %w", p.Namespace, p.Name, approval, err)
 	}
 	log.FromContext(ctx).Info("Changed approval of plan", "installPlan", p.Name, "approval", approval)

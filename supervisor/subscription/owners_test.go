@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/chandlery/chandlery/supervisor/history"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -54,6 +55,70 @@ func TestWipedPlanIsMadeAgain(t *testing.T) {
 	d := decided(t, o)[0]
 	if len(d.choices()) == 0 {
 		t.Errorf("nobody writes the steps of the plan again: %s", describe(d))
+	}
+}
+
+// TestVersionThatAPlanBrought has a Subscription for a version that another's plan has brought
+// and that has yet to become ready. It needs no plan of its own.
+func TestVersionThatAPlanBrought(t *testing.T) {
+	const complete, installing = operatorsv1alpha1.InstallPlanPhaseComplete, operatorsv1alpha1.InstallPlanPhaseInstalling
+	because := func(reason operatorsv1alpha1.ConditionReason) func(*operatorsv1alpha1.ClusterServiceVersion) {
+		return func(csv *operatorsv1alpha1.ClusterServiceVersion) { csv.Status.Reason = reason }
+	}
+	another := subscription("another", "fan")
+	for name, tc := range map[string]struct {
+		reason operatorsv1alpha1.ConditionReason
+		plan   *operatorsv1alpha1.InstallPlan
+		again  bool
+	}{
+		"carried out for another":             {reason: operatorsv1alpha1.CSVReasonRequirementsNotMet, plan: installPlan("p", "lamp.v2", complete, 1, another)},
+		"being carried out for another":       {reason: operatorsv1alpha1.CSVReasonRequirementsNotMet, plan: installPlan("p", "lamp.v2", installing, 1, another)},
+		"brought an older version":            {reason: operatorsv1alpha1.CSVReasonRequirementsNotMet, plan: installPlan("p", "lamp.v1", complete, 1, another), again: true},
+		"plan gone, requirements not met":     {reason: operatorsv1alpha1.CSVReasonRequirementsNotMet, again: true},
+		"plan gone, requirements not checked": {reason: operatorsv1alpha1.CSVReasonRequirementsUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var plans []*operatorsv1alpha1.InstallPlan
+			if tc.plan != nil {
+				plans = append(plans, tc.plan)
+			}
+			o := observed(read(t), subscription("my", "lamp")).with([]*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v2", "lamp", pending, because(tc.reason))}, plans...)
+			if d := decided(t, o)[0]; (len(d.choices()) > 0) != tc.again {
+				t.Errorf("a plan for it is made: %t, want %t: %s", !tc.again, tc.again, describe(d))
+			}
+		})
+	}
+}
+
+// TestInterrupted has a Subscription whose status refers to a plan that is gone. What the plan
+// was to bring lacks parts only if it had begun and was not done.
+func TestInterrupted(t *testing.T) {
+	const missing = history.PhaseMissing
+	for name, tc := range map[string]struct {
+		phases []string
+		want   bool
+	}{
+		"nothing told":               {},
+		"waited for approval":        {phases: []string{"Planning", "RequiresApproval", missing}},
+		"begun":                      {phases: []string{"Planning", "Installing", missing}, want: true},
+		"begun and failed":           {phases: []string{"Installing", "Failed"}, want: true},
+		"carried out":                {phases: []string{"Installing", "Complete", missing}},
+		"approved, begun, then gone": {phases: []string{"RequiresApproval", "Installing"}, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sub := subscription("my", "lamp")
+			sub.Status.InstallPlanRef = &corev1.ObjectReference{Name: "p", UID: "p"}
+			// What was told of another plan does not count.
+			ledger := history.Ledger{{Plan: "q", UID: "q", Phase: "Installing"}, {Plan: "q", UID: "q", Phase: "Complete"}}
+			for _, phase := range tc.phases {
+				ledger = append(ledger, history.Transition{Plan: "p", UID: "p", Phase: phase})
+			}
+			metav1.SetMetaDataAnnotation(&sub.ObjectMeta, history.Annotation, ledger.Text())
+			o := &observation{}
+			if got := o.interrupted(sub); got != tc.want {
+				t.Errorf("interrupted: %t, want %t", got, tc.want)
+			}
+		})
 	}
 }
 

@@ -184,23 +184,46 @@ func (o *observation) lacking(d *decision) bool {
 	if p != nil {
 		return unmade(p)
 	}
-	return csv.Status.Phase == operatorsv1alpha1.CSVPhasePending || o.interrupted(d.subscription)
+	// One of which nobody knows yet what it needs may be about to go on.
+	waits := csv.Status.Phase == operatorsv1alpha1.CSVPhasePending && csv.Status.Reason != operatorsv1alpha1.CSVReasonRequirementsUnknown
+	return (waits && !o.carriedOut(csv.Name)) || o.interrupted(d.subscription)
 }
 
-// interrupted says whether the plan that a Subscription refers to was deleted before it
-// was done, so that what it brought lacks parts: the ledger knows.
+// carriedOut reports whether a plan brings a version or has brought it, whichever
+// Subscription it serves.
+func (o *observation) carriedOut(csv string) bool {
+	for _, p := range o.plans {
+		done := running(p) || p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete
+		if done && installs(p, csv) {
+			return true
+		}
+	}
+	return false
+}
+
+// interrupted says whether the plan that a Subscription refers to was deleted after it had
+// begun and before it was done, so that what it brought lacks parts: the ledger knows.
 func (o *observation) interrupted(sub *operatorsv1alpha1.Subscription) bool {
 	ref := sub.Status.InstallPlanRef
 	if ref == nil || generatedBy(sub) == ref.Name || o.referred(ref) != nil {
 		return false
 	}
 	ledger, err := history.Read(sub)
-	if err != nil || ledger.LastOf(ref.UID) == nil {
+	if err != nil {
 		return false
 	}
-	return !slices.ContainsFunc(ledger, func(t history.Transition) bool {
-		return t.UID == ref.UID && t.Phase == string(operatorsv1alpha1.InstallPlanPhaseComplete)
-	})
+	begun := false
+	for _, t := range ledger {
+		switch operatorsv1alpha1.InstallPlanPhase(t.Phase) {
+		case operatorsv1alpha1.InstallPlanPhaseComplete:
+			if t.UID == ref.UID {
+				return false
+			}
+		case operatorsv1alpha1.InstallPlanPhaseInstalling, operatorsv1alpha1.InstallPlanPhaseFailed:
+			begun = begun || t.UID == ref.UID
+		}
+	}
+	return begun
 }
 
 // reference makes a status point at a plan. Without one, the pointer to the plan

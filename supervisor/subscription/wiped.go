@@ -68,18 +68,15 @@ func (o *observation) legible(p *operatorsv1alpha1.InstallPlan) *operatorsv1alph
 	return p
 }
 
-// askedFor says whether a wiped plan was made for a Subscription, as far as that can
-// still be told: it has it as an owner; or the Subscription was there before the plan and
-// asks for what it brings, and no other plan has brought that. The status of a
-// Subscription may not have come to refer to the plan when that was wiped.
+// askedFor says whether a wiped plan may have been made for a Subscription, as far as that
+// can still be told: it has it as an owner; or the Subscription asks for what it brings, and
+// no other plan has brought that. The status of a Subscription may not have come to refer to
+// the plan when that was wiped.
 func (o *observation) askedFor(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) bool {
 	if !wiped(p) {
 		return false
 	}
-	if isOwner(p, sub) {
-		return true
-	}
-	return !p.CreationTimestamp.Before(&sub.CreationTimestamp) && bringsFrom(p, sub) && o.planFor(sub, versionFor(p, sub)) == nil
+	return isOwner(p, sub) || (bringsFrom(p, sub) && o.planFor(sub, versionFor(p, sub)) == nil)
 }
 
 // rewrite gives a wiped plan its record back. Its owners have to be there before.

@@ -52,7 +52,7 @@ func TestWipedPlanFindsItsOwners(t *testing.T) {
 		"only the annotations are gone": {want: []string{"lamp", "tray"}, change: func(p *operatorsv1alpha1.InstallPlan, lamp, tray *operatorsv1alpha1.Subscription) {
 			p.OwnerReferences = []metav1.OwnerReference{ownerReference(lamp), ownerReference(tray)}
 		}},
-		"one came later": {want: []string{"lamp"}, change: func(p *operatorsv1alpha1.InstallPlan, _, tray *operatorsv1alpha1.Subscription) {
+		"one came later": {want: []string{"lamp", "tray"}, change: func(p *operatorsv1alpha1.InstallPlan, _, tray *operatorsv1alpha1.Subscription) {
 			tray.CreationTimestamp = metav1.NewTime(p.CreationTimestamp.Add(time.Second))
 		}},
 		"one asks for another package": {want: []string{"lamp"}, change: func(_ *operatorsv1alpha1.InstallPlan, _, tray *operatorsv1alpha1.Subscription) {
