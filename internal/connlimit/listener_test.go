@@ -54,12 +54,16 @@ func TestAdmit(t *testing.T) {
 		"OwnFresh":    {"a client does not displace itself at once", 4, append(times(4, step{from: "::1"}), step{from: "::1", refused: true})},
 		"OwnQuiet":    {"but what has been quiet for long", 4, []step{{from: "::1"}, {from: "::1", quiet: time.Minute, used: true}, {from: "::1"}, {from: "::1"}, {from: "::1", closes: 2}}},
 		"OwnBoundary": {"quiet is ten seconds", 4, append(times(4, step{from: "::1", quiet: ownQuiet - time.Second, used: true}), step{from: "::1", refused: true})},
+		"OwnTime":     {"not a moment more", 4, append([]step{{from: "::1", quiet: ownQuiet, used: true}}, append(times(3, step{from: "::1"}), step{from: "::1", closes: 1})...)},
+		"OwnBusy":     {"a request may take longer", 4, append(times(4, step{from: "::1", busy: true, quiet: time.Minute}), step{from: "::1", refused: true})},
+		"OthersQuiet": {"a client with as many keeps what is quiet", 4, append(append(times(2, step{from: "::1"}), times(2, step{from: "::2", quiet: time.Minute, used: true})...), step{from: "::1", refused: true})},
 		"NeverUsed":   {"what was never used goes first", 4, []step{{from: "::1", quiet: time.Hour, used: true}, {from: "::1", quiet: time.Minute}, {from: "::1"}, {from: "::1"}, {from: "::2", closes: 2}}},
 		"Longest":     {"then what has been quiet longest", 4, []step{{from: "::1", quiet: time.Minute, used: true}, {from: "::1", quiet: time.Hour, used: true}, {from: "::1", used: true}, {from: "::1", used: true}, {from: "::2", closes: 2}}},
 		"Fair":        {"the client that has the most makes room", 4, []step{{from: "::1", quiet: time.Hour}, {from: "::2"}, {from: "::2"}, {from: "::2"}, {from: "::3", closes: 2}}},
 		"IdleFirst":   {"an idle connection goes before a busy one", 4, []step{{from: "::1", busy: true}, {from: "::1", busy: true}, {from: "::1", busy: true}, {from: "::1", used: true}, {from: "::2", closes: 4}}},
 		"BusyHog":     {"requests of a client with more than its share are cut off", 4, append(times(4, step{from: "::1", busy: true}), step{from: "::2", closes: 1}, step{from: "::2", closes: 2})},
 		"BusyShare":   {"a client within its share keeps them, against one that has some", 8, append(append(append(times(2, step{from: "::1", busy: true}), times(2, step{from: "::2", busy: true})...), append(times(2, step{from: "::3", busy: true}), step{from: "::4", busy: true}, step{from: "::5", busy: true})...), step{from: "::4", refused: true})},
+		"BusyQuarter": {"a quarter is no more than its share", 12, append(append(times(3, step{from: "::1", busy: true}), times(3, step{from: "::2", busy: true})...), append(append(times(3, step{from: "::3", busy: true}), times(2, step{from: "::4", busy: true})...), step{from: "::5", busy: true}, step{from: "::5", refused: true})...)},
 		"BusyNew":     {"but not against a client that has none", 8, []step{{from: "::1", busy: true}, {from: "::1", busy: true}, {from: "::2", busy: true}, {from: "::3", busy: true}, {from: "::4", busy: true}, {from: "::5", busy: true}, {from: "::6", busy: true}, {from: "::7", busy: true}, {from: "::8", busy: true, closes: 1}}},
 		"Even":        {"a client gains nothing by taking from equals", 4, []step{{from: "::1"}, {from: "::2"}, {from: "::3"}, {from: "::4"}, {from: "::1", refused: true}}},
 		"EvenNew":     {"a new one takes from who has no request", 4, []step{{from: "::1", busy: true}, {from: "::2", used: true}, {from: "::3", busy: true}, {from: "::4", busy: true}, {from: "::5", closes: 2}}},
@@ -67,38 +71,40 @@ func TestAdmit(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			refused, wantClosed := 0, 0
-			l := New(nil, tc.limit, Observer{Refused: func(string) { refused++ }})
-			l.epoch = l.epoch.Add(-24 * time.Hour)
-			var conns []*fakeConn
-			for i, step := range tc.steps {
-				raw, before := &fakeConn{from: step.from}, refused
-				c := l.admit(raw)
-				conns = append(conns, raw)
-				if c == nil || refused > before != step.refused {
-					t.Fatalf("%s: step %d: got %v, refused is %v", tc.reason, i+1, c, refused > before)
-				}
-				if step.closes > 0 && !conns[step.closes-1].closed {
-					t.Errorf("%s: step %d does not close connection %d", tc.reason, i+1, step.closes)
-				}
-				closed := 0
-				for _, c := range conns {
-					if c.closed {
-						closed++
+			synctest.Test(t, func(t *testing.T) { // time stands still
+				refused, wantClosed := 0, 0
+				l := New(nil, tc.limit, Observer{Refused: func(string) { refused++ }})
+				l.epoch = l.epoch.Add(-24 * time.Hour)
+				var conns []*fakeConn
+				for i, step := range tc.steps {
+					raw, before := &fakeConn{from: step.from}, refused
+					c := l.admit(raw)
+					conns = append(conns, raw)
+					if c == nil || refused > before != step.refused {
+						t.Fatalf("%s: step %d: got %v, refused is %v", tc.reason, i+1, c, refused > before)
 					}
+					if step.closes > 0 && !conns[step.closes-1].closed {
+						t.Errorf("%s: step %d does not close connection %d", tc.reason, i+1, step.closes)
+					}
+					closed := 0
+					for _, c := range conns {
+						if c.closed {
+							closed++
+						}
+					}
+					if step.closes > 0 {
+						wantClosed++
+					}
+					if closed != wantClosed {
+						t.Errorf("%s: step %d: %d connections are closed, want %d", tc.reason, i+1, closed, wantClosed)
+					}
+					if step.busy {
+						c.Begin()
+					}
+					c.used.Store(step.used || step.busy)
+					c.active.Store(int64(l.now() - step.quiet + time.Duration(i)))
 				}
-				if step.closes > 0 {
-					wantClosed++
-				}
-				if closed != wantClosed {
-					t.Errorf("%s: step %d: %d connections are closed, want %d", tc.reason, i+1, closed, wantClosed)
-				}
-				if step.busy {
-					c.Begin()
-				}
-				c.used.Store(step.used || step.busy)
-				c.active.Store(int64(l.now() - step.quiet + time.Duration(i)))
-			}
+			})
 		})
 	}
 }
@@ -150,6 +156,29 @@ func TestShare(t *testing.T) {
 			t.Fatalf("round %d: %d connections, %d hosts and %d spare ones are remembered", round, len(l.open), len(l.hosts), len(l.spare))
 		}
 	}
+}
+
+// TestEndOfRequest measures how long a connection has been quiet from the end of its last request.
+func TestEndOfRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refused := 0
+		l := New(nil, 1, Observer{Refused: func(string) { refused++ }})
+		raw := &fakeConn{from: "::1"}
+		c := l.admit(raw)
+		c.Begin()
+		<-time.After(time.Hour)
+		c.End()
+		<-time.After(ownQuiet - time.Second)
+		l.admit(&fakeConn{from: "::1"})
+		if raw.closed || refused != 1 {
+			t.Errorf("soon after a request: closed is %v, %d are refused, want a connection beyond the limit", raw.closed, refused)
+		}
+		<-time.After(time.Second)
+		l.admit(&fakeConn{from: "::1"})
+		if !raw.closed || refused != 1 {
+			t.Errorf("%v after a request: closed is %v, %d are refused, want the quiet one to be closed", ownQuiet, raw.closed, refused)
+		}
+	})
 }
 
 // TestSpare has connections beyond the limit end after some seconds, unless

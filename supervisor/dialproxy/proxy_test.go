@@ -32,6 +32,9 @@ func TestFor(t *testing.T) {
 		"a Service":                         {env: map[string]string{"HTTPS_PROXY": web}, address: "cat.olm.svc:50051"},
 		"a Service with the cluster domain": {env: map[string]string{"HTTPS_PROXY": web}, address: "cat.olm.svc.cluster.local:50051"},
 		"a Service of another domain":       {env: map[string]string{"HTTPS_PROXY": web}, address: "cat.olm.svc.k8s.example.:50051"},
+		"a Service in upper case":           {env: map[string]string{"HTTPS_PROXY": web}, address: "CAT.OLM.SVC.K8S.EXAMPLE:50051"},
+		"a pod in upper case":               {env: map[string]string{"HTTPS_PROXY": web}, address: "10-0-0-1.olm.pod.Cluster.Local:50051"},
+		"a pod with a final dot":            {env: map[string]string{"HTTPS_PROXY": web}, address: "10-0-0-1.olm.pod.cluster.local.:50051"},
 		"a pod":                             {env: map[string]string{"HTTPS_PROXY": web}, address: "10-0-0-1.olm.pod.cluster.local:50051"},
 		"an IP address":                     {env: map[string]string{"HTTPS_PROXY": web}, address: "192.0.2.1:50051"},
 		"an IPv6 address":                   {env: map[string]string{"HTTPS_PROXY": web}, address: "[2001:db8::1]:50051"},
@@ -147,6 +150,19 @@ func web(t *testing.T, to string, a *asked) string {
 	})
 }
 
+// eager is an HTTP proxy whose reply arrives together with the first bytes of the catalog.
+func eager(t *testing.T, _ string, a *asked) string {
+	t.Helper()
+	return listener(t, func(conn net.Conn) {
+		request, err := http.ReadRequest(bufio.NewReader(conn))
+		if err != nil {
+			return
+		}
+		a.note(request.Method + " " + request.Host)
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\nhello\n")
+	})
+}
+
 // socks is a SOCKS5 proxy without authentication that leads everything to one address.
 func socks(t *testing.T, to string, a *asked) string {
 	t.Helper()
@@ -186,6 +202,7 @@ func TestDial(t *testing.T) {
 	}{
 		"CONNECT":             {web, "http://", "cat.invalid:443", "CONNECT cat.invalid:443 ", ""},
 		"CONNECT with a user": {web, "http://u:p@", "cat.invalid:443", "CONNECT cat.invalid:443 Basic dTpw", ""},
+		"CONNECT and bytes":   {eager, "http://", "cat.invalid:443", "CONNECT cat.invalid:443", ""},
 		"CONNECT refused":     {web, "http://u:p@", "refused.invalid:443", "CONNECT refused.invalid:443 Basic dTpw", "502 Bad Gateway"},
 		"SOCKS":               {socks, "socks5://", "cat.invalid:443", "cat.invalid", ""},
 		"SOCKS by name":       {socks, "socks5h://", "cat.invalid:443", "cat.invalid", ""},
