@@ -44,11 +44,10 @@ func (r *reconciler) observeBounds(ctx context.Context, namespace string) (bound
 	}
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	err := r.live.Get(ctx, client.ObjectKey{Name: namespace}, found)
-	if client.IgnoreNotFound(err) != nil {
+	if err := client.IgnoreNotFound(r.live.Get(ctx, client.ObjectKey{Name: namespace}, found)); err != nil {
 		return bounds{}, fmt.Errorf("getting Namespace %s: %w", namespace, err)
 	}
-	return bounds{terminating: err == nil && !found.DeletionTimestamp.IsZero()}, nil
+	return bounds{terminating: !found.DeletionTimestamp.IsZero()}, nil
 }
 
 // pending returns why the bounds are not known yet; empty when they are.
@@ -113,7 +112,7 @@ func (b bounds) territory(csv *operatorsv1alpha1.ClusterServiceVersion, crd *api
 // within returns the part of a territory that is in some namespaces, the empty one standing
 // for all.
 func (t territory) within(namespaces []string) territory {
-	if slices.Contains(namespaces, corev1.NamespaceAll) || t.leaves != "" {
+	if slices.Contains(namespaces, corev1.NamespaceAll) {
 		return t
 	}
 	bounded := sets.New(namespaces...).Difference(t.except)

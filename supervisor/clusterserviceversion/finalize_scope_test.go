@@ -1,12 +1,22 @@
 package clusterserviceversion
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/chandlery/chandlery/supervisor/impersonate"
 )
 
 // cupDefinition is a definition that plans of some versions have brought.
@@ -63,12 +73,14 @@ func TestBoundsOfCleanUp(t *testing.T) {
 		"ClusterBounded":  {"a bounded group has no part of a cluster-scoped kind", []string{"a"}, boundedBy("a"), wide, nil, bounded},
 		"ClusterClaimed":  {"not even if the version claims to watch all", []string{""}, boundedBy("a"), wide, nil, bounded},
 		"ClusterGlobal":   {"a group for all namespaces has", []string{""}, boundedBy(""), wide, []string{""}, ""},
+		"Global":          {"it bounds no version that was told less", []string{"a"}, boundedBy(""), mine, []string{"a"}, ""},
 		"Claimed":         {"what the version claims counts within the group", []string{""}, boundedBy("a"), mine, []string{"a"}, ""},
 		"Narrowed":        {"so it does when the group targets less than before", []string{"a", "b"}, boundedBy("b"), mine, []string{"b"}, ""},
 		"Widened":         {"or more than the version was told", []string{"a"}, boundedBy("a", "b"), mine, []string{"a"}, ""},
 		"Moved":           {"or others", []string{"a"}, boundedBy("b"), mine, nil, "the OperatorGroup no longer targets the namespaces that it looked after"},
 		"NoTargets":       {"a group may select none", []string{"a"}, boundedBy(), mine, nil, "OperatorGroup own targets no namespace"},
 		"NoGroup":         {"without a group neither targets nor account are known", []string{"a"}, bounds{}, mine, nil, unbounded},
+		"Untold":          {"a version that was told nothing looks after nothing", nil, boundedBy("a"), mine, nil, "it is not known which namespaces it looked after"},
 		"Terminating":     {"in a namespace that is deleted all objects are", []string{""}, bounds{terminating: true}, mine, []string{"a"}, ""},
 		"TerminatingWide": {"but none outside of it", []string{""}, bounds{terminating: true}, wide, nil, bounded},
 	}
@@ -91,6 +103,72 @@ func TestBoundsKeepWhatOthersLookAfter(t *testing.T) {
 	got := boundedBy("a", "b").territory(cupOwner("a", ""), crd, csvs{cupOwner("b", "b")})
 	if diff := cmp.Diff([]string{"a"}, got.lists(crd.Spec.Scope)); diff != "" || got.holds("b") {
 		t.Errorf("holds(b) = %t; lists(): -want, +got:\n%s", got.holds("b"), diff)
+	}
+	got = boundedBy("").territory(cupOwner("a", ""), crd, csvs{cupOwner("b", "b")})
+	if diff := cmp.Diff([]string{""}, got.lists(crd.Spec.Scope)); diff != "" || got.holds("b") || !got.holds("c") {
+		t.Errorf("of all namespaces: holds(b) = %t, holds(c) = %t; lists(): -want, +got:\n%s", got.holds("b"), got.holds("c"), diff)
+	}
+}
+
+func TestObserveBounds(t *testing.T) {
+	group := func(namespace, name string) client.Object {
+		return &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	}
+	there := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	leaving := there.DeepCopy()
+	leaving.DeletionTimestamp, leaving.Finalizers = &metav1.Time{Time: noon()}, []string{"example.com/keep"}
+	for name, tc := range map[string]struct {
+		objects     []client.Object
+		fails       string // the kind that cannot be read
+		group       string
+		terminating bool
+		err         string
+	}{
+		"Group":               {objects: []client.Object{there, group("a", "own"), group("b", "other")}, group: "own"},
+		"GroupInLeaving":      {objects: []client.Object{leaving, group("a", "own")}, group: "own"},
+		"TwoGroups":           {objects: []client.Object{there, group("a", "own"), group("a", "other")}},
+		"TwoGroupsInLeaving":  {objects: []client.Object{leaving, group("a", "own"), group("a", "other")}, terminating: true},
+		"NoGroup":             {objects: []client.Object{there, group("b", "other")}},
+		"NoGroupInLeaving":    {objects: []client.Object{leaving}, terminating: true},
+		"NoNamespace":         {},
+		"UnreadableGroups":    {objects: []client.Object{leaving}, fails: "OperatorGroupList", err: "listing OperatorGroups of namespace a: not now"},
+		"UnreadableNamespace": {objects: []client.Object{leaving}, fails: "Namespace", err: "getting Namespace a: not now"},
+		"NamespaceNotNeeded":  {objects: []client.Object{group("a", "own")}, fails: "Namespace", group: "own"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			if err := errors.Join(corev1.AddToScheme(scheme), operatorsv1.AddToScheme(scheme)); err != nil {
+				t.Fatal(err)
+			}
+			live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.objects...).WithInterceptorFuncs(interceptor.Funcs{
+				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+					if tc.fails == "OperatorGroupList" {
+						return errors.New("not now")
+					}
+					return c.List(ctx, list, opts...)
+				},
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+					if tc.fails == "Namespace" {
+						return errors.New("not now")
+					}
+					return c.Get(ctx, key, o, opts...)
+				},
+			}).Build()
+			got, err := (&reconciler{live: live}).observeBounds(t.Context(), "a")
+			if tc.err != "" {
+				if err == nil || err.Error() != tc.err {
+					t.Errorf("error %v, want %s", err, tc.err)
+				}
+				return
+			}
+			found := ""
+			if got.group != nil {
+				found = got.group.Name
+			}
+			if err != nil || found != tc.group || got.terminating != tc.terminating {
+				t.Errorf("group %q, terminating %t, error %v; want %q, %t", found, got.terminating, err, tc.group, tc.terminating)
+			}
+		})
 	}
 }
 
@@ -116,5 +194,37 @@ func TestCleanUpActsForTheGroupsAccount(t *testing.T) {
 	}
 	if got := (resourceDeleter{by: "with the rights of an account"}).right(); got != "check" {
 		t.Errorf("with an account the right is %q", got)
+	}
+}
+
+// TestDeletesWithTheRightsOf has the account of the group delete, and the supervisor where the
+// group names none.
+func TestDeletesWithTheRightsOf(t *testing.T) {
+	own, accounts := memory(t), memory(t)
+	r := &reconciler{client: own, accounts: impersonate.New(&rest.Config{}, func(cfg *rest.Config, _ client.Options) (client.Client, error) {
+		if cfg.Impersonate.UserName != "system:serviceaccount:a:cook" {
+			return nil, errors.New("no client for " + cfg.Impersonate.UserName)
+		}
+		return accounts, nil
+	}, client.Options{})}
+	limited, wrong := boundedBy("a"), boundedBy("a")
+	limited.group.Spec.ServiceAccountName = "cook"
+	wrong.group.Spec.ServiceAccountName = "waiter"
+	for name, tc := range map[string]struct {
+		bounds bounds
+		want   resourceDeleter
+		err    string
+	}{
+		"NoGroup":    {bounds{}, resourceDeleter{client: own}, ""},
+		"NoAccount":  {boundedBy("a"), resourceDeleter{client: own}, ""},
+		"Account":    {limited, resourceDeleter{accounts, "with the rights of ServiceAccount cook, which OperatorGroup own names"}, ""},
+		"Unreadable": {wrong, resourceDeleter{}, "making a client for ServiceAccount a/waiter: no client for system:serviceaccount:a:waiter"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := r.resourceDeleter(tc.bounds)
+			if got != tc.want || (err == nil) != (tc.err == "") || err != nil && err.Error() != tc.err {
+				t.Errorf("deletes %q, error %v; want %q, %q", got.by, err, tc.want.by, tc.err)
+			}
+		})
 	}
 }
