@@ -99,11 +99,15 @@ func Versions(versions []Identity) string {
 }
 
 // VersionOf gives the version of a package that an InstallPlan installs; empty
-// when it installs none or does not say which.
+// when it installs none or does not say which. A plan for one version that does not say so
+// otherwise is for the package of its component label, if it has one.
 func VersionOf(p *operatorsv1alpha1.InstallPlan, pkg string) string {
 	names := p.Spec.ClusterServiceVersionNames
 	text, recorded := p.Annotations[AnnotationVersions]
 	if len(names) == 1 && !recorded {
+		if _, labelled := p.Labels[ComponentLabel(pkg, p.Namespace)]; !labelled && hasComponentLabel(p) {
+			return ""
+		}
 		return names[0]
 	}
 	byPackage := map[string]string{}
@@ -111,4 +115,14 @@ func VersionOf(p *operatorsv1alpha1.InstallPlan, pkg string) string {
 		return ""
 	}
 	return byPackage[pkg]
+}
+
+// hasComponentLabel reports whether a plan has the component label of any package.
+func hasComponentLabel(p *operatorsv1alpha1.InstallPlan) bool {
+	for label := range p.Labels {
+		if strings.HasPrefix(label, PrefixComponent) {
+			return true
+		}
+	}
+	return false
 }

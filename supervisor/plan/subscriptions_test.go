@@ -126,4 +126,11 @@ func TestVersionOf(t *testing.T) {
 	if got := VersionOf(p, "lamp"); got != "lamp.v1" {
 		t.Errorf("the only one: %q", got)
 	}
+	p.Namespace, p.Labels = "home", map[string]string{ComponentLabel("lamp", "home"): ""}
+	if got := VersionOf(p, "lamp"); got != "lamp.v1" {
+		t.Errorf("the one that its label names: %q", got)
+	}
+	if got := VersionOf(p, "tray"); got != "" {
+		t.Errorf("a package that its label does not name: %q", got)
+	}
 }

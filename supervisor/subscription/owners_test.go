@@ -90,6 +90,22 @@ func TestVersionThatAPlanBrought(t *testing.T) {
 	}
 }
 
+// TestPlanOfAFormerPackage has a Subscription that asks for another package now, while its status
+// still refers to the plan of the former one. The plan must not get the label of that package:
+// it would count as a plan for it.
+func TestPlanOfAFormerPackage(t *testing.T) {
+	sub := subscription("my", "lamp")
+	p := installPlan("install-abcdefghij", "tray.v1", operatorsv1alpha1.InstallPlanPhaseRequiresApproval, 1, sub)
+	p.UID, p.Namespace = "p", sub.Namespace
+	p.Annotations = map[string]string{plan.AnnotationApproval: "Manual", plan.AnnotationServes + string(sub.UID): sub.Name}
+	p.Labels = map[string]string{plan.ComponentLabel("tray", p.Namespace): ""}
+	sub.Status.InstallPlanRef = &corev1.ObjectReference{Name: p.Name, UID: p.UID}
+	o := &observation{subscriptions: []*operatorsv1alpha1.Subscription{sub}}
+	if lost := o.lostOwners(p); len(lost) > 0 {
+		t.Error("the plan counts as one that has lost the label of the package lamp")
+	}
+}
+
 // TestInterrupted has a Subscription whose status refers to a plan that is gone. What the plan
 // was to bring lacks parts only if it had begun and was not done.
 func TestInterrupted(t *testing.T) {
