@@ -50,7 +50,8 @@ const deputyPatience = 5
 // when the leader stops or fails. Losing the lead is an error: the process has
 // to end, so that nothing it had begun goes on beside its successor.
 //
-// While the API server cannot be reached at the start, Run waits for it.
+// While the API server cannot be reached at the start, Run waits for it. It is no error if ctx
+// ends before the controllers have started.
 func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	proxies, err := keepFromProxies(cfg)
 	if err != nil {
@@ -67,9 +68,13 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	stop := served.serve(ctx, depose)
 	s := &startup{cfg: cfg, options: o, proxies: proxies, monitor: monitor, depose: depose}
 	mgr, err := s.prepare(ctx)
-	if err == nil {
+	switch {
+	case err == nil:
 		ready.use(cachesSynced(mgr.GetCache()))
 		err = s.start(ctx, mgr)
+	case errors.Is(context.Cause(ctx), context.Canceled):
+		ctrl.LoggerFrom(ctx).Info("Stopped before the controllers had started", "while", err.Error())
+		err = nil
 	}
 	return errors.Join(err, stop())
 }

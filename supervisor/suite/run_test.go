@@ -55,6 +55,8 @@ func TestSupervisor(t *testing.T) {
 		CatalogRefreshInterval: time.Second, InstallPlanRetryTimeout: time.Second, Concurrency: 2,
 	}
 
+	stopsWhileItStarts(t, o)
+
 	err := supervisor.Run(t.Context(), cp.Config(), o)
 	wants(t, err, "the cluster lacks the kinds CatalogSource, Subscription, InstallPlan, ClusterServiceVersion, OperatorGroup", "run: supervisor install-crds")
 
@@ -270,4 +272,20 @@ func (w *waiting) lines() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.seen)
+}
+
+// stopsWhileItStarts has a supervisor that is told to end while the API server refuses its first
+// request.
+func stopsWhileItStarts(t *testing.T, o supervisor.Options) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		cancel()
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer refusing.Close()
+	if err := supervisor.Run(ctx, &rest.Config{Host: refusing.URL}, o); err != nil {
+		t.Errorf("told to end while it starts: %v, want no error", err)
+	}
 }
