@@ -3,6 +3,7 @@ package informer_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -71,8 +72,9 @@ func TestGetReadsWholeObjects(t *testing.T) {
 // TestCompleteReadsWholeLists has roles that are too large for the cache, more than are read.
 func TestCompleteReadsWholeLists(t *testing.T) {
 	var objects []client.Object
+	rules := []rbacv1.PolicyRule{{ResourceNames: strings.Split(text(16<<10), "")}} // 48 KiB of Protobuf
 	for i := range 40 {
-		role := contents()["Role"][0].DeepCopyObject().(*rbacv1.Role)
+		role := &rbacv1.Role{Rules: rules}
 		role.Namespace, role.Name, role.Labels = "a", fmt.Sprintf("%02d", i), map[string]string{}
 		if i >= 38 {
 			role.Labels["olm.owner"] = "kettle.v1"
