@@ -123,7 +123,8 @@ func TestCustomResourcesGoFirstWhereTheVersionAsksForIt(t *testing.T) {
 
 func TestStuckCustomResourcesHaveAWayOut(t *testing.T) {
 	w := newWorld(t)
-	w.supervise()
+	now := &shifted{}
+	w.superviseAt(now)
 	const group = "stuck.example.com"
 	crd := w.tableware(group)
 	csv := w.kettle("kettle.v1", owns(crd.Name), cleans)
@@ -132,7 +133,10 @@ func TestStuckCustomResourcesHaveAWayOut(t *testing.T) {
 	w.finallyLetGo(stuck)
 	w.succeeds("kettle.v1")
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
+	w.waits("1 left, first Cup " + w.namespace + "/stuck")
+	w.Expect(w.csv("kettle.v1").Status.Message).NotTo(gomega.ContainSubstring("has been held"))
 
+	now.by.Store(int64(61 * time.Second))
 	w.waits("has been held for more than a minute by the finalizers example.com/drain",
 		"kubectl get cups."+group+" stuck -n "+w.namespace, "chandlery.dev/skip-cleanup=true")
 
