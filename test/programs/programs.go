@@ -17,13 +17,14 @@ import (
 )
 
 // Build builds packages, which are named from the root of the repository, into a folder.
-// Each program has the name of the folder of its package.
+// Each program has the name of the folder of its package. The flags are those of make build,
+// so that packages are compiled once for both.
 func Build(ctx context.Context, dir string, packages ...string) error {
 	root, err := buildcache.SourceDir(".")
 	if err != nil {
 		return fmt.Errorf("building programs: %w", err)
 	}
-	args := append([]string{"build", "-o", filepath.Clean(dir) + string(filepath.Separator)}, packages...)
+	args := append([]string{"build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Clean(dir) + string(filepath.Separator)}, packages...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
