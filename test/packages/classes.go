@@ -35,8 +35,9 @@ func peers() []string { return []string{module + "test/conformance", module + "d
 // first: at the end there would be nothing left to run beside them.
 func long() []string {
 	return []string{
-		module + "supervisor/clusterserviceversion/suite", module + "bundles/index",
-		module + "supervisor/installplan/suite", module + "supervisor/catalogs",
+		module + "supervisor/clusterserviceversion/suite", module + "supervisor/installplan/suite",
+		module + "supervisor/catalogsource/suite", module + "cmd/internal/command/uninstall/suite",
+		module + "supervisor/catalogs",
 		endToEnd + "/faults", endToEnd + "/inventory",
 	}
 }
