@@ -108,24 +108,21 @@ func passes(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err)
 }
 
-// clear deletes the objects of a kind.
-func (s *scene) clear(ctx context.Context, kind string) error {
-	o, err := object(kind, attacker, 0, 0)
-	if err != nil {
-		return err
-	}
-	if err := s.client.DeleteAllOf(ctx, o, client.InNamespace(attacker), client.MatchingLabels{"fill": "true"}, client.GracePeriodSeconds(0)); err != nil {
-		return fmt.Errorf("deleting the objects of kind %s: %w", kind, err)
-	}
-	gvk, err := s.client.GroupVersionKindFor(o)
-	if err != nil {
-		return fmt.Errorf("naming the kind %s: %w", kind, err)
-	}
-	return s.await(ctx, "the objects of kind "+kind+" to be gone", func(ctx context.Context) (bool, error) {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-		err := s.client.List(ctx, list, client.InNamespace(attacker), client.MatchingLabels{"fill": "true"}, client.Limit(1))
-		return len(list.Items) == 0, err
+// clear deletes the objects of a kind, one by one: an API server answers a request to delete a
+// collection with all that it deleted.
+func (s *scene) clear(ctx context.Context, kind string, objects int) error {
+	return each(objects, func(number int) error {
+		o, err := object(kind, attacker, number, 0)
+		if err != nil {
+			return err
+		}
+		return s.await(ctx, kind+" "+o.GetName()+" to be gone", func(ctx context.Context) (bool, error) {
+			err := s.client.Delete(ctx, o, client.GracePeriodSeconds(0))
+			if err != nil && passes(err) {
+				return false, nil
+			}
+			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+		})
 	})
 }
 

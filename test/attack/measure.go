@@ -160,12 +160,12 @@ func (s *scene) stage(ctx context.Context, o Options, kinds []string) (stage Sta
 	if last != first {
 		lost++
 	}
-	stage.Ready, stage.Restarted, err = s.restarted(ctx, kinds)
+	stage.Ready, stage.Restarted, err = s.restarted(ctx, kinds, o.Objects)
 	return stage, lost, err
 }
 
 // restarted measures a supervisor that starts with the objects there, and deletes them.
-func (s *scene) restarted(ctx context.Context, kinds []string) (ready time.Duration, live int64, err error) {
+func (s *scene) restarted(ctx context.Context, kinds []string, objects int) (ready time.Duration, live int64, err error) {
 	if ready, err = s.restart(ctx); err != nil {
 		return 0, 0, err
 	}
@@ -173,7 +173,7 @@ func (s *scene) restarted(ctx context.Context, kinds []string) (ready time.Durat
 		return ready, 0, err
 	}
 	for _, kind := range kinds {
-		if err := s.clear(ctx, kind); err != nil {
+		if err := s.clear(ctx, kind, objects); err != nil {
 			return ready, live, err
 		}
 	}
