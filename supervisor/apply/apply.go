@@ -43,27 +43,6 @@ const (
 	Unchanged Result = "Unchanged"
 )
 
-// Object brings an object to the state that u describes, taking over fields
-// that another manager holds. Fields that u does not mention are left alone.
-//
-// References to ClusterServiceVersions that an earlier Object or Over gave it are
-// kept beside the new ones: two versions share an object while one of them takes over
-// from the other, and the object has to survive whichever goes.
-func Object(ctx context.Context, c client.Client, u *unstructured.Unstructured) (Result, error) {
-	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(u.GroupVersionKind())
-	err := c.Get(ctx, client.ObjectKeyFromObject(u), live)
-	if client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("reading %s: %w", describe(u), err)
-	}
-	if err != nil {
-		_, err := create(ctx, c, u)
-		return Created, err
-	}
-	_, result, err := Over(ctx, c, u, live)
-	return result, err
-}
-
 // IfAbsent makes an object unless there is one of its name, in one request either
 // way. absent says whether there was none; made is then the new object. One that
 // is there is left as it is.
@@ -93,12 +72,18 @@ func Create(ctx context.Context, c client.Client, u *unstructured.Unstructured) 
 	}
 }
 
-// Over does what Object does to an object that has been read, with its managed fields, and
-// gives what became of it. A conflict is the error if it has changed since, so that what was
-// decided by looking at it still holds. Nothing is sent where nothing differs.
+// Over brings an object that has been read, with its managed fields, to the state that u
+// describes, and returns what became of it. Fields that another manager set are taken over;
+// fields that u does not mention are left alone. A conflict is the error if the object has
+// changed since, so that what was decided by looking at it still holds. Nothing is sent where
+// nothing differs.
 //
-// Of an operator's object, what the manager set that installed it before counts as
-// set by Object: it goes if u does not mention it.
+// References to ClusterServiceVersions that an earlier write gave the object are kept beside the
+// new ones: two versions share an object while one of them takes over from the other, and
+// the object has to survive whichever goes.
+//
+// Of an operator's object, what the manager set that installed it before counts as set by
+// this package: it goes if u does not mention it.
 func Over(ctx context.Context, c client.Client, u, live *unstructured.Unstructured) (*unstructured.Unstructured, Result, error) {
 	owned, err := ownership(live, u.GetAPIVersion())
 	if err != nil {

@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -62,10 +63,26 @@ func live(t *testing.T, c client.Client, namespace string) *corev1.ConfigMap {
 	return found
 }
 
+// write makes an object, or brings the one that is there to its state.
+func write(ctx context.Context, c client.Client, u *unstructured.Unstructured) (apply.Result, error) {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(u.GroupVersionKind())
+	err := c.Get(ctx, client.ObjectKeyFromObject(u), live)
+	if apierrors.IsNotFound(err) {
+		_, _, err := apply.IfAbsent(ctx, c, u)
+		return apply.Created, err
+	}
+	if err != nil {
+		return "", err
+	}
+	_, result, err := apply.Over(ctx, c, u, live)
+	return result, err
+}
+
 func mustApply(t *testing.T, c client.Client, u *unstructured.Unstructured, want apply.Result) {
 	t.Helper()
 	before := u.DeepCopy()
-	got, err := apply.Object(t.Context(), c, u)
+	got, err := write(t.Context(), c, u)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +159,7 @@ func TestObjectErrors(t *testing.T) {
 		{object: configMap("t-gone", nil), want: "creating ConfigMap t-gone/settings", is: apierrors.IsNotFound},
 		{object: configMap(namespace, map[string]any{"/": "x"}), want: fmt.Sprintf("creating ConfigMap %s/settings", namespace), is: apierrors.IsInvalid},
 	} {
-		_, err := apply.Object(t.Context(), c, tt.object)
+		_, err := write(t.Context(), c, tt.object)
 		if err == nil || !strings.HasPrefix(err.Error(), tt.want) || !tt.is(err) {
 			t.Errorf("error %v, want %q", err, tt.want)
 		}

@@ -141,7 +141,7 @@ func TestUnknownFieldsAreDropped(t *testing.T) {
 			for _, text := range []string{tt.first, tt.second} {
 				written(t, func() error {
 					seen.take() // of an attempt that conflicted
-					_, err := apply.Object(t.Context(), c, manifestOf(t, namespace, text))
+					_, err := write(t.Context(), c, manifestOf(t, namespace, text))
 					return err
 				})
 				warnings, _ := seen.take()
@@ -198,7 +198,7 @@ func TestWhatEarlierReleasesAppliedIsReplaced(t *testing.T) {
 	_ = unstructured.SetNestedSlice(after.Object, []any{map[string]any{"name": "v", "secret": map[string]any{"secretName": "s"}}}, "spec", "template", "spec", "volumes")
 	for range 2 { // the second changes nothing
 		written(t, func() error {
-			_, err := apply.Object(t.Context(), c, after)
+			_, err := write(t.Context(), c, after)
 			return err
 		})
 	}
@@ -245,7 +245,7 @@ func TestWritingNeedsNoPatch(t *testing.T) {
 		return err
 	})
 	seen.take()
-	if result, err := apply.Object(t.Context(), limited, service("81")); err != nil || result != apply.Updated {
+	if result, err := write(t.Context(), limited, service("81")); err != nil || result != apply.Updated {
 		t.Errorf("result %s, error %v", result, err)
 	}
 	if _, writes := seen.take(); !slices.Equal(writes, []string{http.MethodPut}) {

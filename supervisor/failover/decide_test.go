@@ -66,7 +66,7 @@ func (d Decision) done() []string {
 	return lines
 }
 
-func TestDecide(t *testing.T) {
+func TestDecideOnPods(t *testing.T) {
 	deleted := func(name string, seconds, refusals int) map[Target]Attempt {
 		catalog := types.NamespacedName{Namespace: "olm", Name: "x"}
 		return map[Target]Attempt{{UID: types.UID(name), Verb: Delete}: {Catalog: catalog, Last: ago(seconds), Refusals: refusals}}

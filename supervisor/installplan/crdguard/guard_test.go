@@ -59,7 +59,7 @@ func service(namespace string) apiextensionsv1.WebhookClientConfig {
 	return apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Namespace: namespace, Name: "hook"}}
 }
 
-func TestDecide(t *testing.T) {
+func TestDecideOnDefinitions(t *testing.T) {
 	t.Parallel()
 	url := "https://attacker.example/convert"
 	tray := []types.NamespacedName{{Namespace: "trays", Name: "tray.v1"}}
