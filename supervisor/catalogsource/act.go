@@ -149,7 +149,7 @@ func (c *children) ensureOne(ctx context.Context, o *Observation, wanted *unstru
 	}
 	switch {
 	case !owned(live, o.Source):
-		return nil, fmt.Errorf("%s %s is there and belongs to somebody else; delete it or give the CatalogSource another name", kind.Kind, key)
+		return nil, fmt.Errorf("%s %s is there and has another owner; delete it or give the CatalogSource another name", kind.Kind, key)
 	case live.GetDeletionTimestamp() != nil:
 		return nil, fmt.Errorf("%s %s is being deleted; it is made again when it is gone", kind.Kind, key)
 	}

@@ -54,7 +54,7 @@ func (c *configMaps) keep(ctx context.Context, source *operatorsv1alpha1.Catalog
 		return "", fmt.Errorf("reading ConfigMap %s: %w", key, err)
 	}
 	if !owned(there, source) || there.DeletionTimestamp != nil {
-		return "", fmt.Errorf("ConfigMap %s, a copy of %s, is there and belongs to somebody else, or is being deleted; delete it", key, client.ObjectKeyFromObject(content))
+		return "", fmt.Errorf("ConfigMap %s, a copy of %s, is there and has another owner, or is being deleted; delete it", key, client.ObjectKeyFromObject(content))
 	}
 	return key.Name, nil
 }

@@ -117,7 +117,7 @@ func refusedUpgrade(o Observation) string {
 // date, which is no reason to touch those that run, and who undoes what is set right.
 func succeededMessage(o Observation) string {
 	if o.Serving.Contested != "" {
-		return fmt.Sprintf("%s; %s is changed by somebody else each time that it is set right, which is tried less and less often: "+
+		return fmt.Sprintf("%s; %s is changed by another client each time that it is set right, which is tried less and less often: "+
 			"see its managedFields for who, and make an exception there", messageSucceeded, o.Serving.Contested)
 	}
 	if o.Components.Invalid != "" {

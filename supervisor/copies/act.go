@@ -19,7 +19,7 @@ import (
 )
 
 // errForeign says that somebody else's object is where a copy is to be. It is left alone.
-var errForeign = errors.New("somebody else's")
+var errForeign = errors.New("it has another owner")
 
 // writer takes steps.
 type writer struct {

@@ -176,7 +176,7 @@ func versionCodes() []CodeInfo {
 		{CodePredecessor, "A version waits for the one that it replaces.", "Mend that one, or delete it."},
 		{CodeVersionGone, "The ClusterServiceVersion that a plan has brought does not exist.", "Delete the InstallPlan, and it is made anew."},
 		{CodeVersionInvalid, "A ClusterServiceVersion says what cannot be.", "Ask its author to correct it, or choose another version."},
-		{CodeServing, "Certificates, Services or APIServices of an operator are not as they should be.", "See the message; they are repaired by themselves unless somebody else changes them."},
+		{CodeServing, "Certificates, Services or APIServices of an operator are not as they should be.", "See the message; they are repaired by themselves unless another client changes them."},
 		{CodeVersionFailing, "A ClusterServiceVersion is not well, for the reason that its status gives.", "Do what the status says."},
 	}
 }

@@ -49,7 +49,7 @@ func (e *execution) object(ctx context.Context, u *unstructured.Unstructured, ow
 }
 
 // errChanged says that an object changed between reading and writing it.
-var errChanged = errors.New("somebody else changes it at the same time")
+var errChanged = errors.New("another client changes it at the same time")
 
 // over applies an object over the one that is there.
 func (e *execution) over(ctx context.Context, u, live *unstructured.Unstructured, owner *owner) (apply.Result, error) {

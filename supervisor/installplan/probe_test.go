@@ -25,7 +25,7 @@ func TestCurable(t *testing.T) {
 		{reason: "a kind that no plan may hold", plan: gaveUp("no"+remedy, unknown, unsupported)},
 		{reason: "content that has changed", plan: gaveUp("no"+remedyContent, unknown, unknown)},
 		{reason: "nothing is left", plan: gaveUp("no"+remedy, created)},
-		{reason: "somebody else declared it failed", plan: planOf(lost, true, unknown)},
+		{reason: "another client declared it failed", plan: planOf(lost, true, unknown)},
 		{reason: "under way", plan: planOf(working, true, unknown)},
 	} {
 		if got := curable(tt.plan); got != tt.want {

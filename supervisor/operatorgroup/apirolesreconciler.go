@@ -95,9 +95,9 @@ func (r *apiRolesReconciler) ensure(ctx context.Context, csv *operatorsv1alpha1.
 }
 
 func (r *apiRolesReconciler) tellForeign(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, s surface, name string) {
-	message := fmt.Sprintf("ClusterRole %s is needed for users of API %s and belongs to somebody else; it is left as it is: "+
+	message := fmt.Sprintf("ClusterRole %s is needed for users of API %s and has another owner; it is left as it is: "+
 		"rename or delete it, or grant access to the API in another way", name, s.API)
-	logf.FromContext(ctx).Info("Left a ClusterRole alone that belongs to somebody else", "clusterRole", name, "api", s.API.String())
+	logf.FromContext(ctx).Info("Left a ClusterRole alone that has another owner", "clusterRole", name, "api", s.API.String())
 	r.events.Eventf(csv.DeepCopy(), nil, corev1.EventTypeWarning, ForeignRoleReason, "ProvideRoles", "%s", message)
 }
 

@@ -427,7 +427,7 @@ func TestTroubles(t *testing.T) {
 		{source: catalog("no-secret", good, secrets("gone")), reason: server, want: []string{"401 Unauthorized", "Secret " + w.namespace + "/gone does not exist"}},
 		{source: catalog("one-secret", good, secrets("pull", "gone")), reason: spec, runs: 2, want: []string{"spec.secrets names Secret " + w.namespace + "/gone, which does not exist"}},
 		{source: catalog("odd-secret", good, secrets("pull", "token")), reason: spec, runs: 2, want: []string{"Secret " + w.namespace + "/token, which is of type Opaque"}},
-		{source: catalog("taken", good, works), reason: server, want: []string{"Service " + w.namespace + "/taken is there and belongs to somebody else; delete it"}},
+		{source: catalog("taken", good, works), reason: server, want: []string{"Service " + w.namespace + "/taken is there and has another owner; delete it"}},
 		{source: catalog("interval", good, works, polls("often")), reason: interval, runs: 2, want: []string{"error parsing spec.updateStrategy.registryPoll.interval. Using the default value of 15m0s instead. Error: "}},
 		{source: catalog("both", good, works, func(s *operatorsv1alpha1.CatalogSource) { s.Spec.Address = "here:1" }), reason: spec, runs: 2, want: []string{"spec.image and spec.address are both set"}},
 		{source: catalog("number", good, works, func(s *operatorsv1alpha1.CatalogSource) {
