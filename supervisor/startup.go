@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/chandlery/chandlery/supervisor/dialproxy"
+	"github.com/chandlery/chandlery/supervisor/informer"
 	"github.com/chandlery/chandlery/supervisor/outage"
 )
 
@@ -104,7 +105,8 @@ const (
 	// controllerPatience is how long a controller waits for its caches. Some have caches of
 	// their own, which awaitCaches does not see. An outage that is longer ends the process.
 	controllerPatience = 10 * time.Minute
-	// cachesPatience is how long the caches may take to fill while the API server answers.
+	// cachesPatience is how long caches that are not full may read nothing while the API server
+	// answers. How long they take in all depends on what tenants have stored.
 	cachesPatience = 2 * time.Minute
 	// cachesSettled is after how long full caches are taken for all there are: controllers add
 	// theirs in the first seconds.
@@ -115,8 +117,8 @@ const (
 // errCachesCold is the error of caches that are not full.
 var errCachesCold = errors.New("the caches are being filled")
 
-// awaitCaches waits until the caches are full. It is an error if they are not in time, as where
-// a kind may not be watched; the time of outages does not count.
+// awaitCaches waits until the caches are full. It is an error if they read nothing for
+// cachesPatience, as where a kind may not be watched; the time of outages does not count.
 func (s *startup) awaitCaches(ctx context.Context, c cache.Cache) error {
 	synced := cachesSynced(c)
 	begun, full := time.Now(), time.Time{}
@@ -128,8 +130,8 @@ func (s *startup) awaitCaches(ctx context.Context, c cache.Cache) error {
 			return time.Since(full) >= cachesSettled, nil
 		}
 		full = time.Time{}
-		if min(time.Since(begun), s.monitor.Undisturbed()) >= cachesPatience {
-			return false, fmt.Errorf("%w, not done after %s though the API server answers; the log names what may not be watched", errCachesCold, cachesPatience)
+		if stuckFor(begun, informer.LastPage(), time.Now(), s.monitor.Undisturbed()) >= cachesPatience {
+			return false, fmt.Errorf("%w, and nothing was read for %s though the API server answers; the log names what may not be watched", errCachesCold, cachesPatience)
 		}
 		return false, nil
 	})
@@ -137,6 +139,15 @@ func (s *startup) awaitCaches(ctx context.Context, c cache.Cache) error {
 		return err //nolint:wrapcheck // made above
 	}
 	return nil
+}
+
+// stuckFor returns how long caches that began to fill have read nothing. Undisturbed is how long
+// the API server has answered.
+func stuckFor(begun, lastPage, now time.Time, undisturbed time.Duration) time.Duration {
+	if lastPage.After(begun) {
+		begun = lastPage
+	}
+	return min(now.Sub(begun), undisturbed)
 }
 
 // cachesSynced makes a check whether caches are full.

@@ -22,6 +22,19 @@ const pageSize = 64
 // process.
 var reading sync.Mutex
 
+// lastPage is when a page was read last, in nanoseconds since 1970; zero for never.
+var lastPage atomic.Int64
+
+// LastPage returns when an informer of this process last read a page of a list; the zero time
+// when none has. Lists of large objects take long, and are not stuck while this moves on.
+func LastPage() time.Time {
+	at := lastPage.Load()
+	if at == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, at)
+}
+
 // maxRestarts is how often a list is begun again because the API server has forgotten where
 // it was.
 const maxRestarts = 3
@@ -102,6 +115,7 @@ func (l *pagedLister) page(ctx context.Context, o metav1.ListOptions) (page runt
 	if err != nil {
 		return nil, nil, err //nolint:wrapcheck // reflectors look at the API's own error
 	}
+	lastPage.Store(time.Now().UnixNano())
 	items, err = apimeta.ExtractListWithAlloc(page)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading a list of %T: %w", page, err)

@@ -81,6 +81,7 @@ func TestInformerListsInPages(t *testing.T) {
 
 func listsInPages(t *testing.T, s *server) {
 	t.Helper()
+	began := time.Now()
 	i := informer.New(s, &corev1.Service{}, 0, toolscache.Indexers{})
 	if err := i.SetTransform(informer.Transform); err != nil {
 		t.Fatal(err)
@@ -93,6 +94,9 @@ func listsInPages(t *testing.T, s *server) {
 	}
 	if got := len(i.GetStore().List()); got != s.objects {
 		t.Errorf("%d objects, want %d", got, s.objects)
+	}
+	if !informer.LastPage().After(began) {
+		t.Errorf("the last page was read at %s, want after %s", informer.LastPage(), began)
 	}
 	if s.largest > 64 || s.pages < s.objects/64 {
 		t.Errorf("%d pages, the largest has %d objects", s.pages, s.largest)

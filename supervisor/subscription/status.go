@@ -214,14 +214,12 @@ func (o *observation) interrupted(sub *operatorsv1alpha1.Subscription) bool {
 	}
 	begun := false
 	for _, t := range ledger {
-		switch operatorsv1alpha1.InstallPlanPhase(t.Phase) {
-		case operatorsv1alpha1.InstallPlanPhaseComplete:
-			if t.UID == ref.UID {
-				return false
-			}
-		case operatorsv1alpha1.InstallPlanPhaseInstalling, operatorsv1alpha1.InstallPlanPhaseFailed:
-			begun = begun || t.UID == ref.UID
+		phase := operatorsv1alpha1.InstallPlanPhase(t.Phase)
+		if t.UID == ref.UID && phase == operatorsv1alpha1.InstallPlanPhaseComplete {
+			return false
 		}
+		wrote := phase == operatorsv1alpha1.InstallPlanPhaseInstalling || phase == operatorsv1alpha1.InstallPlanPhaseFailed
+		begun = begun || (t.UID == ref.UID && wrote)
 	}
 	return begun
 }
