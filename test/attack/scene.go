@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -165,15 +166,23 @@ func (s *scene) serve(ctx context.Context) error {
 	})
 }
 
-// begin starts the supervisor and waits until it leads and has read the catalog.
+// begin starts the supervisor and waits until its caches are full, it leads and it has read the
+// catalog.
 func (s *scene) begin(ctx context.Context) error {
 	address, err := ports.Reserve(ctx)
 	if err != nil {
 		return err
 	}
+	probes, err := ports.Reserve(ctx)
+	if err != nil {
+		return err
+	}
 	s.metrics = address.Address()
 	if s.supervisor, err = s.start(ctx, "supervisor", "run", "--kubeconfig", s.kubeconfig, "--leader-election-namespace", home,
-		"--metrics-address", s.metrics, "--health-address", "0"); err != nil {
+		"--metrics-address", s.metrics, "--health-address", probes.Address()); err != nil {
+		return err
+	}
+	if err := s.await(ctx, "the supervisor to be ready", func(ctx context.Context) (bool, error) { return ready(ctx, probes.Address()) }); err != nil {
 		return err
 	}
 	err = s.await(ctx, "the supervisor to lead", func(ctx context.Context) (bool, error) {
@@ -189,6 +198,19 @@ func (s *scene) begin(ctx context.Context) error {
 		state := source.Status.GRPCConnectionState
 		return state != nil && state.LastObservedState == "READY", err
 	})
+}
+
+// ready reports whether a supervisor says that it is ready. One that does not answer yet is not.
+func ready(ctx context.Context, address string) (bool, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", http.NoBody)
+	if err != nil {
+		return false, fmt.Errorf("asking whether the supervisor is ready: %w", err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false, nil //nolint:nilerr // it has not opened its port yet
+	}
+	return response.StatusCode == http.StatusOK, response.Body.Close()
 }
 
 // end stops the supervisor.
