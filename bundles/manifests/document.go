@@ -161,27 +161,59 @@ func yamlDocument(text []byte, line, limit int, visit func(line int, text []byte
 	if err := bearable(text, line); err != nil {
 		return err
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	for {
-		var value any
-		err := decoder.Decode(&value)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			where, message := yamlPlace(err, line)
-			return &syntaxError{where, remedyYAML, fmt.Errorf("is not valid YAML: %w", message)}
-		}
-		if value == nil {
+	found, err := yamlValues(text)
+	for _, one := range found {
+		if one.value == nil {
 			continue
 		}
 		e := newEncoder(limit)
-		if err := e.value(value, 0); err != nil {
+		if err := e.value(one.value, one.ordered, 0); err != nil {
 			return &syntaxError{line, "correct the manifest", err}
 		}
 		if err := visit(firstLine(text, line), e.out.Bytes()); err != nil {
 			return err
 		}
+	}
+	if err != nil {
+		where, message := yamlPlace(err, line)
+		return &syntaxError{where, remedyYAML, fmt.Errorf("is not valid YAML: %w", message)}
+	}
+	return nil
+}
+
+// yamlValue is a decoded document.
+type yamlValue struct {
+	value any
+	// ordered is the document with every key that is written in it; nil if no key is there twice.
+	ordered yaml.MapSlice
+}
+
+// yamlValues decodes the documents of a text. With an error, it returns those before the error.
+func yamlValues(text []byte) ([]yamlValue, error) {
+	strict := yaml.NewDecoder(bytes.NewReader(text))
+	strict.SetStrict(true)
+	found, err := decodeYAML(strict, nil)
+	if _, twice := errors.AsType[*yaml.TypeError](err); twice {
+		return decodeYAML(yaml.NewDecoder(bytes.NewReader(text)), yaml.NewDecoder(bytes.NewReader(text)))
+	}
+	return found, err
+}
+
+func decodeYAML(decoder, ordered *yaml.Decoder) ([]yamlValue, error) {
+	var found []yamlValue
+	for {
+		var one yamlValue
+		err := decoder.Decode(&one.value)
+		if errors.Is(err, io.EOF) {
+			return found, nil
+		}
+		if err != nil {
+			return found, err //nolint:wrapcheck // the caller says where it is
+		}
+		if ordered != nil {
+			_ = ordered.Decode(&one.ordered) // a document that is no mapping stays nil
+		}
+		found = append(found, one)
 	}
 }
 
@@ -238,7 +270,8 @@ func newEncoder(limit int) *encoder {
 	return e
 }
 
-func (e *encoder) value(value any, depth int) error {
+// value writes a value. ordered is the same value with every key that is written in it, or nil.
+func (e *encoder) value(value, ordered any, depth int) error {
 	// What is somewhat too long is told apart by name later.
 	if e.out.Len() > 8*e.limit {
 		return fmt.Errorf("an object %w: it has more than %d bytes as JSON, at most %d can be stored", errLong, 8*e.limit, e.limit)
@@ -248,14 +281,20 @@ func (e *encoder) value(value any, depth int) error {
 	}
 	switch value := value.(type) {
 	case map[any]any:
-		return e.object(value, depth)
+		keys, _ := ordered.(yaml.MapSlice)
+		return e.object(value, keys, depth)
 	case []any:
+		elements, _ := ordered.([]any)
 		e.out.WriteByte('[')
 		for i, element := range value {
 			if i > 0 {
 				e.out.WriteByte(',')
 			}
-			if err := e.value(element, depth+1); err != nil {
+			var keys any
+			if i < len(elements) {
+				keys = elements[i]
+			}
+			if err := e.value(element, keys, depth+1); err != nil {
 				return err
 			}
 		}
@@ -275,7 +314,9 @@ func (e *encoder) scalar(value any) error {
 	return nil
 }
 
-func (e *encoder) object(value map[any]any, depth int) error {
+// object writes a mapping. A key that is there twice is also written with null, before its last
+// value, so that whoever reads the JSON can tell.
+func (e *encoder) object(value map[any]any, ordered yaml.MapSlice, depth int) error {
 	members := make(map[string]any, len(value))
 	for key, member := range value {
 		name, err := keyText(key)
@@ -284,21 +325,38 @@ func (e *encoder) object(value map[any]any, depth int) error {
 		}
 		members[name] = member
 	}
+	written, twice := make(map[string]any, len(ordered)), map[string]bool{}
+	for _, item := range ordered {
+		if name, err := keyText(item.Key); err == nil {
+			_, twice[name] = written[name]
+			written[name] = item.Value
+		}
+	}
 	e.out.WriteByte('{')
 	for i, name := range slices.Sorted(maps.Keys(members)) {
 		if i > 0 {
 			e.out.WriteByte(',')
 		}
-		if err := e.scalar(name); err != nil {
-			return err
+		if twice[name] {
+			if err := e.member(name, nil, nil, depth); err != nil {
+				return err
+			}
+			e.out.WriteByte(',')
 		}
-		e.out.WriteByte(':')
-		if err := e.value(members[name], depth+1); err != nil {
+		if err := e.member(name, members[name], written[name], depth); err != nil {
 			return err
 		}
 	}
 	e.out.WriteByte('}')
 	return nil
+}
+
+func (e *encoder) member(name string, value, ordered any, depth int) error {
+	if err := e.scalar(name); err != nil {
+		return err
+	}
+	e.out.WriteByte(':')
+	return e.value(value, ordered, depth+1)
 }
 
 // keyText is a key as Kubernetes reads it.

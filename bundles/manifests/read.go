@@ -49,7 +49,8 @@ func (l Limits) withDefaults() Limits {
 // Read reads the manifests of a bundle, the files directly below root: each object
 // as compact JSON, the ClusterServiceVersion first and the others in the order of
 // the files' names, and of the documents in a file. Files may be YAML or JSON and
-// hold any number of objects.
+// hold any number of objects. Of a key that a mapping has twice the last counts. The JSON has
+// it twice, too, so that its readers can warn.
 //
 // Subdirectories, files whose names begin with a dot and what is no object of
 // Kubernetes are passed over, as by the tools that make bundles. A file called

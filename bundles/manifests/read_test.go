@@ -12,6 +12,7 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/chandlery/chandlery/bundles"
 )
@@ -110,6 +111,48 @@ func TestRead(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestReadKeepsDuplicateKeys has keys twice in a mapping: the last counts, and a strict decoder
+// finds each in the JSON.
+func TestReadKeepsDuplicateKeys(t *testing.T) {
+	yaml := "# first\nkind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n---\n" + csvYAML + `
+spec:
+  displayName: {a: 1}
+  displayName: Lamp
+  list:
+  - a: 1
+  - b: 1
+    b: {c: 1, c: 2, "c": 3}
+  base: &base {d: 1}
+  merged: {<<: *base, d: 2, e: 3}
+`
+	texts, err := Read(directory(map[string]string{"csv.yaml": yaml}), Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var object map[string]any
+	strict, err := kjson.UnmarshalStrict([]byte(texts[0]), &object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, e := range strict {
+		found = append(found, e.Error())
+	}
+	if diff := cmp.Diff([]string{`duplicate field "spec.displayName"`, `duplicate field "spec.list[1].b"`, `duplicate field "spec.list[1].b.c"`}, found); diff != "" {
+		t.Errorf("duplicates (-want +got):\n%s", diff)
+	}
+	want := map[string]any{
+		"displayName": "Lamp", "list": []any{map[string]any{"a": int64(1)}, map[string]any{"b": map[string]any{"c": int64(3)}}},
+		"base": map[string]any{"d": int64(1)}, "merged": map[string]any{"d": int64(2), "e": int64(3)},
+	}
+	if diff := cmp.Diff(want, object["spec"]); diff != "" {
+		t.Errorf("values (-want +got):\n%s", diff)
+	}
+	if want := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`; texts[1] != want {
+		t.Errorf("object without duplicates: %s", texts[1])
 	}
 }
 

@@ -47,6 +47,8 @@ type execution struct {
 	definitions map[*operatorsv1alpha1.Step]*definition
 	// outside holds the steps of this pass that were applied outside the namespace.
 	outside []*operatorsv1alpha1.Step
+	// manifestWarnings holds the warnings about the manifests of steps, by the index of the step.
+	manifestWarnings map[int][]string
 	// onWarnings is told what the API server said while a step was applied.
 	onWarnings func(index int, step *operatorsv1alpha1.Step, w stepWarnings)
 	// onTakeOver is told of what belonged to nobody and is a version's from now on.
@@ -138,8 +140,8 @@ func (e *execution) each(ctx context.Context, steps []*operatorsv1alpha1.Step) *
 		}
 		heard := &warnings.Collector{}
 		status, err := e.step(heard.In(ctx), s)
-		if texts := heard.Texts(); len(texts) > 0 {
-			e.onWarnings(i, s, e.warned(ctx, s, texts))
+		if texts := heard.Texts(); err == nil || len(texts) > 0 {
+			e.recordWarnings(ctx, i, s, texts)
 		}
 		if err != nil {
 			if errors.Is(err, errOwnerGone) {

@@ -186,9 +186,10 @@ func (r *Reconciler) execution(ctx context.Context, p *operatorsv1alpha1.Install
 	e := &execution{
 		cached: r.client, client: own, steps: steps, account: at.account, namespace: p.Namespace, plan: p.Name, reverts: p.Annotations[plan.AnnotationReverts],
 		owners: map[string]*owner{}, definitions: map[*operatorsv1alpha1.Step]*definition{},
-		crds:       crdAccess{unbounded: at.unbounded, asAccount: r.crdsAsAccount && at.account != nil},
-		onWarnings: func(int, *operatorsv1alpha1.Step, stepWarnings) {},
-		onTakeOver: r.tellTakeOver(p),
+		crds:             crdAccess{unbounded: at.unbounded, asAccount: r.crdsAsAccount && at.account != nil},
+		manifestWarnings: plan.ManifestWarningsOf(p.Annotations),
+		onWarnings:       func(int, *operatorsv1alpha1.Step, stepWarnings) {},
+		onTakeOver:       r.tellTakeOver(p),
 		content: &content{
 			client: own, bundles: r.bundles, unpacker: r.unpacker, namespace: p.Namespace, steps: p.Status.Plan,
 			fetched: map[string]plan.Bundle{}, versions: map[string]*unstructured.Unstructured{},

@@ -30,7 +30,7 @@ const (
 
 // stepWarnings are the warnings about one step.
 type stepWarnings struct {
-	// texts are those that the API server gave.
+	// texts are those that the API server gave, and those about the manifest.
 	texts []string
 	// more is the number of those that it left out.
 	more int
@@ -58,6 +58,22 @@ func cut(texts []string) bool {
 	}
 	const largest = 256
 	return len(texts) >= maxStrict || characters > maxCharacters-largest
+}
+
+// recordWarnings passes on the warnings that the API server gave about a step, with those about
+// the step's manifest.
+func (e *execution) recordWarnings(ctx context.Context, index int, s *operatorsv1alpha1.Step, texts []string) {
+	w := stepWarnings{}
+	if len(texts) > 0 {
+		w = e.warned(ctx, s, texts)
+	}
+	// The pass that began to wait has recorded those about the manifest.
+	if s.Status != operatorsv1alpha1.StepStatusWaitingForAPI {
+		w.texts = append(w.texts, e.manifestWarnings[index]...)
+	}
+	if len(w.texts) > 0 {
+		e.onWarnings(index, s, w)
+	}
 }
 
 // warned returns the warnings about a step that the API server gave while it was applied.
@@ -119,9 +135,7 @@ func (e *execution) rehearseWarnings(ctx context.Context, steps []*operatorsv1al
 		if _, _, err := apply.IfAbsent(heard.In(ctx), client.NewDryRunClient(writer), u); err != nil {
 			log.FromContext(ctx).V(1).Info("Step would be refused", "kind", s.Resource.Kind, "name", s.Resource.Name, "error", err.Error())
 		}
-		if texts := heard.Texts(); len(texts) > 0 {
-			e.onWarnings(i, s, e.warned(ctx, s, texts))
-		}
+		e.recordWarnings(ctx, i, s, heard.Texts())
 	}
 }
 

@@ -37,6 +37,9 @@ const (
 	// to take the place of newer ones, as a Subscription is pinned to it: they do only
 	// if no object loses anything by it.
 	AnnotationReverts = "chandlery.dev/reverts"
+	// AnnotationManifestWarnings, on an InstallPlan, holds the warnings about the manifests that
+	// its steps were made from, as a JSON object of lists by the index of the step.
+	AnnotationManifestWarnings = "chandlery.dev/manifest-warnings"
 	// AnnotationWithdrawn, on a ClusterServiceVersion that never worked, says that it is
 	// deleted to go back to an older one, which goes on with the custom resources: its
 	// clean-up leaves them. The values say where that one comes from.

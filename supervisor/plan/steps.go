@@ -36,6 +36,7 @@ func Steps(namespace string, b Bundle) ([]*operatorsv1alpha1.Step, error) {
 	if err := completeCSV(csv, namespace, b); err != nil {
 		return nil, err
 	}
+	dropRepeated(csv)
 	typed, err := normalizeCSV(csv, b)
 	if err != nil {
 		return nil, err

@@ -166,7 +166,7 @@ func (r *Reconciler) ensurePlan(ctx context.Context, o *observation, a *assignme
 // until now; the same for one whose maker died before it could.
 func (r *Reconciler) make(ctx context.Context, o *observation, p *operatorsv1alpha1.InstallPlan, a *assignment) error {
 	now := metav1.NewTime(r.clock.Now()).Rfc3339Copy()
-	status, err := r.begun(ctx, o, p, a, now)
+	status, warnings, err := r.begun(ctx, o, p, a, now)
 	if missing, waits := errors.AsType[lookups](err); waits && p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseNone {
 		if until := missing.brief(r.clock.Now()); !until.IsZero() {
 			o.soonest(until)
@@ -176,6 +176,12 @@ func (r *Reconciler) make(ctx context.Context, o *observation, p *operatorsv1alp
 	moves := status.Phase != p.Status.Phase
 	if moves && !r.told(o, p, a.served) {
 		return err
+	}
+	if err == nil && warnings != p.Annotations[plan.AnnotationManifestWarnings] {
+		// The steps are written last: what carries them out finds the warnings.
+		if err := r.ensureManifestWarnings(ctx, p, warnings); err != nil {
+			return err
+		}
 	}
 	if moves || !equality.Semantic.DeepEqual(status, p.Status) {
 		before := p.DeepCopy()
@@ -187,6 +193,16 @@ func (r *Reconciler) make(ctx context.Context, o *observation, p *operatorsv1alp
 		log.FromContext(ctx).Info("Wrote plan", "installPlan", p.Name, "phase", status.Phase, "steps", len(status.Plan), "message", status.Message)
 	}
 	return err
+}
+
+// ensureManifestWarnings writes the warnings about the manifests of a plan's steps.
+func (r *Reconciler) ensureManifestWarnings(ctx context.Context, p *operatorsv1alpha1.InstallPlan, warnings string) error {
+	before := p.DeepCopy()
+	metav1.SetMetaDataAnnotation(&p.ObjectMeta, plan.AnnotationManifestWarnings, warnings)
+	if err := r.patch(ctx, before, p); err != nil {
+		return fmt.Errorf("writing the warnings about manifests on InstallPlan %s/%s: %w", p.Namespace, p.Name, err)
+	}
+	return nil
 }
 
 // acknowledgeTimeout is how long a plan waits for a Subscription to tell how it stands

@@ -235,19 +235,23 @@ func (o *observation) soonest(at time.Time) {
 	}
 }
 
-// stepsOf puts bundles together to the steps of a plan.
-func stepsOf(namespace, name string, a *assignment, bundles []plan.Bundle) ([]*operatorsv1alpha1.Step, error) {
+// stepsOf puts bundles together to the steps of a plan. It also returns the warnings about their
+// manifests, as the value of the plan's annotation.
+func stepsOf(namespace, name string, a *assignment, bundles []plan.Bundle) (steps []*operatorsv1alpha1.Step, warnings string, err error) {
 	lists := make([][]*operatorsv1alpha1.Step, 0, len(bundles))
 	for _, bundle := range bundles {
 		steps, err := plan.Steps(namespace, bundle)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		lists = append(lists, steps)
 	}
-	steps := plan.Merge(lists...)
+	steps = plan.Merge(lists...)
+	if warnings, err = plan.ManifestWarnings(steps, bundles); err != nil {
+		return nil, "", err
+	}
 	if err := plan.Externalize(steps, bundles, plan.MaxInline); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	for i, bundle := range bundles {
 		if !a.versions[i].Generated {
@@ -255,20 +259,20 @@ func stepsOf(namespace, name string, a *assignment, bundles []plan.Bundle) ([]*o
 		}
 		step, err := plan.SubscriptionStep(namespace, name, bundle)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		steps = append(steps, step)
 	}
-	return steps, nil
+	return steps, warnings, nil
 }
 
 // begun is the status that a plan begins with: its steps, and the phase that comes
 // before they are applied. Where that cannot be had yet the plan is being planned, and
-// the error says what is missing.
+// the error says what is missing. It also returns the warnings about the manifests of the steps.
 func (r *Reconciler) begun(
 	ctx context.Context, o *observation, p *operatorsv1alpha1.InstallPlan, a *assignment, now metav1.Time,
-) (operatorsv1alpha1.InstallPlanStatus, error) {
-	status := operatorsv1alpha1.InstallPlanStatus{CatalogSources: []string{}, Phase: operatorsv1alpha1.InstallPlanPhasePlanning}
+) (status operatorsv1alpha1.InstallPlanStatus, warnings string, err error) {
+	status = operatorsv1alpha1.InstallPlanStatus{CatalogSources: []string{}, Phase: operatorsv1alpha1.InstallPlanPhasePlanning}
 	for i, c := range a.choices {
 		if !slices.Contains(status.CatalogSources, c.Catalog.Name) {
 			status.CatalogSources = append(status.CatalogSources, c.Catalog.Name)
@@ -279,20 +283,20 @@ func (r *Reconciler) begun(
 	}
 	bundles, err := r.contents(ctx, o, a)
 	if err == nil {
-		status.Plan, err = stepsOf(p.Namespace, p.Name, a, bundles)
+		status.Plan, warnings, err = stepsOf(p.Namespace, p.Name, a, bundles)
 	}
 	if missing, waits := errors.AsType[lookups](err); waits {
 		missing.mark(status.BundleLookups, p.Status.BundleLookups, now)
 	}
 	if err != nil {
 		status.Message = clipped(err.Error())
-		return status, err
+		return status, "", err
 	}
 	status.Phase = operatorsv1alpha1.InstallPlanPhaseRequiresApproval
 	if p.Spec.Approved {
 		status.Phase = operatorsv1alpha1.InstallPlanPhaseInstalling
 	}
-	return status, nil
+	return status, warnings, nil
 }
 
 // bundleLookup says of a bundle image what a plan needs it for.

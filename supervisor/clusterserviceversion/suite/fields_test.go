@@ -16,6 +16,7 @@ import (
 	"github.com/onsi/gomega"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,8 +49,14 @@ func (w *world) approved(b plan.Bundle) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	warnings, err := plan.ManifestWarnings(steps, []plan.Bundle{b})
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	p := &operatorsv1alpha1.InstallPlan{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "install-" + b.Package},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: w.namespace, Name: "install-" + b.Package, Annotations: map[string]string{plan.AnnotationManifestWarnings: warnings},
+		},
 		Spec: operatorsv1alpha1.InstallPlanSpec{
 			ClusterServiceVersionNames: []string{b.Name}, Approval: operatorsv1alpha1.ApprovalAutomatic, Approved: true,
 		},
@@ -57,6 +64,17 @@ func (w *world) approved(b plan.Bundle) {
 	w.create(p)
 	p.Status = operatorsv1alpha1.InstallPlanStatus{Phase: operatorsv1alpha1.InstallPlanPhasePlanning, CatalogSources: []string{"shop"}, Plan: steps}
 	w.Expect(w.Status().Update(w.t.Context(), p)).To(gomega.Succeed())
+}
+
+// carriedOut waits until a plan says that it is complete. A process that ends before leaves it
+// to the next to apply the steps, and to tell their warnings, again.
+func (w *world) carriedOut(name string) {
+	w.t.Helper()
+	w.Eventually(func() (operatorsv1alpha1.InstallPlanPhase, error) {
+		p := &operatorsv1alpha1.InstallPlan{}
+		err := w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, p)
+		return p.Status.Phase, err
+	}).WithTimeout(patience).Should(gomega.Equal(operatorsv1alpha1.InstallPlanPhaseComplete))
 }
 
 // warnings lists the Events about warnings of the API server as kind, name and note.
@@ -167,6 +185,7 @@ func TestUnknownFieldsDoNotStopAnInstallation(t *testing.T) {
 		want = append(want, `InstallPlan install-kettle: 1 warning(s) generated during installation of operator "kettle.v1" (`+about)
 	}
 	w.Eventually(func() string { return cmp.Diff(want, w.warnings()) }).WithTimeout(patience).Should(gomega.BeEmpty())
+	w.carriedOut("install-kettle")
 
 	objects := []*unstructured.Unstructured{
 		object(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), "", "cups."+group),
@@ -266,4 +285,88 @@ func TestFieldsNewerThanTheCluster(t *testing.T) {
 	w.supervise()
 	w.Consistently(func() []any { return []any{w.contents(deployment), w.warnings()} }).
 		WithTimeout(2 * time.Second).Should(gomega.Equal([]any{before, want}))
+}
+
+// brings approves a plan of a version.
+func (w *world) brings(csv *operatorsv1alpha1.ClusterServiceVersion) {
+	w.t.Helper()
+	csv.TypeMeta = metav1.TypeMeta{APIVersion: operatorsv1alpha1.ClusterServiceVersionAPIVersion, Kind: operatorsv1alpha1.ClusterServiceVersionKind}
+	text, err := json.Marshal(csv)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.approved(plan.Bundle{
+		Name: csv.Name, Package: "kettle", Channel: "stable", Catalog: types.NamespacedName{Namespace: "olm", Name: "shop"}, Objects: []string{string(text)},
+	})
+}
+
+// TestEntriesThatAreThereTwice has an environment variable and a port of a container twice: the
+// last counts, one Event names the others, and nothing is written again.
+func TestEntriesThatAreThereTwice(t *testing.T) {
+	w := newWorld(t)
+	w.election = true
+	stop := w.superviseAll()
+	w.create(w.group("own", w.namespace))
+	w.brings(w.kettle("kettle.v1", func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+		c := &csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0]
+		c.Env = []corev1.EnvVar{{Name: "HEAT", Value: "high"}, {Name: "COLOUR", Value: "red"}, {Name: "HEAT", Value: "low"}}
+		c.Ports = []corev1.ContainerPort{{ContainerPort: 80, Name: "first"}, {ContainerPort: 81}, {ContainerPort: 80, Name: "last", Protocol: corev1.ProtocolTCP}, {ContainerPort: 80, Protocol: corev1.ProtocolUDP}}
+	}))
+	w.succeeds("kettle.v1")
+	const path = "spec.install.spec.deployments[0].spec.template.spec.containers[0]"
+	want := []string{`InstallPlan install-kettle: 2 warning(s) generated during installation of operator "kettle.v1" (ClusterServiceVersion "kettle.v1"): ` +
+		path + `.env[2]: hides previous definition of "HEAT", ` + path + `.ports[2]: duplicate port definition with ` + path + `.ports[0]`}
+	w.Eventually(func() string { return cmp.Diff(want, w.warnings()) }).WithTimeout(patience).Should(gomega.BeEmpty())
+	w.carriedOut("install-kettle")
+
+	c := w.deployment().Spec.Template.Spec.Containers[0]
+	var values []string
+	for _, e := range c.Env {
+		if e.Name == "HEAT" || e.Name == "COLOUR" {
+			values = append(values, e.Name+"="+e.Value)
+		}
+	}
+	for _, p := range c.Ports {
+		values = append(values, fmt.Sprintf("%s=%d/%s", p.Name, p.ContainerPort, p.Protocol))
+	}
+	if diff := cmp.Diff([]string{"COLOUR=red", "HEAT=low", "=81/TCP", "last=80/TCP", "=80/UDP"}, values); diff != "" {
+		t.Errorf("container (-want +got):\n%s", diff)
+	}
+	// Another process makes a pass over the version, too.
+	stop()
+	former := w.removed("kettle")
+	w.superviseAll()
+	w.remade("kettle", former)
+	w.succeeds("kettle.v1")
+	atRest := func() map[string]string {
+		return w.contents(object(appsv1.SchemeGroupVersion.WithKind("Deployment"), w.namespace, "kettle"),
+			object(operatorsv1alpha1.SchemeGroupVersion.WithKind("ClusterServiceVersion"), w.namespace, "kettle.v1"))
+	}
+	last := atRest()
+	w.Consistently(atRest).WithTimeout(2 * time.Second).Should(gomega.Equal(last))
+	if last["Deployment"] != "1" {
+		t.Errorf("the Deployment was written again: generation %s", last["Deployment"])
+	}
+	if diff := cmp.Diff(want, w.warnings()); diff != "" {
+		t.Errorf("Events (-installed +later):\n%s", diff)
+	}
+}
+
+// TestMountPathThatIsThereTwice has what a Deployment may not have: the plan fails with the words
+// of the API server.
+func TestMountPathThatIsThereTwice(t *testing.T) {
+	w := newWorld(t)
+	w.superviseAll()
+	w.create(w.group("own", w.namespace))
+	w.brings(w.kettle("kettle.v1", func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+		pod := &csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec
+		pod.Volumes = []corev1.Volume{{Name: "a"}, {Name: "b"}}
+		pod.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "a", MountPath: "/data"}, {Name: "b", MountPath: "/data"}}
+	}))
+	w.Eventually(func(g gomega.Gomega) {
+		p := &operatorsv1alpha1.InstallPlan{}
+		g.Expect(w.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "install-kettle"}, p)).To(gomega.Succeed())
+		g.Expect(p.Status.Phase).To(gomega.Equal(operatorsv1alpha1.InstallPlanPhaseFailed))
+		g.Expect(p.Status.Message).To(gomega.ContainSubstring(`containers[0].volumeMounts[1]: Duplicate value: {"mountPath":"/data"}`))
+	}).WithTimeout(patience).Should(gomega.Succeed())
 }

@@ -218,3 +218,65 @@ func TestAccountNeedsNoPatch(t *testing.T) {
 		}
 	}
 }
+
+// TestDuplicateFields has keys twice in a mapping: the last counts, and the Event of the step names
+// them once, beside what the API server drops.
+func TestDuplicateFields(t *testing.T) {
+	for name, inline := range map[string]int{"in the plan": plan.MaxInline, "in the catalog": 0} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.create(w.group("group"))
+			stop := w.supervise(time.Second)
+			b := w.bundle(
+				strings.Replace(w.crd(), `"scope"`, `"scope":"Cluster","scope"`, 1),
+				`{"apiVersion":"v1","kind":"Service","metadata":{"name":"lamp"},"spec":{"bogus":1,"ports":[{"port":80,"port":81}]}}`,
+				strings.Replace(settings, `"a":"b"`, `"a":"first","a":"b"`, 1),
+			)
+			b.Objects[0] = strings.Replace(b.Objects[0], `"displayName"`, `"displayName":"Candle","displayName"`, 1)
+			w.shelf.put(b)
+			w.plan(b, true, inline)
+			p := w.reaches(complete)
+			got := map[string]string{}
+			for path, note := range w.warningsTold(4) {
+				var i int
+				if _, err := fmt.Sscanf(path, "status.plan[%d]", &i); err != nil {
+					t.Fatal(err)
+				}
+				got[p.Status.Plan[i].Resource.Kind] = note
+			}
+			if diff := cmp.Diff(map[string]string{
+				"ClusterServiceVersion":    `1 warning(s) generated during installation of operator "lamp.v1" (ClusterServiceVersion "lamp.v1"): duplicate field "spec.displayName"`,
+				"CustomResourceDefinition": `1 warning(s) generated during installation of operator "lamp.v1" (CustomResourceDefinition "lamps.` + w.namespace + `.example"): duplicate field "spec.scope"`,
+				"ConfigMap":                `1 warning(s) generated during installation of operator "lamp.v1" (ConfigMap "settings"): duplicate field "data.a"`,
+				"Service":                  `2 warning(s) generated during installation of operator "lamp.v1" (Service "lamp"): unknown field "spec.bogus", duplicate field "spec.ports[0].port"`,
+			}, got); diff != "" {
+				t.Errorf("Events (-want +got):\n%s", diff)
+			}
+			if got := w.settings().Data["a"]; got != "b" {
+				t.Errorf("a is %q, want the last value", got)
+			}
+			stop()
+			before := w.versions()
+			w.supervise(time.Second)
+			w.Consistently(w.versions).WithTimeout(time.Second).WithPolling(polling).Should(gomega.Equal(before))
+			w.warningsTold(4)
+		})
+	}
+}
+
+// TestDuplicateFieldsOfARefusedPlan has a plan that fails before its steps are applied.
+func TestDuplicateFieldsOfARefusedPlan(t *testing.T) {
+	w := newWorld(t)
+	w.create(w.group("group"))
+	w.supervise(time.Second)
+	w.plan(w.bundle(
+		strings.Replace(settings, `"a":"b"`, `"a":"first","a":"b"`, 1),
+		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"lamp"}}`,
+	), true, plan.MaxInline)
+	w.reaches(operatorsv1alpha1.InstallPlanPhaseFailed)
+	for _, note := range w.warningsTold(1) {
+		if want := `1 warning(s) generated during installation of operator "lamp.v1" (ConfigMap "settings"): duplicate field "data.a"`; note != want {
+			t.Errorf("Event %q, want %q", note, want)
+		}
+	}
+}

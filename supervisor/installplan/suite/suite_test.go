@@ -243,8 +243,12 @@ func (w *world) plan(b plan.Bundle, approved bool, inline int) {
 	if err := plan.Externalize(steps, []plan.Bundle{b}, inline); err != nil {
 		w.t.Fatal(err)
 	}
+	warnings, err := plan.ManifestWarnings(steps, []plan.Bundle{b})
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	p := &operatorsv1alpha1.InstallPlan{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "install-lamp", OwnerReferences: w.owners},
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "install-lamp", OwnerReferences: w.owners, Annotations: map[string]string{plan.AnnotationManifestWarnings: warnings}},
 		Spec: operatorsv1alpha1.InstallPlanSpec{
 			ClusterServiceVersionNames: []string{b.Name}, Approval: operatorsv1alpha1.ApprovalManual, Approved: approved, Generation: w.generation,
 		},
