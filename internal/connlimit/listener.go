@@ -2,6 +2,7 @@ package connlimit
 
 import (
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -178,14 +179,26 @@ func (l *Listener) report() {
 	}
 }
 
+// networkBits is the part of an IPv6 address that a client does not choose: the other half of
+// the addresses of its network may all be its own.
+const networkBits = 64
+
 // HostOf returns the host of an address: connections from all its ports belong
-// to the same client.
+// to the same client, and so do those from an IPv6 network of 64 bits.
 func HostOf(address net.Addr) string {
 	name, _, err := net.SplitHostPort(address.String())
 	if err != nil {
 		return address.String()
 	}
-	return name
+	ip, err := netip.ParseAddr(name)
+	if err != nil || ip.Unmap().Is4() {
+		return name
+	}
+	network, err := ip.WithZone("").Prefix(networkBits)
+	if err != nil {
+		return name
+	}
+	return network.String()
 }
 
 // Conn is an accepted connection.

@@ -49,25 +49,25 @@ func TestAdmit(t *testing.T) {
 		limit  int
 		steps  []step
 	}{
-		"Room":        {"up to the limit all are admitted", 4, []step{{from: "::1"}, {from: "::1"}, {from: "::2"}, {from: "::3"}}},
-		"NoLimit":     {"without a limit all are", 0, times(100, step{from: "::1"})},
-		"OwnFresh":    {"a client does not displace itself at once", 4, append(times(4, step{from: "::1"}), step{from: "::1", refused: true})},
-		"OwnQuiet":    {"but what has been quiet for long", 4, []step{{from: "::1"}, {from: "::1", quiet: time.Minute, used: true}, {from: "::1"}, {from: "::1"}, {from: "::1", closes: 2}}},
-		"OwnBoundary": {"quiet is ten seconds", 4, append(times(4, step{from: "::1", quiet: ownQuiet - time.Second, used: true}), step{from: "::1", refused: true})},
-		"OwnTime":     {"not a moment more", 4, append([]step{{from: "::1", quiet: ownQuiet, used: true}}, append(times(3, step{from: "::1"}), step{from: "::1", closes: 1})...)},
-		"OwnBusy":     {"a request may take longer", 4, append(times(4, step{from: "::1", busy: true, quiet: time.Minute}), step{from: "::1", refused: true})},
-		"OthersQuiet": {"a client with as many keeps what is quiet", 4, append(append(times(2, step{from: "::1"}), times(2, step{from: "::2", quiet: time.Minute, used: true})...), step{from: "::1", refused: true})},
-		"NeverUsed":   {"what was never used goes first", 4, []step{{from: "::1", quiet: time.Hour, used: true}, {from: "::1", quiet: time.Minute}, {from: "::1"}, {from: "::1"}, {from: "::2", closes: 2}}},
-		"Longest":     {"then what has been quiet longest", 4, []step{{from: "::1", quiet: time.Minute, used: true}, {from: "::1", quiet: time.Hour, used: true}, {from: "::1", used: true}, {from: "::1", used: true}, {from: "::2", closes: 2}}},
-		"Fair":        {"the client that has the most makes room", 4, []step{{from: "::1", quiet: time.Hour}, {from: "::2"}, {from: "::2"}, {from: "::2"}, {from: "::3", closes: 2}}},
-		"IdleFirst":   {"an idle connection goes before a busy one", 4, []step{{from: "::1", busy: true}, {from: "::1", busy: true}, {from: "::1", busy: true}, {from: "::1", used: true}, {from: "::2", closes: 4}}},
-		"BusyHog":     {"requests of a client with more than its share are cut off", 4, append(times(4, step{from: "::1", busy: true}), step{from: "::2", closes: 1}, step{from: "::2", closes: 2})},
-		"BusyShare":   {"a client within its share keeps them, against one that has some", 8, append(append(append(times(2, step{from: "::1", busy: true}), times(2, step{from: "::2", busy: true})...), append(times(2, step{from: "::3", busy: true}), step{from: "::4", busy: true}, step{from: "::5", busy: true})...), step{from: "::4", refused: true})},
-		"BusyQuarter": {"a quarter is no more than its share", 12, append(append(times(3, step{from: "::1", busy: true}), times(3, step{from: "::2", busy: true})...), append(append(times(3, step{from: "::3", busy: true}), times(2, step{from: "::4", busy: true})...), step{from: "::5", busy: true}, step{from: "::5", refused: true})...)},
-		"BusyNew":     {"but not against a client that has none", 8, []step{{from: "::1", busy: true}, {from: "::1", busy: true}, {from: "::2", busy: true}, {from: "::3", busy: true}, {from: "::4", busy: true}, {from: "::5", busy: true}, {from: "::6", busy: true}, {from: "::7", busy: true}, {from: "::8", busy: true, closes: 1}}},
-		"Even":        {"a client gains nothing by taking from equals", 4, []step{{from: "::1"}, {from: "::2"}, {from: "::3"}, {from: "::4"}, {from: "::1", refused: true}}},
-		"EvenNew":     {"a new one takes from who has no request", 4, []step{{from: "::1", busy: true}, {from: "::2", used: true}, {from: "::3", busy: true}, {from: "::4", busy: true}, {from: "::5", closes: 2}}},
-		"EvenBusy":    {"where all work, it is a spare one", 4, []step{{from: "::1", busy: true}, {from: "::2", busy: true}, {from: "::3", busy: true}, {from: "::4", busy: true}, {from: "::5", refused: true}}},
+		"Room":        {"up to the limit all are admitted", 4, []step{{from: "192.0.2.1"}, {from: "192.0.2.1"}, {from: "192.0.2.2"}, {from: "192.0.2.3"}}},
+		"NoLimit":     {"without a limit all are", 0, times(100, step{from: "192.0.2.1"})},
+		"OwnFresh":    {"a client does not displace itself at once", 4, append(times(4, step{from: "192.0.2.1"}), step{from: "192.0.2.1", refused: true})},
+		"OwnQuiet":    {"but what has been quiet for long", 4, []step{{from: "192.0.2.1"}, {from: "192.0.2.1", quiet: time.Minute, used: true}, {from: "192.0.2.1"}, {from: "192.0.2.1"}, {from: "192.0.2.1", closes: 2}}},
+		"OwnBoundary": {"quiet is ten seconds", 4, append(times(4, step{from: "192.0.2.1", quiet: ownQuiet - time.Second, used: true}), step{from: "192.0.2.1", refused: true})},
+		"OwnTime":     {"not a moment more", 4, append([]step{{from: "192.0.2.1", quiet: ownQuiet, used: true}}, append(times(3, step{from: "192.0.2.1"}), step{from: "192.0.2.1", closes: 1})...)},
+		"OwnBusy":     {"a request may take longer", 4, append(times(4, step{from: "192.0.2.1", busy: true, quiet: time.Minute}), step{from: "192.0.2.1", refused: true})},
+		"OthersQuiet": {"a client with as many keeps what is quiet", 4, append(append(times(2, step{from: "192.0.2.1"}), times(2, step{from: "192.0.2.2", quiet: time.Minute, used: true})...), step{from: "192.0.2.1", refused: true})},
+		"NeverUsed":   {"what was never used goes first", 4, []step{{from: "192.0.2.1", quiet: time.Hour, used: true}, {from: "192.0.2.1", quiet: time.Minute}, {from: "192.0.2.1"}, {from: "192.0.2.1"}, {from: "192.0.2.2", closes: 2}}},
+		"Longest":     {"then what has been quiet longest", 4, []step{{from: "192.0.2.1", quiet: time.Minute, used: true}, {from: "192.0.2.1", quiet: time.Hour, used: true}, {from: "192.0.2.1", used: true}, {from: "192.0.2.1", used: true}, {from: "192.0.2.2", closes: 2}}},
+		"Fair":        {"the client that has the most makes room", 4, []step{{from: "192.0.2.1", quiet: time.Hour}, {from: "192.0.2.2"}, {from: "192.0.2.2"}, {from: "192.0.2.2"}, {from: "192.0.2.3", closes: 2}}},
+		"IdleFirst":   {"an idle connection goes before a busy one", 4, []step{{from: "192.0.2.1", busy: true}, {from: "192.0.2.1", busy: true}, {from: "192.0.2.1", busy: true}, {from: "192.0.2.1", used: true}, {from: "192.0.2.2", closes: 4}}},
+		"BusyHog":     {"requests of a client with more than its share are cut off", 4, append(times(4, step{from: "192.0.2.1", busy: true}), step{from: "192.0.2.2", closes: 1}, step{from: "192.0.2.2", closes: 2})},
+		"BusyShare":   {"a client within its share keeps them, against one that has some", 8, append(append(append(times(2, step{from: "192.0.2.1", busy: true}), times(2, step{from: "192.0.2.2", busy: true})...), append(times(2, step{from: "192.0.2.3", busy: true}), step{from: "192.0.2.4", busy: true}, step{from: "192.0.2.5", busy: true})...), step{from: "192.0.2.4", refused: true})},
+		"BusyQuarter": {"a quarter is no more than its share", 12, append(append(times(3, step{from: "192.0.2.1", busy: true}), times(3, step{from: "192.0.2.2", busy: true})...), append(append(times(3, step{from: "192.0.2.3", busy: true}), times(2, step{from: "192.0.2.4", busy: true})...), step{from: "192.0.2.5", busy: true}, step{from: "192.0.2.5", refused: true})...)},
+		"BusyNew":     {"but not against a client that has none", 8, []step{{from: "192.0.2.1", busy: true}, {from: "192.0.2.1", busy: true}, {from: "192.0.2.2", busy: true}, {from: "192.0.2.3", busy: true}, {from: "192.0.2.4", busy: true}, {from: "192.0.2.5", busy: true}, {from: "192.0.2.6", busy: true}, {from: "192.0.2.7", busy: true}, {from: "192.0.2.8", busy: true, closes: 1}}},
+		"Even":        {"a client gains nothing by taking from equals", 4, []step{{from: "192.0.2.1"}, {from: "192.0.2.2"}, {from: "192.0.2.3"}, {from: "192.0.2.4"}, {from: "192.0.2.1", refused: true}}},
+		"EvenNew":     {"a new one takes from who has no request", 4, []step{{from: "192.0.2.1", busy: true}, {from: "192.0.2.2", used: true}, {from: "192.0.2.3", busy: true}, {from: "192.0.2.4", busy: true}, {from: "192.0.2.5", closes: 2}}},
+		"EvenBusy":    {"where all work, it is a spare one", 4, []step{{from: "192.0.2.1", busy: true}, {from: "192.0.2.2", busy: true}, {from: "192.0.2.3", busy: true}, {from: "192.0.2.4", busy: true}, {from: "192.0.2.5", refused: true}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -163,18 +163,18 @@ func TestEndOfRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refused := 0
 		l := New(nil, 1, Observer{Refused: func(string) { refused++ }})
-		raw := &fakeConn{from: "::1"}
+		raw := &fakeConn{from: "192.0.2.1"}
 		c := l.admit(raw)
 		c.Begin()
 		<-time.After(time.Hour)
 		c.End()
 		<-time.After(ownQuiet - time.Second)
-		l.admit(&fakeConn{from: "::1"})
+		l.admit(&fakeConn{from: "192.0.2.1"})
 		if raw.closed || refused != 1 {
 			t.Errorf("soon after a request: closed is %v, %d are refused, want a connection beyond the limit", raw.closed, refused)
 		}
 		<-time.After(time.Second)
-		l.admit(&fakeConn{from: "::1"})
+		l.admit(&fakeConn{from: "192.0.2.1"})
 		if !raw.closed || refused != 1 {
 			t.Errorf("%v after a request: closed is %v, %d are refused, want the quiet one to be closed", ownQuiet, raw.closed, refused)
 		}
@@ -188,7 +188,7 @@ func TestSpare(t *testing.T) {
 		displaced := 0
 		l := New(nil, 4, Observer{Displaced: func() { displaced++ }})
 		var within []*Conn
-		for _, from := range []string{"::1", "::2", "::3", "::4"} {
+		for _, from := range []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"} {
 			c := l.admit(&fakeConn{from: from})
 			c.Begin()
 			within = append(within, c)
@@ -231,3 +231,26 @@ func TestSpare(t *testing.T) {
 		}
 	})
 }
+
+// TestHostOf shows which addresses count as one client.
+func TestHostOf(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ address, want string }{
+		"IPv4":                     {"192.0.2.7:4711", "192.0.2.7"},
+		"IPv4 as IPv6":             {"[::ffff:192.0.2.7]:4711", "::ffff:192.0.2.7"},
+		"IPv6":                     {"[2001:db8:0:1:2:3:4:5]:4711", "2001:db8:0:1::/64"},
+		"IPv6 of the same network": {"[2001:db8:0:1:9::1]:4712", "2001:db8:0:1::/64"},
+		"IPv6 of another network":  {"[2001:db8:0:2::1]:4711", "2001:db8:0:2::/64"},
+		"IPv6 with a zone":         {"[fe80::1%eth0]:4711", "fe80::/64"},
+	} {
+		address := fixedAddr(tc.address)
+		if got := HostOf(address); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+type fixedAddr string
+
+func (fixedAddr) Network() string  { return "tcp" }
+func (a fixedAddr) String() string { return string(a) }
