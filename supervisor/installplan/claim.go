@@ -81,6 +81,14 @@ func sameOperator(owner *owner, other metav1.Object) bool {
 	return labelled || packageOf(other) == owner.pkg
 }
 
+// ofAnotherPackage reports whether a version says that it is of another package than the owner.
+// What a bundle replaces is for its author to say, and is not enough to change a definition that
+// was installed with another package.
+func ofAnotherPackage(owner *owner, other metav1.Object) bool {
+	pkg := packageOf(other)
+	return pkg != "" && pkg != owner.pkg
+}
+
 // admit says whether an object that is there may be changed for a version. ours is
 // true if it belongs to that version's operator in this namespace; false with no
 // error if it belongs to nobody, or to the same operator in another namespace, which

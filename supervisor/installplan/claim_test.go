@@ -66,6 +66,24 @@ func TestSameOperator(t *testing.T) {
 	}
 }
 
+func TestOfAnotherPackage(t *testing.T) {
+	const ofTray = `{"properties":[{"type":"olm.package","value":{"packageName":"tray"}}]}`
+	for _, tt := range []struct {
+		reason, pkg, other string
+		want               bool
+	}{
+		{reason: "both say the same", pkg: "lamp", other: ofLamp},
+		{reason: "they say different packages", pkg: "lamp", other: ofTray, want: true},
+		{reason: "the other does not say", pkg: "lamp", other: "nonsense"},
+		{reason: "the owner does not say", other: ofTray, want: true},
+	} {
+		other := &metav1.ObjectMeta{Namespace: "ops", Name: "lamp.v1", Annotations: map[string]string{plan.AnnotationProperties: tt.other}}
+		if got := ofAnotherPackage(&owner{namespace: "ops", name: "lamp.v2", pkg: tt.pkg, replaces: "lamp.v1"}, other); got != tt.want {
+			t.Errorf("%s: %v", tt.reason, got)
+		}
+	}
+}
+
 func TestReplacedBy(t *testing.T) {
 	version := func(name, replaces string) operatorsv1alpha1.ClusterServiceVersion {
 		v := operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Name: name}}

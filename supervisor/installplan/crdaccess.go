@@ -117,7 +117,7 @@ func installedWith(ctx context.Context, e *execution, live *apiextensionsv1.Cust
 		case err != nil:
 			return false, nil, err
 		case other == nil:
-		case sameOperator(operator, other):
+		case sameOperator(operator, other) && !ofAnotherPackage(operator, other):
 			own = true
 		default:
 			others = append(others, name)

@@ -242,9 +242,18 @@ func TestPermanent(t *testing.T) {
 }
 
 // TestProtectedGroups compares the protected groups with those that the supervisor has
-// rights for: an added group is protected, or bundles bring its kinds.
+// rights for: an added group is protected, or bundles bring its kinds. Some are protected for
+// other reasons.
 func TestProtectedGroups(t *testing.T) {
 	t.Parallel()
+	for _, group := range []string{
+		"apps", "authentication.k8s.io", "autoscaling", "batch", "chandlery.dev", "operators.coreos.com", "packages.operators.coreos.com",
+		"policy", "rbac.authorization.k8s.io", "storage.k8s.io",
+	} {
+		if !crdguard.Protected(group) {
+			t.Errorf("group %q is not protected", group)
+		}
+	}
 	brought := []string{"", "autoscaling.k8s.io", "console.openshift.io", "monitoring.coreos.com"}
 	text, err := os.ReadFile("../../../deploy/rbac/supervisor.yaml")
 	if err != nil {

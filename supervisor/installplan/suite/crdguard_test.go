@@ -54,7 +54,9 @@ func TestBoundedBundleCannotRewriteCRDs(t *testing.T) {
 	for name, tt := range map[string]struct {
 		// brings returns the definition in the bundle, after it made the one that is there.
 		brings func(w *world) *apiextensionsv1.CustomResourceDefinition
-		says   string
+		// replaces is the version that the bundle says it replaces.
+		replaces string
+		says     string
 	}{
 		"the supervisor's own": {
 			brings: func(w *world) *apiextensionsv1.CustomResourceDefinition {
@@ -96,6 +98,17 @@ func TestBoundedBundleCannotRewriteCRDs(t *testing.T) {
 			},
 			says: "/tray.v1; install lamp.v1 where",
 		},
+		"that of another package which it says it replaces": {
+			brings: func(w *world) *apiextensionsv1.CustomResourceDefinition {
+				w.version("tray.v1", "tray")
+				crd := w.lamps(map[string]string{"v1": anything})
+				crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": w.namespace + "/tray.v1"}
+				w.made(crd, "catalog")
+				return w.lamps(map[string]string{"v1": coloured})
+			},
+			replaces: "tray.v1",
+			says:     "/tray.v1; install lamp.v1 where",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -104,7 +117,9 @@ func TestBoundedBundleCannotRewriteCRDs(t *testing.T) {
 			before := w.specOf(bundled.Name)
 			w.employ()
 			w.supervise(time.Hour)
-			w.plan(w.bundle(text(t, bundled)), true, plan.MaxInline)
+			b := w.bundle(text(t, bundled))
+			b.Replaces = tt.replaces
+			w.plan(b, true, plan.MaxInline)
 			p := w.reaches(failed)
 			says := "error applying CustomResourceDefinition " + bundled.Name + " of lamp.v1: CustomResourceDefinition " + bundled.Name + " is refused ("
 			if c := installed(p); !strings.HasPrefix(c.Message, says) || !strings.Contains(c.Message, tt.says) {
