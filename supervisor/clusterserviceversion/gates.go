@@ -47,6 +47,8 @@ func gates() []rule {
 		installModeRules(),
 		[]rule{
 			{"webhooks invalid", has(invalidWebhooks), failed(operatorsv1alpha1.CSVReasonInvalidWebhookDescription, invalidWebhooks)},
+			{"webhooks refused", has(refusedWebhooks), then(operatorsv1alpha1.CSVPhaseFailed,
+				operatorsv1alpha1.CSVReasonComponentFailed, refusedWebhooks, after(requirementsDelay))},
 		},
 		claimRules(),
 	)
@@ -200,6 +202,15 @@ func unsupported(o Observation) string {
 }
 
 func invalidWebhooks(o Observation) string { return o.Serving.Invalid }
+
+// refusedWebhooks returns what the group does not allow a version to serve; empty when it
+// allows all.
+func refusedWebhooks(o Observation) string {
+	if o.Serving.Refused == "" {
+		return ""
+	}
+	return "install strategy failed: " + o.Serving.Refused
+}
 
 // invalidStrategy says what is wrong with the install strategy; empty when
 // nothing is.

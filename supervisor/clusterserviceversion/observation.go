@@ -94,6 +94,8 @@ type Serving struct {
 	Unsupported string
 	// Invalid says what is wrong with the webhooks as they are declared.
 	Invalid string
+	// Refused says what the OperatorGroup does not allow the version to serve.
+	Refused string
 	// Conflict names an API service that belongs to somebody else.
 	Conflict string
 	// Broken says which certificate, Service or right behind an API service is

@@ -67,6 +67,9 @@ func (r *reconciler) observeServing(ctx context.Context, s *scope, others csvs) 
 		s.Serving = invalidServing(err)
 		return nil
 	}
+	if s.Serving.Refused, err = r.observeWebhookAccess(ctx, s); err != nil || s.Serving.Refused != "" {
+		return err
+	}
 	s.served = newServed(servers)
 	s.served.reach = reach
 	s.served.kin = r.kinOf(ctx, s, others)

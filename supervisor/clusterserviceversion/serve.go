@@ -157,6 +157,9 @@ func (r *reconciler) switchOver(ctx context.Context, s *scope) error {
 	if err := r.confirm(ctx, s.CSV); err != nil {
 		return err
 	}
+	if err := r.confirmAccount(ctx, &s.Groups[0]); err != nil {
+		return err
+	}
 	for deployment, cert := range s.served.certs {
 		s.served.certs[deployment] = cert.Settle()
 	}

@@ -3,10 +3,16 @@ package clusterserviceversion
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/serving"
@@ -14,8 +20,10 @@ import (
 
 // observeReach reads what bounds the webhooks of a version with one OperatorGroup.
 func (r *reconciler) observeReach(ctx context.Context, s *scope) (serving.Reach, error) {
-	reach := serving.Reach{Group: s.Groups[0].Name, AllNamespaces: isGlobal(s.Groups), Excluded: r.namespace}
-	if reach.AllNamespaces || len(s.CSV.Spec.WebhookDefinitions) == 0 {
+	reach := serving.Reach{
+		Group: s.Groups[0].Name, AllNamespaces: isGlobal(s.Groups), Account: s.Groups[0].Spec.ServiceAccountName, Excluded: r.namespace,
+	}
+	if reach.Unbounded() || len(s.CSV.Spec.WebhookDefinitions) == 0 {
 		return reach, nil
 	}
 	for _, d := range s.CSV.Spec.CustomResourceDefinitions.Owned {
@@ -32,6 +40,50 @@ func (r *reconciler) observeReach(ctx context.Context, s *scope) (serving.Reach,
 		}
 	}
 	return reach, nil
+}
+
+// observeWebhookAccess returns why the account that the OperatorGroup names may not have the
+// admission webhooks of a version; empty when it may. A webhook sees and changes objects with
+// rights that the account need not have, so the account must be allowed to create one itself.
+func (r *reconciler) observeWebhookAccess(ctx context.Context, s *scope) (string, error) {
+	name := s.Groups[0].Spec.ServiceAccountName
+	if name == "" {
+		return "", nil
+	}
+	account := types.NamespacedName{Namespace: s.CSV.Namespace, Name: name}
+	as, err := r.accounts.As(account)
+	if err != nil {
+		return "", err //nolint:wrapcheck // it names the account
+	}
+	var lacks []string
+	for _, kind := range []struct {
+		webhook  operatorsv1alpha1.WebhookAdmissionType
+		resource string
+	}{
+		{operatorsv1alpha1.ValidatingAdmissionWebhook, "validatingwebhookconfigurations"},
+		{operatorsv1alpha1.MutatingAdmissionWebhook, "mutatingwebhookconfigurations"},
+	} {
+		declares := func(d operatorsv1alpha1.WebhookDescription) bool { return d.Type == kind.webhook }
+		if !slices.ContainsFunc(s.CSV.Spec.WebhookDefinitions, declares) {
+			continue
+		}
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: "create", Group: admissionregistrationv1.GroupName, Version: "v1", Resource: kind.resource,
+			},
+		}}
+		if err := as.Create(ctx, review); err != nil {
+			return "", fmt.Errorf("reviewing the access of ServiceAccount %s: %w", account, err)
+		}
+		if !review.Status.Allowed {
+			lacks = append(lacks, kind.resource)
+		}
+	}
+	if len(lacks) == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("ServiceAccount %s, which OperatorGroup %s names, may not create %s of %s; grant it that right by a ClusterRole, or let the OperatorGroup name another",
+		account, s.Groups[0].Name, strings.Join(lacks, " and "), admissionregistrationv1.GroupName), nil
 }
 
 // desired returns the objects that a version needs to serve, as far as it may reach.

@@ -19,6 +19,8 @@ type Reach struct {
 	Group string
 	// AllNamespaces is true when the OperatorGroup targets all namespaces.
 	AllNamespaces bool
+	// Account is the name of the ServiceAccount that the OperatorGroup names; empty for none.
+	Account string
 	// ClusterScoped are the cluster-scoped resources whose definitions an install plan of the
 	// version created or took over.
 	ClusterScoped []schema.GroupResource
@@ -27,10 +29,23 @@ type Reach struct {
 	Excluded string
 }
 
+// Unbounded reports whether the OperatorGroup bounds no rule: it targets all namespaces and
+// names no ServiceAccount.
+func (r Reach) Unbounded() bool { return r.AllNamespaces && r.Account == "" }
+
+// bound returns why the OperatorGroup bounds rules, and what lifts that.
+func (r Reach) bound() (why, remedy string) {
+	if r.AllNamespaces {
+		return fmt.Sprintf("OperatorGroup %s names ServiceAccount %s", r.Group, r.Account),
+			"leave it out, or install the operator for all namespaces without spec.serviceAccountName"
+	}
+	return fmt.Sprintf("OperatorGroup %s does not target all namespaces", r.Group), "leave it out, or install the operator for all namespaces"
+}
+
 // Refusal returns what the webhooks of a version declare that a bounded group does not give
 // them; nil when there is nothing. It depends on no definition, which may be created later.
 func (r Reach) Refusal(csv *operatorsv1alpha1.ClusterServiceVersion) error {
-	if r.AllNamespaces {
+	if r.Unbounded() {
 		return nil
 	}
 	for i := range csv.Spec.WebhookDefinitions {
@@ -40,11 +55,12 @@ func (r Reach) Refusal(csv *operatorsv1alpha1.ClusterServiceVersion) error {
 			if !refused {
 				continue
 			}
+			why, remedy := r.bound()
 			return &InvalidError{
 				Reason:  operatorsv1alpha1.CSVReasonInvalidWebhookDescription,
 				Field:   fmt.Sprintf("spec.webhookdefinitions[%d].rules[%d].resources", i, j),
-				Problem: fmt.Sprintf("webhook rules cannot include the cluster-scoped %s, as OperatorGroup %s does not target all namespaces", resource, r.Group),
-				Remedy:  "leave it out, or install the operator for all namespaces",
+				Problem: fmt.Sprintf("webhook rules cannot include the cluster-scoped %s, as %s", resource, why),
+				Remedy:  remedy,
 			}
 		}
 	}
@@ -118,7 +134,7 @@ func (r Reach) namespaces(selector *metav1.LabelSelector) *metav1.LabelSelector 
 // rules returns rules that match namespaced objects, and cluster-scoped ones only of the kinds
 // of the reach.
 func (r Reach) rules(list []admissionregistrationv1.RuleWithOperations) []admissionregistrationv1.RuleWithOperations {
-	if r.AllNamespaces {
+	if r.Unbounded() {
 		return list
 	}
 	var out []admissionregistrationv1.RuleWithOperations

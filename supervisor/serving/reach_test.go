@@ -44,6 +44,12 @@ func TestNarrowRules(t *testing.T) {
 			ruleFor(anyScope, core, "*/*"),
 			[]admissionregistrationv1.RuleWithOperations{ruleFor(anyScope, core, "*/*")},
 		},
+		"AllNamespacesAccount": {
+			"one that names an account bounds rules by scope, as any other",
+			Reach{AllNamespaces: true, Account: "weak", ClusterScoped: pots},
+			ruleFor(anyScope, mixed, "*/*"),
+			[]admissionregistrationv1.RuleWithOperations{ruleFor(namespacedOnly, mixed, "*/*"), ruleFor(clusterOnly, tea, "pots", "pots/*")},
+		},
 		"Named":    {"what is named may be in no namespace", Reach{}, ruleFor("", tea, "cups"), []admissionregistrationv1.RuleWithOperations{ruleFor(namespacedOnly, tea, "cups")}},
 		"Wildcard": {"and so may be what a wildcard stands for", Reach{}, ruleFor("", core, "*"), []admissionregistrationv1.RuleWithOperations{ruleFor(namespacedOnly, core, "*")}},
 		"Everything": {
@@ -147,6 +153,7 @@ func TestRefusesWebhooksForOthers(t *testing.T) {
 		"Wildcard":      {"wildcards by the scope", Reach{Group: "own"}, ruleFor("", []string{"", "rbac.authorization.k8s.io"}, "*/*"), ""},
 		"Roles":         {"cluster-scoped kinds of Kubernetes are not for a bounded group", Reach{Group: "own"}, ruleFor("", []string{"rbac.authorization.k8s.io"}, "roles", "clusterroles"), "clusterroles.rbac.authorization.k8s.io"},
 		"RolesAll":      {"but for one that targets all", Reach{AllNamespaces: true}, ruleFor("", []string{"rbac.authorization.k8s.io"}, "clusterroles"), ""},
+		"RolesAccount":  {"unless it names an account", Reach{Group: "own", AllNamespaces: true, Account: "weak"}, ruleFor("", []string{"rbac.authorization.k8s.io"}, "clusterroles"), "clusterroles.rbac.authorization.k8s.io"},
 		"Subresource":   {"nor are their subresources", Reach{Group: "own"}, ruleFor("", []string{""}, "namespaces/finalize"), "namespaces"},
 		"AnyGroup":      {"in any of the groups", Reach{Group: "own"}, ruleFor(namespacedOnly, []string{"apps", ""}, "nodes"), "nodes"},
 		"Definitions":   {"definitions least of all", Reach{Group: "own"}, ruleFor("", []string{"apiextensions.k8s.io"}, "customresourcedefinitions"), "customresourcedefinitions.apiextensions.k8s.io"},
@@ -162,6 +169,10 @@ func TestRefusesWebhooksForOthers(t *testing.T) {
 			if tc.want != "" {
 				want = "spec.webhookdefinitions[1].rules[1].resources: webhook rules cannot include the cluster-scoped " + tc.want +
 					", as OperatorGroup own does not target all namespaces; leave it out, or install the operator for all namespaces"
+			}
+			if tc.want != "" && tc.reach.Account != "" {
+				want = "spec.webhookdefinitions[1].rules[1].resources: webhook rules cannot include the cluster-scoped " + tc.want +
+					", as OperatorGroup own names ServiceAccount weak; leave it out, or install the operator for all namespaces without spec.serviceAccountName"
 			}
 			got := ""
 			if err := tc.reach.Refusal(csv); err != nil {

@@ -1,6 +1,7 @@
 package suite_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -115,18 +116,79 @@ func TestWebhooksForAllNamespacesSpareTheSupervisor(t *testing.T) {
 	w.Expect(w.called(configMap(w.home))).To(gomega.BeFalse(), "the webhook is called in the namespace of the supervisor")
 }
 
+// deployingGroup creates an OperatorGroup for all namespaces that names the account "weak",
+// whose only right is to make Deployments in the namespace of the test.
+func (w *world) deployingGroup() {
+	w.t.Helper()
+	r := &refusedInstall{world: w}
+	group := w.group("own")
+	group.Spec.ServiceAccountName = "weak"
+	w.create(r.serviceAccount("weak"), r.role(), r.binding("Role", "weak"), group)
+}
+
+// TestWebhooksNeedTheRightsOfTheGroupsAccount has a version in a group for all namespaces that
+// names an account ask to be called for everything.
+func TestWebhooksNeedTheRightsOfTheGroupsAccount(t *testing.T) {
+	w := newWorld(t)
+	w.employ()
+	w.supervise()
+	own := clusterScoped(cups("account.example.com"))
+	w.recordPlanOf(own)
+	w.serve(own)
+	w.deployingGroup()
+	w.create(w.kettle("kettle.v1", owns(own.Name), checks, w.asksForAll([]string{"", "rbac.authorization.k8s.io", own.Spec.Group}, "*/*"), renamed))
+	csv := w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)
+	w.says(csv, "install strategy failed: ServiceAccount "+w.namespace+"/weak, which OperatorGroup own names, may not create "+
+		"validatingwebhookconfigurations and mutatingwebhookconfigurations of admissionregistration.k8s.io; "+
+		"grant it that right by a ClusterRole, or let the OperatorGroup name another")
+	for _, list := range []client.ObjectList{
+		&admissionregistrationv1.ValidatingWebhookConfigurationList{}, &admissionregistrationv1.MutatingWebhookConfigurationList{},
+	} {
+		w.Expect(w.List(t.Context(), list, client.MatchingLabels{"olm.owner.namespace": w.namespace})).To(gomega.Succeed())
+		w.Expect(list).To(gomega.HaveField("Items", gomega.BeEmpty()))
+	}
+
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "hooks-" + w.namespace},
+		Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{"admissionregistration.k8s.io"},
+			Resources: []string{"validatingwebhookconfigurations", "mutatingwebhookconfigurations"}, Verbs: []string{"create"},
+		}},
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.namespace, Name: "weak"}},
+	}
+	w.create(role, binding)
+	w.finally(binding, role)
+	w.succeeds("kettle.v1")
+	w.isCalled(configMap(w.namespace))
+	w.isCalled(cup(own.Spec.Group, "", "mine"))
+	w.Expect(w.called(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "probe-" + w.namespace}})).To(gomega.BeFalse())
+}
+
+// renamed gives each webhook of a version a name of its own.
+func renamed(csv *operatorsv1alpha1.ClusterServiceVersion) {
+	for i := range csv.Spec.WebhookDefinitions {
+		csv.Spec.WebhookDefinitions[i].GenerateName = fmt.Sprintf("check%d.example.com", i)
+	}
+}
+
 // TestRefusesWebhooksBeyondTheGroup names what a webhook may not see.
 func TestRefusesWebhooksBeyondTheGroup(t *testing.T) {
 	for name, tt := range map[string]struct {
 		groups    []string
 		resources []string
 		targets   func(*world) []string
+		account   string
 		want      string
 	}{
 		"cluster-scoped": {
 			[]string{"rbac.authorization.k8s.io"},
 			[]string{"rolebindings", "clusterrolebindings"},
 			func(w *world) []string { return []string{w.namespace} },
+			"",
 			"spec.webhookdefinitions[0].rules[0].resources: webhook rules cannot include the cluster-scoped clusterrolebindings.rbac.authorization.k8s.io, " +
 				"as OperatorGroup own does not target all namespaces",
 		},
@@ -134,13 +196,24 @@ func TestRefusesWebhooksBeyondTheGroup(t *testing.T) {
 			[]string{"coordination.k8s.io"},
 			[]string{"*/*"},
 			func(*world) []string { return nil },
+			"",
 			"spec.webhookdefinitions[0].rules[0].resources: webhook rules cannot include Leases",
+		},
+		"cluster-scoped with an account": {
+			[]string{"rbac.authorization.k8s.io"},
+			[]string{"clusterrolebindings"},
+			func(*world) []string { return nil },
+			"weak",
+			"spec.webhookdefinitions[0].rules[0].resources: webhook rules cannot include the cluster-scoped clusterrolebindings.rbac.authorization.k8s.io, " +
+				"as OperatorGroup own names ServiceAccount weak; leave it out, or install the operator for all namespaces without spec.serviceAccountName",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.supervise()
-			w.create(w.group("own", tt.targets(w)...), w.kettle("kettle.v1", w.asksForAll(tt.groups, tt.resources...)))
+			group := w.group("own", tt.targets(w)...)
+			group.Spec.ServiceAccountName = tt.account
+			w.create(group, w.kettle("kettle.v1", w.asksForAll(tt.groups, tt.resources...)))
 			csv := w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonInvalidWebhookDescription)
 			w.Expect(csv.Status.Message).To(gomega.ContainSubstring(tt.want))
 			w.Expect(w.hooks(w.WithT)).To(gomega.BeEmpty())
