@@ -30,7 +30,8 @@ type cluster struct {
 	client.Client
 
 	clock *testingclock.FakeClock
-	// writers are the users that may write, as VERB USER.
+	// writers are the users and groups that may write, as VERB NAME, or VERB NAME RESOURCE for
+	// one kind.
 	writers map[string]bool
 	// reviewed are the users that were reviewed, pods how many pods were read.
 	reviewed []string
@@ -71,7 +72,10 @@ func (c *cluster) review(r *authorizationv1.SubjectAccessReview) error {
 		return apierrors.NewForbidden(schema.GroupResource{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}, "", nil)
 	}
 	if a := r.Spec.ResourceAttributes; a.Namespace == "" && a.Group == "operators.coreos.com" && a.Subresource == "status" {
-		r.Status.Allowed = c.writers[a.Verb+" "+r.Spec.User]
+		for _, name := range append(slices.Clone(r.Spec.Groups), r.Spec.User) {
+			right := a.Verb + " " + name
+			r.Status.Allowed = r.Status.Allowed || c.writers[right] || c.writers[right+" "+a.Resource]
+		}
 	}
 	if !slices.Contains(c.reviewed, r.Spec.User) {
 		c.reviewed = append(c.reviewed, r.Spec.User)
@@ -126,6 +130,26 @@ func TestLookalikes(t *testing.T) {
 			change: func(c *cluster, _ *appsv1.Deployment) {
 				c.writers["update system:serviceaccount:tenant:olm-operator"] = true
 			},
+		},
+		{
+			reason: "the service account may write ClusterServiceVersions alone", want: Running,
+			change: func(c *cluster, _ *appsv1.Deployment) {
+				c.writers["update system:serviceaccount:tenant:olm-operator clusterserviceversions"] = true
+			},
+		},
+		{
+			reason: "the service account may write InstallPlans alone", want: Running,
+			change: func(c *cluster, _ *appsv1.Deployment) {
+				c.writers["update system:serviceaccount:tenant:olm-operator installplans"] = true
+			},
+		},
+		{
+			reason: "all service accounts of the namespace may write", want: Running,
+			change: func(c *cluster, _ *appsv1.Deployment) { c.writers["update system:serviceaccounts:tenant"] = true },
+		},
+		{
+			reason: "all service accounts may write", want: Running,
+			change: func(c *cluster, _ *appsv1.Deployment) { c.writers["update system:serviceaccounts"] = true },
 		},
 		{
 			reason: "the verb of supervisors is not that of OLM", want: None, suspects: 1,
@@ -343,7 +367,8 @@ func TestHolders(t *testing.T) {
 		{reason: "a pod that may do the work", holder: "pod-1_ab12", pod: pod(corev1.PodRunning), writers: []string{user}, want: true},
 		{reason: "a pod whose service account may not", holder: "pod-1_ab12", pod: pod(corev1.PodRunning)},
 		{reason: "a pod whose service account has OLM's verb", holder: "pod-1_ab12", pod: pod(corev1.PodRunning), writers: []string{"update system:serviceaccount:tenant:supervisor"}},
-		{reason: "a pod that has ended", holder: "pod-1_ab12", pod: pod(corev1.PodFailed), writers: []string{user}},
+		{reason: "a pod that has failed", holder: "pod-1_ab12", pod: pod(corev1.PodFailed), writers: []string{user}},
+		{reason: "a pod that has ended", holder: "pod-1_ab12", pod: pod(corev1.PodSucceeded), writers: []string{user}},
 		{reason: "no pod", holder: "pod-1_ab12", writers: []string{user}},
 		{reason: "what cannot be the name of a pod", holder: "../pods/x_1", pod: pod(corev1.PodRunning), writers: []string{user}},
 		{reason: "a very long holder", holder: strings.Repeat("x", 1<<20), writers: []string{user}},
