@@ -70,10 +70,10 @@ func (g *guard) admit(ctx context.Context) error {
 		return err //nolint:wrapcheck // says what was looked for
 	}
 	for _, hidden := range found.Hidden {
-		g.log.Info("Other lifecycle managers would go unseen", "because", hidden)
+		g.log.Info("Cannot look for other lifecycle managers everywhere", "because", hidden)
 	}
 	if found.State == rival.Stopped && g.mover == nil {
-		g.log.Info("OLM is installed here and was stopped by hand: nothing was written down of what it made, so that the command handback cannot put it back; to have it written down, run the command takeover before supervisors work")
+		g.log.Info("OLM is installed and was scaled to zero without the command takeover, so that handback cannot restore it. To record its state, run takeover before a supervisor works")
 	}
 	return g.judge(ctx, &found, g.mover != nil)
 }

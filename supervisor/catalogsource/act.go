@@ -256,7 +256,7 @@ func (c *children) replace(ctx context.Context, live client.Object, wanted *unst
 }
 
 // errReleased says that a Deployment is to be made anew.
-var errReleased = errors.New("it was of another make; its replicas serve on meanwhile")
+var errReleased = errors.New("another controller created it; its replicas keep serving")
 
 // release deletes a Deployment whose selector, which cannot be changed, is of
 // another make, and leaves its replicas where they are.

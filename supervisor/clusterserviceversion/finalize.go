@@ -186,7 +186,7 @@ func (c *cleanup) withdrawn() bool { return c.csv.Annotations[plan.AnnotationWit
 
 // lastResort is the command by which a version goes though something is left of it.
 func (c *cleanup) lastResort() string {
-	return fmt.Sprintf("if nobody can help it, %q lets the version go and leaves what is still there",
+	return fmt.Sprintf("as a last resort, %q removes the version and leaves what is still there",
 		fmt.Sprintf(`kubectl patch csv %s -n %s --type=merge -p '{"metadata":{"finalizers":null}}'`, c.csv.Name, c.csv.Namespace))
 }
 

@@ -83,7 +83,7 @@ func stays(u, live *unstructured.Unstructured) error {
 	case live == nil:
 		return fmt.Errorf("%s %s was deleted: %w", u.GetKind(), u.GetName(), errChanged)
 	case live.GetDeletionTimestamp() != nil:
-		return fmt.Errorf("%s %s is being deleted; it is made anew when it is gone, and its finalizers (%s) say who has to let it go",
+		return fmt.Errorf("%s %s is being deleted; it is recreated when it is gone, which waits for its finalizers (%s)",
 			live.GetKind(), live.GetName(), strings.Join(live.GetFinalizers(), ", "))
 	}
 	return nil
