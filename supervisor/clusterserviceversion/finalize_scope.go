@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -92,12 +91,7 @@ func (b bounds) refusal(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiex
 // took it over for a version. Bundles cannot write that record: a plan replaces what a
 // manifest brings of it.
 func installedWith(crd *apiextensionsv1.CustomResourceDefinition, version types.NamespacedName) bool {
-	for key, value := range crd.Annotations {
-		if strings.HasPrefix(key, plan.PrefixAlongside) && value == version.String() {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(plan.Alongside(crd), version)
 }
 
 // territory returns where the custom resources of a definition are that the clean-up of csv

@@ -260,6 +260,12 @@ func unsupportedGroup(o Observation) string {
 	return ""
 }
 
+// isUnbounded reports whether the operator group targets all namespaces and names no service
+// account.
+func isUnbounded(groups []operatorsv1.OperatorGroup) bool {
+	return isGlobal(groups) && groups[0].Spec.ServiceAccountName == ""
+}
+
 // isGlobal reports whether the operator group targets all namespaces.
 func isGlobal(groups []operatorsv1.OperatorGroup) bool {
 	return len(groups) == 1 && len(groups[0].Status.Namespaces) == 1 && groups[0].Status.Namespaces[0] == ""

@@ -67,12 +67,13 @@ func (r *reconciler) observeServing(ctx context.Context, s *scope, others csvs) 
 		s.Serving = invalidServing(err)
 		return nil
 	}
-	if s.Serving.Refused, err = r.observeWebhookAccess(ctx, s); err != nil || s.Serving.Refused != "" {
-		return err
-	}
 	s.served = newServed(servers)
 	s.served.reach = reach
 	s.served.kin = r.kinOf(ctx, s, others)
+	if s.Serving.Refused, err = r.observeServingAccess(ctx, s); err != nil || s.Serving.Refused != "" {
+		s.served = nil
+		return err
+	}
 	if s.served.lingers, err = r.canLinger(servers); err != nil {
 		return err
 	}

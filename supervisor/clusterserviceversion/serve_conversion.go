@@ -121,6 +121,9 @@ func (r *reconciler) convertConversions(ctx context.Context, s *scope) error {
 		if change == nil {
 			continue
 		}
+		if err := r.guardConversion(ctx, s, crd); err != nil {
+			return err
+		}
 		if err := r.change(ctx, crd, change); err != nil {
 			return err
 		}

@@ -1,7 +1,6 @@
 package installplan
 
 import (
-	"cmp"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -20,22 +19,8 @@ func kindOfCRDs() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: groupAPIExtensions, Version: "v1", Kind: kindCRD}
 }
 
-// alongside reads those versions, sorted.
-func alongside(crd metav1.Object) []types.NamespacedName {
-	var list []types.NamespacedName
-	for key, value := range crd.GetAnnotations() {
-		namespace, name, ok := strings.Cut(value, "/")
-		if strings.HasPrefix(key, plan.PrefixAlongside) && ok && namespace != "" && name != "" && !strings.Contains(name, "/") {
-			list = append(list, types.NamespacedName{Namespace: namespace, Name: name})
-		}
-	}
-	slices.SortFunc(list, func(a, b types.NamespacedName) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
-	return list
-}
-
-// setAlongside writes them, in place of those that the definition names.
+// setAlongside writes the versions that a definition was installed with, in place of those
+// that it names.
 func setAlongside(crd metav1.Object, versions []types.NamespacedName) {
 	annotations := map[string]string{}
 	for key, value := range crd.GetAnnotations() {

@@ -2,7 +2,6 @@ package installplan
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -45,47 +44,20 @@ func claims(live metav1.Object) []claim {
 	return list
 }
 
-// packageOf reads the package of a version from the properties that it was made
-// with; empty when it has none.
-func packageOf(csv metav1.Object) string {
-	var properties struct {
-		Properties []struct {
-			Type  string          `json:"type"`
-			Value json.RawMessage `json:"value"`
-		} `json:"properties"`
-	}
-	if json.Unmarshal([]byte(csv.GetAnnotations()[plan.AnnotationProperties]), &properties) != nil {
-		return ""
-	}
-	for _, p := range properties.Properties {
-		var named struct {
-			PackageName string `json:"packageName"`
-		}
-		if p.Type == "olm.package" && json.Unmarshal(p.Value, &named) == nil {
-			return named.PackageName
-		}
-	}
-	return ""
-}
-
 // sameOperator says whether another version is one of the owner's operator: of its
 // package, or the one that it takes over from.
 func sameOperator(owner *owner, other metav1.Object) bool {
 	if other.GetNamespace() == owner.namespace && (other.GetName() == owner.name || other.GetName() == owner.replaces) {
 		return true
 	}
-	if owner.pkg == "" {
-		return false
-	}
-	_, labelled := other.GetLabels()[plan.ComponentLabel(owner.pkg, other.GetNamespace())]
-	return labelled || packageOf(other) == owner.pkg
+	return plan.IsOfPackage(other, owner.pkg)
 }
 
 // ofAnotherPackage reports whether a version says that it is of another package than the owner.
 // What a bundle replaces is for its author to say, and is not enough to change a definition that
 // was installed with another package.
 func ofAnotherPackage(owner *owner, other metav1.Object) bool {
-	pkg := packageOf(other)
+	pkg := plan.PackageOf(other)
 	return pkg != "" && pkg != owner.pkg
 }
 

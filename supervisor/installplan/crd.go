@@ -15,6 +15,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/installplan/crdguard"
+	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 const (
@@ -123,7 +124,7 @@ func (e *execution) convertedBy(ctx context.Context, crd *unstructured.Unstructu
 // and that are there.
 func (e *execution) stillAlongside(ctx context.Context, live *unstructured.Unstructured) []types.NamespacedName {
 	var list []types.NamespacedName
-	for _, name := range alongside(live) {
+	for _, name := range plan.Alongside(live) {
 		err := e.cached.Get(ctx, name, &operatorsv1alpha1.ClusterServiceVersion{}, readOnly)
 		if !apierrors.IsNotFound(err) {
 			list = append(list, name)

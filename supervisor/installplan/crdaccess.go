@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/installplan/crdguard"
+	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // crdAccess is what a pass may do with CustomResourceDefinitions.
@@ -111,7 +112,7 @@ func installedWith(ctx context.Context, e *execution, live *apiextensionsv1.Cust
 		operator = ownerOf(u)
 	}
 	operator.namespace = e.namespace
-	for _, name := range alongside(live) {
+	for _, name := range plan.Alongside(live) {
 		other, err := e.claimant(ctx, claim{NamespacedName: name})
 		switch {
 		case err != nil:

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
@@ -55,14 +56,14 @@ func (e *execution) newerElsewhere(ctx context.Context, live *unstructured.Unstr
 	if err != nil {
 		return nil, fmt.Errorf("reading ClusterServiceVersion %s to compare its version: %w", name, err)
 	}
-	if u == nil || packageOf(u) == "" {
+	if u == nil || plan.PackageOf(u) == "" {
 		return nil, nil //nolint:nilnil // the doc comment says what nil means
 	}
 	var ours operatorsv1alpha1.ClusterServiceVersion
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &ours); err != nil {
 		return nil, fmt.Errorf("reading ClusterServiceVersion %s to compare its version: %w", name, err)
 	}
-	for _, other := range alongside(live) {
+	for _, other := range plan.Alongside(live) {
 		if other.Namespace == e.namespace {
 			continue
 		}
@@ -73,7 +74,7 @@ func (e *execution) newerElsewhere(ctx context.Context, live *unstructured.Unstr
 		case err != nil:
 			return nil, fmt.Errorf("reading ClusterServiceVersion %s, which has the same definition: %w", other, err)
 		}
-		if theirs.DeletionTimestamp.IsZero() && packageOf(theirs) == packageOf(u) && theirs.Spec.Version.GT(ours.Spec.Version.Version) {
+		if theirs.DeletionTimestamp.IsZero() && plan.PackageOf(theirs) == plan.PackageOf(u) && theirs.Spec.Version.GT(ours.Spec.Version.Version) {
 			return theirs, nil
 		}
 	}

@@ -35,7 +35,7 @@ func ownerOf(csv *unstructured.Unstructured) *owner {
 	replaces, _, _ := unstructured.NestedString(csv.Object, "spec", "replaces")
 	gvk := kindOfVersions()
 	return &owner{
-		namespace: csv.GetNamespace(), name: csv.GetName(), pkg: packageOf(csv), replaces: replaces,
+		namespace: csv.GetNamespace(), name: csv.GetName(), pkg: plan.PackageOf(csv), replaces: replaces,
 		reference: metav1.OwnerReference{
 			APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: csv.GetName(), UID: csv.GetUID(),
 			Controller: new(false), BlockOwnerDeletion: new(false),

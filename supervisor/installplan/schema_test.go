@@ -87,7 +87,7 @@ func TestAlongside(t *testing.T) {
 		"other": "a/b", plan.PrefixAlongside + "0": "ops/lamp.v1", plan.PrefixAlongside + "1": "a/b/c", plan.PrefixAlongside + "2": "nothing",
 	}}
 	want := []types.NamespacedName{{Namespace: "ops", Name: "lamp.v1"}}
-	if diff := cmp.Diff(want, alongside(crd)); diff != "" {
+	if diff := cmp.Diff(want, plan.Alongside(crd)); diff != "" {
 		t.Errorf("versions (-want +got):\n%s", diff)
 	}
 	setAlongside(crd, append(want, types.NamespacedName{Namespace: "namespace-0", Name: "name-0"}, want[0]))

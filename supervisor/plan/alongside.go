@@ -1,0 +1,59 @@
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Alongside returns the versions that a CustomResourceDefinition was installed with, sorted.
+func Alongside(crd metav1.Object) []types.NamespacedName {
+	var list []types.NamespacedName
+	for key, value := range crd.GetAnnotations() {
+		namespace, name, ok := strings.Cut(value, "/")
+		if strings.HasPrefix(key, PrefixAlongside) && ok && namespace != "" && name != "" && !strings.Contains(name, "/") {
+			list = append(list, types.NamespacedName{Namespace: namespace, Name: name})
+		}
+	}
+	slices.SortFunc(list, func(a, b types.NamespacedName) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return list
+}
+
+// PackageOf returns the package of a version by the properties that it was made with; empty
+// when it has none.
+func PackageOf(csv metav1.Object) string {
+	var properties struct {
+		Properties []struct {
+			Type  string          `json:"type"`
+			Value json.RawMessage `json:"value"`
+		} `json:"properties"`
+	}
+	if json.Unmarshal([]byte(csv.GetAnnotations()[AnnotationProperties]), &properties) != nil {
+		return ""
+	}
+	for _, p := range properties.Properties {
+		var named struct {
+			PackageName string `json:"packageName"`
+		}
+		if p.Type == "olm.package" && json.Unmarshal(p.Value, &named) == nil {
+			return named.PackageName
+		}
+	}
+	return ""
+}
+
+// IsOfPackage reports whether a version is one of a package, by its label or its properties.
+// No version is one of the empty package.
+func IsOfPackage(csv metav1.Object, pkg string) bool {
+	if pkg == "" {
+		return false
+	}
+	_, labelled := csv.GetLabels()[ComponentLabel(pkg, csv.GetNamespace())]
+	return labelled || PackageOf(csv) == pkg
+}
