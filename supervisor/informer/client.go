@@ -74,8 +74,8 @@ func Complete[T any, P interface {
 				if !wanted {
 					return nil
 				}
-				return fmt.Errorf("more than %d objects like %T %s are larger than %d bytes; delete some of them",
-					maxComplete, item, client.ObjectKeyFromObject(item), maxContent)
+				return fmt.Errorf("more than %d objects like %T %s take more than %d bytes of memory; delete some of them",
+					maxComplete, item, client.ObjectKeyFromObject(item), maxRules)
 			}
 			var whole T
 			if err := live.Get(ctx, client.ObjectKeyFromObject(item), P(&whole)); client.IgnoreNotFound(err) != nil {

@@ -41,7 +41,7 @@ type Watched struct {
 	// it where the tenant can create the object.
 	Selector string
 	Creator  Creator
-	// Bytes is what is kept of an object at most, encoded; 0 where the API server's limit of
+	// Bytes is how much memory an object takes at most, decoded; 0 where the API server's limit of
 	// 1.5 MiB alone holds.
 	Bytes int
 	// Kept says what is kept.
@@ -64,27 +64,29 @@ func ofTenants() []Watched {
 		managed = "olm.managed"
 		apps    = "apps"
 		rbac    = "rbac.authorization.k8s.io"
-		bounded = "the object; of one with more than 16 KiB the metadata"
+		bounded = "the object; of one with more than 6 KiB the metadata"
+		halves  = "the object; of one with more than 3 KiB in a part the rest"
+		ruled   = "the object; of one with more than 16 KiB the metadata"
 		names   = "names, owners, bounded labels"
 	)
 	return []Watched{
 		{apps, "deployments", "Deployment", Whole, "", ByEdit, maxDeployment + wholeBytes, "of versions and catalogs the object up to 64 KiB; of others the metadata, the state, and what shows another lifecycle manager"},
 		{"", "pods", "Pod", Whole, "olm.managed=true", ByEdit, maxPod, "metadata, node, conditions"},
 		{"", "pods", "Pod", Whole, "olm.catalogSource", ByEdit, maxPod, "metadata, node, conditions, states of containers"},
-		{"", "services", "Service", Whole, managed, ByEdit, maxContent + wholeBytes, bounded},
-		{"", "services", "Service", Whole, "olm.managed=true", ByEdit, maxContent + wholeBytes, bounded},
+		{"", "services", "Service", Whole, managed, ByEdit, maxPart + wholeBytes, bounded},
+		{"", "services", "Service", Whole, "olm.managed=true", ByEdit, maxPart + wholeBytes, bounded},
 		{"", "services", "Service", Metadata, "olm.managed=true", ByEdit, metadataBytes, names},
-		{"", "serviceaccounts", "ServiceAccount", Whole, managed, ByEdit, 2*maxContent + wholeBytes, bounded},
+		{"", "serviceaccounts", "ServiceAccount", Whole, managed, ByEdit, maxPart + wholeBytes, halves},
 		{"", "serviceaccounts", "ServiceAccount", Metadata, "", ByEdit, metadataBytes, names},
 		{"", "configmaps", "ConfigMap", Metadata, managed, ByEdit, metadataBytes, names},
 		{"", "configmaps", "ConfigMap", Metadata, "olm.managed=true", ByEdit, metadataBytes, names},
-		{"networking.k8s.io", "networkpolicies", "NetworkPolicy", Whole, managed, ByEdit, maxContent + wholeBytes, bounded},
-		{"policy", "poddisruptionbudgets", "PodDisruptionBudget", Whole, managed, ByEdit, 2*maxContent + wholeBytes, bounded},
+		{"networking.k8s.io", "networkpolicies", "NetworkPolicy", Whole, managed, ByEdit, maxPart + wholeBytes, bounded},
+		{"policy", "poddisruptionbudgets", "PodDisruptionBudget", Whole, managed, ByEdit, maxPart + wholeBytes, halves},
 		{"operators.coreos.com", "subscriptions", "Subscription", Whole, "", ByEdit, maxLedger + maxConfig + wholeBytes, "the object; no `spec.config` above 8 KiB, no name above 512 bytes"},
 		{"discovery.k8s.io", "endpointslices", "EndpointSlice", Whole, "olm.managed=true", ByCluster, 0, "metadata; of each endpoint one address and the pod"},
 		{"discovery.k8s.io", "endpointslices", "EndpointSlice", Whole, "olm.managed=true,olm.owner.kind=ClusterServiceVersion", ByCluster, 0, "metadata; of each endpoint one address and the pod"},
-		{rbac, "roles", "Role", Whole, "", ByAdmin, maxContent + wholeBytes, bounded},
-		{rbac, "rolebindings", "RoleBinding", Whole, "", ByAdmin, maxContent + wholeBytes, bounded},
+		{rbac, "roles", "Role", Whole, "", ByAdmin, maxRules + wholeBytes, ruled},
+		{rbac, "rolebindings", "RoleBinding", Whole, "", ByAdmin, maxRules + wholeBytes, ruled},
 	}
 }
 

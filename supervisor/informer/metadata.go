@@ -14,17 +14,17 @@ import (
 // cluster. It is never written to the cluster.
 const AnnotationTrimmed = "chandlery.dev/trimmed"
 
-// bounds are what is kept at most of the metadata of an object, in bytes. The API server
-// bounds annotations at 256 KiB in all, and the rest by the size of the object alone.
+// bounds are what is kept at most of the metadata of an object, in bytes of memory. The API
+// server bounds annotations at 256 KiB in all, and the rest by the size of the object alone.
 type bounds struct{ labels, annotations, owners, finalizers int }
 
 // boundsOf returns the bounds for an object: real objects stay below the usual ones, and an
 // object that is large, in whatever way, keeps less.
 func boundsOf(large bool) bounds {
 	if large {
-		return bounds{labels: 512, annotations: 0, owners: 512, finalizers: 256}
+		return bounds{labels: 1 << 10, annotations: 0, owners: 512, finalizers: 256}
 	}
-	return bounds{labels: 2 << 10, annotations: 4 << 10, owners: 2 << 10, finalizers: 1 << 10}
+	return bounds{labels: 3 << 10, annotations: 4 << 10, owners: 2 << 10, finalizers: 1 << 10}
 }
 
 // Trimmed reports whether an object from a cache lacks a part of the object in the cluster.
@@ -49,11 +49,10 @@ func boundMetadata(o metav1.Object, most bounds) (cut bool) {
 	labels, cutLabels := boundMap(o.GetLabels(), most.labels)
 	annotations, cutAnnotations := boundMap(o.GetAnnotations(), most.annotations)
 	owners, cutOwners := boundList(o.GetOwnerReferences(), most.owners,
-		func(ref metav1.OwnerReference) int { return ref.Size() },
 		func(ref metav1.OwnerReference) bool {
 			return strings.HasPrefix(ref.APIVersion, "operators.coreos.com/")
 		})
-	finalizers, cutFinalizers := boundList(o.GetFinalizers(), most.finalizers, func(f string) int { return len(f) }, ours)
+	finalizers, cutFinalizers := boundList(o.GetFinalizers(), most.finalizers, ours)
 	if cutLabels {
 		o.SetLabels(labels)
 	}
@@ -76,19 +75,19 @@ func ours(key string) bool {
 		strings.HasPrefix(key, "kubernetes.io/") || key == "app"
 }
 
-// boundMap returns a map with at most as many bytes of keys and values as given, and whether
-// entries are missing. Keys of ours come first, component labels next.
+// boundMap returns a map that takes at most as many bytes as given, and whether entries are
+// missing. Keys of ours come first, component labels next.
 func boundMap(m map[string]string, budget int) (bounded map[string]string, cut bool) {
-	size := 0
-	for key, value := range m {
-		size += len(key) + len(value)
-	}
-	if size <= budget {
+	if len(m) == 0 || heapSize(&m, budget) <= budget {
 		return m, false
 	}
+	// A map takes at most so much for an entry, if it has more than a few: two strings in a
+	// table with eight slots to seven entries, which has just doubled.
+	const slot = 80
+	budget -= mapSize(1, 0)
 	bounded = map[string]string{}
 	for _, key := range slices.SortedFunc(maps.Keys(m), byImportance) {
-		if need := len(key) + len(m[key]); need <= budget {
+		if need := slot + allocated(len(key)) + allocated(len(m[key])); need <= budget {
 			bounded[key] = m[key]
 			budget -= need
 		}
@@ -114,25 +113,21 @@ func rankOf(key string) int {
 	}
 }
 
-// boundList returns items of a list with at most as many bytes as given, those that matter
-// first, and whether items are missing.
-func boundList[T any](list []T, budget int, size func(T) int, matters func(T) bool) (bounded []T, cut bool) {
-	sum := 0
-	for _, item := range list {
-		sum += size(item)
-	}
-	if sum <= budget {
+// boundList returns items of a list that take at most as many bytes as given, those that
+// matter first, and whether items are missing.
+func boundList[T any](list []T, budget int, matters func(T) bool) (bounded []T, cut bool) {
+	if len(list) == 0 || heapSize(&list, budget) <= budget {
 		return list, false
 	}
 	for _, wanted := range []bool{true, false} {
-		for _, item := range list {
-			if need := size(item); need <= budget && matters(item) == wanted {
-				bounded = append(bounded, item)
+		for i := range list {
+			if need := heapSize(&list[i], budget); need <= budget && matters(list[i]) == wanted {
+				bounded = append(bounded, list[i])
 				budget -= need
 			}
 		}
 	}
-	return bounded, true
+	return slices.Clip(bounded), true
 }
 
 // clip returns a string with at most n bytes. A part of a string would keep all of it in

@@ -1,8 +1,6 @@
 package informer
 
 import (
-	"encoding/json"
-	"math"
 	"slices"
 	"strings"
 
@@ -21,16 +19,21 @@ import (
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
-// What is kept at most of an object's content, in bytes of its encoding: an object with more
-// keeps none of it. Deployments and roles of real operators stay far below.
+// What is kept at most of an object's content, in bytes of memory: an object with more keeps
+// none of it. Metadata comes on top.
 const (
 	// maxPod is what is left of a pod.
 	maxPod = 64 << 10
-	// maxObject is from what size on an object is large.
-	maxObject     = 64 << 10
+	// maxObject is from what size of its encoding on an object is large.
+	maxObject = 64 << 10
+	// maxDeployment leaves most Deployments of operators as they are. Those with long
+	// annotations in their template are read at the API server.
 	maxDeployment = 64 << 10
-	maxContent    = 16 << 10
-	maxConfig     = 8 << 10
+	// maxRules is for roles and bindings.
+	maxRules = 16 << 10
+	// maxPart is for the other kinds, of which a real object has less than 2 KiB.
+	maxPart   = 6 << 10
+	maxConfig = 8 << 10
 	// maxLedger is how much is kept of the annotations of a Subscription, which hold its
 	// transitions.
 	maxLedger = 24 << 10
@@ -109,9 +112,9 @@ func boundContent(o any) (cut bool) {
 	case *operatorsv1alpha1.Subscription:
 		return boundSubscription(o)
 	case *rbacv1.Role:
-		return empty(&o.Rules, sizeOf(o.Rules, func(r *rbacv1.PolicyRule) int { return r.Size() }))
+		return empty(&o.Rules, maxRules)
 	case *rbacv1.RoleBinding:
-		return empty(&o.Subjects, sizeOf(o.Subjects, func(s *rbacv1.Subject) int { return s.Size() }))
+		return empty(&o.Subjects, maxRules)
 	case *discoveryv1.EndpointSlice:
 		boundEndpoints(o)
 	case *metav1.PartialObjectMetadata:
@@ -130,41 +133,32 @@ func boundCatalogObject(o any) (cut bool) {
 	case *corev1.Pod:
 		boundPod(o)
 	case *corev1.Service:
-		return empty(&o.Spec, o.Spec.Size())
+		return empty(&o.Spec, maxPart)
 	case *corev1.ServiceAccount:
-		cutSecrets := empty(&o.Secrets, sizeOf(o.Secrets, func(r *corev1.ObjectReference) int { return r.Size() }))
-		cutPulls := empty(&o.ImagePullSecrets, sizeOf(o.ImagePullSecrets, func(r *corev1.LocalObjectReference) int { return r.Size() }))
+		cutSecrets, cutPulls := empty(&o.Secrets, maxPart/2), empty(&o.ImagePullSecrets, maxPart/2)
 		return cutSecrets || cutPulls
 	case *networkingv1.NetworkPolicy:
-		return empty(&o.Spec, o.Spec.Size())
+		return empty(&o.Spec, maxPart)
 	case *policyv1.PodDisruptionBudget:
-		cutSpec, cutStatus := empty(&o.Spec, o.Spec.Size()), empty(&o.Status, o.Status.Size())
+		cutSpec, cutStatus := empty(&o.Spec, maxPart/2), empty(&o.Status, maxPart/2)
 		return cutSpec || cutStatus
 	}
 	return false
 }
 
-// empty empties a part of an object that has more bytes than are kept.
-func empty[T any](part *T, size int) (cut bool) {
-	if size <= maxContent {
+// empty empties a part of an object that takes more memory than is kept.
+func empty[T any](part *T, most int) (cut bool) {
+	if heapSize(part, most) <= most {
 		return false
 	}
 	*part = *new(T)
 	return true
 }
 
-func sizeOf[T any](items []T, size func(*T) int) int {
-	sum := 0
-	for i := range items {
-		sum += size(&items[i])
-	}
-	return sum
-}
-
 // boundDeployment leaves the Deployments of versions and catalogs as they are, unless they
 // are too large, and of others what tells that they are another lifecycle manager's.
 func boundDeployment(d *appsv1.Deployment) (cut bool) {
-	if belongs(d) && d.Spec.Size()+d.Status.Size() <= maxDeployment {
+	if belongs(d) && heapSize(&d.Spec, maxDeployment)+heapSize(&d.Status, maxDeployment) <= maxDeployment {
 		return false
 	}
 	rival.Reduce(d)
@@ -187,18 +181,26 @@ func boundDeployment(d *appsv1.Deployment) (cut bool) {
 func boundPod(pod *corev1.Pod) {
 	const conditions, containers = 16, 8
 	status := &pod.Status
-	status.Conditions = status.Conditions[:min(len(status.Conditions), conditions)]
+	status.Conditions = atMost(status.Conditions, conditions)
 	for i := range status.Conditions {
 		c := &status.Conditions[i]
 		clipTexts(&c.Message, &c.Reason)
 	}
-	status.InitContainerStatuses = status.InitContainerStatuses[:min(len(status.InitContainerStatuses), containers)]
-	status.ContainerStatuses = status.ContainerStatuses[:min(len(status.ContainerStatuses), containers)]
+	status.InitContainerStatuses = atMost(status.InitContainerStatuses, containers)
+	status.ContainerStatuses = atMost(status.ContainerStatuses, containers)
 	for _, states := range [][]corev1.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses} {
 		for i := range states {
 			boundContainer(&states[i])
 		}
 	}
+}
+
+// atMost returns at most n items of a list. A part of a list would keep all of it in memory.
+func atMost[T any](items []T, n int) []T {
+	if len(items) <= n {
+		return items
+	}
+	return slices.Clone(items[:n])
 }
 
 // boundContainer clips the texts in the status of a container, and removes its resources and
@@ -253,20 +255,10 @@ func boundSubscription(sub *operatorsv1alpha1.Subscription) (cut bool) {
 		clipped, long := clip(*text, maxName)
 		*text, cut = clipped, cut || long
 	}
-	if spec.Config != nil && configSize(spec.Config) > maxConfig {
+	if spec.Config != nil && heapSize(spec.Config, maxConfig) > maxConfig {
 		spec.Config, cut = nil, true
 	}
 	return cut
-}
-
-// configSize returns the bytes of a configuration's encoding.
-func configSize(config *operatorsv1alpha1.SubscriptionConfig) int {
-	encoded, err := json.Marshal(config)
-	if err != nil {
-		// It was decoded from JSON. What cannot be measured is not kept.
-		return math.MaxInt
-	}
-	return len(encoded)
 }
 
 // boundEndpoints leaves of endpoints what leads to a pod. Consumers must take the first
@@ -291,32 +283,9 @@ func boundUnstructured(u *unstructured.Unstructured) (cut bool) {
 			content[key] = value
 		}
 	}
-	if weigh(content) <= maxContent {
+	if heapSize(&content, maxPart) <= maxPart {
 		return false
 	}
 	u.Object = map[string]any{"apiVersion": u.Object["apiVersion"], "kind": u.Object["kind"], "metadata": u.Object["metadata"]}
 	return true
-}
-
-// weigh returns about how many bytes the encoding of a value has.
-func weigh(value any) int {
-	const scalar = 8
-	switch value := value.(type) {
-	case string:
-		return len(value)
-	case []any:
-		sum := scalar
-		for _, item := range value {
-			sum += weigh(item)
-		}
-		return sum
-	case map[string]any:
-		sum := scalar
-		for key, item := range value {
-			sum += len(key) + weigh(item)
-		}
-		return sum
-	default:
-		return scalar
-	}
 }
