@@ -59,14 +59,31 @@ type Result struct {
 	Lost int
 }
 
-// Growth returns by how many bytes the live heap grew in all, while the supervisor ran, and
-// after a restart.
+// Growth returns by how many bytes the live heap grew in all stages in which it grew, while the
+// supervisor ran, and after a restart.
 func (r *Result) Growth() (running, restarted int64) {
 	for _, s := range r.Stages {
-		running += s.Filled - s.Before
-		restarted += s.Restarted - s.Before
+		running += max(0, s.Filled-s.Before)
+		restarted += max(0, s.Restarted-s.Before)
 	}
 	return running, restarted
+}
+
+// MaxGrowth is by how many bytes a tenant's objects may let the live heap grow; the growth
+// stays below.
+const MaxGrowth = 30 << 20
+
+// Check returns an error for each promise about what a tenant can do that is broken.
+func (r *Result) Check() error {
+	var broken []error
+	running, restarted := r.Growth()
+	if running >= MaxGrowth || restarted >= MaxGrowth {
+		broken = append(broken, fmt.Errorf("the live heap grew by %d KiB, after a restart by %d KiB, want less than %d KiB", running>>10, restarted>>10, MaxGrowth>>10))
+	}
+	if r.Lost > 0 {
+		broken = append(broken, fmt.Errorf("the supervisor lost the lead %d times, want 0", r.Lost))
+	}
+	return errors.Join(broken...)
 }
 
 // Installation is how long an installation took.
