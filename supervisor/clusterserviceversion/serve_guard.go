@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/installplan/crdguard"
+	"github.com/chandlery/chandlery/supervisor/crdguard"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 

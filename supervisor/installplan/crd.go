@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
-	"github.com/chandlery/chandlery/supervisor/installplan/crdguard"
+	"github.com/chandlery/chandlery/supervisor/crdguard"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 

@@ -15,7 +15,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/chandlery/chandlery/bundles/image"
-	"github.com/chandlery/chandlery/supervisor/installplan/crdguard"
+	"github.com/chandlery/chandlery/supervisor/crdguard"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 

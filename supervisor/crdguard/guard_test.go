@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
-	"github.com/chandlery/chandlery/supervisor/installplan/crdguard"
+	"github.com/chandlery/chandlery/supervisor/crdguard"
 )
 
 const (
@@ -255,7 +255,7 @@ func TestProtectedGroups(t *testing.T) {
 		}
 	}
 	brought := []string{"", "autoscaling.k8s.io", "console.openshift.io", "monitoring.coreos.com"}
-	text, err := os.ReadFile("../../../deploy/rbac/supervisor.yaml")
+	text, err := os.ReadFile("../../deploy/rbac/supervisor.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
