@@ -16,26 +16,32 @@ import (
 func (r *reconciler) observeConditions(ctx context.Context, s *scope) error {
 	var err error
 	if p := s.Replacement.Predecessor; p != nil {
-		if s.Replacement.Refused, err = r.refusal(ctx, s.CSV.Namespace, p.Name); err != nil {
+		if s.Replacement.Refused, err = notUpgradeable(ctx, r.client, client.ObjectKey{Namespace: s.CSV.Namespace, Name: p.Name}); err != nil {
 			return err
 		}
 	}
-	if s.Replacement.Successor != nil {
-		s.Replacement.Held, err = r.refusal(ctx, s.CSV.Namespace, s.CSV.Name)
+	if s.Replacement.Successor == nil {
+		return nil
+	}
+	s.Replacement.Held, err = notUpgradeable(ctx, r.client, client.ObjectKeyFromObject(s.CSV))
+	if err == nil && s.Replacement.Held == "" {
+		// A version that hands over does not take that back, and the cache may not have what
+		// the operator has just reported.
+		s.Replacement.Held, err = notUpgradeable(ctx, r.live, client.ObjectKeyFromObject(s.CSV))
 	}
 	return err
 }
 
-// refusal returns why the operator of a ClusterServiceVersion must not be replaced; it is
+// notUpgradeable returns why the operator of a ClusterServiceVersion must not be replaced; it is
 // empty when it may.
-func (r *reconciler) refusal(ctx context.Context, namespace, name string) (string, error) {
+func notUpgradeable(ctx context.Context, from client.Reader, csv client.ObjectKey) (string, error) {
 	condition := &operatorsv2.OperatorCondition{}
-	err := r.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, condition, readOnly)
+	err := from.Get(ctx, csv, condition, readOnly)
 	if apierrors.IsNotFound(err) {
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("getting OperatorCondition %s/%s: %w", namespace, name, err)
+		return "", fmt.Errorf("getting OperatorCondition %s: %w", csv, err)
 	}
 	_, message := verdict.Upgradeable(condition)
 	return message, nil
