@@ -315,7 +315,7 @@ func (e *encoder) scalar(value any) error {
 }
 
 // object writes a mapping. A key that is there twice is also written with null, before its last
-// value, so that whoever reads the JSON can tell.
+// value, so that readers of the JSON can warn.
 func (e *encoder) object(value map[any]any, ordered yaml.MapSlice, depth int) error {
 	members := make(map[string]any, len(value))
 	for key, member := range value {

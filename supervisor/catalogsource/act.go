@@ -255,7 +255,7 @@ func (c *children) replace(ctx context.Context, live client.Object, wanted *unst
 	return c.apply(ctx, wanted, nil)
 }
 
-// errReleased says that a Deployment is to be made anew.
+// errReleased reports that a Deployment is to be recreated.
 var errReleased = errors.New("another controller created it; its replicas keep serving")
 
 // release deletes a Deployment whose selector, which cannot be changed, is of

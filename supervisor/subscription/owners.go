@@ -187,7 +187,8 @@ func (r *Reconciler) ensureApproval(ctx context.Context, p *operatorsv1alpha1.In
 	metav1.SetMetaDataAnnotation(&p.ObjectMeta, plan.AnnotationApproval, string(approval))
 	p.Spec.Approval = approval
 	p.Spec.Approved = approval == operatorsv1alpha1.ApprovalAutomatic
-	// Written onto a plan whose record was wiped meanwhile, the approval would hide that.
+	// The approval marks a record as whole. On a plan whose record was wiped after it was
+	// read, it would hide the loss.
 	if err := r.client.Patch(ctx, p, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("changing the approval of InstallPlan %s/%s to %s: %w", p.Namespace, p.Name, approval, err)
 	}

@@ -184,7 +184,7 @@ func (o *observation) lacking(d *decision) bool {
 	if p != nil {
 		return unmade(p)
 	}
-	// One of which nobody knows yet what it needs may be about to go on.
+	// While its requirements are unknown, the version may go on without help.
 	waits := csv.Status.Phase == operatorsv1alpha1.CSVPhasePending && csv.Status.Reason != operatorsv1alpha1.CSVReasonRequirementsUnknown
 	return (waits && !o.carriedOut(csv.Name)) || o.interrupted(d.subscription)
 }
@@ -201,8 +201,8 @@ func (o *observation) carriedOut(csv string) bool {
 	return false
 }
 
-// interrupted says whether the plan that a Subscription refers to was deleted after it had
-// begun and before it was done, so that what it brought lacks parts: the ledger knows.
+// interrupted reports whether the plan that a Subscription refers to was deleted after it began
+// and before it was complete, so that what it brought lacks parts. The ledger has the phases.
 func (o *observation) interrupted(sub *operatorsv1alpha1.Subscription) bool {
 	ref := sub.Status.InstallPlanRef
 	if ref == nil || generatedBy(sub) == ref.Name || o.referred(ref) != nil {

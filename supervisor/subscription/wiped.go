@@ -68,10 +68,10 @@ func (o *observation) legible(p *operatorsv1alpha1.InstallPlan) *operatorsv1alph
 	return p
 }
 
-// askedFor says whether a wiped plan may have been made for a Subscription, as far as that
-// can still be told: it has it as an owner; or the Subscription asks for what it brings, and
-// no other plan has brought that. The status of a Subscription may not have come to refer to
-// the plan when that was wiped.
+// askedFor reports whether a wiped plan may have been made for a Subscription. That is so if the
+// Subscription is an owner of the plan. It is also so if the Subscription asks for what the plan
+// brings, and no other plan has brought that: its status may not yet have referred to the plan
+// when that was wiped.
 func (o *observation) askedFor(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) bool {
 	if !wiped(p) {
 		return false

@@ -46,6 +46,15 @@ func (w *world) specOf(name string) apiextensionsv1.CustomResourceDefinitionSpec
 	return found.Spec
 }
 
+// ofTray returns a definition of a bundle, after it made the one of another package.
+func ofTray(w *world) *apiextensionsv1.CustomResourceDefinition {
+	w.version("tray.v1", "tray")
+	crd := w.lamps(map[string]string{"v1": anything})
+	crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": w.namespace + "/tray.v1"}
+	w.made(crd, "catalog")
+	return w.lamps(map[string]string{"v1": coloured})
+}
+
 // TestBoundedBundleCannotRewriteCRDs has bundles in a group for one namespace bring
 // definitions that are not theirs: their plans fail at once, and nothing changes. The
 // controller has the rights of deploy/rbac, with which it could change them.
@@ -88,27 +97,8 @@ func TestBoundedBundleCannotRewriteCRDs(t *testing.T) {
 			},
 			says: "and by no lifecycle manager of operators; install lamp.v1 where the OperatorGroup targets all namespaces and names no service account",
 		},
-		"another package's": {
-			brings: func(w *world) *apiextensionsv1.CustomResourceDefinition {
-				w.version("tray.v1", "tray")
-				crd := w.lamps(map[string]string{"v1": anything})
-				crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": w.namespace + "/tray.v1"}
-				w.made(crd, "catalog")
-				return w.lamps(map[string]string{"v1": coloured})
-			},
-			says: "/tray.v1; install lamp.v1 where",
-		},
-		"that of another package which it says it replaces": {
-			brings: func(w *world) *apiextensionsv1.CustomResourceDefinition {
-				w.version("tray.v1", "tray")
-				crd := w.lamps(map[string]string{"v1": anything})
-				crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": w.namespace + "/tray.v1"}
-				w.made(crd, "catalog")
-				return w.lamps(map[string]string{"v1": coloured})
-			},
-			replaces: "tray.v1",
-			says:     "/tray.v1; install lamp.v1 where",
-		},
+		"another package's": {brings: ofTray, says: "/tray.v1; install lamp.v1 where"},
+		"that of another package which it says it replaces": {brings: ofTray, replaces: "tray.v1", says: "/tray.v1; install lamp.v1 where"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
