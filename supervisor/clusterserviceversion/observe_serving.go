@@ -44,8 +44,8 @@ type served struct {
 	stored map[string]bool
 }
 
-func newServed(servers []serving.Server) *served {
-	return &served{servers: servers, answers: map[string]bool{}, withheld: map[string]string{}, own: map[string]bool{}, stored: map[string]bool{}}
+func newServed(servers []serving.Server, reach serving.Reach) *served {
+	return &served{servers: servers, reach: reach, answers: map[string]bool{}, withheld: map[string]string{}, own: map[string]bool{}, stored: map[string]bool{}}
 }
 
 // observeServing reads everything about what the version serves through the API
@@ -67,8 +67,7 @@ func (r *reconciler) observeServing(ctx context.Context, s *scope, others csvs) 
 		s.Serving = invalidServing(err)
 		return nil
 	}
-	s.served = newServed(servers)
-	s.served.reach = reach
+	s.served = newServed(servers, reach)
 	s.served.kin = r.kinOf(ctx, s, others)
 	if s.Serving.Refused, err = r.observeServingAccess(ctx, s); err != nil || s.Serving.Refused != "" {
 		s.served = nil

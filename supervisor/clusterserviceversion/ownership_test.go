@@ -149,7 +149,7 @@ func TestLeavesObjectsOfOthersAsTheyAre(t *testing.T) {
 			return nil
 		},
 	})
-	s := &scope{Observation: Observation{CSV: csv}, served: newServed(nil)}
+	s := &scope{Observation: Observation{CSV: csv}, served: newServed(nil, serving.Reach{})}
 	s.served.kin = serving.Kin{CSV: csv, Lives: func(types.NamespacedName) bool { return true }}
 	want := foreign.DeepCopy()
 	want.TypeMeta = metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role"}

@@ -52,7 +52,11 @@ func (r *reconciler) observeRotation(ctx context.Context, s *scope, others csvs)
 	if err != nil {
 		return nil //nolint:nilerr // What is wrong with a version that goes is told of the one that comes.
 	}
-	s.served = newServed(servers)
+	reach, err := r.observeReach(ctx, s)
+	if err != nil {
+		return err
+	}
+	s.served = newServed(servers, reach)
 	s.served.kin = r.kinOf(ctx, s, others)
 	if err := r.readCertificates(ctx, s); err != nil {
 		return err

@@ -2,11 +2,13 @@ package clusterserviceversion
 
 import (
 	"bytes"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -115,5 +117,49 @@ func TestRenewsWhileBeingReplaced(t *testing.T) {
 				t.Errorf("its pods are replaced: %t", got)
 			}
 		})
+	}
+}
+
+// TestRenewalKeepsTheReach renews a certificate while the version waits: its webhooks are still
+// called for what its OperatorGroup gives them, and never for the supervisor's namespace.
+func TestRenewalKeepsTheReach(t *testing.T) {
+	s := hookedScope(t)
+	s.Groups[0].Status.Namespaces = []string{corev1.NamespaceAll}
+	s.CSV.Spec.WebhookDefinitions[0].Rules = []admissionregistrationv1.RuleWithOperations{{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{"example.com"}, APIVersions: []string{"*"}, Resources: []string{"*"}},
+	}}
+	var err error
+	if s.served.servers, err = serving.Servers(s.CSV); err != nil {
+		t.Fatal(err)
+	}
+	s.served.reach = serving.Reach{Group: "own", AllNamespaces: true, Excluded: "supervisors"}
+	before, err := s.desired()
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := s.served.certs["kettle"]
+	s.Now = old.RotateAt
+	s.CSV.Status.Phase, s.CSV.Status.CertsRotateAt = operatorsv1alpha1.CSVPhaseReplacing, new(metav1.NewTime(old.RotateAt))
+	hook := before.Validating[0]
+	cluster := memory(t, s.CSV, serving.Secret(s.CSV, s.served.servers[0], old), hook.DeepCopy())
+	r := &reconciler{client: cluster, live: cluster, crds: cluster, fronts: cluster, namespace: "supervisors"}
+	s.served = nil
+	if err := r.observeRotation(t.Context(), s, csvs{s.CSV}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.renewOwn(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	var after admissionregistrationv1.ValidatingWebhookConfiguration
+	if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(hook), &after); err != nil {
+		t.Fatal(err)
+	}
+	was, now := hook.Webhooks[0], after.Webhooks[0]
+	if bytes.Equal(was.ClientConfig.CABundle, now.ClientConfig.CABundle) {
+		t.Error("the authority of the certificate is not renewed")
+	}
+	if !reflect.DeepEqual(was.Rules, now.Rules) || !reflect.DeepEqual(was.NamespaceSelector, now.NamespaceSelector) {
+		t.Errorf("rules %+v in namespaces %+v,\nwant %+v in %+v", now.Rules, now.NamespaceSelector, was.Rules, was.NamespaceSelector)
 	}
 }
