@@ -71,7 +71,7 @@ type Components struct {
 	// none has.
 	Exhausted string
 	// Corrected is true when the Deployments ought to be otherwise than when the API
-	// refused to install them.
+	// refused to install them, or the OperatorGroup no longer refuses the webhooks.
 	Corrected bool
 }
 

@@ -24,6 +24,8 @@ type attempt struct {
 	// access identifies the account that the OperatorGroup names and its rights; it is empty
 	// when the supervisor uses its own.
 	access string
+	// webhooks is why the OperatorGroup does not allow the webhooks; empty when it does.
+	webhooks string
 }
 
 // refusal is the last attempt that the API refused.
@@ -80,17 +82,22 @@ func (r *refusals) forget(key types.NamespacedName) {
 	delete(r.known, key)
 }
 
-// observeRefusal compares the last refused attempt with the present one.
+// observeRefusal compares the last refused attempt with the present one. An attempt that the
+// OperatorGroup refuses counts as one that the API refused.
 func (r *reconciler) observeRefusal(ctx context.Context, s *scope) error {
-	if !refusedToInstall(s.CSV) {
+	if s.Serving.Refused == "" && !refusedToInstall(s.CSV) {
 		return nil
 	}
 	present, err := r.attempt(ctx, s)
 	if err != nil {
 		return err
 	}
+	if s.Serving.Refused != "" {
+		r.refusals.note(client.ObjectKeyFromObject(s.CSV), present, s.Now)
+		return nil
+	}
 	last := r.refusals.last(client.ObjectKeyFromObject(s.CSV), present)
-	s.Components.Corrected = last.deployments != present.deployments
+	s.Components.Corrected = last.deployments != present.deployments || last.webhooks != present.webhooks
 	s.Access = Access{
 		Changed:  last.access != present.access,
 		Settling: !last.changed.IsZero() && s.Now.Sub(last.changed) < accessSettling,
@@ -100,7 +107,7 @@ func (r *reconciler) observeRefusal(ctx context.Context, s *scope) error {
 
 // attempt identifies the installation that s stands for.
 func (r *reconciler) attempt(ctx context.Context, s *scope) (attempt, error) {
-	present := attempt{deployments: hashes(s.deployments)}
+	present := attempt{deployments: hashes(s.deployments), webhooks: s.Serving.Refused}
 	if len(s.Groups) != 1 || s.Groups[0].Spec.ServiceAccountName == "" {
 		return present, nil
 	}

@@ -61,6 +61,30 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestWebhooksAreAllowedNow tries again at once when an OperatorGroup no longer refuses the
+// webhooks of a version, though no pass saw the version after it failed by that.
+func TestWebhooksAreAllowedNow(t *testing.T) {
+	s := &scope{Observation: good(operatorsv1alpha1.CSVPhasePending, "")}
+	s.Serving.Refused = "not allowed"
+	r := &reconciler{}
+	if err := r.observeRefusal(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		refused   string
+		corrected bool
+	}{{"not allowed", false}, {"", true}} {
+		s = &scope{Observation: good(operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)}
+		s.Serving.Refused = tt.refused
+		if err := r.observeRefusal(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		if s.Components.Corrected != tt.corrected {
+			t.Errorf("refused by %q: corrected %t, want %t", tt.refused, s.Components.Corrected, tt.corrected)
+		}
+	}
+}
+
 // TestAccessOf compares what identifies an account and its rights.
 func TestAccessOf(t *testing.T) {
 	binding := func(account string) rbacv1.RoleBinding {
