@@ -69,10 +69,6 @@ func (r *reconciler) observeServing(ctx context.Context, s *scope, others csvs) 
 	}
 	s.served = newServed(servers, reach)
 	s.served.kin = r.kinOf(ctx, s, others)
-	if s.Serving.Refused, err = r.observeServingAccess(ctx, s); err != nil || s.Serving.Refused != "" {
-		s.served = nil
-		return err
-	}
 	if s.served.lingers, err = r.canLinger(servers); err != nil {
 		return err
 	}
@@ -82,6 +78,14 @@ func (r *reconciler) observeServing(ctx context.Context, s *scope, others csvs) 
 	found, err := r.readServing(ctx, s)
 	if err != nil {
 		return err
+	}
+	refused, err := r.observeServingAccess(ctx, s, found)
+	if err != nil {
+		return err
+	}
+	if refused != "" {
+		s.served, s.Serving = nil, Serving{Refused: refused}
+		return nil
 	}
 	s.judgeFronts(found)
 	return s.served.lookup

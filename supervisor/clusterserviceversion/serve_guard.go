@@ -15,23 +15,32 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/crdguard"
 	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
 // An install plan checks the conversions of a version before it creates the version. A
 // definition that is created or changed later is checked here, before it is written.
 
 // observeServingAccess returns why the OperatorGroup of a version does not allow one of its
-// webhooks; empty when it allows all.
-func (r *reconciler) observeServingAccess(ctx context.Context, s *scope) (string, error) {
-	refused, err := r.observeWebhookAccess(ctx, s)
-	if err != nil || refused != "" {
-		return refused, err
+// webhooks; empty when it allows all. It asks only about webhooks that are to be written.
+func (r *reconciler) observeServingAccess(ctx context.Context, s *scope, found []front) (string, error) {
+	if !s.served.complete() || slices.ContainsFunc(found, front.changesWebhook) {
+		refused, err := r.observeWebhookAccess(ctx, s)
+		if err != nil || refused != "" {
+			return refused, err
+		}
 	}
 	return r.observeConversionAccess(ctx, s)
 }
 
+// changesWebhook reports whether f is a webhook configuration that is to be written.
+func (f front) changesWebhook() bool {
+	return (f.missing || f.stale) && (f.kind == validatingKind().Kind || f.kind == mutatingKind().Kind)
+}
+
 // observeConversionAccess returns why a version may not convert one of the definitions that it
-// declares conversion webhooks for and that exist; empty when it may convert all.
+// declares conversion webhooks for and that exist; empty when it may convert all. A definition
+// that is converted through a Service of the version was guarded when that was written.
 func (r *reconciler) observeConversionAccess(ctx context.Context, s *scope) (string, error) {
 	for i := range s.CSV.Spec.WebhookDefinitions {
 		if s.CSV.Spec.WebhookDefinitions[i].Type != operatorsv1alpha1.ConversionWebhook {
@@ -46,6 +55,9 @@ func (r *reconciler) observeConversionAccess(ctx context.Context, s *scope) (str
 			if err != nil {
 				return "", fmt.Errorf("getting CustomResourceDefinition %s: %w", name, err)
 			}
+			if s.served.converts(namedService(crd), s.CSV.Namespace) {
+				continue
+			}
 			err = r.guardConversion(ctx, s, crd)
 			if refusal, refused := errors.AsType[*crdguard.RefusalError](err); refused {
 				return refusal.Error(), nil
@@ -56,6 +68,12 @@ func (r *reconciler) observeConversionAccess(ctx context.Context, s *scope) (str
 		}
 	}
 	return "", nil
+}
+
+// converts reports whether a Service is one of the version's.
+func (s *served) converts(service *types.NamespacedName, namespace string) bool {
+	return service != nil && service.Namespace == namespace &&
+		slices.ContainsFunc(s.servers, func(server serving.Server) bool { return server.ServiceName() == service.Name })
 }
 
 // guardConversion returns a *crdguard.RefusalError for a definition that a version may not

@@ -1,6 +1,7 @@
 package suite_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/onsi/gomega"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -166,6 +168,25 @@ func TestWebhooksNeedTheRightsOfTheGroupsAccount(t *testing.T) {
 	w.isCalled(configMap(w.namespace))
 	w.isCalled(cup(own.Spec.Group, "", "mine"))
 	w.Expect(w.called(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "probe-" + w.namespace}})).To(gomega.BeFalse())
+
+	// Without the right the version keeps what it has, and gets nothing new.
+	w.Expect(w.Delete(t.Context(), binding)).To(gomega.Succeed())
+	old := w.deployment()
+	w.Expect(w.Delete(t.Context(), old)).To(gomega.Succeed())
+	w.Eventually(func() error {
+		d := &appsv1.Deployment{}
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(old), d); err != nil {
+			return err
+		}
+		if d.UID == old.UID {
+			return errors.New("the Deployment is not recreated")
+		}
+		return nil
+	}).WithTimeout(patience).Should(gomega.Succeed())
+	w.succeeds("kettle.v1")
+	w.Expect(w.DeleteAllOf(t.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{}, client.MatchingLabels{"olm.owner.namespace": w.namespace})).To(gomega.Succeed())
+	csv = w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)
+	w.says(csv, "may not create validatingwebhookconfigurations")
 }
 
 // renamed gives each webhook of a version a name of its own.
