@@ -35,7 +35,8 @@ func filled() map[string]func(meta metav1.ObjectMeta, text string) client.Object
 		"Deployment": func(meta metav1.ObjectMeta, text string) client.Object {
 			labels := map[string]string{"app": meta.Name}
 			return &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
-				Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+				// Paused, it gets no ReplicaSet, which would be as large.
+				Paused: true, Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
 				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podSpec(text)},
 			}}
 		},

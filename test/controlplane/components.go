@@ -76,7 +76,7 @@ func (l layout) command(c Component) command {
 func (l layout) etcdArgs() []string {
 	client := "https://" + l.etcd.Address()
 
-	return []string{
+	args := []string{
 		"--data-dir=" + filepath.Join(l.dir, "etcd"),
 		// The data is thrown away; a crash of the machine may take it along.
 		"--unsafe-no-fsync",
@@ -90,6 +90,11 @@ func (l layout) etcdArgs() []string {
 		"--key-file=" + l.pki("etcd.key"),
 		"--quota-backend-bytes=" + strconv.FormatInt(l.etcdQuota, 10),
 	}
+	if l.etcdQuota > 0 {
+		// etcd keeps the latest writes in memory, 10000 by default: too much of large objects.
+		args = append(args, "--snapshot-count=100", "--snapshot-catchup-entries=100")
+	}
+	return args
 }
 
 func (l layout) apiServerArgs() []string {
