@@ -200,8 +200,10 @@ func (s *scene) restarted(ctx context.Context, kinds []string, objects int) (rea
 // pester changes the objects for a while, and times installations at the same time.
 func (s *scene) pester(ctx context.Context, o Options, kinds []string) ([]Installation, error) {
 	share := o.Duration * time.Duration(len(kinds)) / time.Duration(len(o.Kinds))
-	pestering, stop := context.WithTimeout(ctx, share)
+	// A deadline would have requests that wait for their turn fail before it.
+	pestering, stop := context.WithCancel(ctx)
 	defer stop()
+	defer time.AfterFunc(share, stop).Stop()
 	touched := make(chan error, 1)
 	go func() { touched <- s.touch(pestering, kinds, o.Objects) }()
 	installs, err := s.installs(ctx, o.Installs)
