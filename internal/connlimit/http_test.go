@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -60,8 +62,28 @@ func TestHTTPServerTimeouts(t *testing.T) {
 			t.Errorf("the timeout of %s is %v", name, got)
 		}
 	}
-	if s.MaxHeaderBytes <= 0 || s.MaxHeaderBytes > 64<<10 {
-		t.Errorf("headers have %d bytes at most", s.MaxHeaderBytes)
+}
+
+// TestHTTPServerHeaders sends headers below and above the limit, to which net/http adds some KiB.
+func TestHTTPServerHeaders(t *testing.T) {
+	server := httptest.NewUnstartedServer(nil)
+	server.Config = NewHTTPServer(New(nil, 1, Observer{}), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	server.Start()
+	defer server.Close()
+	for size, want := range map[int]int{15 << 10: http.StatusOK, 30 << 10: http.StatusRequestHeaderFieldsTooLarge} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Fill", strings.Repeat("x", size))
+		response, err := server.Client().Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("headers of %d bytes get %s, want status %d", size, response.Status, want)
+		}
 	}
 }
 

@@ -347,15 +347,17 @@ func TestLeaseExpires(t *testing.T) {
 	}
 }
 
+// holderIn returns the pod pod-1 of the namespace tenant, in a phase.
+func holderIn(phase corev1.PodPhase) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "pod-1"},
+		Spec:       corev1.PodSpec{ServiceAccountName: "supervisor"}, Status: corev1.PodStatus{Phase: phase},
+	}
+}
+
 // TestHolders sees whose Leases count outside the namespaces that the administrator named.
 func TestHolders(t *testing.T) {
 	const user = "patch system:serviceaccount:tenant:supervisor"
-	pod := func(phase corev1.PodPhase) *corev1.Pod {
-		return &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "pod-1"},
-			Spec:       corev1.PodSpec{ServiceAccountName: "supervisor"}, Status: corev1.PodStatus{Phase: phase},
-		}
-	}
 	for _, tt := range []struct {
 		reason   string
 		holder   string
@@ -364,13 +366,13 @@ func TestHolders(t *testing.T) {
 		managers []string
 		want     bool
 	}{
-		{reason: "a pod that may do the work", holder: "pod-1_ab12", pod: pod(corev1.PodRunning), writers: []string{user}, want: true},
-		{reason: "a pod whose service account may not", holder: "pod-1_ab12", pod: pod(corev1.PodRunning)},
-		{reason: "a pod whose service account has OLM's verb", holder: "pod-1_ab12", pod: pod(corev1.PodRunning), writers: []string{"update system:serviceaccount:tenant:supervisor"}},
-		{reason: "a pod that has failed", holder: "pod-1_ab12", pod: pod(corev1.PodFailed), writers: []string{user}},
-		{reason: "a pod that has ended", holder: "pod-1_ab12", pod: pod(corev1.PodSucceeded), writers: []string{user}},
+		{reason: "a pod that may do the work", holder: "pod-1_ab12", pod: holderIn(corev1.PodRunning), writers: []string{user}, want: true},
+		{reason: "a pod whose service account may not", holder: "pod-1_ab12", pod: holderIn(corev1.PodRunning)},
+		{reason: "a pod whose service account has OLM's verb", holder: "pod-1_ab12", pod: holderIn(corev1.PodRunning), writers: []string{"update system:serviceaccount:tenant:supervisor"}},
+		{reason: "a pod that has failed", holder: "pod-1_ab12", pod: holderIn(corev1.PodFailed), writers: []string{user}},
+		{reason: "a pod that has ended", holder: "pod-1_ab12", pod: holderIn(corev1.PodSucceeded), writers: []string{user}},
 		{reason: "no pod", holder: "pod-1_ab12", writers: []string{user}},
-		{reason: "what cannot be the name of a pod", holder: "../pods/x_1", pod: pod(corev1.PodRunning), writers: []string{user}},
+		{reason: "what cannot be the name of a pod", holder: "../pods/x_1", pod: holderIn(corev1.PodRunning), writers: []string{user}},
 		{reason: "a very long holder", holder: strings.Repeat("x", 1<<20), writers: []string{user}},
 		{reason: "no pod, in a namespace that was named", holder: "laptop_ab12", managers: []string{"tenant"}, want: true},
 	} {
@@ -395,6 +397,28 @@ func TestHolders(t *testing.T) {
 				t.Errorf("%+v", f)
 			}
 		})
+	}
+}
+
+// TestHoldersAreLookedForAgain sees that the pod of a holder counts when it came after it was
+// looked for, but not before that is known for too long.
+func TestHoldersAreLookedForAgain(t *testing.T) {
+	c := newCluster(t)
+	c.writers["patch system:serviceaccount:tenant:supervisor"] = true
+	l := lease("tenant", "pod-1_ab12", 15)
+	c.create(t, l)
+	s := c.sentry()
+	look(t, s)
+	c.create(t, holderIn(corev1.PodRunning))
+	for _, tt := range []struct {
+		later time.Duration
+		want  bool
+	}{{reviewLifetime - time.Second, false}, {time.Second, true}} {
+		c.clock.Step(tt.later)
+		c.renew(t, l)
+		if f := look(t, s); (f.State == Running) != tt.want {
+			t.Errorf("after another %s: %+v", tt.later, f)
+		}
 	}
 }
 
