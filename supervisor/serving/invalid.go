@@ -9,6 +9,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/chandlery/chandlery/supervisor/crdguard"
 )
 
 // InvalidError says what is wrong with a description of something that an operator
@@ -63,9 +65,21 @@ func validate(csv *operatorsv1alpha1.ClusterServiceVersion) error {
 	return nil
 }
 
+// packagesGroup is the group that OLM's own package server serves, which is installed as a
+// ClusterServiceVersion.
+const packagesGroup = "packages.operators.coreos.com"
+
+// api checks an API. One in a group of Kubernetes, whatever its version, would come before the
+// version that clients use.
 func (c *checker) api(field string, d *operatorsv1alpha1.APIServiceDescription, served map[string]string) *InvalidError {
 	if d.Group == "" || d.Version == "" {
 		return &InvalidError{Field: field, Problem: "group or version is empty", Remedy: "name both"}
+	}
+	if crdguard.Protected(d.Group) && d.Group != packagesGroup {
+		return &InvalidError{
+			Field: field + ".group", Problem: "no operator may serve an API of the group " + d.Group,
+			Remedy: "serve it in a group of the operator's own",
+		}
 	}
 	name := APIServiceName(d)
 	if other := served[name]; other != "" && other != d.DeploymentName {

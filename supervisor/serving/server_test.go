@@ -184,6 +184,20 @@ func TestInvalid(t *testing.T) {
 			change: func(csv *version) { csv.Spec.APIServiceDefinitions.Owned[0].Version = "" },
 			field:  "spec.apiservicedefinitions.owned[0]", problem: "version is empty", reason: badAPI,
 		},
+		"API of Kubernetes": {
+			change: func(csv *version) {
+				d := &csv.Spec.APIServiceDefinitions.Owned[0]
+				d.Group, d.Version = "apps", "v9"
+			},
+			field: "spec.apiservicedefinitions.owned[0].group", problem: "no operator may serve an API of the group apps", reason: badAPI,
+		},
+		"API of operators": {
+			change: func(csv *version) { csv.Spec.APIServiceDefinitions.Owned[0].Group = "operators.coreos.com" },
+			field:  "spec.apiservicedefinitions.owned[0].group", problem: "operators.coreos.com", reason: badAPI,
+		},
+		"API of packages": {
+			change: func(csv *version) { csv.Spec.APIServiceDefinitions.Owned[0].Group = "packages.operators.coreos.com" },
+		},
 		"API served by two": {
 			change: func(csv *version) { csv.Spec.APIServiceDefinitions.Owned[1].DeploymentName = "idle" },
 			field:  "spec.apiservicedefinitions.owned[1].deploymentName", problem: "v1.backup.example.com is served by Deployment etcd-api as well as by idle", reason: badAPI,
