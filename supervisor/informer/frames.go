@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
@@ -42,19 +43,26 @@ const (
 // long as the watch lasts. Here one buffer serves all watches, and one event at a time is
 // decoded whole.
 func ReduceWatches(cfg *rest.Config) error {
-	known, err := scheme.New()
+	r, err := newFrameReducer()
 	if err != nil {
-		return err //nolint:wrapcheck // says what it builds
-	}
-	if err := metav1.AddMetaToScheme(known); err != nil {
-		return fmt.Errorf("building the scheme of watched objects: %w", err)
-	}
-	r := &frameReducer{
-		protobuf: protobuf.NewSerializer(known, known),
-		json:     serializerjson.NewSerializerWithOptions(serializerjson.DefaultMetaFactory, known, known, serializerjson.SerializerOptions{}),
+		return err
 	}
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &reducingTransport{next: next, reducer: r} })
 	return nil
+}
+
+func newFrameReducer() (*frameReducer, error) {
+	known, err := scheme.New()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // says what it builds
+	}
+	if err := metav1.AddMetaToScheme(known); err != nil {
+		return nil, fmt.Errorf("building the scheme of watched objects: %w", err)
+	}
+	return &frameReducer{
+		protobuf: protobuf.NewSerializer(known, known),
+		json:     serializerjson.NewSerializerWithOptions(serializerjson.DefaultMetaFactory, known, known, serializerjson.SerializerOptions{}),
+	}, nil
 }
 
 // reducingTransport reduces what watches reply.
@@ -80,7 +88,7 @@ func (t *reducingTransport) RoundTrip(req *http.Request) (*http.Response, error)
 	case runtime.ContentTypeProtobuf:
 		resp.Body = &protobufFrames{ReadCloser: resp.Body, kind: kind, reducer: t.reducer}
 	case runtime.ContentTypeJSON:
-		resp.Body = &jsonFrames{ReadCloser: resp.Body, kind: kind, reducer: t.reducer, source: resp.Body, decoder: json.NewDecoder(resp.Body)}
+		resp.Body = &jsonFrames{ReadCloser: resp.Body, kind: kind, reducer: t.reducer, reader: bufio.NewReaderSize(resp.Body, maxFrame)}
 	}
 	return resp, nil
 }
@@ -126,7 +134,7 @@ func (r *frameReducer) readProtobuf(from io.Reader, size int, kind schema.GroupK
 		return nil, err //nolint:wrapcheck // client-go looks at it
 	}
 	var event metav1.WatchEvent
-	if event.Unmarshal(frame) == nil && r.reduce(&event, r.protobuf, kind) {
+	if event.Unmarshal(frame) == nil && r.reduce(&event, r.protobuf, kind, false) {
 		if reduced, err := event.Marshal(); err == nil {
 			frame = reduced
 		}
@@ -140,8 +148,9 @@ func (r *frameReducer) readProtobuf(from io.Reader, size int, kind schema.GroupK
 func (r *frameReducer) reduceJSON(frame []byte, kind schema.GroupKind) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	short, cut := cutConfig(frame)
 	var event metav1.WatchEvent
-	if json.Unmarshal(frame, &event) != nil || !r.reduce(&event, r.json, kind) {
+	if json.Unmarshal(short, &event) != nil || !r.reduce(&event, r.json, kind, cut) {
 		return frame
 	}
 	reduced, err := json.Marshal(event)
@@ -152,11 +161,15 @@ func (r *frameReducer) reduceJSON(frame []byte, kind schema.GroupKind) []byte {
 }
 
 // reduce reduces the object of an event, and reports whether that was possible. It is not for
-// objects of kinds that are not known, nor for what API servers say about the watch.
-func (r *frameReducer) reduce(event *metav1.WatchEvent, serializer runtime.Serializer, kind schema.GroupKind) bool {
+// objects of kinds that are not known, nor for what API servers say about the watch. An object
+// of which a part was cut before bears AnnotationTrimmed.
+func (r *frameReducer) reduce(event *metav1.WatchEvent, serializer runtime.Serializer, kind schema.GroupKind, cut bool) bool {
 	object, gvk, err := serializer.Decode(event.Object.Raw, nil, nil)
 	if err != nil {
 		return false
+	}
+	if meta, is := object.(metav1.Object); is && cut {
+		mark(meta)
 	}
 	if pod, is := object.(*corev1.Pod); is {
 		pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName}
@@ -224,9 +237,7 @@ type jsonFrames struct {
 
 	kind    schema.GroupKind
 	reducer *frameReducer
-	// decoder reads from source, which is the watch after what was read of it before.
-	decoder *json.Decoder
-	source  io.Reader
+	reader  *bufio.Reader // of the watch
 	ready   []byte
 }
 
@@ -242,22 +253,14 @@ func (f *jsonFrames) Read(p []byte) (int, error) {
 
 // next reads the next event.
 func (f *jsonFrames) next() error {
-	var frame json.RawMessage
-	if err := f.decoder.Decode(&frame); err != nil {
-		return err //nolint:wrapcheck // client-go looks at it
+	frame, err := readValue(f.reader)
+	if err != nil {
+		return err
 	}
-	f.ready = frame
 	if len(frame) > maxFrame {
-		f.ready = f.reducer.reduceJSON(frame, f.kind)
-		// The buffer of the decoder is as large as the event was.
-		ahead, err := io.ReadAll(f.decoder.Buffered())
-		if err != nil {
-			return fmt.Errorf("reading what was read already: %w", err)
-		}
-		f.source = io.MultiReader(bytes.NewReader(ahead), f.source)
-		f.decoder = json.NewDecoder(f.source)
+		frame = f.reducer.reduceJSON(frame, f.kind)
 	}
-	f.ready = append(f.ready, '\n')
+	f.ready = append(frame, '\n')
 	return nil
 }
 

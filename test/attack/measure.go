@@ -197,16 +197,23 @@ func (s *scene) restarted(ctx context.Context, kinds []string, objects int) (rea
 	return ready, live, nil
 }
 
-// pester changes the objects for a while, and times installations at the same time.
+// pester changes the objects for a while, and until some installations that it times are done.
 func (s *scene) pester(ctx context.Context, o Options, kinds []string) ([]Installation, error) {
 	share := o.Duration * time.Duration(len(kinds)) / time.Duration(len(o.Kinds))
 	// A deadline would have requests that wait for their turn fail before it.
 	pestering, stop := context.WithCancel(ctx)
 	defer stop()
-	defer time.AfterFunc(share, stop).Stop()
 	touched := make(chan error, 1)
 	go func() { touched <- s.touch(pestering, kinds, o.Objects) }()
+	begun := time.Now()
 	installs, err := s.installs(ctx, o.Installs)
+	if err == nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(share - time.Since(begun)):
+		}
+	}
+	stop()
 	return installs, errors.Join(err, <-touched)
 }
 

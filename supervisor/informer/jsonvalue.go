@@ -1,0 +1,163 @@
+package informer
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// valueEnd finds the end of a JSON value that comes in parts. It takes a tenth of the time of a
+// decoder, as it jumps over texts, and does not check that the value is right.
+type valueEnd struct {
+	depth                  int
+	begun, quoted, escaped bool
+}
+
+// add returns where in the next part the value ends; -1 when it goes on.
+func (v *valueEnd) add(part []byte) int {
+	for i := 0; i < len(part); i++ {
+		if v.quoted {
+			n := v.text(part[i:])
+			if n < 0 {
+				return -1
+			}
+			if i += n; v.depth == 0 {
+				return i
+			}
+			i--
+			continue
+		}
+		switch c := part[i]; c {
+		case '"':
+			v.quoted, v.begun = true, true
+		case '{', '[':
+			v.depth++
+			v.begun = true
+		case '}', ']':
+			if v.depth == 0 {
+				return i
+			}
+			if v.depth--; v.depth == 0 {
+				return i + 1
+			}
+		case ',', ' ', '\t', '\r', '\n':
+			if v.begun && v.depth == 0 {
+				return i
+			}
+		default:
+			v.begun = true
+		}
+	}
+	return -1
+}
+
+// text returns where in a part the text ends that has begun; -1 when it goes on.
+func (v *valueEnd) text(part []byte) int {
+	for i := 0; i < len(part); i++ {
+		if v.escaped {
+			v.escaped = false
+			continue
+		}
+		n := bytes.IndexAny(part[i:], `"\`)
+		if n < 0 {
+			return -1
+		}
+		i += n
+		if part[i] == '"' {
+			v.quoted = false
+			return i + 1
+		}
+		v.escaped = true
+	}
+	return -1
+}
+
+// readValue reads a JSON value of a stream, without the space before it.
+func readValue(from *bufio.Reader) ([]byte, error) {
+	var (
+		end   valueEnd
+		value []byte
+	)
+	for {
+		if _, err := from.Peek(1); err != nil {
+			if errors.Is(err, io.EOF) && len(bytes.TrimSpace(value)) > 0 {
+				return nil, io.ErrUnexpectedEOF
+			}
+			return nil, err //nolint:wrapcheck // client-go looks at it
+		}
+		part, err := from.Peek(from.Buffered())
+		if err != nil {
+			return nil, err //nolint:wrapcheck // client-go looks at it
+		}
+		n := end.add(part)
+		whole := n >= 0
+		if !whole {
+			n = len(part)
+		}
+		value = append(value, part[:n]...)
+		if _, err := from.Discard(n); err != nil {
+			return nil, err //nolint:wrapcheck // client-go looks at it
+		}
+		if whole {
+			return bytes.TrimSpace(value), nil
+		}
+		if len(value) > maxReduced {
+			return nil, fmt.Errorf("an event of a watch has more than %d MiB", maxReduced>>20)
+		}
+	}
+}
+
+// cutConfig replaces the configuration of the Subscription of an event by null, and reports
+// whether it did. It does so when the configuration is larger than an event that passes as it
+// is: decoded, that exceeds what Transform leaves.
+func cutConfig(event []byte) (short []byte, cut bool) {
+	begin, end := 0, len(event)
+	for _, key := range []string{"object", "spec", "config"} {
+		begin, end = member(event[:end], begin, key)
+		if begin < 0 {
+			return event, false
+		}
+	}
+	if end-begin <= maxFrame {
+		return event, false
+	}
+	return slices.Concat(event[:begin], []byte("null"), event[end:]), true
+}
+
+// member returns where the value of a key begins and ends in the object that begins in text at
+// a place; -1 for both when there is none.
+func member(text []byte, at int, key string) (begin, end int) {
+	if at = behindSpace(text, at); at == len(text) || text[at] != '{' {
+		return -1, -1
+	}
+	for at++; ; {
+		at = behindSpace(text, at)
+		n := new(valueEnd).add(text[at:])
+		if n < 2 || text[at] != '"' {
+			return -1, -1
+		}
+		name := text[at+1 : at+n-1]
+		if at = behindSpace(text, at+n); at == len(text) || text[at] != ':' {
+			return -1, -1
+		}
+		at = behindSpace(text, at+1)
+		if n = new(valueEnd).add(text[at:]); n < 1 {
+			return -1, -1
+		}
+		if string(name) == key {
+			return at, at + n
+		}
+		if at = behindSpace(text, at+n); at == len(text) || text[at] != ',' {
+			return -1, -1
+		}
+		at++
+	}
+}
+
+// behindSpace returns where the space ends that begins at a place.
+func behindSpace(text []byte, at int) int {
+	return len(text) - len(bytes.TrimLeft(text[at:], " \t\r\n"))
+}
