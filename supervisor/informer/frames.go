@@ -260,7 +260,8 @@ func (f *jsonFrames) next() error {
 	if len(frame) > maxFrame {
 		frame = f.reducer.reduceJSON(frame, f.kind)
 	}
-	f.ready = append(frame, '\n')
+	frame = append(frame, '\n')
+	f.ready = frame
 	return nil
 }
 

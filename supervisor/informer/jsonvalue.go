@@ -24,10 +24,10 @@ func (v *valueEnd) add(part []byte) int {
 			if n < 0 {
 				return -1
 			}
-			if i += n; v.depth == 0 {
-				return i
+			i += n - 1
+			if v.depth == 0 {
+				return i + 1
 			}
-			i--
 			continue
 		}
 		switch c := part[i]; c {
@@ -37,11 +37,8 @@ func (v *valueEnd) add(part []byte) int {
 			v.depth++
 			v.begun = true
 		case '}', ']':
-			if v.depth == 0 {
-				return i
-			}
-			if v.depth--; v.depth == 0 {
-				return i + 1
+			if end := v.leave(i); end >= 0 {
+				return end
 			}
 		case ',', ' ', '\t', '\r', '\n':
 			if v.begun && v.depth == 0 {
@@ -50,6 +47,19 @@ func (v *valueEnd) add(part []byte) int {
 		default:
 			v.begun = true
 		}
+	}
+	return -1
+}
+
+// leave returns where the value ends when a bracket closes at a place; -1 when it goes on. A
+// bracket that the value has not opened is not part of it.
+func (v *valueEnd) leave(at int) int {
+	if v.depth == 0 {
+		return at
+	}
+	v.depth--
+	if v.depth == 0 {
+		return at + 1
 	}
 	return -1
 }
