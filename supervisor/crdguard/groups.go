@@ -33,7 +33,7 @@ var protected = []string{
 	"storage.k8s.io",
 }
 
-// Protected reports whether no bundle may define kinds of an API group, nor serve them.
+// Protected reports whether no bundle may define kinds of an API group.
 func Protected(group string) bool { return slices.Contains(protected, group) }
 
 // protectedGroup returns the protected group of a definition, by its name and by what its

@@ -65,17 +65,23 @@ func validate(csv *operatorsv1alpha1.ClusterServiceVersion) error {
 	return nil
 }
 
-// packagesGroup is the group that OLM's own package server serves, which is installed as a
+// packages is the API that OLM's own package server serves, which is installed as a
 // ClusterServiceVersion.
-const packagesGroup = "packages.operators.coreos.com"
+const packages = "v1.packages.operators.coreos.com"
 
-// api checks an API. One in a group of Kubernetes, whatever its version, would come before the
-// version that clients use.
+// isOfCluster reports whether no operator may serve an API of a group. Clients that discover
+// the versions of the group could take it for the one that they use.
+func isOfCluster(group string) bool {
+	_, kubernetes := clusterScoped[group]
+	return kubernetes || crdguard.Protected(group)
+}
+
+// api checks an API.
 func (c *checker) api(field string, d *operatorsv1alpha1.APIServiceDescription, served map[string]string) *InvalidError {
 	if d.Group == "" || d.Version == "" {
 		return &InvalidError{Field: field, Problem: "group or version is empty", Remedy: "name both"}
 	}
-	if crdguard.Protected(d.Group) && d.Group != packagesGroup {
+	if isOfCluster(d.Group) && APIServiceName(d) != packages {
 		return &InvalidError{
 			Field: field + ".group", Problem: "no operator may serve an API of the group " + d.Group,
 			Remedy: "serve it in a group of the operator's own",

@@ -195,8 +195,22 @@ func TestInvalid(t *testing.T) {
 			change: func(csv *version) { csv.Spec.APIServiceDefinitions.Owned[0].Group = "operators.coreos.com" },
 			field:  "spec.apiservicedefinitions.owned[0].group", problem: "operators.coreos.com", reason: badAPI,
 		},
+		"API of Kubernetes that the supervisor does not use": {
+			change: func(csv *version) { csv.Spec.APIServiceDefinitions.Owned[0].Group = "certificates.k8s.io" },
+			field:  "spec.apiservicedefinitions.owned[0].group", problem: "certificates.k8s.io", reason: badAPI,
+		},
 		"API of packages": {
-			change: func(csv *version) { csv.Spec.APIServiceDefinitions.Owned[0].Group = "packages.operators.coreos.com" },
+			change: func(csv *version) {
+				d := &csv.Spec.APIServiceDefinitions.Owned[0]
+				d.Group, d.Version = "packages.operators.coreos.com", "v1"
+			},
+		},
+		"another API of packages": {
+			change: func(csv *version) {
+				d := &csv.Spec.APIServiceDefinitions.Owned[0]
+				d.Group, d.Version = "packages.operators.coreos.com", "v9"
+			},
+			field: "spec.apiservicedefinitions.owned[0].group", problem: "packages.operators.coreos.com", reason: badAPI,
 		},
 		"API served by two": {
 			change: func(csv *version) { csv.Spec.APIServiceDefinitions.Owned[1].DeploymentName = "idle" },
