@@ -40,8 +40,8 @@ const (
 // they are decoded, for the kinds that tenants create. What is left is what Transform leaves.
 //
 // The decoder of each watch keeps a buffer as large as the largest event that it has read, as
-// long as the watch lasts. Here one buffer serves all watches, and one event at a time is
-// decoded whole.
+// long as the watch lasts. Here one buffer serves all watches in protobuf, and those in JSON
+// keep none. One large event at a time is decoded whole.
 func ReduceWatches(cfg *rest.Config) error {
 	r, err := newFrameReducer()
 	if err != nil {
