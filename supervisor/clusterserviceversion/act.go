@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/crdguard"
 )
 
 // errStale says that the object, or its OperatorGroup, changed since it was read; the event
@@ -250,9 +251,12 @@ func (r *reconciler) deleteSelf(ctx context.Context, csv *operatorsv1alpha1.Clus
 	return r.remove(ctx, target)
 }
 
-// refused reports whether the API has said no to an object for what it is,
-// which trying again at once will not change.
+// refused reports whether the API, or the guard of definitions, has refused an object for what
+// it is, which trying again at once will not change.
 func refused(err error) bool {
+	if _, guarded := errors.AsType[*crdguard.RefusalError](err); guarded {
+		return true
+	}
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) ||
 		apierrors.IsMethodNotSupported(err) || apierrors.IsRequestEntityTooLargeError(err)
 }

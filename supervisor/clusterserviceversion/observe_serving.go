@@ -215,6 +215,7 @@ type front struct {
 	foreign    string // whose it is that must not be taken over, and what to do
 	missing    bool
 	stale      bool
+	widened    bool   // a webhook configuration that is to be written for more than a new certificate
 	away       string // why an API service does not answer
 	since      time.Time
 }
@@ -287,13 +288,18 @@ func (r *reconciler) readOne(ctx context.Context, s *scope, obj client.Object) (
 	f := front{kind: want.GetKind(), name: want.GetName()}
 	live, err := r.readFront(ctx, want)
 	if err != nil || live == nil {
-		f.missing = true
+		f.missing, f.widened = true, isWebhook(want)
 		return f, err
 	}
 	if owner := s.served.kin.Foreign(live); owner != "" {
 		f.foreign = serving.ObstacleOf(live, owner)
 	}
 	f.stale = serving.Stale(want, live)
+	if isWebhook(want) {
+		if f.widened, err = serving.StaleBeyondBundles(want, live); err != nil {
+			return f, err
+		}
+	}
 	if want.GroupVersionKind() == serving.APIServiceKind() {
 		if ok, since, why := serving.Available(live); !ok {
 			f.away, f.since = why, since

@@ -62,7 +62,7 @@ func TestRefusals(t *testing.T) {
 }
 
 // TestWebhooksAreAllowedNow tries again at once when an OperatorGroup no longer refuses the
-// webhooks of a version, though no pass saw the version after it failed by that.
+// webhooks of a version. The refusal is known though no pass observed the failed version before.
 func TestWebhooksAreAllowedNow(t *testing.T) {
 	s := &scope{Observation: good(operatorsv1alpha1.CSVPhasePending, "")}
 	s.Serving.Refused = "not allowed"

@@ -10,6 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,9 +23,10 @@ import (
 // definition that is created or changed later is checked here, before it is written.
 
 // observeServingAccess returns why the OperatorGroup of a version does not allow one of its
-// webhooks; empty when it allows all. It asks only about webhooks that are to be written.
+// webhooks; empty when it allows all. It asks only about webhooks that are to be written, and not
+// about those that only get the authority of a new certificate.
 func (r *reconciler) observeServingAccess(ctx context.Context, s *scope, found []front) (string, error) {
-	if !s.served.complete() || slices.ContainsFunc(found, front.changesWebhook) {
+	if !s.served.complete() || slices.ContainsFunc(found, func(f front) bool { return f.widened }) {
 		refused, err := r.observeWebhookAccess(ctx, s)
 		if err != nil || refused != "" {
 			return refused, err
@@ -33,14 +35,16 @@ func (r *reconciler) observeServingAccess(ctx context.Context, s *scope, found [
 	return r.observeConversionAccess(ctx, s)
 }
 
-// changesWebhook reports whether f is a webhook configuration that is to be written.
-func (f front) changesWebhook() bool {
-	return (f.missing || f.stale) && (f.kind == validatingKind().Kind || f.kind == mutatingKind().Kind)
+// isWebhook reports whether an object is a webhook configuration.
+func isWebhook(object *unstructured.Unstructured) bool {
+	kind := object.GroupVersionKind()
+	return kind == validatingKind() || kind == mutatingKind()
 }
 
 // observeConversionAccess returns why a version may not convert one of the definitions that it
-// declares conversion webhooks for and that exist; empty when it may convert all. A definition
-// that is converted through a Service of the version was guarded when that was written.
+// declares conversion webhooks for and that exist; empty when it may convert all. It passes over
+// definitions that are converted through a Service of the version already: each change of them is
+// guarded.
 func (r *reconciler) observeConversionAccess(ctx context.Context, s *scope) (string, error) {
 	for i := range s.CSV.Spec.WebhookDefinitions {
 		if s.CSV.Spec.WebhookDefinitions[i].Type != operatorsv1alpha1.ConversionWebhook {

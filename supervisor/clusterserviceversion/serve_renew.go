@@ -56,6 +56,14 @@ func (r *reconciler) observeRotation(ctx context.Context, s *scope, others csvs)
 	if err != nil {
 		return err
 	}
+	// A group that changed since the version was installed may give it more or less than it
+	// has, which is for the version that comes.
+	if reach.Refusal(s.CSV) != nil || s.Groups[0].Status.LastUpdated == nil {
+		return nil
+	}
+	if refused, err := r.observeWebhookAccess(ctx, s); err != nil || refused != "" {
+		return err
+	}
 	s.served = newServed(servers, reach)
 	s.served.kin = r.kinOf(ctx, s, others)
 	if err := r.readCertificates(ctx, s); err != nil {

@@ -62,6 +62,48 @@ func Stale(want, live *unstructured.Unstructured) bool {
 	return !equality.Semantic.DeepDerivative(without.Object, live.Object)
 }
 
+// StaleBeyondBundles reports whether a webhook configuration has to be applied again for more
+// than the authorities of its certificates. Both are as for [Stale].
+func StaleBeyondBundles(want, live *unstructured.Unstructured) (bool, error) {
+	if live == nil {
+		return true, nil
+	}
+	bundles := map[any]any{}
+	for _, hook := range webhooksOf(live) {
+		bundle, _, _ := unstructured.NestedFieldNoCopy(hook, "clientConfig", "caBundle")
+		bundles[hook["name"]] = bundle
+	}
+	same := want.DeepCopy()
+	for _, hook := range webhooksOf(same) {
+		if config, is := hook["clientConfig"].(map[string]any); is {
+			config["caBundle"] = bundles[hook["name"]]
+		}
+	}
+	annotations := same.GetAnnotations()
+	delete(annotations, annotationApplied)
+	if same.SetAnnotations(annotations); len(annotations) == 0 {
+		unstructured.RemoveNestedField(same.Object, "metadata", "annotations")
+	}
+	same, err := Manifest(same)
+	if err != nil {
+		return false, err
+	}
+	return Stale(same, live), nil
+}
+
+// webhooksOf returns the webhooks of a configuration, which are not copied.
+func webhooksOf(configuration *unstructured.Unstructured) []map[string]any {
+	list, _, _ := unstructured.NestedFieldNoCopy(configuration.Object, "webhooks")
+	entries, _ := list.([]any)
+	var hooks []map[string]any
+	for _, entry := range entries {
+		if hook, is := entry.(map[string]any); is {
+			hooks = append(hooks, hook)
+		}
+	}
+	return hooks
+}
+
 // escaped is a key as a part of a JSON pointer, see RFC 6901.
 func escaped(key string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
