@@ -200,7 +200,7 @@ func (s *scene) restarted(ctx context.Context, kinds []string, objects int) (rea
 // pester changes the objects for a while, and until some installations that it times are done.
 func (s *scene) pester(ctx context.Context, o Options, kinds []string) ([]Installation, error) {
 	share := o.Duration * time.Duration(len(kinds)) / time.Duration(len(o.Kinds))
-	// A deadline would have requests that wait for their turn fail before it.
+	// The rate limiter rejects requests that it cannot serve before a deadline.
 	pestering, stop := context.WithCancel(ctx)
 	defer stop()
 	touched := make(chan error, 1)

@@ -97,6 +97,7 @@ func TestUninstallingKeepsOperators(t *testing.T) {
 			c.works("before-" + way.name)
 		}
 		before := c.atRest()
+		c.Expect(c.supervisor.Unexpected()).To(gomega.Succeed())
 		way.uninstall(c)
 		c.end()
 		c.onlyTheProductIsGone(way, before, takeInventory(t, c))
@@ -307,8 +308,8 @@ func (c *cluster) start() {
 		"--leader-election-namespace="+home, "--metrics-address=0", "--health-address=0", "--catalog-refresh-interval=1s")
 }
 
-// end ends the supervisor, as the kubelet does when its pod is deleted. It may have ended by
-// itself, with any status, when its rights or its Lease were gone.
+// end stops the supervisor, as the kubelet does when its pod is deleted. It may have exited, with
+// any status, when its rights or its Lease were gone.
 func (c *cluster) end() {
 	c.t.Helper()
 	if err := c.supervisor.Stop(patience); errors.Is(err, process.ErrKilled) {
@@ -325,7 +326,7 @@ func (c *cluster) atRest() inventory {
 		before := last
 		last = takeInventory(c.t, c)
 		return maps.Equal(before, last)
-	}, patience, time.Second).Should(gomega.BeTrue(), "the cluster never comes to rest")
+	}, patience, time.Second).Should(gomega.BeTrue(), "the cluster never becomes idle")
 	return last
 }
 
