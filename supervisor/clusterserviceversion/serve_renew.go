@@ -59,7 +59,7 @@ func (r *reconciler) observeRotation(ctx context.Context, s *scope, others csvs)
 	// A group that changed since the version was installed may give it more or less than it
 	// has, which is for the version that comes.
 	if reach.Refusal(s.CSV) != nil || s.Groups[0].Status.LastUpdated == nil {
-		return nil
+		return nil //nolint:nilerr // What is wrong with a version that goes is told of the one that comes.
 	}
 	if refused, err := r.observeWebhookAccess(ctx, s); err != nil || refused != "" {
 		return err

@@ -81,7 +81,8 @@ func StaleBeyondBundles(want, live *unstructured.Unstructured) (bool, error) {
 	}
 	annotations := same.GetAnnotations()
 	delete(annotations, annotationApplied)
-	if same.SetAnnotations(annotations); len(annotations) == 0 {
+	same.SetAnnotations(annotations)
+	if len(annotations) == 0 {
 		unstructured.RemoveNestedField(same.Object, "metadata", "annotations")
 	}
 	same, err := Manifest(same)
