@@ -295,7 +295,7 @@ func (r *reconciler) readOne(ctx context.Context, s *scope, obj client.Object) (
 		f.foreign = serving.ObstacleOf(live, owner)
 	}
 	f.stale = serving.Stale(want, live)
-	if isWebhook(want) {
+	if f.stale && isWebhook(want) {
 		if f.widened, err = serving.StaleBeyondBundles(want, live); err != nil {
 			return f, err
 		}

@@ -23,8 +23,8 @@ import (
 // definition that is created or changed later is checked here, before it is written.
 
 // observeServingAccess returns why the OperatorGroup of a version does not allow one of its
-// webhooks; empty when it allows all. It asks only about webhooks that are to be written, and not
-// about those that only get the authority of a new certificate.
+// webhooks; empty when it allows all. It reviews only webhooks that are to be written, except for
+// the authority of a new certificate alone.
 func (r *reconciler) observeServingAccess(ctx context.Context, s *scope, found []front) (string, error) {
 	if !s.served.complete() || slices.ContainsFunc(found, func(f front) bool { return f.widened }) {
 		refused, err := r.observeWebhookAccess(ctx, s)

@@ -50,16 +50,15 @@ func (r *reconciler) observeRotation(ctx context.Context, s *scope, others csvs)
 	}
 	servers, err := serving.Servers(s.CSV)
 	if err != nil {
-		return nil //nolint:nilerr // What is wrong with a version that goes is told of the one that comes.
+		return nil //nolint:nilerr // The version that replaces it reports this.
 	}
 	reach, err := r.observeReach(ctx, s)
 	if err != nil {
 		return err
 	}
-	// A group that changed since the version was installed may give it more or less than it
-	// has, which is for the version that comes.
+	// The webhooks stay as they are while the group is not processed, or refuses them now.
 	if reach.Refusal(s.CSV) != nil || s.Groups[0].Status.LastUpdated == nil {
-		return nil //nolint:nilerr // What is wrong with a version that goes is told of the one that comes.
+		return nil //nolint:nilerr // The version that replaces it reports this.
 	}
 	if refused, err := r.observeWebhookAccess(ctx, s); err != nil || refused != "" {
 		return err

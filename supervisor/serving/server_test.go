@@ -75,7 +75,7 @@ func TestSelector(t *testing.T) {
 
 // TestInvalid gives, for a change of a valid version, the field that is told.
 func TestInvalid(t *testing.T) {
-	const badHook, badAPI = operatorsv1alpha1.CSVReasonInvalidWebhookDescription, operatorsv1alpha1.CSVReasonInvalidStrategy
+	const badHook = operatorsv1alpha1.CSVReasonInvalidWebhookDescription
 	type version = operatorsv1alpha1.ClusterServiceVersion
 	hook := func(i int, change func(*operatorsv1alpha1.WebhookDescription)) func(*version) {
 		return func(csv *version) { change(&csv.Spec.WebhookDefinitions[i]) }
@@ -85,12 +85,7 @@ func TestInvalid(t *testing.T) {
 			d.Rules = append(d.Rules, admissionregistrationv1.RuleWithOperations{Rule: admissionregistrationv1.Rule{APIGroups: groups, Resources: resources}})
 		})
 	}
-	for name, tt := range map[string]struct {
-		change  func(*version)
-		field   string // of the error; empty: there is none
-		problem string
-		reason  operatorsv1alpha1.ConditionReason
-	}{
+	for name, tt := range map[string]invalid{
 		"nothing":        {change: func(*version) {}},
 		"wildcard names": {change: rule([]string{"example.com"}, []string{"*"})},
 		"other resources of admission": {
@@ -172,6 +167,22 @@ func TestInvalid(t *testing.T) {
 			change: func(csv *version) { csv.Spec.InstallModes = nil },
 			field:  "spec.webhookdefinitions[2].type", problem: "spec.installModes", reason: badHook,
 		},
+	} {
+		t.Run(name, func(t *testing.T) { isInvalid(t, tt) })
+	}
+}
+
+// TestInvalidAPIs changes what a valid version serves as an API.
+func TestInvalidAPIs(t *testing.T) {
+	const badAPI = operatorsv1alpha1.CSVReasonInvalidStrategy
+	type version = operatorsv1alpha1.ClusterServiceVersion
+	serves := func(group, apiVersion string) func(*version) {
+		return func(csv *version) {
+			d := &csv.Spec.APIServiceDefinitions.Owned[0]
+			d.Group, d.Version = group, apiVersion
+		}
+	}
+	for name, tt := range map[string]invalid{
 		"API without a Deployment": {
 			change: func(csv *version) { csv.Spec.APIServiceDefinitions.Owned[1].DeploymentName = "" },
 			field:  "spec.apiservicedefinitions.owned[1].deploymentName", problem: "as well as by", reason: badAPI,
@@ -185,58 +196,60 @@ func TestInvalid(t *testing.T) {
 			field:  "spec.apiservicedefinitions.owned[0]", problem: "version is empty", reason: badAPI,
 		},
 		"API of Kubernetes": {
-			change: func(csv *version) {
-				d := &csv.Spec.APIServiceDefinitions.Owned[0]
-				d.Group, d.Version = "apps", "v9"
-			},
-			field: "spec.apiservicedefinitions.owned[0].group", problem: "no operator may serve an API of the group apps", reason: badAPI,
+			change: serves("apps", "v9"),
+			field:  "spec.apiservicedefinitions.owned[0].group", problem: "no operator may serve an API of the group apps", reason: badAPI,
 		},
 		"API of operators": {
-			change: func(csv *version) { csv.Spec.APIServiceDefinitions.Owned[0].Group = "operators.coreos.com" },
+			change: serves("operators.coreos.com", "v9"),
 			field:  "spec.apiservicedefinitions.owned[0].group", problem: "operators.coreos.com", reason: badAPI,
 		},
 		"API of Kubernetes that the supervisor does not use": {
-			change: func(csv *version) { csv.Spec.APIServiceDefinitions.Owned[0].Group = "certificates.k8s.io" },
+			change: serves("certificates.k8s.io", "v9"),
 			field:  "spec.apiservicedefinitions.owned[0].group", problem: "certificates.k8s.io", reason: badAPI,
 		},
 		"API of packages": {
-			change: func(csv *version) {
-				d := &csv.Spec.APIServiceDefinitions.Owned[0]
-				d.Group, d.Version = "packages.operators.coreos.com", "v1"
-			},
+			change: serves("packages.operators.coreos.com", "v1"),
 		},
 		"another API of packages": {
-			change: func(csv *version) {
-				d := &csv.Spec.APIServiceDefinitions.Owned[0]
-				d.Group, d.Version = "packages.operators.coreos.com", "v9"
-			},
-			field: "spec.apiservicedefinitions.owned[0].group", problem: "packages.operators.coreos.com", reason: badAPI,
+			change: serves("packages.operators.coreos.com", "v9"),
+			field:  "spec.apiservicedefinitions.owned[0].group", problem: "packages.operators.coreos.com", reason: badAPI,
 		},
 		"API served by two": {
 			change: func(csv *version) { csv.Spec.APIServiceDefinitions.Owned[1].DeploymentName = "idle" },
 			field:  "spec.apiservicedefinitions.owned[1].deploymentName", problem: "v1.backup.example.com is served by Deployment etcd-api as well as by idle", reason: badAPI,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			csv := fixture()
-			tt.change(csv)
-			_, err := Servers(csv)
-			if tt.field == "" {
-				if err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			invalid := &InvalidError{}
-			if !errors.As(err, &invalid) {
-				t.Fatalf("error is %v, want an InvalidError", err)
-			}
-			if invalid.Field != tt.field || !strings.Contains(invalid.Problem, tt.problem) || invalid.Remedy == "" || invalid.Reason != tt.reason {
-				t.Errorf("error is %q (reason %s), want field %q and problem %q (reason %s)", err, invalid.Reason, tt.field, tt.problem, tt.reason)
-			}
-			if want := invalid.Field + ": " + invalid.Problem + "; " + invalid.Remedy; err.Error() != want {
-				t.Errorf("error reads %q, want %q", err, want)
-			}
-		})
+		t.Run(name, func(t *testing.T) { isInvalid(t, tt) })
+	}
+}
+
+// invalid is a change of a valid version, and what is wrong then.
+type invalid struct {
+	change  func(*operatorsv1alpha1.ClusterServiceVersion)
+	field   string // of the error; empty: there is none
+	problem string
+	reason  operatorsv1alpha1.ConditionReason
+}
+
+func isInvalid(t *testing.T, tt invalid) {
+	t.Helper()
+	csv := fixture()
+	tt.change(csv)
+	_, err := Servers(csv)
+	if tt.field == "" {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got := &InvalidError{}
+	if !errors.As(err, &got) {
+		t.Fatalf("error is %v, want an InvalidError", err)
+	}
+	if got.Field != tt.field || !strings.Contains(got.Problem, tt.problem) || got.Remedy == "" || got.Reason != tt.reason {
+		t.Errorf("error is %q (reason %s), want field %q and problem %q (reason %s)", err, got.Reason, tt.field, tt.problem, tt.reason)
+	}
+	if want := got.Field + ": " + got.Problem + "; " + got.Remedy; err.Error() != want {
+		t.Errorf("error reads %q, want %q", err, want)
 	}
 }
