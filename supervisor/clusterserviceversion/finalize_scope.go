@@ -21,12 +21,15 @@ import (
 
 // A ClusterServiceVersion is written by the author of a bundle, who may claim any kind as
 // owned. What its clean-up may delete is bounded by what others wrote: the record of install
-// plans on CustomResourceDefinitions, and the OperatorGroup of the namespace.
+// plans on CustomResourceDefinitions, and the OperatorGroup of the namespace. A group that is
+// deleted before the version counts as the supervisor last recorded it on the version.
 
 // bounds are what bounds the clean-up of custom resources in a namespace.
 type bounds struct {
 	// group is the OperatorGroup of the namespace; nil unless there is exactly one.
 	group *operatorsv1.OperatorGroup
+	// deleted is true when the namespace has no OperatorGroup.
+	deleted bool
 	// terminating is true when the namespace is being deleted, and all objects in it with it.
 	terminating bool
 }
@@ -46,7 +49,7 @@ func (r *reconciler) observeBounds(ctx context.Context, namespace string) (bound
 	if err := client.IgnoreNotFound(r.live.Get(ctx, client.ObjectKey{Name: namespace}, found)); err != nil {
 		return bounds{}, fmt.Errorf("getting Namespace %s: %w", namespace, err)
 	}
-	return bounds{terminating: !found.DeletionTimestamp.IsZero()}, nil
+	return bounds{deleted: len(groups.Items) == 0, terminating: !found.DeletionTimestamp.IsZero()}, nil
 }
 
 // pending returns why the bounds are not known yet; empty when they are.
@@ -62,10 +65,20 @@ func (b bounds) namespaces(csv *operatorsv1alpha1.ClusterServiceVersion) []strin
 	switch {
 	case b.group != nil:
 		return b.group.Status.Namespaces
+	case b.deleted && hadNoAccount(csv):
+		recorded, _ := targets(csv)
+		return recorded
 	case b.terminating:
 		return []string{csv.Namespace}
 	}
 	return nil
+}
+
+// hadNoAccount reports whether the OperatorGroup named no service account when the supervisor
+// last recorded it on a version. The record of its targets is of the same write.
+func hadNoAccount(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+	account, recorded := csv.Annotations[plan.AnnotationGroupAccount]
+	return recorded && account == ""
 }
 
 // refusal returns why the custom resources of a definition stay though csv asks for their

@@ -121,6 +121,7 @@ func TestObserveBounds(t *testing.T) {
 		objects     []client.Object
 		fails       string // the kind that cannot be read
 		group       string
+		deleted     bool
 		terminating bool
 		err         string
 	}{
@@ -128,9 +129,9 @@ func TestObserveBounds(t *testing.T) {
 		"GroupInLeaving":      {objects: []client.Object{leaving, group("a", "own")}, group: "own"},
 		"TwoGroups":           {objects: []client.Object{there, group("a", "own"), group("a", "other")}},
 		"TwoGroupsInLeaving":  {objects: []client.Object{leaving, group("a", "own"), group("a", "other")}, terminating: true},
-		"NoGroup":             {objects: []client.Object{there, group("b", "other")}},
-		"NoGroupInLeaving":    {objects: []client.Object{leaving}, terminating: true},
-		"NoNamespace":         {},
+		"NoGroup":             {objects: []client.Object{there, group("b", "other")}, deleted: true},
+		"NoGroupInLeaving":    {objects: []client.Object{leaving}, deleted: true, terminating: true},
+		"NoNamespace":         {deleted: true},
 		"UnreadableGroups":    {objects: []client.Object{leaving}, fails: "OperatorGroupList", err: "listing OperatorGroups of namespace a: not now"},
 		"UnreadableNamespace": {objects: []client.Object{leaving}, fails: "Namespace", err: "getting Namespace a: not now"},
 		"NamespaceNotNeeded":  {objects: []client.Object{group("a", "own")}, fails: "Namespace", group: "own"},
@@ -165,8 +166,50 @@ func TestObserveBounds(t *testing.T) {
 			if got.group != nil {
 				found = got.group.Name
 			}
-			if err != nil || found != tc.group || got.terminating != tc.terminating {
-				t.Errorf("group %q, terminating %t, error %v; want %q, %t", found, got.terminating, err, tc.group, tc.terminating)
+			if err != nil || found != tc.group || got.deleted != tc.deleted || got.terminating != tc.terminating {
+				t.Errorf("group %q, deleted %t, terminating %t, error %v; want %q, %t, %t",
+					found, got.deleted, got.terminating, err, tc.group, tc.deleted, tc.terminating)
+			}
+		})
+	}
+}
+
+// TestBoundsOfADeletedGroup has the version recall the group that was deleted before it.
+func TestBoundsOfADeletedGroup(t *testing.T) {
+	const unbounded = "there is not exactly one OperatorGroup in the namespace, whose targets and account bound the clean-up"
+	deleted := bounds{deleted: true}
+	terminating := bounds{deleted: true, terminating: true}
+	cases := map[string]struct {
+		reason  string
+		account *string // the record; nil for none
+		told    []string
+		bounds  bounds
+		scope   apiextensionsv1.ResourceScope
+		lists   []string
+		leaves  string
+	}{
+		"Global":       {"the group targeted all namespaces", new(""), []string{""}, deleted, apiextensionsv1.NamespaceScoped, []string{""}, ""},
+		"GlobalWide":   {"and may have cluster-scoped objects", new(""), []string{""}, deleted, apiextensionsv1.ClusterScoped, []string{""}, ""},
+		"Bounded":      {"the group targeted two", new(""), []string{"a", "b"}, deleted, apiextensionsv1.NamespaceScoped, []string{"a", "b"}, ""},
+		"BoundedWide":  {"and no cluster-scoped objects", new(""), []string{"a"}, deleted, apiextensionsv1.ClusterScoped, nil, "the kind is cluster-scoped and the OperatorGroup does not target all namespaces"},
+		"Leaving":      {"a namespace that is deleted as a whole takes the group first", new(""), []string{""}, terminating, apiextensionsv1.NamespaceScoped, []string{""}, ""},
+		"Account":      {"the account bounded the clean-up and is not known to exist", new("cook"), []string{""}, deleted, apiextensionsv1.NamespaceScoped, nil, unbounded},
+		"LeavingCook":  {"objects of the namespace are deleted in any case", new("cook"), []string{""}, terminating, apiextensionsv1.NamespaceScoped, []string{"a"}, ""},
+		"Unrecorded":   {"a version that no group was recorded on claims what it likes", nil, []string{""}, deleted, apiextensionsv1.NamespaceScoped, nil, unbounded},
+		"SeveralExist": {"the record is of a time with one group", new(""), []string{""}, bounds{}, apiextensionsv1.NamespaceScoped, nil, unbounded},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			csv := cupOwner("a", tc.told...)
+			if tc.account != nil {
+				csv.Annotations["chandlery.dev/operator-group-account"] = *tc.account
+			}
+			got := tc.bounds.territory(csv, cupDefinition(tc.scope, "a/kettle.v1"), nil)
+			if diff := cmp.Diff(tc.lists, got.lists(tc.scope)); diff != "" {
+				t.Errorf("%s\nlists(): -want, +got:\n%s", tc.reason, diff)
+			}
+			if got.leaves != tc.leaves {
+				t.Errorf("%s\nleaves = %q, want %q", tc.reason, got.leaves, tc.leaves)
 			}
 		})
 	}

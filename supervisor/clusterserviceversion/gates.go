@@ -9,6 +9,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
@@ -122,12 +123,13 @@ func annotationsDiffer(o Observation) bool {
 }
 
 // groupAnnotations are the annotations by which a ClusterServiceVersion, and
-// through the pod template its operator, learns what to watch.
+// through the pod template its operator, learns what to watch, and the record of its account.
 func groupAnnotations(group *operatorsv1.OperatorGroup) map[string]string {
 	return map[string]string{
 		operatorsv1.OperatorGroupAnnotationKey:          group.Name,
 		operatorsv1.OperatorGroupNamespaceAnnotationKey: group.Namespace,
 		operatorsv1.OperatorGroupTargetsAnnotationKey:   group.BuildTargetNamespaces(),
+		plan.AnnotationGroupAccount:                     group.Spec.ServiceAccountName,
 	}
 }
 

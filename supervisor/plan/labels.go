@@ -50,10 +50,16 @@ const (
 	// WithdrawnToInstall is for one that is installed afterwards, and that brings
 	// definitions which may take the place of those that are there, conversions included.
 	WithdrawnToInstall = "to-install"
+	// AnnotationGroupAccount, on a ClusterServiceVersion, is the service account that its
+	// OperatorGroup names, empty for none. The clean-up reads it when the group is deleted first.
+	AnnotationGroupAccount = "chandlery.dev/operator-group-account"
 	// AnnotationGeneratedBy, on a Subscription, names the InstallPlan that made it
 	// because another operator needs the package.
 	AnnotationGeneratedBy = "olm.generated-by"
 )
+
+// prefixOwn begins the labels and annotations of this project.
+const prefixOwn = "chandlery.dev/"
 
 // PrefixComponent comes before the name of an Operator in the label of its components.
 const PrefixComponent = "operators.coreos.com/"

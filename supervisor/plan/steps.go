@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -95,6 +96,16 @@ func theCSV(b Bundle, objects []*unstructured.Unstructured) (*unstructured.Unstr
 	return found, nil
 }
 
+// recorded reports whether the supervisor alone writes an annotation of a ClusterServiceVersion.
+// What a version records of its OperatorGroup bounds its clean-up, so no bundle brings it.
+func recorded(key string) bool {
+	switch key {
+	case operatorsv1.OperatorGroupAnnotationKey, operatorsv1.OperatorGroupNamespaceAnnotationKey, operatorsv1.OperatorGroupTargetsAnnotationKey:
+		return true
+	}
+	return strings.HasPrefix(key, prefixOwn)
+}
+
 // completeCSV adds what the catalog knows and the manifest does not: where the
 // version came from, which version it takes over from, and its properties.
 func completeCSV(csv *unstructured.Unstructured, namespace string, b Bundle) error {
@@ -110,7 +121,9 @@ func completeCSV(csv *unstructured.Unstructured, namespace string, b Bundle) err
 	if err != nil {
 		return fmt.Errorf("bundle %s of package %s: %w", b.Name, b.Package, err)
 	}
-	csv.SetAnnotations(merged(csv.GetAnnotations(), map[string]string{
+	annotations := csv.GetAnnotations()
+	maps.DeleteFunc(annotations, func(key, _ string) bool { return recorded(key) })
+	csv.SetAnnotations(merged(annotations, map[string]string{
 		AnnotationProperties: properties,
 		AnnotationCatalog:    b.Catalog.String(),
 		AnnotationChannel:    b.Channel,

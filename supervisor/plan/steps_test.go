@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -155,6 +156,19 @@ func TestStepsCompleteTheCSV(t *testing.T) {
 	csv = object(t, mustSteps(t, b), "ClusterServiceVersion", "")
 	if replaces, found, _ := unstructured.NestedString(csv.Object, "spec", "replaces"); found {
 		t.Errorf("spec.replaces %q was kept though nothing is replaced", replaces)
+	}
+}
+
+// TestStepsDropRecords gives a bundle annotations that bound the clean-up of its version.
+func TestStepsDropRecords(t *testing.T) {
+	claims := `"kept":"yes","olm.targetNamespaces":"","olm.operatorGroup":"own","olm.operatorNamespace":"kitchen",` +
+		`"chandlery.dev/operator-group-account":"","chandlery.dev/withdrawn":"to-return"`
+	b := lamp(strings.Replace(csvManifest, `"kept":"yes"`, claims, 1))
+	csv := object(t, mustSteps(t, b), "ClusterServiceVersion", "")
+	got := slices.Sorted(maps.Keys(csv.GetAnnotations()))
+	want := []string{AnnotationDigest, AnnotationCatalog, AnnotationChannel, "kept", AnnotationProperties}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
 }
 
