@@ -55,8 +55,7 @@ type Reconciler struct {
 	journal  journal
 	refusals refusals
 	hurried  hurried
-	// conflicts are writes that the API server refused because the cache was late.
-	conflicts conflicts
+	lag      cacheLag
 	// caughtUp is closed when the journal has what happened before the process began.
 	caughtUp chan struct{}
 	// arrears are the namespaces in which something had not been told by then.
@@ -123,7 +122,7 @@ const writers = 8
 func (r *Reconciler) tellAll(ctx context.Context, o *observation, decisions []*decision, plans map[string]*operatorsv1alpha1.InstallPlan) error {
 	begin := r.clock.Now()
 	now := metav1.NewTime(begin).Rfc3339Copy()
-	r.conflicts.keep(o.namespace, o.subscriptions)
+	r.lag.keep(o.namespace, o.subscriptions)
 	var group errgroup.Group
 	group.SetLimit(writers)
 	failed, next := make([]error, len(decisions)), make([]time.Time, len(decisions))
@@ -133,14 +132,14 @@ func (r *Reconciler) tellAll(ctx context.Context, o *observation, decisions []*d
 			continue
 		}
 		var delayed bool
-		if next[i], delayed = r.conflicts.delayed(d.subscription, begin); delayed {
+		if next[i], delayed = r.lag.until(d.subscription, begin); delayed {
 			continue
 		}
 		// One that cannot be written keeps none of the others from being written.
 		group.Go(func() error {
 			failed[i] = r.tell(ctx, o, d, plans[d.subscription.Name], now)
 			if apierrors.IsConflict(failed[i]) {
-				next[i], failed[i] = r.conflicts.note(d.subscription, r.clock.Now()), nil
+				next[i], failed[i] = r.lag.conflict(d.subscription, r.clock.Now()), nil
 			}
 			return nil
 		})
@@ -202,7 +201,12 @@ func (r *Reconciler) tellSome(
 	}
 	c := o.chronicle(d, ledger, list, now)
 	before := sub.DeepCopy()
-	if len(c.fresh) > 0 || !labelled(sub) || unreadable != nil {
+	switch {
+	case c.ledger == nil && unreadable == nil && !labelled(sub):
+		if err := r.label(ctx, before); err != nil {
+			return false, err
+		}
+	case len(c.fresh) > 0 || !labelled(sub) || unreadable != nil:
 		if unreadable != nil {
 			log.FromContext(ctx).Error(unreadable, "Beginning a new ledger", "subscription", sub.Name)
 			c.ledger = append(history.Ledger{}, c.ledger...)
@@ -222,6 +226,9 @@ func (r *Reconciler) tellSome(
 		}
 		r.announce(ctx, d, before, after)
 		before = after
+	}
+	if before.ResourceVersion != sub.ResourceVersion {
+		r.lag.wrote(sub, before.ResourceVersion, r.clock.Now())
 	}
 	d.subscription = before
 	r.journal.tell(before)
