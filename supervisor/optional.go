@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/chandlery/chandlery/supervisor/discovery"
@@ -16,7 +16,7 @@ import (
 
 // lookForAPIs finds out which of the optional APIs there are, and goes on looking while
 // the manager runs. OpenShift's has to be there where it is required.
-func (s *startup) lookForAPIs(ctx context.Context, mgr ctrl.Manager) (*openshift.Proxies, error) {
+func (s *startup) lookForAPIs(ctx context.Context, mgr ctrl.Manager, crds cache.Cache) (*openshift.Proxies, error) {
 	finder, err := discovery.New(mgr.GetConfig(), discovery.Options{})
 	if err != nil {
 		return nil, err //nolint:wrapcheck // says what it prepared
@@ -34,9 +34,7 @@ func (s *startup) lookForAPIs(ctx context.Context, mgr ctrl.Manager) (*openshift
 	if err != nil {
 		return nil, err
 	}
-	definitions := &metav1.PartialObjectMetadata{}
-	definitions.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
-	informer, err := mgr.GetCache().GetInformer(ctx, definitions)
+	informer, err := crds.GetInformer(ctx, &apiextensionsv1.CustomResourceDefinition{})
 	if err != nil {
 		return nil, fmt.Errorf("preparing to watch CustomResourceDefinitions: %w", err)
 	}

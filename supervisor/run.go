@@ -24,8 +24,10 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogsource"
 	"github.com/chandlery/chandlery/supervisor/clusterserviceversion"
 	"github.com/chandlery/chandlery/supervisor/copies"
+	"github.com/chandlery/chandlery/supervisor/crdcache"
 	"github.com/chandlery/chandlery/supervisor/failover"
 	"github.com/chandlery/chandlery/supervisor/farewell"
+	"github.com/chandlery/chandlery/supervisor/groupindex"
 	"github.com/chandlery/chandlery/supervisor/informer"
 	"github.com/chandlery/chandlery/supervisor/installplan"
 	"github.com/chandlery/chandlery/supervisor/loan"
@@ -95,7 +97,14 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, standing func() f
 	if err != nil {
 		return err
 	}
-	proxies, err := s.lookForAPIs(ctx, mgr)
+	crds, err := crdcache.Add(mgr)
+	if err != nil {
+		return err
+	}
+	if err := groupindex.Add(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	proxies, err := s.lookForAPIs(ctx, mgr, crds)
 	if err != nil {
 		return err
 	}
@@ -110,17 +119,17 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, standing func() f
 			Catalogs: store, Unpacker: unpacker, GlobalNamespace: o.GlobalCatalogNamespace, Concurrency: o.Concurrency, Lender: lender,
 		}),
 		installplan.Setup(mgr, installplan.Options{
-			Bundles: store, Unpacker: unpacker, RetryTimeout: o.InstallPlanRetryTimeout, Concurrency: o.Concurrency, Lender: lender,
+			CRDs: crds, Bundles: store, Unpacker: unpacker, RetryTimeout: o.InstallPlanRetryTimeout, Concurrency: o.Concurrency, Lender: lender,
 			CRDAsServiceAccount: o.CRDAsServiceAccount,
 		}),
 		operatorgroup.Setup(mgr, operatorgroup.Options{}), //nolint:contextcheck // its indexes are only noted down
 		clusterserviceversion.Setup(mgr, clusterserviceversion.Options{
-			Workers: o.Concurrency, Lender: lender, Proxies: proxies, Namespace: podNamespace(),
+			CRDs: crds, Workers: o.Concurrency, Lender: lender, Proxies: proxies, Namespace: podNamespace(),
 		}),
 		farewell.Setup(mgr, farewell.Options{}),
 		copies.Setup(mgr, copies.Options{ProtectedNamespaces: o.ProtectedCopiedCSVNamespaces}), //nolint:contextcheck // its indexes are only noted down
 		operatorcondition.Setup(mgr, operatorcondition.Options{}),
-		operator.Setup(mgr, operator.Options{}),
+		operator.Setup(mgr, operator.Options{CRDs: crds}), //nolint:contextcheck // its indexes are only noted down
 	)
 }
 

@@ -11,11 +11,13 @@ package apply
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/apply/merge"
@@ -92,6 +94,43 @@ func Over(ctx context.Context, c client.Client, u, live *unstructured.Unstructur
 	wanted := manifest(u)
 	keepOwners(wanted, live, owned.Mine)
 	return update(ctx, c, wanted, live, owned)
+}
+
+// Differs reports whether Over would change an object that has been read.
+func Differs(u, live *unstructured.Unstructured) (bool, error) {
+	owned, err := ownership(live, u.GetAPIVersion())
+	if err != nil {
+		return false, err
+	}
+	wanted := manifest(u)
+	keepOwners(wanted, live, owned.Mine)
+	return !merge.Same(merge.Objects(live.Object, wanted.Object, owned), live.Object), nil
+}
+
+// Join adds annotations and labels to an object, and nothing else. Each key is the writer's own, so
+// that nothing of others is lost, and repeating it is harmless. With annotations to remove, a conflict is
+// the error if the object has changed since it was read: who wrote them may have come back.
+func Join(ctx context.Context, c client.Client, live *unstructured.Unstructured, annotations, labels map[string]string, remove []string) error {
+	changes, metadata := map[string]any{}, map[string]any{"labels": labels}
+	for key, value := range annotations {
+		changes[key] = value
+	}
+	for _, key := range remove {
+		changes[key], metadata["resourceVersion"] = nil, live.GetResourceVersion()
+	}
+	metadata["annotations"] = changes
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return fmt.Errorf("encoding the annotations of %s: %w", describe(live), err)
+	}
+	target := &metav1.PartialObjectMetadata{}
+	target.SetGroupVersionKind(live.GroupVersionKind())
+	target.SetNamespace(live.GetNamespace())
+	target.SetName(live.GetName())
+	if err := c.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(ManifestManager)); err != nil {
+		return fmt.Errorf("annotating %s: %w", describe(live), err)
+	}
+	return nil
 }
 
 // TakeOver does what Over does to an object that belongs to one version at a time: what

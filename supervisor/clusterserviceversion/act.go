@@ -72,6 +72,7 @@ func (r *reconciler) annotate(ctx context.Context, s *scope) error {
 	if err := r.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, body), client.FieldOwner(FieldManager)); err != nil {
 		return fmt.Errorf("annotating ClusterServiceVersion %s/%s: %w", s.CSV.Namespace, s.CSV.Name, err)
 	}
+	r.lag.Wrote(target, r.clock.Now())
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,16 +50,18 @@ func (r *reconciler) putDeployment(ctx context.Context, writer client.Client, d 
 	if err != nil {
 		return "", err
 	}
+	// One that the cache lacks is most likely absent: creating it needs no read.
+	if err := r.client.Get(ctx, client.ObjectKeyFromObject(d), &appsv1.Deployment{}); apierrors.IsNotFound(err) {
+		if _, absent, err := apply.IfAbsent(ctx, writer, want); absent || err != nil {
+			return apply.Created, err
+		}
+	}
 	live, err := readAs(ctx, r.live, want)
 	if err != nil {
 		return "", err
 	}
 	if live == nil {
-		_, absent, err := apply.IfAbsent(ctx, writer, want)
-		if err == nil && !absent {
-			err = errStale
-		}
-		return apply.Created, err
+		return "", errStale
 	}
 	clearRollingUpdate(want, live)
 	return apply.TakeOver(ctx, writer, want, live)

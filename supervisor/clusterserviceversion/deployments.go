@@ -15,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // conditionEnv tells an operator the name of its OperatorCondition.
@@ -56,6 +58,8 @@ func desiredDeployment(csv *operatorsv1alpha1.ClusterServiceVersion,
 		labels = map[string]string{}
 	}
 	maps.Copy(labels, owned(csv))
+	// The controller of Operators would set them otherwise, with a write of its own.
+	maps.Copy(labels, plan.ComponentLabels(csv.Labels))
 	return &appsv1.Deployment{
 		TypeMeta: metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
 		ObjectMeta: metav1.ObjectMeta{

@@ -204,7 +204,7 @@ func (r *reconciler) tell(ctx context.Context, c *cleanup, t telling) error {
 	if want == nil {
 		return nil
 	}
-	err := writeStatus(ctx, r.client, c.csv, *want)
+	err := r.writeStatus(ctx, c.csv, *want)
 	if err == nil {
 		announceCleanup(r.events, c.csv, t)
 	}
@@ -223,6 +223,11 @@ func (r *reconciler) setFinalizer(ctx context.Context, csv *operatorsv1alpha1.Cl
 	patch := client.MergeFromWithOptions(csv, client.MergeFromWithOptimisticLock{})
 	if err := r.client.Patch(ctx, changed, patch, client.FieldOwner(FieldManager)); err != nil {
 		return fmt.Errorf("changing finalizers of ClusterServiceVersion %s/%s: %w", csv.Namespace, csv.Name, err)
+	}
+	if csv.DeletionTimestamp.IsZero() {
+		r.lag.Wrote(changed, r.clock.Now())
+	} else {
+		r.lag.Forget(csv.UID)
 	}
 	return nil
 }

@@ -110,7 +110,8 @@ func groupUnprocessed(o Observation) bool { return o.Groups[0].Status.LastUpdate
 
 func annotationsDiffer(o Observation) bool {
 	for key, value := range groupAnnotations(&o.Groups[0]) {
-		if have, ok := o.CSV.Annotations[key]; !ok || have != value {
+		have, ok := o.CSV.Annotations[key]
+		if (!ok || have != value) && !(key == plan.AnnotationGroupAccount && ok && mayLag(o.CSV, value)) {
 			return true
 		}
 	}
@@ -120,6 +121,13 @@ func annotationsDiffer(o Observation) bool {
 		}
 	}
 	return len(staleLabels(o.CSV)) > 0
+}
+
+// mayLag reports whether the record of a group's former account may stay while the group names none:
+// it only bounds the clean-up more than need be. A version that waits or has failed is not written for
+// that; one that works is.
+func mayLag(csv *operatorsv1alpha1.ClusterServiceVersion, account string) bool {
+	return account == "" && (csv.Status.Phase == operatorsv1alpha1.CSVPhasePending || csv.Status.Phase == operatorsv1alpha1.CSVPhaseFailed)
 }
 
 // groupAnnotations are the annotations by which a ClusterServiceVersion, and

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/groupindex"
 	"github.com/chandlery/chandlery/supervisor/informer"
 	"github.com/chandlery/chandlery/supervisor/pin"
 )
@@ -65,19 +66,22 @@ func (r *reconciler) observe(ctx context.Context, csv *operatorsv1alpha1.Cluster
 	return s, r.observeSwitch(ctx, s)
 }
 
-// observeGroups reads the OperatorGroups of the namespace, and what those of
-// others claim.
+// observeGroups reads the OperatorGroups of the namespace, and what those claim that reach the same
+// namespaces.
 func (r *reconciler) observeGroups(ctx context.Context, s *scope) error {
-	var everywhere operatorsv1.OperatorGroupList
-	if err := r.client.List(ctx, &everywhere, readOnly); err != nil {
-		return fmt.Errorf("listing OperatorGroups: %w", err)
+	var own operatorsv1.OperatorGroupList
+	if err := r.client.List(ctx, &own, client.InNamespace(s.CSV.Namespace), readOnly); err != nil {
+		return fmt.Errorf("listing OperatorGroups in namespace %s: %w", s.CSV.Namespace, err)
 	}
-	for i := range everywhere.Items {
-		if everywhere.Items[i].Namespace == s.CSV.Namespace {
-			s.Groups = append(s.Groups, everywhere.Items[i])
-		}
+	s.Groups = own.Items
+	if len(s.Groups) != 1 {
+		return nil
 	}
-	s.Claims = claims(s.CSV, s.Groups, everywhere.Items)
+	contenders, err := groupindex.Contenders(ctx, r.client, &s.Groups[0])
+	if err != nil {
+		return err //nolint:wrapcheck // says what was listed
+	}
+	s.Claims = claims(s.CSV, s.Groups, contenders)
 	return nil
 }
 
@@ -147,7 +151,7 @@ func (r *reconciler) readCRDs(ctx context.Context, csv *operatorsv1alpha1.Cluste
 	out := crdsByName{}
 	for _, d := range csv.GetAllCRDDescriptions() {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
-		err := r.crds.Get(ctx, client.ObjectKey{Name: d.Name}, crd)
+		err := r.crds.Get(ctx, client.ObjectKey{Name: d.Name}, crd, readOnly)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -238,7 +242,7 @@ func (r *reconciler) deriveDeployments(ctx context.Context, s *scope) (live map[
 	}
 	live = map[string]*appsv1.Deployment{}
 	for i, want := range s.deployments {
-		have, err := r.readDeployment(ctx, want)
+		have, err := r.readDeployment(ctx, want, hasBegun(s.CSV))
 		if err != nil {
 			return nil, err
 		}
@@ -296,15 +300,29 @@ func (r *reconciler) readSettings(ctx context.Context, csv *operatorsv1alpha1.Cl
 	return s, "", err
 }
 
+// hasBegun reports whether the Deployments of a version may have been written after the cache read
+// them. Before its installation begins, the version writes none.
+func hasBegun(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+	switch csv.Status.Phase {
+	case operatorsv1alpha1.CSVPhaseNone, operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVPhaseInstallReady:
+		return false
+	default:
+		return true
+	}
+}
+
 // readDeployment returns the live counterpart of a Deployment, nil when there
-// is none. What the cache does not know, or knows with another hash, is asked
-// for again at the API: right after an installation the cache still shows the
+// is none. Where the version has begun to install, what the cache does not know, or knows with
+// another hash, is read at the API: right after an installation the cache still shows the
 // time before it, and believing it would install once more.
-func (r *reconciler) readDeployment(ctx context.Context, want *appsv1.Deployment) (*appsv1.Deployment, error) {
+func (r *reconciler) readDeployment(ctx context.Context, want *appsv1.Deployment, begun bool) (*appsv1.Deployment, error) {
 	have := &appsv1.Deployment{}
 	err := r.client.Get(ctx, client.ObjectKeyFromObject(want), have) // is whole: see package informer
-	if err == nil && have.Labels[LabelDeploymentHash] == want.Labels[LabelDeploymentHash] {
+	if err == nil && (!begun || have.Labels[LabelDeploymentHash] == want.Labels[LabelDeploymentHash]) {
 		return have, nil
+	}
+	if apierrors.IsNotFound(err) && !begun {
+		return nil, nil //nolint:nilnil // Absence is an answer here, and documented.
 	}
 	have = &appsv1.Deployment{}
 	err = r.live.Get(ctx, client.ObjectKeyFromObject(want), have)

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -88,7 +89,7 @@ func TestWritesOnlyOverWhatWasRead(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "kettle", ResourceVersion: "7", Labels: ownerLabels(csv)},
 	}
 	c, got := recording(t)
-	r := &reconciler{client: c}
+	r := &reconciler{client: c, clock: clocktesting.NewFakePassiveClock(noon())}
 	add := func(o client.Object, finalizer string) bool { o.SetFinalizers([]string{finalizer}); return true }
 	err := errors.Join(r.setFinalizer(t.Context(), csv, add), r.relabel(t.Context(), csv, role, types.NamespacedName{Namespace: "east", Name: "kettle.v1"}))
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/chandlery/chandlery/supervisor/cachelag"
 	"github.com/chandlery/chandlery/supervisor/impersonate"
 	"github.com/chandlery/chandlery/supervisor/loan"
 	"github.com/chandlery/chandlery/supervisor/openshift"
@@ -47,6 +48,7 @@ type reconciler struct {
 	events        events.EventRecorder
 	gauges        gauges
 	failures      failures
+	lag           cachelag.Tracker
 }
 
 // Reconcile makes at most one transition of one ClusterServiceVersion.
@@ -61,6 +63,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	if err != nil || isCopied(csv) {
 		return ctrl.Result{}, err
+	}
+	if r.lag.Behind(csv, r.clock.Now()) {
+		// The event of what this process wrote brings the version here again.
+		return ctrl.Result{RequeueAfter: cachelag.Limit}, nil
 	}
 	result, err := r.step(ctx, csv)
 	if apierrors.IsConflict(err) || errors.Is(err, errStale) {
@@ -148,7 +154,7 @@ func (r *reconciler) record(ctx context.Context, s *scope, t Transition) error {
 	if touched || equality.Semantic.DeepEqual(want, s.CSV.Status) {
 		return nil
 	}
-	if err := writeStatus(ctx, r.client, s.CSV, want); err != nil {
+	if err := r.writeStatus(ctx, s.CSV, want); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if s.CSV.Status.Phase != t.Phase {

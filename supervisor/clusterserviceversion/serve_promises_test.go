@@ -24,7 +24,8 @@ func memory(t *testing.T, objects ...client.Object) client.Client {
 			t.Fatal(err)
 		}
 	}
-	return fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).Build()
+	csv := &operatorsv1alpha1.ClusterServiceVersion{}
+	return fake.NewClientBuilder().WithScheme(s).WithIndex(csv, indexState, stateKeys).WithIndex(csv, indexCRD, crdKeys).WithObjects(objects...).Build()
 }
 
 // TestADeletedVersionTakesItsPromisesBack deletes a version whose webhook was to convert to

@@ -2,9 +2,6 @@ package clusterserviceversion
 
 import (
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -28,20 +25,19 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/apply/warnings"
 	"github.com/chandlery/chandlery/supervisor/impersonate"
-	"github.com/chandlery/chandlery/supervisor/informer"
 	"github.com/chandlery/chandlery/supervisor/loan"
 	"github.com/chandlery/chandlery/supervisor/openshift"
-	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/retry"
-	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
 // reconcileTimeout bounds one reconcile, so that a hanging API call cannot
 // hold a worker for ever.
 const reconcileTimeout = 2 * time.Minute
 
-// Options configures the controller. The zero value works.
+// Options configures the controller. The zero value of each field but CRDs works.
 type Options struct {
+	// CRDs has the CustomResourceDefinitions, as package crdcache keeps them.
+	CRDs cache.Cache
 	// Clock decides about time limits and gives the times written to status;
 	// the system clock when nil.
 	Clock clock.PassiveClock
@@ -78,16 +74,15 @@ func (o Options) withDefaults() Options {
 // works on the leader alone and fills its caches on standbys too.
 func Setup(mgr ctrl.Manager, o Options) error {
 	o = o.withDefaults()
-	crds, err := newCRDCache(mgr)
-	if err != nil {
-		return err
-	}
 	fronts, err := newFronts(mgr)
 	if err != nil {
 		return err
 	}
-	r, err := newReconciler(mgr, o, crds, fronts)
+	r, err := newReconciler(mgr, o, o.CRDs, fronts)
 	if err != nil {
+		return err
+	}
+	if err := addIndexes(mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	m := mapper{reader: mgr.GetClient()}
@@ -104,8 +99,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(m.granting)).
 		Watches(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(m.granting)).
 		Watches(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(m.granting)).
-		WatchesRawSource(source.Kind(crds, &apiextensionsv1.CustomResourceDefinition{},
-			handler.TypedEnqueueRequestsFromMapFunc[*apiextensionsv1.CustomResourceDefinition, reconcile.Request](m.usingCRD))).
+		WatchesRawSource(source.Kind(o.CRDs, &apiextensionsv1.CustomResourceDefinition{},
+			handler.TypedEnqueueRequestsFromMapFunc[*apiextensionsv1.CustomResourceDefinition, reconcile.Request](m.usingCRD), definitionChanges())).
 		WatchesRawSource(fronts.events(m)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.Workers,
@@ -159,50 +154,4 @@ func newReconciler(mgr ctrl.Manager, o Options, crds, fronts cache.Cache) (*reco
 		events:    mgr.GetEventRecorder("chandlery-clusterserviceversion"),
 		gauges:    g,
 	}, nil
-}
-
-// crdCache is a cache of CustomResourceDefinitions that the manager starts with
-// its other caches, before anything that reads from it.
-type crdCache struct {
-	cache.Cache
-}
-
-// GetCache is how the manager recognizes a cache and waits for it.
-func (c crdCache) GetCache() cache.Cache { return c.Cache }
-
-// newCRDCache makes a cache of CustomResourceDefinitions without their schemas,
-// which are megabytes in all and of no use here. It is not the manager's, where
-// others would find definitions with a part missing.
-func newCRDCache(mgr ctrl.Manager) (cache.Cache, error) {
-	c, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient:       mgr.GetHTTPClient(),
-		Scheme:           mgr.GetScheme(),
-		Mapper:           mgr.GetRESTMapper(),
-		NewInformer:      informer.New,
-		DefaultTransform: informer.After(withoutSchemas),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("making the cache of CustomResourceDefinitions: %w", err)
-	}
-	if err := mgr.Add(crdCache{c}); err != nil {
-		return nil, fmt.Errorf("adding the cache of CustomResourceDefinitions: %w", err)
-	}
-	return c, nil
-}
-
-func withoutSchemas(obj any) (any, error) {
-	crd, ok := obj.(*apiextensionsv1.CustomResourceDefinition)
-	if !ok {
-		return obj, nil
-	}
-	crd.ManagedFields = nil
-	promises := []string{serving.AnnotationStorage, serving.AnnotationConversion, serving.AnnotationServed}
-	maps.DeleteFunc(crd.Annotations, func(key, _ string) bool {
-		return !strings.HasPrefix(key, plan.PrefixAlongside) && !slices.Contains(promises, key)
-	})
-	for i := range crd.Spec.Versions {
-		v := crd.Spec.Versions[i]
-		crd.Spec.Versions[i] = apiextensionsv1.CustomResourceDefinitionVersion{Name: v.Name, Served: v.Served, Storage: v.Storage}
-	}
-	return crd, nil
 }

@@ -47,15 +47,16 @@ func secondsOf(t time.Time, before *metav1.Time) *metav1.Time {
 // write fail when anybody, another supervisor above all, wrote since csv was
 // read: lists in a merge patch are replaced as a whole, and a phase must follow
 // from the one before it.
-func writeStatus(ctx context.Context, c client.Client, csv *operatorsv1alpha1.ClusterServiceVersion,
+func (r *reconciler) writeStatus(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion,
 	want operatorsv1alpha1.ClusterServiceVersionStatus,
 ) error {
 	meta := metav1.ObjectMeta{Namespace: csv.Namespace, Name: csv.Name, ResourceVersion: csv.ResourceVersion}
 	base := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta, Status: csv.Status}
 	changed := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta, Status: want}
 	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := c.Status().Patch(ctx, changed, patch, client.FieldOwner(FieldManager)); err != nil {
+	if err := r.client.Status().Patch(ctx, changed, patch, client.FieldOwner(FieldManager)); err != nil {
 		return fmt.Errorf("writing phase %s of ClusterServiceVersion %s/%s: %w", want.Phase, csv.Namespace, csv.Name, err)
 	}
+	r.lag.Wrote(changed, r.clock.Now())
 	return nil
 }

@@ -2,14 +2,19 @@ package clusterserviceversion
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
 // mapper says which ClusterServiceVersions an event concerns. A failing read of
@@ -58,10 +63,10 @@ func (m mapper) neighbours(ctx context.Context, obj client.Object) []reconcile.R
 // grouped maps an OperatorGroup to all ClusterServiceVersions of its namespace,
 // and to those elsewhere that may not run because of what some group claims.
 func (m mapper) grouped(ctx context.Context, obj client.Object) []reconcile.Request {
-	return m.selected(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
-		return csv.Namespace == obj.GetNamespace() ||
-			csv.Status.Reason == operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict
-	})
+	all := func(*operatorsv1alpha1.ClusterServiceVersion) bool { return true }
+	elsewhere := func(csv *operatorsv1alpha1.ClusterServiceVersion) bool { return csv.Namespace != obj.GetNamespace() }
+	return append(m.selected(ctx, all, client.InNamespace(obj.GetNamespace())),
+		m.selected(ctx, elsewhere, client.MatchingFields{indexState: stateContending})...)
 }
 
 // subscribed maps a Subscription to the ClusterServiceVersions that it may
@@ -115,12 +120,31 @@ func (m mapper) owner(_ context.Context, obj client.Object) []reconcile.Request 
 // usingCRD maps a CustomResourceDefinition to the ClusterServiceVersions that
 // own or require it.
 func (m mapper) usingCRD(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) []reconcile.Request {
-	return m.selected(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
-		return names(csv.Spec.CustomResourceDefinitions.Owned, crd.Name) ||
-			names(csv.Spec.CustomResourceDefinitions.Required, crd.Name)
-	})
+	all := func(*operatorsv1alpha1.ClusterServiceVersion) bool { return true }
+	return m.selected(ctx, all, client.MatchingFields{indexCRD: crd.Name})
 }
 
-func names(descriptions []operatorsv1alpha1.CRDDescription, name string) bool {
-	return slices.ContainsFunc(descriptions, func(d operatorsv1alpha1.CRDDescription) bool { return d.Name == name })
+// definitionChanges passes what a ClusterServiceVersion reads of a CustomResourceDefinition. That
+// other versions share it, and whose component it is, changes with each namespace that gets the
+// operator, and concerns none of those that have it.
+func definitionChanges() predicate.TypedPredicate[*apiextensionsv1.CustomResourceDefinition] {
+	return predicate.TypedFuncs[*apiextensionsv1.CustomResourceDefinition]{
+		UpdateFunc: func(e event.TypedUpdateEvent[*apiextensionsv1.CustomResourceDefinition]) bool {
+			before, after := e.ObjectOld, e.ObjectNew
+			return before.UID != after.UID || before.Generation != after.Generation ||
+				before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+				!maps.Equal(promises(before), promises(after)) || !equality.Semantic.DeepEqual(before.Status, after.Status)
+		},
+	}
+}
+
+// promises are the annotations of a definition that hold back changes of its versions.
+func promises(crd *apiextensionsv1.CustomResourceDefinition) map[string]string {
+	kept := map[string]string{}
+	for _, key := range []string{serving.AnnotationStorage, serving.AnnotationConversion, serving.AnnotationServed} {
+		if value, has := crd.Annotations[key]; has {
+			kept[key] = value
+		}
+	}
+	return kept
 }

@@ -25,7 +25,7 @@ func (m mapper) granting(ctx context.Context, obj client.Object) []reconcile.Req
 	subjects, bound := rights.Subjects(obj)
 	waiting := m.selected(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 		return refusedToInstall(csv) || awaitsRights(csv, subjects, bound)
-	}, client.InNamespace(obj.GetNamespace()))
+	}, client.InNamespace(obj.GetNamespace()), client.MatchingFields{indexState: stateLacking})
 	return append(out, waiting...)
 }
 

@@ -20,6 +20,8 @@ import (
 const (
 	// indexName finds ClusterServiceVersions and copies by their name, wherever they are.
 	indexName = "copies/name"
+	// indexSpreads finds, by the value true, the ClusterServiceVersions that are copied.
+	indexSpreads = "copies/spreads"
 	// indexOwner finds copied roles and bindings by the version they are copied for.
 	indexOwner = "copies/owner"
 )
@@ -66,6 +68,9 @@ func addIndexes(ctx context.Context, mgr ctrl.Manager) error {
 	if err := indexer.IndexField(ctx, &operatorsv1alpha1.ClusterServiceVersion{}, indexName, byName); err != nil {
 		return fmt.Errorf("indexing ClusterServiceVersions: %w", err)
 	}
+	if err := indexer.IndexField(ctx, &operatorsv1alpha1.ClusterServiceVersion{}, indexSpreads, bySpread); err != nil {
+		return fmt.Errorf("indexing ClusterServiceVersions that are copied: %w", err)
+	}
 	for _, right := range []client.Object{&rbacv1.Role{}, &rbacv1.RoleBinding{}} {
 		if err := indexer.IndexField(ctx, right, indexOwner, byOwner); err != nil {
 			return fmt.Errorf("indexing %T: %w", right, err)
@@ -75,6 +80,13 @@ func addIndexes(ctx context.Context, mgr ctrl.Manager) error {
 }
 
 func byName(obj client.Object) []string { return []string{obj.GetName()} }
+
+func bySpread(obj client.Object) []string {
+	if csv, is := obj.(*operatorsv1alpha1.ClusterServiceVersion); is && !isCopied(csv) && spreads(csv) {
+		return []string{"true"}
+	}
+	return nil
+}
 
 func byOwner(obj client.Object) []string {
 	owner, ok := ownerOf(obj)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/groupindex"
 	"github.com/chandlery/chandlery/supervisor/informer"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
@@ -44,13 +45,13 @@ func (r reader) observe(ctx context.Context, key types.NamespacedName) (*observa
 		return nil, err
 	}
 	var groups operatorsv1.OperatorGroupList
-	if err := r.client.List(ctx, &groups, readOnly); err != nil {
-		return nil, fmt.Errorf("listing OperatorGroups: %w", err)
+	if err := r.client.List(ctx, &groups, client.InNamespace(key.Namespace), readOnly); err != nil {
+		return nil, fmt.Errorf("listing OperatorGroups in namespace %s: %w", key.Namespace, err)
 	}
-	o.allGroups = groups.Items
-	for i := range groups.Items {
-		if groups.Items[i].Namespace == key.Namespace {
-			o.groups = append(o.groups, groups.Items[i])
+	o.groups = groups.Items
+	if len(o.groups) == 1 {
+		if o.allGroups, err = groupindex.Contenders(ctx, r.client, &o.groups[0]); err != nil {
+			return nil, err //nolint:wrapcheck // says what was listed
 		}
 	}
 	if o.namespaces, err = r.namespaces(ctx); err != nil {

@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/chandlery/chandlery/supervisor/retry"
@@ -95,17 +94,16 @@ func setupCopies(mgr ctrl.Manager, o Options, r reader, copied cache.Cache) erro
 	if err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
-	m := mapper{reader: mgr.GetClient()}
+	m := mapper{reader: mgr.GetClient(), copies: copied}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("copies").
-		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, handler.EnqueueRequestsFromMapFunc(m.version)).
+		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, m.versions()).
 		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(m.grouped)).
 		Watches(&operatorsv1.OLMConfig{}, handler.EnqueueRequestsFromMapFunc(m.global)).
 		Watches(&rbacv1.Role{}, handler.EnqueueRequestsFromMapFunc(m.owner)).
 		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(m.owner)).
 		WatchesMetadata(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(m.serving), builder.WithPredicates(comings())).
-		WatchesRawSource(source.Kind(copied, copyMetadata(),
-			handler.TypedEnqueueRequestsFromMapFunc[*metav1.PartialObjectMetadata, reconcile.Request](m.copied))).
+		WatchesRawSource(source.Kind(copied, copyMetadata(), m.copied())).
 		WithOptions(options(o.Workers)).
 		Complete(&reconciler{
 			reader: r,

@@ -29,11 +29,17 @@ func setAlongside(crd metav1.Object, versions []types.NamespacedName) {
 		}
 	}
 	for _, v := range versions {
-		sum := fnv.New64a()
-		_, _ = sum.Write([]byte(v.Namespace + "/" + v.Name))
-		annotations[fmt.Sprintf("%s%x", plan.PrefixAlongside, sum.Sum64())] = v.Namespace + "/" + v.Name
+		annotations[alongsideKey(v)] = v.String()
 	}
 	crd.SetAnnotations(annotations)
+}
+
+// alongsideKey returns the annotation of a definition that names a version which it was installed
+// with. The key has the FNV-1a hash of NAMESPACE/NAME, as in OLM.
+func alongsideKey(version types.NamespacedName) string {
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(version.String()))
+	return fmt.Sprintf("%s%x", plan.PrefixAlongside, sum.Sum64())
 }
 
 // declaresConversion says whether a version brings the webhook that converts objects

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -37,6 +41,16 @@ type definition struct {
 	wanted, live *unstructured.Unstructured
 	// keep reports whether live stays as it is, as it is as wanted and has another owner.
 	keep bool
+	// joins are the annotations and labels of the version that live lacks, where it is as wanted in
+	// all other respects.
+	joins *joins
+}
+
+// joins are the keys that a version adds to a definition that other versions have too, and the
+// annotations of versions that no longer exist.
+type joins struct {
+	annotations, labels map[string]string
+	stale               []string
 }
 
 // prepare reads the CustomResourceDefinition of a step from its bundle and from the
@@ -49,6 +63,9 @@ func (e *execution) prepare(ctx context.Context, s *operatorsv1alpha1.Step) erro
 	d := &definition{wanted: u.DeepCopy()}
 	converted, err := e.convertedBy(ctx, u, s)
 	if err != nil {
+		return err
+	}
+	if err := e.labelComponent(ctx, d.wanted, s.Resolving); err != nil {
 		return err
 	}
 	if d.live, err = e.read(ctx, u.GroupVersionKind(), client.ObjectKeyFromObject(u)); err != nil {
@@ -87,6 +104,8 @@ func prepareNew(wanted *unstructured.Unstructured, alongside types.NamespacedNam
 // and completes it.
 func (e *execution) prepareChange(ctx context.Context, d *definition, u *unstructured.Unstructured, s *operatorsv1alpha1.Step, converted bool) error {
 	alongside := types.NamespacedName{Namespace: e.namespace, Name: s.Resolving}
+	keepComponents(d.wanted, d.live)
+	setDefaults(d.wanted)
 	if kept, err := e.keepNewer(ctx, d, s); kept || err != nil {
 		setAlongside(d.wanted, append(e.stillAlongside(ctx, d.live), alongside))
 		return err
@@ -99,14 +118,63 @@ func (e *execution) prepareChange(ctx context.Context, d *definition, u *unstruc
 			return err
 		}
 	}
-	setAlongside(d.wanted, append(e.stillAlongside(ctx, d.live), alongside))
 	keepConversion(d.wanted, d.live, converted)
 	if converted {
 		holdStorage(d.wanted, d.live, alongside)
 		holdConversion(d.wanted, d.live, alongside)
 		holdServed(d.wanted, d.live, alongside)
 	}
+	if err := e.prepareJoin(ctx, d, alongside); d.joins != nil || err != nil {
+		return err
+	}
+	setAlongside(d.wanted, append(e.stillAlongside(ctx, d.live), alongside))
 	return nil
+}
+
+// prepareJoin sets what the version adds to a definition that is as its bundle wants it. Many
+// versions of one operator then write keys of their own, instead of the whole in turns. It sets
+// nothing where something else differs, or for an account, which may lack the right to patch.
+func (e *execution) prepareJoin(ctx context.Context, d *definition, alongside types.NamespacedName) error {
+	if e.crds.asAccount {
+		return nil
+	}
+	same := d.wanted.DeepCopy()
+	setAlongside(same, plan.Alongside(d.live))
+	missing := plan.ComponentLabels(same.GetLabels())
+	maps.DeleteFunc(missing, func(key, _ string) bool { _, has := d.live.GetLabels()[key]; return has })
+	labels := same.GetLabels()
+	maps.DeleteFunc(labels, func(key, _ string) bool { _, lacks := missing[key]; return lacks })
+	same.SetLabels(labels)
+	differs, err := apply.Differs(same, d.live)
+	if err != nil || differs {
+		return err //nolint:wrapcheck // names the object
+	}
+	d.joins = &joins{annotations: map[string]string{}, labels: missing}
+	if key := alongsideKey(alongside); d.live.GetAnnotations()[key] != alongside.String() {
+		d.joins.annotations[key] = alongside.String()
+	}
+	d.joins.stale, err = e.staleAlongside(ctx, d.live)
+	return err
+}
+
+// staleAlongside returns the annotations of a definition that name versions which no longer exist.
+func (e *execution) staleAlongside(ctx context.Context, live *unstructured.Unstructured) ([]string, error) {
+	var stale []string
+	for key, value := range live.GetAnnotations() {
+		namespace, name, ok := strings.Cut(value, "/")
+		if !strings.HasPrefix(key, plan.PrefixAlongside) || !ok {
+			continue
+		}
+		version, err := e.sharer(ctx, types.NamespacedName{Namespace: namespace, Name: name})
+		if err != nil {
+			return nil, err
+		}
+		if version == nil {
+			stale = append(stale, key)
+		}
+	}
+	slices.Sort(stale)
+	return stale, nil
 }
 
 // convertedBy says whether the version of a step declares the webhook that converts
@@ -143,6 +211,10 @@ func (e *execution) applyCRD(ctx context.Context, s *operatorsv1alpha1.Step) (op
 			return crdStatus(live, operatorsv1alpha1.StepStatusCreated, err)
 		}
 	}
+	defer e.crds.turns.take(s.Resource.Name)()
+	if d := e.definitions[s]; d != nil && d.joins == nil && e.crds.turns.changed(s.Resource.Name, d.live) {
+		delete(e.definitions, s)
+	}
 	for range attempts {
 		if e.definitions[s] == nil {
 			if err := e.prepare(ctx, s); err != nil {
@@ -150,6 +222,9 @@ func (e *execution) applyCRD(ctx context.Context, s *operatorsv1alpha1.Step) (op
 			}
 		}
 		made, result, err := e.define(ctx, e.definitions[s])
+		if err == nil && (result == apply.Created || result == apply.Updated) && e.definitions[s].joins == nil {
+			e.crds.turns.wrote(made)
+		}
 		delete(e.definitions, s)
 		if !errors.Is(err, errChanged) {
 			return crdStatus(made, statusOf(result), err)
@@ -163,6 +238,10 @@ func (e *execution) define(ctx context.Context, d *definition) (*unstructured.Un
 	if d.keep {
 		return d.live, apply.Unchanged, nil
 	}
+	if d.joins != nil {
+		result, err := e.join(ctx, d)
+		return d.live, result, err
+	}
 	if d.live == nil {
 		made, absent, err := apply.IfAbsent(ctx, crdWriter(e), d.wanted)
 		if err == nil && !absent {
@@ -175,6 +254,54 @@ func (e *execution) define(ctx context.Context, d *definition) (*unstructured.Un
 		err = fmt.Errorf("%w: %w", errChanged, err)
 	}
 	return made, result, err
+}
+
+// setDefaults sets what the API server sets in a definition that lacks it. It counts as set by the plan
+// that created the definition, and would be removed otherwise, to be set again.
+func setDefaults(crd *unstructured.Unstructured) {
+	spec, is := crd.Object["spec"].(map[string]any)
+	if !is {
+		return
+	}
+	if _, has := spec["conversion"]; !has {
+		spec["conversion"] = map[string]any{"strategy": string(apiextensionsv1.NoneConverter)}
+	}
+	names, is := spec["names"].(map[string]any)
+	kind, _ := names["kind"].(string)
+	if !is || kind == "" {
+		return
+	}
+	for field, value := range map[string]string{"singular": strings.ToLower(kind), "listKind": kind + "List"} {
+		if _, has := names[field]; !has {
+			names[field] = value
+		}
+	}
+}
+
+// keepComponents keeps the labels by which a definition is a component of other Operators.
+func keepComponents(wanted, live *unstructured.Unstructured) {
+	labels := plan.ComponentLabels(live.GetLabels())
+	maps.Copy(labels, wanted.GetLabels())
+	wanted.SetLabels(labels)
+}
+
+// join adds what the version adds to a definition that is as wanted.
+func (e *execution) join(ctx context.Context, d *definition) (apply.Result, error) {
+	if len(d.joins.annotations)+len(d.joins.labels) == 0 {
+		return apply.Unchanged, nil
+	}
+	err := apply.Join(ctx, crdWriter(e), d.live, d.joins.annotations, d.joins.labels, d.joins.stale)
+	if apierrors.IsConflict(err) && len(d.joins.stale) > 0 {
+		// The next plan removes them.
+		err = apply.Join(ctx, crdWriter(e), d.live, d.joins.annotations, d.joins.labels, nil)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", fmt.Errorf("CustomResourceDefinition %s was deleted: %w", d.live.GetName(), errChanged)
+	case err != nil:
+		return "", err
+	}
+	return apply.Updated, nil
 }
 
 func (e *execution) readCRD(ctx context.Context, s *operatorsv1alpha1.Step) (*unstructured.Unstructured, error) {

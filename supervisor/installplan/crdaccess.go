@@ -7,6 +7,8 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +25,8 @@ type crdAccess struct {
 	// asAccount reports whether they are written with the rights of the OperatorGroup's
 	// service account instead of the supervisor's.
 	asAccount bool
+	// turns are those of the plans of this process.
+	turns *crdTurns
 }
 
 // crdWriter returns the client that writes CustomResourceDefinitions.
@@ -113,7 +117,7 @@ func installedWith(ctx context.Context, e *execution, live *apiextensionsv1.Cust
 	}
 	operator.namespace = e.namespace
 	for _, name := range plan.Alongside(live) {
-		other, err := e.claimant(ctx, claim{NamespacedName: name})
+		other, err := e.sharer(ctx, name)
 		switch {
 		case err != nil:
 			return false, nil, err
@@ -125,6 +129,24 @@ func installedWith(ctx context.Context, e *execution, live *apiextensionsv1.Cust
 		}
 	}
 	return own, others, nil
+}
+
+// sharer reads a version that a definition was installed with; nil when it does not exist. There may
+// be thousands, so that the API server is asked only for those that the cache lacks.
+func (e *execution) sharer(ctx context.Context, name types.NamespacedName) (metav1.Object, error) {
+	cached := &operatorsv1alpha1.ClusterServiceVersion{}
+	err := e.cached.Get(ctx, name, cached, readOnly)
+	if err == nil {
+		return cached, nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("%w ClusterServiceVersion %s, which has the same definition: %w", errOwnRead, name, err)
+	}
+	live, err := e.claimant(ctx, claim{NamespacedName: name})
+	if err != nil || live == nil {
+		return nil, err
+	}
+	return live, nil
 }
 
 // conversionCRDs returns the names of the definitions for which a version declares a

@@ -193,11 +193,36 @@ func (e *execution) step(ctx context.Context, s *operatorsv1alpha1.Step) (operat
 	if scope == plan.Namespaced {
 		u.SetOwnerReferences([]metav1.OwnerReference{owner.reference})
 	}
+	setComponent(u, owner.pkg, e.namespace)
 	result, err := e.object(ctx, u, owner)
 	if err == nil && scope == plan.ClusterScoped {
 		e.outside = append(e.outside, s)
 	}
 	return statusOf(result), err
+}
+
+// labelComponent sets the component label of a definition to the package of a version of the plan.
+func (e *execution) labelComponent(ctx context.Context, crd *unstructured.Unstructured, version string) error {
+	csv, err := e.content.version(ctx, version)
+	if err != nil || csv == nil {
+		return err
+	}
+	setComponent(crd, plan.PackageOf(csv), e.namespace)
+	return nil
+}
+
+// setComponent labels an object as a component of the Operator of a package, which the controller
+// of Operators would do otherwise with a write of its own. An empty package sets nothing.
+func setComponent(u *unstructured.Unstructured, pkg, namespace string) {
+	if pkg == "" {
+		return
+	}
+	labels := u.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[plan.ComponentLabel(pkg, namespace)] = ""
+	u.SetLabels(labels)
 }
 
 // version makes a ClusterServiceVersion. One that is there is never overwritten: it

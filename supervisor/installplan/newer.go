@@ -68,7 +68,7 @@ func (e *execution) newerElsewhere(ctx context.Context, live *unstructured.Unstr
 			continue
 		}
 		theirs := &operatorsv1alpha1.ClusterServiceVersion{}
-		switch err := e.client.Get(ctx, other, theirs); {
+		switch err := e.cached.Get(ctx, other, theirs, readOnly); {
 		case apierrors.IsNotFound(err):
 			continue
 		case err != nil:

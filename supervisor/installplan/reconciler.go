@@ -23,6 +23,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
+// conflictDelay is the pause after a write that met a newer object.
+const conflictDelay = 50 * time.Millisecond
+
 // waitForAPI is how soon a plan is looked at again that waits for the API server to
 // serve a new kind, which takes some seconds where there are several API servers.
 const waitForAPI = 300 * time.Millisecond
@@ -49,6 +52,7 @@ type Reconciler struct {
 	acknowledgeTimeout time.Duration
 	dwell              time.Duration
 	crdsAsAccount      bool
+	crdTurns           *crdTurns
 }
 
 // Reconcile reads the plan, checks that the namespace can take an installation,
@@ -186,7 +190,7 @@ func (r *Reconciler) execution(ctx context.Context, p *operatorsv1alpha1.Install
 	e := &execution{
 		cached: r.client, client: own, steps: steps, account: at.account, namespace: p.Namespace, plan: p.Name, reverts: p.Annotations[plan.AnnotationReverts],
 		owners: map[string]*owner{}, definitions: map[*operatorsv1alpha1.Step]*definition{},
-		crds:             crdAccess{unbounded: at.unbounded, asAccount: r.crdsAsAccount && at.account != nil},
+		crds:             crdAccess{unbounded: at.unbounded, asAccount: r.crdsAsAccount && at.account != nil, turns: r.crdTurns},
 		manifestWarnings: plan.ManifestWarningsOf(p.Annotations),
 		onWarnings:       func(int, *operatorsv1alpha1.Step, stepWarnings) {},
 		onTakeOver:       r.tellTakeOver(p),
@@ -219,6 +223,10 @@ func (r *Reconciler) conclude(ctx context.Context, p *operatorsv1alpha1.InstallP
 		setInstalled(p, "", "", now)
 		return ctrl.Result{}
 	}
+	if errors.Is(err, errChanged) {
+		// Another client wrote first, as often as it was tried.
+		return ctrl.Result{RequeueAfter: conflictDelay}
+	}
 	failed, ok := errors.AsType[*stepError](err)
 	if ok {
 		stepFailures.WithLabelValues(failed.step.Resource.Kind).Inc()
@@ -244,7 +252,7 @@ func (r *Reconciler) conclude(ctx context.Context, p *operatorsv1alpha1.InstallP
 // and what they wrote is on its way here.
 func silently(err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(err)
 }

@@ -7,15 +7,18 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/chandlery/chandlery/supervisor/apply/warnings"
 	"github.com/chandlery/chandlery/supervisor/impersonate"
@@ -36,6 +39,8 @@ const reconcileTimeout = 5 * time.Minute
 
 // Options are what the controller needs besides the manager.
 type Options struct {
+	// CRDs has the CustomResourceDefinitions, as package crdcache keeps them.
+	CRDs cache.Cache
 	// Bundles reads manifests that plans only refer to.
 	Bundles bundleReader
 	// Unpacker reads those that are in a bundle image; without one, plans that refer
@@ -93,6 +98,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	if err := addIndex(mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("installplan").
 		For(&operatorsv1alpha1.InstallPlan{}, builder.WithPredicates(r.passages.noting())).
@@ -103,7 +111,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(r.plansWithRights)).
 		Watches(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(r.plansWithRights)).
 		Watches(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(r.plansWithRights)).
-		WatchesMetadata(crdMetadata(), handler.EnqueueRequestsFromMapFunc(r.plansAwaitingKind)).
+		WatchesRawSource(source.Kind(o.CRDs, &apiextensionsv1.CustomResourceDefinition{},
+			handler.TypedEnqueueRequestsFromMapFunc[*apiextensionsv1.CustomResourceDefinition, reconcile.Request](r.plansAwaitingKind), served())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.Concurrency, EnableWarmup: new(true), ReconciliationTimeout: reconcileTimeout,
 			// After the API server was away, plans go on soon, however long it was.
@@ -140,5 +149,6 @@ func newReconciler(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		acknowledgeTimeout: o.AcknowledgeTimeout,
 		dwell:              max(0, o.ForeignPhaseDwell),
 		crdsAsAccount:      o.CRDAsServiceAccount,
+		crdTurns:           newCRDTurns(),
 	}, nil
 }

@@ -2,26 +2,53 @@ package installplan
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chandlery/chandlery/supervisor/loan"
 	"github.com/chandlery/chandlery/supervisor/rights"
 )
 
-// crdMetadata is an empty CustomResourceDefinition of which only the metadata is
-// watched.
-func crdMetadata() *metav1.PartialObjectMetadata {
-	found := &metav1.PartialObjectMetadata{}
-	found.SetGroupVersionKind(kindOfCRDs())
-	return found
+// indexUnfinished finds, by the value true, the plans that may go on.
+const indexUnfinished = "installplan/unfinished"
+
+// addIndex adds the index by which events find the plans that they concern.
+func addIndex(to client.FieldIndexer) error {
+	ctx := context.Background() //nolint:forbidigo // Indexes are added before anything runs, and adding them waits for nothing.
+	if err := to.IndexField(ctx, &operatorsv1alpha1.InstallPlan{}, indexUnfinished, unfinished); err != nil {
+		return fmt.Errorf("indexing InstallPlans that may go on: %w", err)
+	}
+	return nil
+}
+
+func unfinished(o client.Object) []string {
+	p, is := o.(*operatorsv1alpha1.InstallPlan)
+	if is && (p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseInstalling || curable(p)) {
+		return []string{"true"}
+	}
+	return nil
+}
+
+// served lets pass that a definition is created or deleted, or changes in what decides whether its kind
+// is served.
+func served() predicate.TypedPredicate[*apiextensionsv1.CustomResourceDefinition] {
+	return predicate.TypedFuncs[*apiextensionsv1.CustomResourceDefinition]{
+		UpdateFunc: func(e event.TypedUpdateEvent[*apiextensionsv1.CustomResourceDefinition]) bool {
+			return e.ObjectOld.UID != e.ObjectNew.UID || e.ObjectOld.Generation != e.ObjectNew.Generation ||
+				!equality.Semantic.DeepEqual(e.ObjectOld.Status, e.ObjectNew.Status)
+		},
+	}
 }
 
 // planOfSubscription gives the plan that a Subscription refers to: it may wait until
@@ -66,7 +93,7 @@ func (r *Reconciler) plansWithRights(ctx context.Context, o client.Object) []rec
 // plansAwaitingKind gives the plans with a step left of the API group of a
 // CustomResourceDefinition: they may wait until its kind is served, or its names are
 // free.
-func (r *Reconciler) plansAwaitingKind(ctx context.Context, crd client.Object) []reconcile.Request {
+func (r *Reconciler) plansAwaitingKind(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) []reconcile.Request {
 	plural, group, ok := strings.Cut(crd.GetName(), ".")
 	if !ok {
 		return nil
@@ -83,14 +110,14 @@ func (r *Reconciler) plansAwaitingKind(ctx context.Context, crd client.Object) [
 // something is so, and has them tried at once.
 func (r *Reconciler) waken(ctx context.Context, namespace string, concerned func(*operatorsv1alpha1.InstallPlan) bool) []reconcile.Request {
 	plans := &operatorsv1alpha1.InstallPlanList{}
-	if err := r.client.List(ctx, plans, client.InNamespace(namespace), readOnly); err != nil {
+	if err := r.client.List(ctx, plans, client.InNamespace(namespace), client.MatchingFields{indexUnfinished: "true"}, readOnly); err != nil {
 		log.FromContext(ctx).Error(err, "Listing plans that something may concern", "namespace", namespace)
 		return nil
 	}
 	var requests []reconcile.Request
 	for i := range plans.Items {
 		p := &plans.Items[i]
-		if (p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseInstalling && !curable(p)) || !concerned(p) {
+		if !concerned(p) {
 			continue
 		}
 		key := client.ObjectKeyFromObject(p)

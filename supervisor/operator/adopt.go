@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,8 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // adoptionReconciler gives versions, and what they own, the labels of components.
@@ -84,8 +80,8 @@ func (r *adoptionReconciler) adoptOwned(ctx context.Context, csv *operatorsv1alp
 }
 
 func (r *adoptionReconciler) adoptDefinition(ctx context.Context, name string, keys []string) error {
-	definition := crdKind().metadata()
-	err := r.shared.Get(ctx, client.ObjectKey{Name: name}, definition, readOnly)
+	definition := crdKind().object()
+	err := r.definitions.Get(ctx, client.ObjectKey{Name: name}, definition, readOnly)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -99,10 +95,7 @@ func (r *adoptionReconciler) adoptDefinition(ctx context.Context, name string, k
 func (r *adoptionReconciler) owned(ctx context.Context, k kind, csv *operatorsv1alpha1.ClusterServiceVersion) ([]client.Object, error) {
 	var where client.ListOption = client.InNamespace(csv.Namespace)
 	if k.cluster {
-		labels := plan.OwnerLabels(csv.Name, csv.Namespace)
-		// What another lifecycle manager made may lack this one.
-		delete(labels, plan.LabelManaged)
-		where = client.MatchingLabels(labels)
+		where = client.MatchingFields{indexOwner: client.ObjectKeyFromObject(csv).String()}
 	}
 	var owned []client.Object
 	if k.named {
@@ -152,18 +145,19 @@ func byOwner(_ context.Context, o client.Object) []reconcile.Request {
 	return requests
 }
 
-// providers maps a definition to the versions that provide it.
+// providers maps a definition to the versions that provide it and whose label it lacks. A definition
+// may have thousands of providers, and gets the label of each by a change of its own.
 func (r *adoptionReconciler) providers(ctx context.Context, o client.Object) []reconcile.Request {
-	requests := map[reconcile.Request]bool{}
+	var requests []reconcile.Request
 	err := r.each(ctx, versionKind(), func(item client.Object) {
 		csv, is := item.(*operatorsv1alpha1.ClusterServiceVersion)
-		if is && !isCopied(csv) && csv.OwnsCRD(o.GetName()) {
-			requests[reconcile.Request{NamespacedName: client.ObjectKeyFromObject(csv)}] = true
+		if is && !isCopied(csv) && len(without(o.GetLabels(), componentKeys(csv.Labels))) > 0 {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(csv)})
 		}
-	})
+	}, client.MatchingFields{indexDefinition: o.GetName()})
 	if err != nil {
 		// Reading the cache fails only while it is being stopped.
 		return nil
 	}
-	return slices.Collect(maps.Keys(requests))
+	return requests
 }

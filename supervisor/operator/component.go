@@ -9,6 +9,7 @@ import (
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -61,6 +62,11 @@ func conditionsOf(o client.Object) []operatorsv1.Condition {
 		})
 	case *operatorsv1alpha1.ClusterServiceVersion:
 		return phase(o.Status)
+	case *apiextensionsv1.CustomResourceDefinition:
+		return converted(o.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) operatorsv1.Condition {
+			out := condition(string(c.Type), corev1.ConditionStatus(c.Status), c.Reason, c.Message)
+			return at(out, nil, &c.LastTransitionTime)
+		})
 	case *operatorsv2.OperatorCondition:
 		return converted(o.Status.Conditions, func(c metav1.Condition) operatorsv1.Condition {
 			return at(condition(c.Type, corev1.ConditionStatus(c.Status), c.Reason, c.Message), nil, &c.LastTransitionTime)

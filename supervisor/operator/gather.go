@@ -50,7 +50,7 @@ func (g *gatherer) gather(ctx context.Context, name string) ([]operatorsv1.RichR
 			}
 			refs = append(refs, reference(k.gvk, o, conditions))
 			mentioned.note(o)
-		}, client.HasLabels{plan.PrefixComponent + name})
+		}, client.MatchingFields{indexComponent: name})
 		if err != nil {
 			return nil, err
 		}

@@ -25,6 +25,8 @@ type kind struct {
 	whole func() (client.Object, client.ObjectList)
 	// managed says that only what is made for operators is kept.
 	managed bool
+	// definitions says that objects of the kind are in the cache of definitions.
+	definitions bool
 	// named says that objects of the kind are in no cache, and are read by their names.
 	named bool
 	// cluster says that objects of the kind have no namespace.
@@ -103,7 +105,12 @@ func secretKind() kind {
 }
 
 func crdKind() kind {
-	return kind{gvk: apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), cluster: true, conditions: true}
+	return kind{
+		gvk: apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), cluster: true, conditions: true, definitions: true,
+		whole: func() (client.Object, client.ObjectList) {
+			return &apiextensionsv1.CustomResourceDefinition{}, &apiextensionsv1.CustomResourceDefinitionList{}
+		},
+	}
 }
 
 // object is a new object of a kind, in the form in which the kind is read.
@@ -132,10 +139,10 @@ func (k kind) list() client.ObjectList {
 	return list
 }
 
-// memory is what is read: what the controllers share, and the metadata of what is made
-// for operators, of kinds that nobody else keeps; live reads past both.
+// memory is what is read: what the controllers share, the metadata of what is made
+// for operators, of kinds that nobody else keeps, and definitions; live reads past all.
 type memory struct {
-	shared, managed, live client.Reader
+	shared, managed, definitions, live client.Reader
 }
 
 // readOnly spares copies of what is only looked at.
@@ -160,8 +167,12 @@ func (m memory) each(ctx context.Context, k kind, visit func(client.Object), opt
 }
 
 func (m memory) of(k kind) client.Reader {
-	if k.managed {
+	switch {
+	case k.managed:
 		return m.managed
+	case k.definitions:
+		return m.definitions
+	default:
+		return m.shared
 	}
-	return m.shared
 }

@@ -22,10 +22,11 @@ const (
 	// conflictDelay is the pause after a write that met a newer object, long enough for
 	// the cache to have seen it.
 	conflictDelay = 50 * time.Millisecond
-	// settlingTime is for how long an Operator is left alone after it was written: an
-	// installation makes and changes dozens of components, one after the other, and not
-	// each is worth a write.
-	settlingTime = time.Second
+	// gatheringTime is how long after an event an Operator is read, and settlingTime for how long it
+	// is left alone after it was written: an installation makes and changes dozens of components, one
+	// after the other, and not each is worth a write.
+	gatheringTime = time.Second
+	settlingTime  = 5 * time.Second
 )
 
 // operatorReconciler keeps the Operators.

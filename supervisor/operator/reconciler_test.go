@@ -32,7 +32,7 @@ func TestSettling(t *testing.T) {
 	}
 	r.wrote.Store("kettle.kitchen", clock.Now())
 	clock.SetTime(noon().Add(400 * time.Millisecond))
-	if wait := r.settling("kettle.kitchen"); wait != 600*time.Millisecond {
+	if wait := r.settling("kettle.kitchen"); wait != 4600*time.Millisecond {
 		t.Errorf("one that was just written waits %v", wait)
 	}
 	if wait := r.settling("lid.kitchen"); wait != 0 {

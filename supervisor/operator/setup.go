@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -20,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/chandlery/chandlery/supervisor/informer"
@@ -32,8 +30,10 @@ import (
 // for ever.
 const reconcileTimeout = time.Minute
 
-// Options configures the controllers of this package. The zero value works.
+// Options configures the controllers of this package. The zero value of each field but CRDs works.
 type Options struct {
+	// CRDs has the CustomResourceDefinitions, as package crdcache keeps them.
+	CRDs cache.Cache
 	// Clock paces writes; the system clock when nil.
 	Clock clock.PassiveClock
 	// Workers is the number of objects of a kind reconciled at a time; 2 when zero.
@@ -59,7 +59,10 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	caches := caches{shared: mgr.GetCache(), managed: managed, live: mgr.GetAPIReader()}
+	caches := caches{shared: mgr.GetCache(), managed: managed, definitions: o.CRDs, live: mgr.GetAPIReader()}
+	if err := addIndexes(caches); err != nil {
+		return err
+	}
 	if err := setupOperators(mgr, o, caches); err != nil {
 		return fmt.Errorf("setting up the Operator controller: %w", err)
 	}
@@ -81,7 +84,7 @@ func setupOperators(mgr ctrl.Manager, o Options, c caches) error {
 	b := ctrl.NewControllerManagedBy(mgr).Named("operator").For(&operatorsv1.Operator{})
 	for _, k := range kinds() {
 		if !k.named {
-			b = b.WatchesRawSource(c.source(k, byLabel, visible(k)))
+			b = b.WatchesRawSource(source.Kind(c.of(k), k.object(), componentEvents{k}.handler()))
 		}
 	}
 	return b.WithOptions(options(o)).Complete(r)
@@ -90,10 +93,10 @@ func setupOperators(mgr ctrl.Manager, o Options, c caches) error {
 func setupAdoption(mgr ctrl.Manager, o Options, c caches) error {
 	r := &adoptionReconciler{memory: c.memory(), client: mgr.GetClient()}
 	b := ctrl.NewControllerManagedBy(mgr).Named("adoption").
-		For(&operatorsv1alpha1.ClusterServiceVersion{}, builder.WithPredicates(
+		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, gathered(itself), builder.WithPredicates(
 			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
-		Watches(&operatorsv1alpha1.Subscription{}, handler.EnqueueRequestsFromMapFunc(installed)).
-		WatchesRawSource(c.source(crdKind(), r.providers, adoptable()))
+		Watches(&operatorsv1alpha1.Subscription{}, gathered(installed), builder.WithPredicates(installsAnother())).
+		WatchesRawSource(c.source(crdKind(), r.providers, unlabelled()))
 	for _, k := range kinds() {
 		if k.ownable && !k.named {
 			b = b.WatchesRawSource(c.source(k, byOwner, adoptable()))
@@ -105,8 +108,8 @@ func setupAdoption(mgr ctrl.Manager, o Options, c caches) error {
 func setupPlans(mgr ctrl.Manager, o Options) error {
 	r := &planReconciler{client: mgr.GetClient(), cache: mgr.GetCache(), released: map[types.NamespacedName]map[types.UID]bool{}}
 	return ctrl.NewControllerManagedBy(mgr).Named("superseded-plans").
-		For(&operatorsv1alpha1.Subscription{}).
-		Watches(&operatorsv1alpha1.InstallPlan{}, handler.EnqueueRequestsFromMapFunc(r.subscribers)).
+		For(&operatorsv1alpha1.Subscription{}, builder.WithPredicates(refersToAnother())).
+		Watches(&operatorsv1alpha1.InstallPlan{}, handler.EnqueueRequestsFromMapFunc(r.subscribers), builder.WithPredicates(endsOrLabelled())).
 		WithOptions(options(o)).
 		Complete(r)
 }
@@ -120,27 +123,6 @@ func options(o Options) controller.Options {
 	}
 }
 
-// byLabel maps an object to the Operators that it is a component of.
-func byLabel(_ context.Context, o client.Object) []reconcile.Request {
-	if isCopied(o) {
-		return nil
-	}
-	var requests []reconcile.Request
-	for _, name := range operators(o.GetLabels()) {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
-	}
-	return requests
-}
-
-// visible lets pass what may change the status of an Operator. Of a kind without
-// conditions that is only the label.
-func visible(k kind) predicate.Predicate {
-	if k.conditions {
-		return predicate.ResourceVersionChangedPredicate{}
-	}
-	return predicate.LabelChangedPredicate{}
-}
-
 // adoptable lets pass what may make an object one to adopt.
 func adoptable() predicate.Predicate {
 	return predicate.Funcs{
@@ -152,22 +134,42 @@ func adoptable() predicate.Predicate {
 	}
 }
 
-// caches are where kinds are watched: the one that the controllers share, and our own. What
-// is in neither is read at the API server.
-type caches struct {
-	shared, managed cache.Cache
-	live            client.Reader
+// unlabelled lets pass that a definition is created or loses a label.
+func unlabelled() predicate.Predicate {
+	return predicate.Funcs{
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return len(without(e.ObjectNew.GetLabels(), componentKeys(e.ObjectOld.GetLabels()))) > 0
+		},
+	}
 }
 
-func (c caches) memory() memory { return memory{shared: c.shared, managed: c.managed, live: c.live} }
+// caches are where kinds are watched: the one that the controllers share, our own, and that of
+// definitions. What is in none is read at the API server.
+type caches struct {
+	shared, managed, definitions cache.Cache
+	live                         client.Reader
+}
+
+func (c caches) memory() memory {
+	return memory{shared: c.shared, managed: c.managed, definitions: c.definitions, live: c.live}
+}
+
+// of returns the cache of a kind.
+func (c caches) of(k kind) cache.Cache {
+	switch {
+	case k.managed:
+		return c.managed
+	case k.definitions:
+		return c.definitions
+	default:
+		return c.shared
+	}
+}
 
 // source gives the events of a kind.
 func (c caches) source(k kind, where handler.MapFunc, when predicate.Predicate) source.Source {
-	from := c.shared
-	if k.managed {
-		from = c.managed
-	}
-	return source.Kind(from, k.object(), handler.EnqueueRequestsFromMapFunc(where), when)
+	return source.Kind(c.of(k), k.object(), gathered(where), when)
 }
 
 // managedCache is a cache that the manager starts with its other caches, before anything

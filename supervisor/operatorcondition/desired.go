@@ -2,6 +2,7 @@ package operatorcondition
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -33,6 +34,8 @@ func desiredCondition(csv *operatorsv1alpha1.ClusterServiceVersion, have *operat
 				operatorsv1alpha1.SchemeGroupVersion.String(), operatorsv1alpha1.ClusterServiceVersionKind, &csv.ObjectMeta)},
 		},
 	}
+	// The controller of Operators would set them otherwise, with a write of its own.
+	maps.Copy(c.Labels, plan.ComponentLabels(csv.Labels))
 	deployments := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
 	for i := range deployments {
 		pod := deployments[i].Spec.Template.Spec

@@ -70,7 +70,7 @@ func (r *apiRolesReconciler) ensure(ctx context.Context, csv *operatorsv1alpha1.
 		case err != nil:
 			return err
 		case have == nil:
-		case s.sameAPIRole(want, have):
+		case r.roles.behind(have), s.sameAPIRole(want, have):
 			continue
 		case s.foreign(have):
 			r.tellForeign(ctx, csv, s, want.Name)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/groupindex"
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
@@ -26,12 +27,12 @@ const readOnly = client.UnsafeDisableDeepCopy
 // APIs a group has claimed for the operators in its namespace.
 type claimReconciler struct {
 	client client.Client
-	live   client.Reader
 
-	// turn makes new claims one after the other, each on the claims that are
-	// stored at that moment: of two groups that want the same API the first has it,
-	// and the second sees that.
+	// turn makes new claims one after the other, each on the claims that were made before: of two
+	// groups that want the same API the first has it, and the second sees that.
 	turn sync.Mutex
+	// granted are the claims that this process wrote last.
+	granted granted
 }
 
 // Reconcile brings the claims of one group up to date.
@@ -43,18 +44,18 @@ func (r *claimReconciler) Reconcile(ctx context.Context, req reconcile.Request) 
 	if !group.DeletionTimestamp.IsZero() || group.Spec.StaticProvidedAPIs {
 		return ctrl.Result{}, nil
 	}
-	var groups operatorsv1.OperatorGroupList
-	if err := r.client.List(ctx, &groups, readOnly); err != nil {
-		return ctrl.Result{}, fmt.Errorf("listing OperatorGroups: %w", err)
+	groups, err := r.around(ctx, &group)
+	if err != nil {
+		return ctrl.Result{}, err
 	}
 	members, err := r.members(ctx, group.Namespace)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	have, want := providedapis.Claimed(&group), claims(&group, groups.Items, members)
+	have, want := providedapis.Claimed(&group), claims(&group, groups, members)
 	switch {
 	case len(want.Without(have)) > 0:
-		return unlessConflict(client.IgnoreNotFound(r.grow(ctx, req.NamespacedName, members)))
+		return unlessConflict(client.IgnoreNotFound(r.grow(ctx, &group, members)))
 	case len(have.Without(want)) > 0:
 		return unlessConflict(client.IgnoreNotFound(r.write(ctx, &group, want)))
 	default:
@@ -62,20 +63,34 @@ func (r *claimReconciler) Reconcile(ctx context.Context, req reconcile.Request) 
 	}
 }
 
-// grow claims what is still to be had once it is this group's turn.
-func (r *claimReconciler) grow(ctx context.Context, key types.NamespacedName, members []operatorsv1alpha1.ClusterServiceVersion) error {
+// around returns the groups of a group's namespace, and those that could contend with it, from the
+// cache.
+func (r *claimReconciler) around(ctx context.Context, group *operatorsv1.OperatorGroup) ([]operatorsv1.OperatorGroup, error) {
+	var own operatorsv1.OperatorGroupList
+	if err := r.client.List(ctx, &own, client.InNamespace(group.Namespace), readOnly); err != nil {
+		return nil, fmt.Errorf("listing OperatorGroups in namespace %s: %w", group.Namespace, err)
+	}
+	contenders, err := groupindex.Contenders(ctx, r.client, group)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // says what was listed
+	}
+	return append(own.Items, contenders...), nil
+}
+
+// grow claims what is still to be had once it is this group's turn. The cache may lack claims of this
+// process; those are remembered until it has them.
+func (r *claimReconciler) grow(ctx context.Context, group *operatorsv1.OperatorGroup, members []operatorsv1alpha1.ClusterServiceVersion) error {
 	r.turn.Lock()
 	defer r.turn.Unlock()
-	var groups operatorsv1.OperatorGroupList
-	if err := r.live.List(ctx, &groups); err != nil {
-		return fmt.Errorf("listing OperatorGroups before a claim of %s: %w", key, err)
+	groups, err := r.around(ctx, group)
+	if err != nil {
+		return err
 	}
-	at := slices.IndexFunc(groups.Items, func(g operatorsv1.OperatorGroup) bool { return client.ObjectKeyFromObject(&g) == key })
-	if at < 0 || groups.Items[at].Spec.StaticProvidedAPIs {
-		return nil
+	for i := range groups {
+		groups[i] = *r.granted.complete(&groups[i])
 	}
-	group := &groups.Items[at]
-	want := claims(group, groups.Items, members)
+	group = r.granted.complete(group)
+	want := claims(group, groups, members)
 	if want.String() == providedapis.Claimed(group).String() {
 		return nil
 	}
@@ -120,6 +135,7 @@ func (r *claimReconciler) write(ctx context.Context, group *operatorsv1.Operator
 	if err := r.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, body), client.FieldOwner(apply.FieldManager)); err != nil {
 		return fmt.Errorf("writing the claims of OperatorGroup %s/%s: %w", group.Namespace, group.Name, err)
 	}
+	r.granted.note(target, want)
 	have := providedapis.Claimed(group)
 	logf.FromContext(ctx).Info("Updated the APIs that an OperatorGroup provides",
 		"claimed", want.Without(have).String(), "givenBack", have.Without(want).String())

@@ -148,11 +148,3 @@ func ofGroupIn(role metav1.Object) (namespace string, ok bool) {
 	namespace = labels[plan.LabelOwnerNamespace]
 	return namespace, namespace != ""
 }
-
-// labelsOfGroupsIn select the roles of the groups of a namespace.
-func labelsOfGroupsIn(namespace string) map[string]string {
-	return map[string]string{
-		plan.LabelOwnerNamespace: namespace,
-		plan.LabelOwnerKind:      operatorsv1.OperatorGroupKind,
-	}
-}

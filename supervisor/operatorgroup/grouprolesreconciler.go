@@ -30,7 +30,7 @@ func (r *groupRolesReconciler) Reconcile(ctx context.Context, req reconcile.Requ
 		return ctrl.Result{}, fmt.Errorf("listing OperatorGroups in namespace %s: %w", namespace, err)
 	}
 	var labelled rbacv1.ClusterRoleList
-	if err := r.client.List(ctx, &labelled, client.MatchingLabels(labelsOfGroupsIn(namespace)), readOnly); err != nil {
+	if err := r.client.List(ctx, &labelled, client.MatchingFields{indexGroupsIn: namespace}, readOnly); err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing ClusterRoles of the OperatorGroups in namespace %s: %w", namespace, err)
 	}
 	var problems []error
@@ -55,7 +55,7 @@ func (r *groupRolesReconciler) ensure(ctx context.Context, group *operatorsv1.Op
 		if err != nil {
 			return err
 		}
-		if have != nil && sameGroupRole(want, have) {
+		if have != nil && (r.roles.behind(have) || sameGroupRole(want, have)) {
 			continue
 		}
 		result, err := r.roles.put(ctx, want, have)

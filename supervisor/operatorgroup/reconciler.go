@@ -2,7 +2,6 @@ package operatorgroup
 
 import (
 	"context"
-	"fmt"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -13,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chandlery/chandlery/supervisor/groupindex"
 )
 
 // groupReconciler writes the status of OperatorGroups.
@@ -60,11 +61,11 @@ func (r *namespaceReconciler) Reconcile(ctx context.Context, req reconcile.Reque
 	if err := r.client.Get(ctx, req.NamespacedName, ns); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	var groups operatorsv1.OperatorGroupList
-	if err := r.client.List(ctx, &groups); err != nil {
-		return ctrl.Result{}, fmt.Errorf("listing OperatorGroups: %w", err)
+	groups, err := groupindex.Reaching(ctx, r.client, ns.Name)
+	if err != nil {
+		return ctrl.Result{}, err //nolint:wrapcheck // says what was listed
 	}
-	changes := labelChanges(namespace{Name: ns.Name, Labels: ns.Labels}, groups.Items)
+	changes := labelChanges(namespace{Name: ns.Name, Labels: ns.Labels}, groups)
 	if len(changes) == 0 {
 		return ctrl.Result{}, nil
 	}

@@ -4,21 +4,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/cachelag"
 )
 
 // roleWriter writes cluster roles that were found to differ in the cache.
 type roleWriter struct {
 	client client.Client
-	live   client.Reader
+	clock  clock.PassiveClock
+	lag    *cachelag.Tracker
 }
 
 // put brings a cluster role from what it is in the cache, nil for not there, to
@@ -40,20 +47,37 @@ func (w roleWriter) put(ctx context.Context, want, have *rbacv1.ClusterRole) (ap
 		}
 		return apply.Created, nil
 	}
-	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(want.GroupVersionKind())
-	err = w.live.Get(ctx, client.ObjectKeyFromObject(want), live)
-	if client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("reading ClusterRole %s: %w", want.Name, err)
+	next := over(want, have)
+	if equality.Semantic.DeepEqual(next, have) {
+		return apply.Unchanged, nil
 	}
-	if live.GetUID() != have.UID {
-		return "", outdated(want.Name)
+	if err := w.client.Update(ctx, next, client.FieldOwner(apply.ManifestManager)); err != nil {
+		return "", fmt.Errorf("changing ClusterRole %s: %w", want.Name, err)
 	}
-	_, result, err := apply.Over(ctx, w.client, u, live)
-	if err != nil {
-		return "", fmt.Errorf("changing a role: %w", err)
+	w.lag.Wrote(next, w.clock.Now())
+	return apply.Updated, nil
+}
+
+// over returns a role with what is wanted of it. Labels and owners of others stay; a reference to the
+// same owner that another lifecycle manager wrote is replaced. The rules of a role that gathers them are
+// Kubernetes' to set. The version is that of have, so that a role that has changed since is not written.
+func over(want, have *rbacv1.ClusterRole) *rbacv1.ClusterRole {
+	next := have.DeepCopy()
+	if next.Labels == nil {
+		next.Labels = map[string]string{}
 	}
-	return result, nil
+	maps.Copy(next.Labels, want.Labels)
+	for _, owner := range want.OwnerReferences {
+		next.OwnerReferences = slices.DeleteFunc(next.OwnerReferences, func(ref metav1.OwnerReference) bool {
+			return ref.UID == owner.UID || ref.Name == owner.Name && strings.EqualFold(ref.Kind, owner.Kind)
+		})
+		next.OwnerReferences = append(next.OwnerReferences, owner)
+	}
+	next.AggregationRule = want.AggregationRule
+	if want.Rules != nil {
+		next.Rules = want.Rules
+	}
+	return next
 }
 
 func outdated(name string) error {
@@ -88,6 +112,9 @@ func (w roleWriter) get(ctx context.Context, name string) (*rbacv1.ClusterRole, 
 	}
 	return have, nil
 }
+
+// behind reports whether the cache lacks what was written of a role; its event is on its way.
+func (w roleWriter) behind(role *rbacv1.ClusterRole) bool { return w.lag.Behind(role, w.clock.Now()) }
 
 // remove deletes the very role that was seen, not a later one of its name.
 func (w roleWriter) remove(ctx context.Context, role *rbacv1.ClusterRole) error {

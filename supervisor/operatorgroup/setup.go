@@ -1,7 +1,6 @@
 package operatorgroup
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/chandlery/chandlery/supervisor/cachelag"
 	"github.com/chandlery/chandlery/supervisor/retry"
 )
 
@@ -48,6 +48,9 @@ func (o Options) withDefaults() Options {
 // on standbys too.
 func Setup(mgr ctrl.Manager, o Options) error {
 	o = o.withDefaults()
+	if err := addIndexes(mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
 	if err := setupGroups(mgr, o); err != nil {
 		return fmt.Errorf("setting up the OperatorGroup controller: %w", err)
 	}
@@ -90,11 +93,6 @@ func setupNamespaces(mgr ctrl.Manager, o Options) error {
 }
 
 func setupClaims(mgr ctrl.Manager, o Options) error {
-	ctx := context.Background() //nolint:forbidigo // Nothing is asked of the API server: the index is only noted down.
-	err := mgr.GetFieldIndexer().IndexField(ctx, &operatorsv1alpha1.ClusterServiceVersion{}, indexProvided, provided)
-	if err != nil {
-		return fmt.Errorf("indexing ClusterServiceVersions by the APIs that they provide: %w", err)
-	}
 	m := mapper{reader: mgr.GetClient()}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("operatorgroup-claims").
@@ -103,7 +101,7 @@ func setupClaims(mgr ctrl.Manager, o Options) error {
 		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, handler.EnqueueRequestsFromMapFunc(m.beside),
 			builder.WithPredicates(originals(), predicate.GenerationChangedPredicate{})).
 		WithOptions(options(o)).
-		Complete(&claimReconciler{client: mgr.GetClient(), live: mgr.GetAPIReader()})
+		Complete(&claimReconciler{client: mgr.GetClient()})
 }
 
 func setupGroupRoles(mgr ctrl.Manager, o Options) error {
@@ -113,7 +111,7 @@ func setupGroupRoles(mgr ctrl.Manager, o Options) error {
 		Watches(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(groupsNamespace)).
 		WithOptions(options(o)).
 		Complete(&groupRolesReconciler{
-			client: mgr.GetClient(), roles: roleWriter{client: mgr.GetClient(), live: mgr.GetAPIReader()},
+			client: mgr.GetClient(), roles: roleWriter{client: mgr.GetClient(), clock: o.Clock, lag: &cachelag.Tracker{}},
 		})
 }
 
@@ -122,11 +120,11 @@ func setupAPIRoles(mgr ctrl.Manager, o Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("operatorgroup-api-roles").
 		For(&operatorsv1alpha1.ClusterServiceVersion{}, builder.WithPredicates(originals(), phaseChanged())).
-		Watches(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(m.providing)).
+		Watches(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(m.providing), builder.WithPredicates(roleChanged())).
 		WithOptions(options(o)).
 		Complete(&apiRolesReconciler{
 			client: mgr.GetClient(), live: mgr.GetAPIReader(),
-			roles:  roleWriter{client: mgr.GetClient(), live: mgr.GetAPIReader()},
+			roles:  roleWriter{client: mgr.GetClient(), clock: o.Clock, lag: &cachelag.Tracker{}},
 			events: mgr.GetEventRecorder("chandlery-operatorgroup"),
 		})
 }

@@ -2,15 +2,19 @@ package operatorgroup
 
 import (
 	"context"
+	"maps"
 	"strings"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/chandlery/chandlery/supervisor/groupindex"
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
@@ -22,7 +26,7 @@ type mapper struct {
 
 // selecting maps a namespace to the groups that choose by selector.
 func (m mapper) selecting(ctx context.Context, _ client.Object) []reconcile.Request {
-	return m.groups(ctx, func(g *operatorsv1.OperatorGroup) bool { return !isEmptySelector(g.Spec.Selector) })
+	return m.groups(ctx, func(*operatorsv1.OperatorGroup) bool { return true }, client.MatchingFields{indexSelecting: selecting})
 }
 
 func (m mapper) groups(ctx context.Context, keep func(*operatorsv1.OperatorGroup) bool, opts ...client.ListOption) []reconcile.Request {
@@ -53,7 +57,7 @@ func (m mapper) labelled(ctx context.Context, obj client.Object) []reconcile.Req
 		}
 	}
 	list := namespaceMetadataList()
-	if err := m.reader.List(ctx, list, client.HasLabels{labelKey(group)}); err != nil {
+	if err := m.reader.List(ctx, list, client.MatchingFields{indexLabelled: labelKey(group)}, readOnly); err != nil {
 		return requests
 	}
 	for i := range list.Items {
@@ -78,33 +82,26 @@ func (m mapper) installedBy(ctx context.Context, obj client.Object) []reconcile.
 		client.InNamespace(obj.GetNamespace()))
 }
 
-// contenders maps a group, as it is and as it was, to the groups beside it and to
-// those with an operator that provides what it has claimed: each of them may now
-// have to give something back, or may have it.
+// contenders maps a group, as it is and as it was, to the groups beside it and to those that reach a
+// namespace which it reaches, if it has claims: each of them may now have to give something back, or
+// may have it.
 func (m mapper) contenders(ctx context.Context, obj client.Object) []reconcile.Request {
 	group, ok := obj.(*operatorsv1.OperatorGroup)
 	if !ok {
 		return nil
 	}
 	requests := m.beside(ctx, group)
-	for _, hash := range providedapis.Claimed(group).Hashes() {
-		for _, provider := range m.providers(ctx, hash) {
-			requests = append(requests, m.in(ctx, provider.Namespace)...)
-		}
+	if len(providedapis.Claimed(group)) == 0 {
+		return requests
+	}
+	others, err := groupindex.Contenders(ctx, m.reader, group)
+	if err != nil {
+		return requests
+	}
+	for i := range others {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&others[i])})
 	}
 	return requests
-}
-
-// indexProvided finds ClusterServiceVersions by the hash of an API that they
-// provide.
-const indexProvided = "operatorgroup.provided"
-
-func provided(obj client.Object) []string {
-	csv, ok := obj.(*operatorsv1alpha1.ClusterServiceVersion)
-	if !ok {
-		return nil
-	}
-	return providedapis.Index(csv)
 }
 
 // providers returns the ClusterServiceVersions that provide an API.
@@ -151,6 +148,17 @@ func groupsNamespace(_ context.Context, obj client.Object) []reconcile.Request {
 // originals leaves copies of ClusterServiceVersions out.
 func originals() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(obj client.Object) bool { return !isCopied(obj) })
+}
+
+// roleChanged lets through that a role is created, deleted or changed in what the roles for an API
+// are compared by.
+func roleChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok1 := e.ObjectOld.(*rbacv1.ClusterRole)
+		after, ok2 := e.ObjectNew.(*rbacv1.ClusterRole)
+		return !ok1 || !ok2 || !maps.Equal(before.Labels, after.Labels) || !equality.Semantic.DeepEqual(before.Rules, after.Rules) ||
+			!equality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences)
+	}}
 }
 
 // phaseChanged lets changes of a ClusterServiceVersion through that make a

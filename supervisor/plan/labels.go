@@ -84,6 +84,17 @@ func ComponentLabel(pkg, namespace string) string {
 	return PrefixComponent + name
 }
 
+// ComponentLabels returns those of some labels that tie an object to packages.
+func ComponentLabels(labels map[string]string) map[string]string {
+	out := map[string]string{}
+	for key, value := range labels {
+		if strings.HasPrefix(key, PrefixComponent) {
+			out[key] = value
+		}
+	}
+	return out
+}
+
 // OwnerLabels mark an object as belonging to a ClusterServiceVersion. They take
 // the place of an owner reference where the object has no namespace.
 func OwnerLabels(csv, namespace string) map[string]string {

@@ -18,7 +18,7 @@ func Claimed(group *operatorsv1.OperatorGroup) Set {
 // reach. An operator reaches the targets of its group and, unless the group has
 // none, the namespace that it runs in.
 func Intersect(a, b *operatorsv1.OperatorGroup) bool {
-	left, right := reach(a), reach(b)
+	left, right := Reach(a), Reach(b)
 	if len(left) == 0 || len(right) == 0 {
 		return false
 	}
@@ -28,7 +28,8 @@ func Intersect(a, b *operatorsv1.OperatorGroup) bool {
 	return slices.ContainsFunc(left, func(namespace string) bool { return slices.Contains(right, namespace) })
 }
 
-func reach(group *operatorsv1.OperatorGroup) []string {
+// Reach returns the namespaces that the operators of a group reach; the empty one stands for all.
+func Reach(group *operatorsv1.OperatorGroup) []string {
 	targets := group.Status.Namespaces
 	if len(targets) == 0 || slices.Contains(targets, corev1.NamespaceAll) {
 		return targets

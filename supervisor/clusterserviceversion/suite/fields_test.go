@@ -38,7 +38,7 @@ func (w *world) superviseAll() (stop func()) {
 	return w.superviseWith(nil,
 		func(mgr ctrl.Manager) error { return operatorgroup.Setup(mgr, operatorgroup.Options{}) },
 		func(mgr ctrl.Manager) error {
-			return installplan.Setup(mgr, installplan.Options{RetryTimeout: time.Second, Concurrency: 1})
+			return installplan.Setup(mgr, installplan.Options{CRDs: w.crds, RetryTimeout: time.Second, Concurrency: 1})
 		})
 }
 

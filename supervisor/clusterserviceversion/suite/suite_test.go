@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -36,6 +37,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/chandlery/chandlery/supervisor/clusterserviceversion"
+	"github.com/chandlery/chandlery/supervisor/crdcache"
+	"github.com/chandlery/chandlery/supervisor/groupindex"
 	"github.com/chandlery/chandlery/supervisor/loan"
 	"github.com/chandlery/chandlery/supervisor/operatorgroup"
 	"github.com/chandlery/chandlery/test/controlplane"
@@ -118,6 +121,8 @@ type world struct {
 	home string
 	// election has the controllers work only while they hold a Lease in the namespace.
 	election bool
+	// crds has the definitions, for the controllers that run.
+	crds cache.Cache
 }
 
 // newWorld makes a namespace and a client for one test.
@@ -186,7 +191,13 @@ func (w *world) superviseWith(c clock.PassiveClock, others ...func(ctrl.Manager)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := clusterserviceversion.Setup(mgr, clusterserviceversion.Options{Clock: c, Lender: lender, Namespace: w.home}); err != nil {
+	if w.crds, err = crdcache.Add(mgr); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := groupindex.Add(w.t.Context(), mgr.GetFieldIndexer()); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := clusterserviceversion.Setup(mgr, clusterserviceversion.Options{CRDs: w.crds, Clock: c, Lender: lender, Namespace: w.home}); err != nil {
 		w.t.Fatal(err)
 	}
 	for _, setup := range others {

@@ -2,6 +2,7 @@ package suite_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -32,6 +33,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/chandlery/chandlery/supervisor/copies"
+	"github.com/chandlery/chandlery/supervisor/groupindex"
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
@@ -170,7 +172,7 @@ func (w *world) supervise(change ...func(*copies.Options)) (stop func()) {
 	for _, c := range change {
 		c(&o)
 	}
-	if err := copies.Setup(mgr, o); err != nil {
+	if err := errors.Join(groupindex.Add(w.t.Context(), mgr.GetFieldIndexer()), copies.Setup(mgr, o)); err != nil {
 		w.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -4,19 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/chandlery/chandlery/supervisor/discovery"
 )
 
-// interval is how often APIs are looked for where no definition has changed: rights,
-// and servers behind APIServices, come and go without one.
-const interval = 10 * time.Second
+const (
+	// interval is how often an API is looked for again that could not be read or asked for: rights,
+	// and servers behind APIServices, come and go without a change of a definition.
+	interval = 10 * time.Second
+	// refresh is how often an API is looked for that was there or not there. What changes that is a
+	// definition of its group, which is watched.
+	refresh = 5 * time.Minute
+)
 
 // Settings are those of the APIs, by name. What has none is looked for, and used where
 // it is.
@@ -32,6 +40,8 @@ type Watcher struct {
 	settings Settings
 	gauge    *prometheus.GaugeVec
 	known    map[string]discovery.Verdict
+	looked   map[string]time.Time
+	clock    clock.PassiveClock
 	kick     chan struct{}
 	listen   map[string]Listener
 }
@@ -53,7 +63,7 @@ func NewWatcher(finder *discovery.Finder, settings Settings, listen map[string]L
 	}
 	return &Watcher{
 		finder: finder, settings: settings, gauge: gauge, listen: listen,
-		known: map[string]discovery.Verdict{}, kick: make(chan struct{}, 1),
+		known: map[string]discovery.Verdict{}, looked: map[string]time.Time{}, clock: clock.RealClock{}, kick: make(chan struct{}, 1),
 	}, nil
 }
 
@@ -62,20 +72,39 @@ func NewWatcher(finder *discovery.Finder, settings Settings, listen map[string]L
 func (w *Watcher) Look(ctx context.Context) error {
 	var missing []error
 	for _, api := range APIs() {
-		setting := w.settings[api.Name]
-		result, err := w.finder.Find(ctx, setting, api.Target)
-		if ctx.Err() != nil {
-			return fmt.Errorf("looking for optional APIs: %w", context.Cause(ctx))
-		}
-		if err != nil {
-			missing = append(missing, fmt.Errorf("--%s is %s: %w", api.Name, setting, err))
-		}
-		w.tell(ctx, api, &result)
-		if listener := w.listen[api.Name]; listener != nil {
-			listener(ctx, result)
-		}
+		missing = append(missing, w.look(ctx, api))
 	}
 	return errors.Join(missing...)
+}
+
+// lookAgain looks for the APIs of which it is time.
+func (w *Watcher) lookAgain(ctx context.Context) error {
+	var missing []error
+	for _, api := range APIs() {
+		settled := w.known[api.Name].Outcome == discovery.Installed || w.known[api.Name].Outcome == discovery.NotInstalled
+		if settled && w.clock.Since(w.looked[api.Name]) < refresh {
+			continue
+		}
+		missing = append(missing, w.look(ctx, api))
+	}
+	return errors.Join(missing...)
+}
+
+func (w *Watcher) look(ctx context.Context, api API) error {
+	setting := w.settings[api.Name]
+	result, err := w.finder.Find(ctx, setting, api.Target)
+	if ctx.Err() != nil {
+		return fmt.Errorf("looking for optional APIs: %w", context.Cause(ctx))
+	}
+	if err != nil {
+		err = fmt.Errorf("--%s is %s: %w", api.Name, setting, err)
+	}
+	w.looked[api.Name] = w.clock.Now()
+	w.tell(ctx, api, &result)
+	if listener := w.listen[api.Name]; listener != nil {
+		listener(ctx, result)
+	}
+	return err
 }
 
 // tell tells of what has changed.
@@ -102,8 +131,9 @@ func (w *Watcher) Start(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		case <-w.kick:
+			clear(w.looked)
 		}
-		if err := w.Look(ctx); err != nil && ctx.Err() == nil {
+		if err := w.lookAgain(ctx); err != nil && ctx.Err() == nil {
 			ctrl.LoggerFrom(ctx).Error(err, "A required API cannot be used")
 		}
 	}
@@ -113,27 +143,40 @@ func (w *Watcher) Start(ctx context.Context) error {
 // take over.
 func (w *Watcher) NeedLeaderElection() bool { return false }
 
-// Handler looks again at once when objects come, go or change: it is for an informer of
-// CustomResourceDefinitions.
+// Handler looks again at once when a definition of one of the APIs' groups is created, deleted or
+// changed: it is for an informer of CustomResourceDefinitions.
 func (w *Watcher) Handler() cache.ResourceEventHandler {
-	invalidate := w.finder.Handler()
 	again := func() {
+		w.finder.Invalidate()
 		select {
 		case w.kick <- struct{}{}:
-		default: // Somebody has asked for it already.
+		default: // Another event has asked for it already.
 		}
 	}
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { invalidate.OnAdd(obj, false); again() },
-		UpdateFunc: func(before, after any) {
-			b, okBefore := before.(metav1.Object)
-			a, okAfter := after.(metav1.Object)
-			if okBefore && okAfter && b.GetResourceVersion() == a.GetResourceVersion() {
-				return // a resync
+	return cache.FilteringResourceEventHandler{
+		FilterFunc: func(obj any) bool {
+			if gone, is := obj.(cache.DeletedFinalStateUnknown); is {
+				obj = gone.Obj
 			}
-			invalidate.OnUpdate(before, after)
-			again()
+			definition, is := obj.(metav1.Object)
+			return is && concerns(definition.GetName())
 		},
-		DeleteFunc: func(obj any) { invalidate.OnDelete(obj); again() },
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { again() },
+			UpdateFunc: func(before, after any) {
+				b, okBefore := before.(metav1.Object)
+				a, okAfter := after.(metav1.Object)
+				if !okBefore || !okAfter || b.GetResourceVersion() != a.GetResourceVersion() {
+					again()
+				}
+			},
+			DeleteFunc: func(any) { again() },
+		},
 	}
+}
+
+// concerns reports whether a definition, by its name, is of the group of an optional API.
+func concerns(definition string) bool {
+	_, group, _ := strings.Cut(definition, ".")
+	return slices.ContainsFunc(APIs(), func(api API) bool { return api.Target.Group == group })
 }

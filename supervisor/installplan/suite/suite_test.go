@@ -32,6 +32,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/crdcache"
 	"github.com/chandlery/chandlery/supervisor/installplan"
 	"github.com/chandlery/chandlery/supervisor/loan"
 	"github.com/chandlery/chandlery/supervisor/plan"
@@ -162,9 +163,15 @@ func (w *world) supervise(retryTimeout time.Duration) (stop func()) {
 		cfg = controlplane.Get(w.t).Config()
 	}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme:     w.Scheme(),
-		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{w.namespace: {}}},
+		Scheme:  w.Scheme(),
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		Cache: cache.Options{
+			DefaultNamespaces: map[string]cache.Config{w.namespace: {}},
+			// Definitions are shared with versions of other namespaces.
+			ByObject: map[client.Object]cache.ByObject{
+				&operatorsv1alpha1.ClusterServiceVersion{}: {Namespaces: map[string]cache.Config{cache.AllNamespaces: {}}},
+			},
+		},
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	})
 	if err != nil {
@@ -174,7 +181,12 @@ func (w *world) supervise(retryTimeout time.Duration) (stop func()) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	crds, err := crdcache.Add(mgr)
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	if err := installplan.Setup(mgr, installplan.Options{
+		CRDs:    crds,
 		Bundles: w.shelf, Unpacker: w.images, RetryTimeout: retryTimeout, Concurrency: 1, NewClient: w.newClient, Lender: lender,
 		AcknowledgeTimeout: w.acknowledge, ForeignPhaseDwell: time.Second, CRDAsServiceAccount: w.crdAsAccount,
 	}); err != nil {

@@ -29,6 +29,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/crdcache"
 	"github.com/chandlery/chandlery/supervisor/operator"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/test/controlplane"
@@ -152,7 +153,11 @@ func (w *world) supervise() {
 	if err != nil {
 		w.t.Fatalf("making a manager: %v", err)
 	}
-	if err := operator.Setup(mgr, operator.Options{}); err != nil {
+	crds, err := crdcache.Add(mgr)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := operator.Setup(mgr, operator.Options{CRDs: crds}); err != nil {
 		w.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -29,6 +29,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/chandlery/chandlery/supervisor/groupindex"
 	"github.com/chandlery/chandlery/supervisor/operatorgroup"
 	"github.com/chandlery/chandlery/test/controlplane"
 )
@@ -172,7 +173,7 @@ func (w *world) superviseFor(limit int64) *supervisor {
 	if err != nil {
 		w.t.Fatalf("making a manager: %v", err)
 	}
-	if err := operatorgroup.Setup(mgr, operatorgroup.Options{}); err != nil {
+	if err := errors.Join(groupindex.Add(w.t.Context(), mgr.GetFieldIndexer()), operatorgroup.Setup(mgr, operatorgroup.Options{})); err != nil {
 		w.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(w.t.Context())

@@ -30,6 +30,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/catalogsource"
+	"github.com/chandlery/chandlery/supervisor/crdcache"
 	"github.com/chandlery/chandlery/supervisor/installplan"
 	"github.com/chandlery/chandlery/supervisor/subscription"
 	"github.com/chandlery/chandlery/supervisor/unpack"
@@ -180,13 +181,17 @@ func (w *world) supervise() (stop func()) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	crds, err := crdcache.Add(mgr)
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	store := catalogs.NewStore(ctx, refresh, clock.RealClock{})
 	err = errors.Join(
 		catalogs.Setup(mgr, store),
 		catalogsource.Setup(mgr, catalogsource.Options{Store: store}),
 		unpacker.Setup(mgr),
 		subscription.Setup(mgr, subscription.Options{Catalogs: store, Unpacker: unpacker, GlobalNamespace: w.global, Concurrency: 2}),
-		installplan.Setup(mgr, installplan.Options{Bundles: store, Unpacker: unpacker, RetryTimeout: time.Minute, Concurrency: 2}),
+		installplan.Setup(mgr, installplan.Options{CRDs: crds, Bundles: store, Unpacker: unpacker, RetryTimeout: time.Minute, Concurrency: 2}),
 	)
 	if err != nil {
 		w.t.Fatal(err)

@@ -1,0 +1,60 @@
+package clusterserviceversion
+
+import (
+	"context"
+	"fmt"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// indexCRD finds ClusterServiceVersions by the definitions that they own or require.
+	indexCRD = "clusterserviceversion/crd"
+	// indexState finds those that wait for what happens elsewhere, by what it is.
+	indexState = "clusterserviceversion/state"
+
+	// stateContending is of a version that may not run because of what another OperatorGroup claims.
+	stateContending = "contending"
+	// stateLacking is of a version that waits for rights of an account, or was refused for their lack.
+	stateLacking = "lacking"
+)
+
+// addIndexes adds the indexes by which events find the versions that they concern.
+func addIndexes(to client.FieldIndexer) error {
+	ctx := context.Background() //nolint:forbidigo // Indexes are added before anything runs, and adding them waits for nothing.
+	for name, keys := range map[string]client.IndexerFunc{indexCRD: crdKeys, indexState: stateKeys} {
+		if err := to.IndexField(ctx, &operatorsv1alpha1.ClusterServiceVersion{}, name, keys); err != nil {
+			return fmt.Errorf("adding the index %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func crdKeys(o client.Object) []string {
+	csv, is := o.(*operatorsv1alpha1.ClusterServiceVersion)
+	if !is {
+		return nil
+	}
+	var names []string
+	for _, d := range csv.GetAllCRDDescriptions() {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+func stateKeys(o client.Object) []string {
+	csv, is := o.(*operatorsv1alpha1.ClusterServiceVersion)
+	if !is {
+		return nil
+	}
+	var states []string
+	if csv.Status.Reason == operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict {
+		states = append(states, stateContending)
+	}
+	if refusedToInstall(csv) || awaitsRights(csv, []rbacv1.Subject(nil), false) {
+		states = append(states, stateLacking)
+	}
+	return states
+}

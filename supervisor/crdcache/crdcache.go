@@ -1,0 +1,62 @@
+// Package crdcache caches CustomResourceDefinitions without their schemas, for all controllers.
+package crdcache
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/chandlery/chandlery/supervisor/informer"
+	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/serving"
+)
+
+// Add adds a cache of CustomResourceDefinitions to a manager, which starts it with its other caches,
+// before anything that reads from it. It is not the manager's cache, where readers would expect whole
+// definitions: schemas take megabytes in all, and no controller needs them.
+func Add(mgr ctrl.Manager) (cache.Cache, error) {
+	c, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient:       mgr.GetHTTPClient(),
+		Scheme:           mgr.GetScheme(),
+		Mapper:           mgr.GetRESTMapper(),
+		NewInformer:      informer.New,
+		DefaultTransform: informer.After(withoutSchemas),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the cache of CustomResourceDefinitions: %w", err)
+	}
+	if err := mgr.Add(runnable{c}); err != nil {
+		return nil, fmt.Errorf("adding the cache of CustomResourceDefinitions: %w", err)
+	}
+	return c, nil
+}
+
+// runnable makes the manager wait until the cache is filled.
+type runnable struct{ cache.Cache }
+
+// GetCache is how the manager recognizes a cache.
+func (r runnable) GetCache() cache.Cache { return r.Cache }
+
+// withoutSchemas removes what no controller reads. Of the annotations those of versions stay that share
+// the definition, and those by which changes of its versions are held back.
+func withoutSchemas(obj any) (any, error) {
+	crd, ok := obj.(*apiextensionsv1.CustomResourceDefinition)
+	if !ok {
+		return obj, nil
+	}
+	crd.ManagedFields = nil
+	promises := []string{serving.AnnotationStorage, serving.AnnotationConversion, serving.AnnotationServed}
+	maps.DeleteFunc(crd.Annotations, func(key, _ string) bool {
+		return !strings.HasPrefix(key, plan.PrefixAlongside) && !slices.Contains(promises, key)
+	})
+	for i := range crd.Spec.Versions {
+		v := crd.Spec.Versions[i]
+		crd.Spec.Versions[i] = apiextensionsv1.CustomResourceDefinitionVersion{Name: v.Name, Served: v.Served, Storage: v.Storage}
+	}
+	return crd, nil
+}

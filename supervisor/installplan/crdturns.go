@@ -1,0 +1,51 @@
+package installplan
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/keymutex"
+)
+
+// crdTurns lets one plan of this process at a time write a CustomResourceDefinition. It is safe for
+// concurrent use.
+type crdTurns struct {
+	locks keymutex.KeyMutex
+
+	mu sync.Mutex
+	// written are the versions that the last writes returned, by name.
+	written map[string]string
+}
+
+func newCRDTurns() *crdTurns {
+	return &crdTurns{locks: keymutex.NewHashed(0), written: map[string]string{}}
+}
+
+// take waits until no other plan writes a definition, and returns the function that lets the next one.
+func (t *crdTurns) take(name string) (release func()) {
+	t.locks.LockKey(name)
+	return func() {
+		// It is an error only for a key that was not locked.
+		_ = t.locks.UnlockKey(name)
+	}
+}
+
+// wrote records a definition as a write returned it.
+func (t *crdTurns) wrote(crd *unstructured.Unstructured) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.written[crd.GetName()] = crd.GetResourceVersion()
+}
+
+// changed reports whether this process has written a definition since it was read; nil was not there.
+func (t *crdTurns) changed(name string, read *unstructured.Unstructured) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	last, written := t.written[name]
+	if !written || read == nil {
+		return written
+	}
+	order, err := resourceversion.CompareResourceVersion(read.GetResourceVersion(), last)
+	return err == nil && order < 0
+}

@@ -1,0 +1,35 @@
+package operatorgroup
+
+import (
+	"testing"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/providedapis"
+)
+
+// TestGrantedCompletesALateCache has a cache that lacks a claim of this process, and has it later.
+func TestGrantedCompletesALateCache(t *testing.T) {
+	const key, lamp = "olm.providedAPIs", "Lamp.v1.shop.example"
+	at := func(version, claims string) *operatorsv1.OperatorGroup {
+		return &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "a", Name: "own", UID: "1", ResourceVersion: version, Annotations: map[string]string{key: claims},
+		}}
+	}
+	var g granted
+	if got := g.complete(at("7", "")); got.Annotations[key] != "" {
+		t.Errorf("without a claim the group has %q", got.Annotations[key])
+	}
+	g.note(at("8", ""), providedapis.Parse(lamp))
+	late := at("7", "")
+	if got := g.complete(late); got.Annotations[key] != lamp || got.ResourceVersion != "8" || late.Annotations[key] != "" {
+		t.Errorf("the late group has %q in version %s, and the cache's %q", got.Annotations[key], got.ResourceVersion, late.Annotations[key])
+	}
+	if got := g.complete(at("9", "")); got.Annotations[key] != "" {
+		t.Errorf("a group that has changed since has %q", got.Annotations[key])
+	}
+	if got := g.complete(at("7", "")); got.Annotations[key] != "" || len(g.last) > 0 {
+		t.Errorf("a claim that the cache had is remembered: %v", g.last)
+	}
+}
