@@ -25,8 +25,8 @@ type layout struct {
 	gracePeriod     time.Duration
 	// address is where real nodes reach the API server; empty where there are none.
 	address string
-	// audit says that requests which change something are written down.
-	audit bool
+	// auditPolicy says which requests are written down; empty for none.
+	auditPolicy string
 	// etcdQuota is how large etcd's database may become, in bytes; 0 for etcd's default.
 	etcdQuota int64
 }
@@ -35,7 +35,7 @@ func (l layout) pki(file string) string        { return filepath.Join(l.dir, "pk
 func (l layout) logDir() string                { return filepath.Join(l.dir, "logs") }
 func (l layout) kubeconfig(user string) string { return filepath.Join(l.dir, user+".kubeconfig") }
 func (l layout) stages() string                { return filepath.Join(l.dir, "stages.yaml") }
-func (l layout) auditPolicy() string           { return filepath.Join(l.dir, "audit.yaml") }
+func (l layout) auditFile() string             { return filepath.Join(l.dir, "audit.yaml") }
 func (l layout) auditLog() string              { return filepath.Join(l.logDir(), "audit.log") }
 
 // components are what runs, in the order of their start.
@@ -130,8 +130,8 @@ func (l layout) apiServerArgs() []string {
 		"--kubelet-preferred-address-types=InternalIP",
 	}
 
-	if l.audit {
-		args = append(args, "--audit-policy-file="+l.auditPolicy(), "--audit-log-path="+l.auditLog())
+	if l.auditPolicy != "" {
+		args = append(args, "--audit-policy-file="+l.auditFile(), "--audit-log-path="+l.auditLog())
 	}
 
 	if l.address == "" {

@@ -63,7 +63,7 @@ func tryStart(ctx context.Context, o Options, binDir string) (*ControlPlane, err
 	c := &ControlPlane{
 		layout: layout{
 			dir: folder.path, binDir: binDir, gracePeriod: o.NodeMonitorGracePeriod, address: o.Address,
-			audit: o.AuditWrites, etcdQuota: o.EtcdQuota,
+			auditPolicy: o.auditPolicy(), etcdQuota: o.EtcdQuota,
 		},
 		nodes:   nodeNames(o.Nodes),
 		folder:  folder,
@@ -153,8 +153,8 @@ func (c *ControlPlane) prepare(ctx context.Context) error {
 		return err
 	}
 
-	if c.layout.audit {
-		err = os.WriteFile(c.layout.auditPolicy(), []byte(auditPolicy), 0o600)
+	if c.layout.auditPolicy != "" {
+		err = os.WriteFile(c.layout.auditFile(), []byte(c.layout.auditPolicy), 0o600)
 		if err != nil {
 			return fmt.Errorf("write the audit policy: %w", err)
 		}
@@ -163,19 +163,25 @@ func (c *ControlPlane) prepare(ctx context.Context) error {
 	return c.writeStages()
 }
 
-// auditPolicy has one line written for each request that changes something, when it is
-// answered or its connection ends.
-const auditPolicy = `apiVersion: audit.k8s.io/v1
+// auditPolicy returns a policy that has one line written for each request, when it is answered or
+// its connection ends; empty when none is to be written.
+func (o Options) auditPolicy() string {
+	const head = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
 rules:
-- level: None
-  verbs: [get, list, watch]
-- level: Metadata
 `
+	switch {
+	case o.AuditReads:
+		return head + "- {level: Metadata, userGroups: [\"system:serviceaccounts\"]}\n- {level: None}\n"
+	case o.AuditWrites:
+		return head + "- {level: None, verbs: [get, list, watch]}\n- {level: Metadata}\n"
+	}
+	return ""
+}
 
-// AuditLog returns the path of the audit log of a control plane with AuditWrites: a JSON
-// object of audit.k8s.io/v1 on each line.
+// AuditLog returns the path of the audit log of a control plane with AuditWrites or AuditReads: a
+// JSON object of audit.k8s.io/v1 on each line.
 func (c *ControlPlane) AuditLog() string { return c.layout.auditLog() }
 
 func (c *ControlPlane) writeKubeconfigs() error {

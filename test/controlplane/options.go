@@ -34,6 +34,9 @@ type Options struct {
 	// AuditWrites has the API server write down every request that changes something, with
 	// who sent it and when it arrived: see ControlPlane.AuditLog.
 	AuditWrites bool
+	// AuditReads has the API server write down every request of ServiceAccounts, reads as well,
+	// and none of others.
+	AuditReads bool
 	// EtcdQuota is how large etcd's database may become, in bytes: 0 means what etcd does by
 	// default, 2 GiB.
 	EtcdQuota int64
