@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/blang/semver/v4"
+	olmproperty "github.com/operator-framework/operator-registry/alpha/property"
 
 	"github.com/chandlery/chandlery/bundles"
 )
@@ -170,10 +171,14 @@ func (p *Parser) parse(property Property, f *fact) error {
 	value := property.Value
 	switch property.Type {
 	case bundles.TypePackage:
-		return f.parsePackage(value)
+		return f.parsePackage(property)
 	case bundles.TypeGVK:
-		f.gvk = new(bundles.GVK)
-		return decode(value, f.gvk)
+		decoded, err := decodeProperty(property)
+		if err != nil {
+			return err
+		}
+		f.gvk = new(bundles.GVK(decoded.GVKs[0]))
+		return nil
 	case bundles.TypeLabel:
 		return decodeLabel(value, &f.label)
 	case TypeDeprecated:
@@ -186,19 +191,20 @@ func (p *Parser) parse(property Property, f *fact) error {
 	}
 }
 
-func (f *fact) parsePackage(value string) error {
-	var property bundles.PackageProperty
-	if err := decode(value, &property); err != nil {
+func (f *fact) parsePackage(property Property) error {
+	decoded, err := decodeProperty(property)
+	if err != nil {
 		return err
 	}
-	if property.PackageName == "" {
+	pkg := decoded.Packages[0]
+	if pkg.PackageName == "" {
 		return missing("packageName")
 	}
-	version, err := semver.ParseTolerant(property.Version)
+	version, err := semver.ParseTolerant(pkg.Version)
 	if err != nil {
-		return fmt.Errorf("parsing version %s: %w", bundles.Quote(property.Version), clipped(err))
+		return fmt.Errorf("parsing version %s: %w", bundles.Quote(pkg.Version), clipped(err))
 	}
-	f.pkg = &packageFact{name: property.PackageName, version: version}
+	f.pkg = &packageFact{name: pkg.PackageName, version: version}
 	return nil
 }
 
@@ -208,17 +214,17 @@ func (p *Parser) parseRequired(property Property, f *fact) error {
 	f.requires = c
 	switch property.Type {
 	case bundles.TypePackageRequired:
-		var wanted bundles.PackageRequired
-		if err := decode(property.Value, &wanted); err != nil {
+		decoded, err := decodeProperty(property)
+		if err != nil {
 			return err
 		}
-		return c.setPackage(wanted)
+		return c.setPackage(bundles.PackageRequired(decoded.PackagesRequired[0]))
 	case bundles.TypeGVKRequired:
-		var wanted bundles.GVK
-		if err := decode(property.Value, &wanted); err != nil {
+		decoded, err := decodeProperty(property)
+		if err != nil {
 			return err
 		}
-		return c.setGVK(wanted)
+		return c.setGVK(bundles.GVK(decoded.GVKsRequired[0]))
 	case bundles.TypeLabelRequired:
 		return decodeLabel(property.Value, &c.Label)
 	default:
@@ -354,10 +360,28 @@ var (
 
 func missing(field string) error { return fmt.Errorf("field %q %w", field, errMissing) }
 
+// decodeProperty decodes a property of a type that operator-registry knows, as its
+// tools do. The result has one value, that of the type.
+func decodeProperty(p Property) (*olmproperty.Properties, error) {
+	decoded, err := olmproperty.Parse([]olmproperty.Property{{Type: p.Type, Value: json.RawMessage(p.Value)}})
+	if err != nil {
+		if wrong, ok := errors.AsType[olmproperty.ParseError](err); ok {
+			err = wrong.Err
+		}
+		return nil, fmt.Errorf("decoding value: %w", clipped(bundles.DescribeJSON(err)))
+	}
+	return decoded, notNull(p.Value)
+}
+
 func decode(value string, to any) error {
 	if err := json.Unmarshal([]byte(value), to); err != nil {
 		return fmt.Errorf("decoding value: %w", clipped(bundles.DescribeJSON(err)))
 	}
+	return notNull(value)
+}
+
+// notNull refuses null, which decodes as a value of any type.
+func notNull(value string) error {
 	if bytes.Equal(bytes.TrimSpace([]byte(value)), []byte("null")) {
 		return fmt.Errorf("decoding value: %w", errNull)
 	}
