@@ -56,7 +56,7 @@ func ParseVersion(text string) Version {
 }
 
 // versionPart returns a part of a version.
-func versionPart(n uint64) int { return int(min(n, math.MaxInt32)) } //nolint:gosec // bounded
+func versionPart(n uint64) int { return int(min(n, math.MaxInt32)) }
 
 func (v Version) atLeast(major, minor int) bool {
 	return cmp.Or(cmp.Compare(v.Major, major), cmp.Compare(v.Minor, minor)) >= 0
