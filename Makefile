@@ -24,6 +24,9 @@ RACE ?= $(if $(and $(shell command -v gcc 2>/dev/null),$(filter amd64 arm64,$(sh
 # slower; what they run is raced by the other tests too.
 E2E_RACE ?= $(RACE)
 
+# The contract as clients of the last release know it.
+CONTRACT := proto/contract.txtpb
+
 # Suites build our programs themselves, which Go's cache of test results does not
 # see: what passed before a change would pass after it without being run.
 AFRESH := -count=1
@@ -107,15 +110,23 @@ images: ## Make the OCI images, into out/images (PUSH=HOST/PREFIX pushes them to
 	  $(if $(PUSH),--push '$(PUSH)') $(if $(TAG),--tag '$(TAG)') $(ARGS)
 
 .PHONY: check
-check: ## Fast loop: compile, vet, tests that need nothing but Go.
+check: contract ## Fast loop: compile, vet, tests that need nothing but Go.
 	@$(GO) build ./...
 	@$(GO) vet ./...
 	@$(GO) run ./test/packages unit | xargs $(GO) test -short
 
 .PHONY: lint
-lint: ## Run every linter over everything.
+lint: contract ## Run every linter over everything.
 	@$(TOOL) golangci-lint run ./...
+
+.PHONY: contract
+contract: ## Lint the gRPC contract, and fail when clients of the last release could not speak it.
 	@$(TOOL) buf lint
+	@$(TOOL) buf breaking proto --against $(CONTRACT)
+
+.PHONY: release-contract
+release-contract: contract ## Store the contract as that of a release.
+	@$(TOOL) buf build proto --exclude-source-info -o $(CONTRACT)
 
 .PHONY: format
 format: ## Format all Go and proto files.

@@ -1,10 +1,10 @@
 package catalogs
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"strings"
+
+	"github.com/operator-framework/operator-registry/alpha/property"
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/proto/api"
@@ -92,7 +92,7 @@ func (s statements[G, P, D]) all() []constraint.Property {
 		return overfull()
 	}
 	for _, g := range s.provided {
-		out = append(out, property(bundles.TypeGVK, gvkOf(g)))
+		out = append(out, built(&property.GVK{Group: g.GetGroup(), Version: g.GetVersion(), Kind: g.GetKind()}))
 	}
 	return append(out, s.more(out)...)
 }
@@ -115,7 +115,7 @@ func (s statements[G, P, D]) more(stated []constraint.Property) []constraint.Pro
 		}
 	}
 	for _, g := range s.required {
-		include(property(bundles.TypeGVKRequired, gvkOf(g)))
+		include(built(&property.GVKRequired{Group: g.GetGroup(), Version: g.GetVersion(), Kind: g.GetKind()}))
 	}
 	for _, d := range s.dependencies {
 		include(requirement(d.GetType(), d.GetValue()))
@@ -127,23 +127,32 @@ func (s statements[G, P, D]) more(stated []constraint.Property) []constraint.Pro
 // that cannot be read, in words that are told to whoever wants the bundle.
 func overfull() []constraint.Property {
 	problem := fmt.Sprintf("more than %d properties and dependencies", maxStatements)
-	return []constraint.Property{property(constraint.TypeConstraint, map[string]string{problem: ""})}
+	return []constraint.Property{unreadable(map[string]string{problem: ""})}
 }
 
-func gvkOf(g identified) bundles.GVK {
-	return bundles.GVK{Group: g.GetGroup(), Version: g.GetVersion(), Kind: g.GetKind()}
-}
-
-// property makes a property with a value that consists of strings.
-func property(kind string, value any) constraint.Property {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // ranges of versions are full of < and >
-	if err := encoder.Encode(value); err != nil {
-		// Strings always marshal; what is empty cannot be read, which is told then.
-		text.Reset()
+// built returns a property of a type that operator-registry knows.
+func built(value any) constraint.Property {
+	p, err := property.Build(value)
+	if err != nil {
+		// Strings can always be encoded. A constraint without a value cannot be read.
+		return constraint.Property{Type: bundles.TypeConstraint}
 	}
-	return constraint.Property{Type: kind, Value: strings.TrimSuffix(text.String(), "\n")}
+	return constraint.Property{Type: p.Type, Value: string(p.Value)}
+}
+
+// unreadable returns a constraint whose fields are not known, so that it cannot be
+// read.
+func unreadable(fields map[string]string) constraint.Property {
+	text, err := json.Marshal(fields)
+	if err != nil {
+		text = nil // as in built
+	}
+	return constraint.Property{Type: bundles.TypeConstraint, Value: string(text)}
+}
+
+// parsed decodes a property of a type that operator-registry knows.
+func parsed(kind, value string) (*property.Properties, error) {
+	return property.Parse([]property.Property{{Type: kind, Value: json.RawMessage(value)}})
 }
 
 // requirement gives the property that a dependency stands for. The value of one
@@ -153,39 +162,36 @@ func requirement(kind, value string) constraint.Property {
 	case bundles.TypeGVK:
 		return constraint.Property{Type: bundles.TypeGVKRequired, Value: value}
 	case bundles.TypePackage:
-		var wanted struct {
-			PackageName string `json:"packageName"`
-			Version     string `json:"version"`
-		}
-		if err := json.Unmarshal([]byte(value), &wanted); err != nil {
+		// The version of such a dependency is a range.
+		wanted, err := parsed(kind, value)
+		if err != nil {
 			return constraint.Property{Type: bundles.TypePackageRequired, Value: value}
 		}
-		return property(bundles.TypePackageRequired, bundles.PackageRequired{PackageName: wanted.PackageName, VersionRange: wanted.Version})
-	case constraint.TypeLabel:
-		return constraint.Property{Type: constraint.TypeLabelRequired, Value: value}
-	case constraint.TypeConstraint:
+		return built(&property.PackageRequired{PackageName: wanted.Packages[0].PackageName, VersionRange: wanted.Packages[0].Version})
+	case bundles.TypeLabel:
+		return constraint.Property{Type: bundles.TypeLabelRequired, Value: value}
+	case bundles.TypeConstraint:
 		return constraint.Property{Type: kind, Value: value}
 	default:
 		// Nobody could meet what nobody knows. A constraint of a type that is not
 		// known cannot be read, which is told to whoever wants the bundle.
-		return property(constraint.TypeConstraint, map[string]string{"failureMessage": "dependency of the unknown type " + kind, kind: value})
+		return unreadable(map[string]string{"failureMessage": "dependency of the unknown type " + kind, kind: value})
 	}
 }
 
 // canonical gives a requirement with its value in the one way in which it is
 // written here; as it is when it cannot be read.
 func canonical(p constraint.Property) constraint.Property {
-	var value any
-	switch p.Type {
-	case bundles.TypeGVKRequired:
-		value = &bundles.GVK{}
-	case bundles.TypePackageRequired:
-		value = &bundles.PackageRequired{}
+	if p.Type != bundles.TypeGVKRequired && p.Type != bundles.TypePackageRequired {
+		return p
+	}
+	decoded, err := parsed(p.Type, p.Value)
+	switch {
+	case err != nil:
+		return p
+	case p.Type == bundles.TypeGVKRequired:
+		return built(&decoded.GVKsRequired[0])
 	default:
-		return p
+		return built(&decoded.PackagesRequired[0])
 	}
-	if err := json.Unmarshal([]byte(p.Value), value); err != nil {
-		return p
-	}
-	return property(p.Type, value)
 }

@@ -2,7 +2,7 @@ package catalogsource
 
 import (
 	"cmp"
-	"regexp"
+	"math"
 	"strconv"
 	"strings"
 
@@ -12,6 +12,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/kubeversion"
 )
 
 // Observation is all that the objects of a catalog depend on.
@@ -33,6 +34,8 @@ type Observation struct {
 	AutoscalersHidden bool
 	// Pin is what is run of spec.image.
 	Pin Pin
+	// Selection is what our registry serves of the catalog; empty for all of it.
+	Selection string
 	// ConfigMapVersion is the resourceVersion of the ConfigMap that is served.
 	ConfigMapVersion string
 	// ConfigMapSnapshot names the ConfigMap with the content of that version.
@@ -42,24 +45,18 @@ type Observation struct {
 // Version is a version of Kubernetes or of what it runs containers with.
 type Version struct{ Major, Minor, Patch int }
 
-var versionPattern = regexp.MustCompile(`^v?(\d+)\.(\d+)(?:\.(\d+))?`)
-
 // ParseVersion reads the version at the beginning of a text, such as v1.36.3; the
 // zero Version when there is none.
 func ParseVersion(text string) Version {
-	found := versionPattern.FindStringSubmatch(text)
-	if found == nil {
+	v, err := kubeversion.Parse(text)
+	if err != nil {
 		return Version{}
 	}
-	number := func(i int) int {
-		n, err := strconv.Atoi(found[i])
-		if err != nil {
-			return 0
-		}
-		return n
-	}
-	return Version{Major: number(1), Minor: number(2), Patch: number(3)}
+	return Version{Major: versionPart(v.Major), Minor: versionPart(v.Minor), Patch: versionPart(v.Patch)}
 }
+
+// versionPart returns a part of a version.
+func versionPart(n uint64) int { return int(min(n, math.MaxInt32)) }
 
 func (v Version) atLeast(major, minor int) bool {
 	return cmp.Or(cmp.Compare(v.Major, major), cmp.Compare(v.Minor, minor)) >= 0

@@ -1,6 +1,7 @@
 package clusterserviceversion
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/kubeversion"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/serving"
 )
@@ -85,13 +87,10 @@ func kubeVersion(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []oper
 		s.Message = fmt.Sprintf("spec.minKubeVersion %q is not a version: %v", csv.Spec.MinKubeVersion, err)
 		return []operatorsv1alpha1.RequirementStatus{s}
 	}
-	// Vendors append their own build to the version of Kubernetes; a version
-	// with a suffix would count as older than the one without.
-	released, _, _ := strings.Cut(strings.TrimPrefix(c.Version, "v"), "-")
-	server, err := semver.ParseTolerant(released)
+	server, err := kubeversion.Parse(c.Version)
 	switch {
 	case err != nil:
-		s.Message = fmt.Sprintf("the server's version %q is not a version: %v", c.Version, err)
+		s.Message = fmt.Sprintf("the server's version %q is not a version: %v", c.Version, errors.Unwrap(err))
 	case wanted.GT(server):
 		s.Message = fmt.Sprintf("CSV version requirement not met: minKubeVersion (%s) > server version (%s)",
 			csv.Spec.MinKubeVersion, server)

@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"slices"
 
-	utilversion "k8s.io/apimachinery/pkg/util/version"
-
+	"github.com/chandlery/chandlery/supervisor/kubeversion"
 	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
-// lingerVersion is the first version of Kubernetes that lets a pod go on without a program
-// in it for that.
-const lingerVersion = "1.30"
+// lingerMinor is the first minor version of Kubernetes 1 that lets a pod go on without a
+// program in it for that.
+const lingerMinor = 30
 
 // canLinger says whether the pods of a server that converts can go on for a while when
 // they are to end.
@@ -23,7 +22,7 @@ func (r *reconciler) canLinger(servers []serving.Server) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("asking the API server for its version: %w", err)
 	}
-	v, err := utilversion.ParseGeneric(said)
+	v, err := kubeversion.Parse(said)
 	// One that cannot be read may be of any age.
-	return err == nil && v.AtLeast(utilversion.MustParseGeneric(lingerVersion)), nil
+	return err == nil && kubeversion.AtLeast(v, 1, lingerMinor), nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/operator-framework/operator-registry/alpha/property"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -29,20 +30,17 @@ func Alongside(crd metav1.Object) []types.NamespacedName {
 // when it has none.
 func PackageOf(csv metav1.Object) string {
 	var properties struct {
-		Properties []struct {
-			Type  string          `json:"type"`
-			Value json.RawMessage `json:"value"`
-		} `json:"properties"`
+		Properties []property.Property `json:"properties"`
 	}
 	if json.Unmarshal([]byte(csv.GetAnnotations()[AnnotationProperties]), &properties) != nil {
 		return ""
 	}
 	for _, p := range properties.Properties {
-		var named struct {
-			PackageName string `json:"packageName"`
+		if p.Type != property.TypePackage {
+			continue
 		}
-		if p.Type == "olm.package" && json.Unmarshal(p.Value, &named) == nil {
-			return named.PackageName
+		if decoded, err := property.Parse([]property.Property{p}); err == nil {
+			return decoded.Packages[0].PackageName
 		}
 	}
 	return ""

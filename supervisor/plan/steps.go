@@ -10,6 +10,7 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/operator-framework/operator-registry/alpha/property"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -139,18 +140,14 @@ func completeCSV(csv *unstructured.Unstructured, namespace string, b Bundle) err
 // propertiesAnnotation writes properties in the form that resolvers read back
 // from an installed ClusterServiceVersion.
 func propertiesAnnotation(properties []Property) (string, error) {
-	type property struct {
-		Type  string          `json:"type"`
-		Value json.RawMessage `json:"value"`
-	}
-	list := make([]property, 0, len(properties))
+	list := make([]property.Property, 0, len(properties))
 	for _, p := range properties {
 		if !json.Valid([]byte(p.Value)) {
 			return "", fmt.Errorf("property %s: its value is not JSON", p.Type)
 		}
-		list = append(list, property{Type: p.Type, Value: json.RawMessage(p.Value)})
+		list = append(list, property.Property{Type: p.Type, Value: json.RawMessage(p.Value)})
 	}
-	text, err := json.Marshal(map[string]any{"properties": list})
+	text, err := json.Marshal(map[string][]property.Property{"properties": list})
 	if err != nil {
 		return "", fmt.Errorf("encoding properties: %w", err)
 	}

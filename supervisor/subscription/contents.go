@@ -11,6 +11,7 @@ import (
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/operator-framework/operator-registry/alpha/property"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -316,16 +317,13 @@ func (o *observation) bundleLookup(c *resolver.Choice) operatorsv1alpha1.BundleL
 // propertiesText names the version that a bundle is, in the form in which properties
 // are written; the others are on the ClusterServiceVersion.
 func propertiesText(c *resolver.Choice) string {
-	type property struct {
-		Type  string `json:"type"`
-		Value any    `json:"value"`
-	}
-	text, err := json.Marshal(map[string][]property{"properties": {{
-		Type: "olm.package", Value: map[string]string{"packageName": c.Package, "version": c.Entry.Bundle.Subject.Version.String()},
-	}}})
+	pkg, err := property.Build(&property.Package{PackageName: c.Package, Version: c.Entry.Bundle.Subject.Version.String()})
 	if err != nil {
-		// Texts always marshal.
-		return ""
+		return "" // strings can always be encoded
+	}
+	text, err := json.Marshal(map[string][]property.Property{"properties": {*pkg}})
+	if err != nil {
+		return "" // as above
 	}
 	return string(text)
 }

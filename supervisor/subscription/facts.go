@@ -9,9 +9,9 @@ import (
 
 	"github.com/blang/semver/v4"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/operator-framework/operator-registry/alpha/property"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
@@ -122,10 +122,7 @@ func parse(properties []constraint.Property) facts {
 // none, or they cannot be read.
 func propertiesOf(csv *operatorsv1alpha1.ClusterServiceVersion) ([]constraint.Property, bool) {
 	var list struct {
-		Properties []struct {
-			Type  string          `json:"type"`
-			Value json.RawMessage `json:"value"`
-		} `json:"properties"`
+		Properties []property.Property `json:"properties"`
 	}
 	text := csv.Annotations[plan.AnnotationProperties]
 	if text == "" || json.Unmarshal([]byte(text), &list) != nil {
@@ -142,9 +139,9 @@ func propertiesOf(csv *operatorsv1alpha1.ClusterServiceVersion) ([]constraint.Pr
 func ownedAPIs(csv *operatorsv1alpha1.ClusterServiceVersion) []constraint.Property {
 	var properties []constraint.Property
 	add := func(group, version, kind string) {
-		text, err := json.Marshal(bundles.GVK{Group: group, Version: version, Kind: kind})
+		gvk, err := property.Build(&property.GVK{Group: group, Version: version, Kind: kind})
 		if err == nil && kind != "" && version != "" {
-			properties = append(properties, constraint.Property{Type: bundles.TypeGVK, Value: string(text)})
+			properties = append(properties, constraint.Property{Type: gvk.Type, Value: string(gvk.Value)})
 		}
 	}
 	for _, d := range csv.Spec.CustomResourceDefinitions.Owned {

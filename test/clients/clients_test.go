@@ -20,7 +20,9 @@ import (
 
 func TestClients(t *testing.T) {
 	address := serve(t)
-	for name, client := range map[string]func(*testing.T, string){"Go": goClient, "TypeScript": typeScript, "Grpcurl": grpcurl} {
+	for name, client := range map[string]func(*testing.T, string){
+		"Go": goClient, "TypeScript": typeScript, "Python": python, "Grpcurl": grpcurl,
+	} {
 		t.Run(name, func(t *testing.T) { client(t, address) })
 	}
 }
@@ -40,7 +42,7 @@ func typeScript(t *testing.T, address string) {
 	t.Helper()
 	for _, name := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(name); err != nil {
-			missing(t, name)
+			missing(t, name, "Node 18.14.1 or later with npm (Debian packages nodejs and npm)")
 		}
 	}
 	dir := t.TempDir()
@@ -54,11 +56,44 @@ func typeScript(t *testing.T, address string) {
 	answers(t, run(t, dir, nil, "node", "dist/src/client.js", address))
 }
 
+func python(t *testing.T, address string) {
+	t.Helper()
+	const packages = "the Debian packages protobuf-compiler, protobuf-compiler-grpc, python3-grpcio and python3-protobuf"
+	for _, name := range []string{"protoc", "grpc_python_plugin"} {
+		if _, err := exec.LookPath(name); err != nil {
+			missing(t, name, packages)
+		}
+	}
+	interpreter := pythonWithGRPC(t)
+	if interpreter == "" {
+		missing(t, "Python 3 with grpc", packages)
+	}
+	dir := t.TempDir()
+	copyFiles(t, "python", dir, "buf.gen.yaml", "client.py")
+	generate(t, dir)
+	answers(t, run(t, dir, nil, interpreter, "client.py", address))
+}
+
+// pythonWithGRPC returns a Python that has the libraries of clients; empty for none. The
+// one in PATH need not be that of the Debian packages.
+func pythonWithGRPC(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"/usr/bin/python3", "python3"} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		err := exec.CommandContext(ctx, name, "-c", "import grpc, google.protobuf").Run()
+		cancel()
+		if err == nil {
+			return name
+		}
+	}
+	return ""
+}
+
 // missing ends a test that lacks a program: where everything has to be proven
 // that is a failure.
-func missing(t *testing.T, name string) {
+func missing(t *testing.T, name, remedy string) {
 	t.Helper()
-	message := "no " + name + " on this machine: install Node 18.14.1 or later with npm (Debian packages nodejs and npm)"
+	message := "no " + name + " on this machine: install " + remedy
 	if os.Getenv("CI") != "" {
 		t.Fatal(message)
 	}

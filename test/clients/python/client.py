@@ -46,7 +46,8 @@ with grpc.insecure_channel(address) as channel:
     try:
         extension.GetUpgradeGraph(v1.GetUpgradeGraphRequest(package="candle"), timeout=30)
     except grpc.RpcError as error:
-        print("error", error.code().name, error.details())
+        # gRPC calls it NOT_FOUND here, and NotFound in most languages.
+        print("error", error.code().name.title().replace("_", ""), error.details())
 
     states = extension.Watch(v1.WatchRequest(), timeout=30)
     print("state", "unchanged" if next(states).content.digest == content.digest else "changed")
