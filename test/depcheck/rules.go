@@ -19,7 +19,10 @@ const Module = "github.com/chandlery/chandlery"
 // packages below any of Never, except those below But. Paths of the module are
 // written without its path, others in full.
 type Rule struct {
-	From   string
+	From string
+	// With limits the rule to packages that depend on this package, or are it.
+	// Empty for no limit.
+	With   string
 	Never  []string
 	But    []string
 	Reason string
@@ -85,12 +88,26 @@ func Rules() []Rule {
 			Reason: "the content of a catalog is plain values",
 		},
 		{
-			From:   ".",
-			Never:  []string{"github.com/operator-framework/operator-registry", "github.com/stretchr/testify", "github.com/onsi/ginkgo"},
-			Reason: "operator-registry registers the proto package api a second time; tests use the standard library",
+			From: ".", With: "proto/api", Never: []string{operatorRegistry + "/pkg/api"},
+			Reason: "both register the proto package api, and a program that links both panics when it starts",
+		},
+		{
+			From: "cmd/catalog", Never: []string{"proto", "server/registry", "server/extension", "supervisor", "test"},
+			Reason: "authoring uses operator-registry in full, which registers the proto package api",
+		},
+		{
+			From: ".", Never: []string{operatorRegistry + "/alpha/action"}, But: []string{operatorRegistry + "/alpha/action/migrations"},
+			Reason: "its image library needs gpgme, a library of C",
+		},
+		{
+			From: ".", Never: []string{"github.com/stretchr/testify", "github.com/onsi/ginkgo"},
+			Reason: "tests use the standard library",
 		},
 	}
 }
+
+// operatorRegistry is the module of the libraries for catalogs.
+const operatorRegistry = "github.com/operator-framework/operator-registry"
 
 // controllers are the folders of supervisor/ that hold a controller. They meet
 // through API objects and through the pure packages, never directly.
@@ -119,7 +136,7 @@ func Violations(packages []golist.Package, rules []Rule) []string {
 	var found []string
 	for _, p := range packages {
 		for _, rule := range rules {
-			if !below(p.ImportPath, rule.From) {
+			if !below(p.ImportPath, rule.From) || !rule.appliesTo(p) {
 				continue
 			}
 			for _, dep := range p.Deps {
@@ -130,6 +147,12 @@ func Violations(packages []golist.Package, rules []Rule) []string {
 		}
 	}
 	return found
+}
+
+// appliesTo reports whether a package depends on what the rule is limited to.
+func (r *Rule) appliesTo(p golist.Package) bool {
+	return r.With == "" || below(p.ImportPath, r.With) ||
+		slices.ContainsFunc(p.Deps, func(dep string) bool { return below(dep, r.With) })
 }
 
 // below says whether the package is root or lies below it. A root whose first

@@ -23,6 +23,37 @@ func TestDirectionOfDependencies(t *testing.T) {
 	}
 }
 
+// TestTwoContracts covers the rule that depends on two packages at a time.
+func TestTwoContracts(t *testing.T) {
+	t.Parallel()
+	const (
+		module = depcheck.Module
+		other  = "github.com/operator-framework/operator-registry/pkg/api"
+	)
+	cases := map[string]struct {
+		reason string
+		path   string
+		deps   []string
+		broken bool
+	}{
+		"Both":      {"a program that links both panics", "cmd/registry", []string{module + "/proto/api", other}, true},
+		"Ours":      {"our own contract alone is linked", "cmd/registry", []string{module + "/proto/api"}, false},
+		"Theirs":    {"authoring links theirs alone", "cmd/catalog", []string{other}, false},
+		"Itself":    {"our contract must not depend on theirs", "proto/api", []string{other}, true},
+		"Extension": {"the extension alone registers another package", "cmd/other", []string{module + "/proto/chandlery/registry/v1", other}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			packages := []golist.Package{{ImportPath: module + "/" + tc.path, Deps: tc.deps}}
+			got := len(depcheck.Violations(packages, depcheck.Rules())) > 0
+			if diff := cmp.Diff(tc.broken, got); diff != "" {
+				t.Errorf("%s: -want broken +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 func TestViolations(t *testing.T) {
 	t.Parallel()
 	const module = depcheck.Module
@@ -44,7 +75,10 @@ func TestViolations(t *testing.T) {
 		"PureNeighbour":      {"a controller may use a pure package", "supervisor/subscription", module + "/supervisor/resolver", false},
 		"SimilarName":        {"a prefix of a name is not a folder", "supervisor/operatorgroup", module + "/supervisor/operatorgroups", false},
 		"ForeignModule":      {"the registry links no Kubernetes client", "cmd/registry", "k8s.io/client-go/rest", true},
-		"Oracle":             {"the oracle is never linked", "test/oracle", "github.com/operator-framework/operator-registry/pkg/api", true},
+		"Action":             {"no program links the image library of opm", "cmd/catalog", "github.com/operator-framework/operator-registry/alpha/action", true},
+		"Migrations":         {"migrations need no image library", "cmd/catalog", "github.com/operator-framework/operator-registry/alpha/action/migrations", false},
+		"Property":           {"what does not link pkg/api may be used", "supervisor/resolver", "github.com/operator-framework/operator-registry/alpha/property", false},
+		"Contract":           {"authoring does not link our contract", "cmd/catalog", module + "/proto/api", true},
 		"API":                {"the API types are used", "supervisor/plan", "github.com/operator-framework/api/pkg/operators/v1alpha1", false},
 	}
 	for name, tc := range cases {
