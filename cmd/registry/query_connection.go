@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+
+	"github.com/chandlery/chandlery/cmd/internal/pulling"
 )
 
 // connectionFlags say how a server is reached.
@@ -23,7 +25,7 @@ type connectionFlags struct {
 	ca, cert, key string
 	serverName    string
 	skipVerify    bool
-	maxMessage    byteSize
+	maxMessage    pulling.ByteSize
 }
 
 func (c *connectionFlags) addFlags(flags *pflag.FlagSet) {

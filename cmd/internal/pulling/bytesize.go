@@ -1,4 +1,4 @@
-package main
+package pulling
 
 import (
 	"errors"
@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// byteSize is a flag for a number of bytes, which may carry one of the suffixes
+// ByteSize is a flag for a number of bytes, which may carry one of the suffixes
 // Ki, Mi and Gi.
-type byteSize int64
+type ByteSize int64
 
 var errByteSize = errors.New("must be a number of bytes above zero, as 1048576, 512Mi or 4Gi")
 
 // Set parses a number of bytes.
-func (s *byteSize) Set(text string) error {
+func (s *ByteSize) Set(text string) error {
 	number, factor := text, int64(1)
 	for i, suffix := range []string{"Ki", "Mi", "Gi"} {
 		if rest, ok := strings.CutSuffix(text, suffix); ok {
@@ -26,12 +26,12 @@ func (s *byteSize) Set(text string) error {
 	if err != nil || value <= 0 || value > math.MaxInt64/factor {
 		return fmt.Errorf("%w, found %q", errByteSize, text)
 	}
-	*s = byteSize(value * factor)
+	*s = ByteSize(value * factor)
 	return nil
 }
 
 // String returns the number with the largest suffix that divides it.
-func (s *byteSize) String() string {
+func (s *ByteSize) String() string {
 	value, suffix := int64(*s), ""
 	for _, next := range []string{"Ki", "Mi", "Gi"} {
 		if value == 0 || value%1024 != 0 {
@@ -43,4 +43,4 @@ func (s *byteSize) String() string {
 }
 
 // Type names the kind of value in descriptions.
-func (*byteSize) Type() string { return "size" }
+func (*ByteSize) Type() string { return "size" }
