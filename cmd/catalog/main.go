@@ -44,7 +44,7 @@ func newCommand() *cobra.Command {
 		Name: "catalog", Short: "Make file-based operator catalogs and their images",
 		EnvPrefix: envPrefix, Version: version, Commit: commit,
 	}
-	return catalog.Command(newInitCommand(), newRenderCommand())
+	return catalog.Command(newInitCommand(), newAddCommand(), newRenderCommand(), newDeprecateCommand())
 }
 
 // printError writes one line for each thing that is wrong.

@@ -70,8 +70,10 @@ func (o *Opener) Open(ctx context.Context, reference string) (Source, error) {
 			File: reference, Message: "is a file",
 			Remedy: "name the directory that holds it; databases of the format before file-based catalogs cannot be read",
 		}}
-	case isPath(reference) || !image.IsReference(reference) || !errors.Is(err, fs.ErrNotExist):
-		return nil, bundles.Problems{{File: reference, Message: cause(err).Error(), Remedy: "name a directory or an image"}}
+	case !errors.Is(err, fs.ErrNotExist) || !isLikeImage(reference):
+		return nil, bundles.Problems{{
+			File: reference, Message: cause(err).Error(), Remedy: "name a directory, or write " + ImagePrefix + reference + " for an image",
+		}}
 	}
 	return o.image(ctx, reference)
 }
@@ -84,18 +86,36 @@ func cause(err error) error {
 	return err
 }
 
-// isPath reports whether a reference can only be meant as the path of a file.
-func isPath(reference string) bool {
-	return strings.HasPrefix(reference, ".") || strings.HasPrefix(reference, "/") || strings.HasPrefix(reference, "~")
+// isLikeImage reports whether a reference begins with a registry, as in HOST/NAME.
+func isLikeImage(reference string) bool {
+	host, rest, ok := strings.Cut(reference, "/")
+	return ok && rest != "" && !strings.HasPrefix(host, ".") && strings.ContainsAny(host, ".:") && image.IsReference(reference)
 }
 
-// Bundles returns the bundles that a reference names.
-func (o *Opener) Bundles(ctx context.Context, reference string) (*declcfg.DeclarativeConfig, error) {
+// Bundle reads the one bundle that a reference names, and converts it to newer forms up to a
+// level; see [Migrated].
+func (o *Opener) Bundle(ctx context.Context, reference, level string) (*declcfg.Bundle, error) {
+	if isDir(reference) && !IsBundle(reference) {
+		return nil, bundles.Problems{{
+			File: reference, Message: "the directory is not a bundle: it lacks the directories manifests and metadata",
+			Remedy: "name the directory that holds them",
+		}}
+	}
 	source, err := o.Open(ctx, reference)
 	if err != nil {
 		return nil, err
 	}
-	return All(ctx, source)
+	if source, err = Migrated(source, level); err != nil {
+		return nil, err
+	}
+	cfg, err := All(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	if len(cfg.Bundles) != 1 || len(cfg.Packages) > 0 {
+		return nil, bundles.Problems{{File: reference, Message: "is a catalog", Remedy: "name a bundle"}}
+	}
+	return &cfg.Bundles[0], nil
 }
 
 func (o *Opener) directory(ctx context.Context, dir, reference string) (Source, error) {
@@ -120,16 +140,10 @@ func (o *Opener) bundle(dir, reference string) (Source, error) {
 
 // located adds a directory to the files that problems name.
 func located(dir string, err error) error {
-	problems, ok := errors.AsType[bundles.Problems](err)
-	if !ok {
-		return fmt.Errorf("%s: %w", dir, err)
+	if problems, ok := errors.AsType[bundles.Problems](err); ok {
+		return problems.Below(dir)
 	}
-	for i := range problems {
-		if problems[i].File != "" {
-			problems[i].File = strings.TrimSuffix(dir, "/") + "/" + problems[i].File
-		}
-	}
-	return problems
+	return fmt.Errorf("%s: %w", dir, err)
 }
 
 // image extracts an image and reads what it holds.
