@@ -12,6 +12,7 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/bundles/index"
 	"github.com/chandlery/chandlery/bundles/outline"
+	"github.com/chandlery/chandlery/bundles/outline/contract"
 	"github.com/chandlery/chandlery/cmd/internal/progress"
 )
 
@@ -87,7 +88,7 @@ func (r *reading) outline(ctx context.Context, terminal io.Writer, argument stri
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", argument, err)
 	}
-	return outline.FromIndex(ctx, x, o)
+	return contract.FromIndex(ctx, x, o)
 }
 
 var errArguments = errors.New("the arguments do not fit")

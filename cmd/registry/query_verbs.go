@@ -16,6 +16,7 @@ import (
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/bundles/outline"
+	"github.com/chandlery/chandlery/bundles/outline/contract"
 	"github.com/chandlery/chandlery/cmd/internal/progress"
 	"github.com/chandlery/chandlery/proto/api"
 )
@@ -56,7 +57,7 @@ func (q *query) outline(ctx context.Context, bundlesToo bool) (*outline.Catalog,
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	b := outline.NewBuilder(packages)
+	b := contract.NewBuilder(packages)
 	if !bundlesToo {
 		return b.Catalog(), nil
 	}

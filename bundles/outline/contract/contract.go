@@ -1,4 +1,6 @@
-package outline
+// Package contract makes outlines of the messages of the api.Registry contract, and of an index,
+// which holds such messages.
+package contract
 
 import (
 	"cmp"
@@ -14,19 +16,13 @@ import (
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/bundles/index"
+	"github.com/chandlery/chandlery/bundles/outline"
 	"github.com/chandlery/chandlery/proto/api"
 )
 
-// Options say what an outline contains besides what is always there.
-type Options struct {
-	// Manifests asks for the digests of the bundles' manifests, which takes
-	// reading all of them.
-	Manifests bool
-}
-
 // FromIndex returns the outline of an index. It returns [index.ErrDamaged] when
 // that is not intact: what cannot be read would be missing otherwise.
-func FromIndex(ctx context.Context, x *index.Index, options Options) (*Catalog, error) {
+func FromIndex(ctx context.Context, x *index.Index, options outline.Options) (*outline.Catalog, error) {
 	if err := x.Check(); err != nil {
 		return nil, fmt.Errorf("reading the index: %w", err)
 	}
@@ -82,27 +78,27 @@ func packagesOf(x *index.Index) ([]*api.Package, error) {
 
 // Builder makes an outline of the messages of the api.Registry contract.
 type Builder struct {
-	catalog *Catalog
+	catalog *outline.Catalog
 	// names are kept once, however many entries repeat them.
 	names map[string]string
 }
 
 // NewBuilder begins an outline with the packages as GetPackage returns them.
 func NewBuilder(packages []*api.Package) *Builder {
-	b := &Builder{catalog: &Catalog{}, names: make(map[string]string)}
+	b := &Builder{catalog: &outline.Catalog{}, names: make(map[string]string)}
 	for _, p := range packages {
-		out := &Package{
+		out := &outline.Package{
 			Name: p.GetName(), DefaultChannel: p.GetDefaultChannelName(), Deprecation: p.GetDeprecation().GetMessage(),
 		}
 		for _, ch := range p.GetChannels() {
-			out.Channels = append(out.Channels, &Channel{
+			out.Channels = append(out.Channels, &outline.Channel{
 				Name: ch.GetName(), Head: ch.GetCsvName(), Deprecation: ch.GetDeprecation().GetMessage(),
 			})
 		}
-		slices.SortFunc(out.Channels, func(a, b *Channel) int { return cmp.Compare(a.Name, b.Name) })
+		slices.SortFunc(out.Channels, func(a, b *outline.Channel) int { return cmp.Compare(a.Name, b.Name) })
 		b.catalog.Packages = append(b.catalog.Packages, out)
 	}
-	slices.SortFunc(b.catalog.Packages, func(a, b *Package) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(b.catalog.Packages, func(a, b *outline.Package) int { return cmp.Compare(a.Name, b.Name) })
 	return b
 }
 
@@ -117,7 +113,7 @@ func (b *Builder) Add(in *api.Bundle) {
 	if ch == nil {
 		return
 	}
-	e := &Entry{
+	e := &outline.Entry{
 		Name: b.once(in.GetCsvName()), Version: b.once(in.GetVersion()), Image: b.once(in.GetBundlePath()),
 		Replaces: b.once(in.GetReplaces()), SkipRange: b.once(in.GetSkipRange()),
 		Deprecation: in.GetDeprecation().GetMessage(),
@@ -135,10 +131,10 @@ func (b *Builder) Add(in *api.Bundle) {
 }
 
 // Catalog returns the outline.
-func (b *Builder) Catalog() *Catalog {
+func (b *Builder) Catalog() *outline.Catalog {
 	for _, p := range b.catalog.Packages {
 		for _, ch := range p.Channels {
-			slices.SortStableFunc(ch.Entries, func(a, b *Entry) int { return cmp.Compare(a.Name, b.Name) })
+			slices.SortStableFunc(ch.Entries, func(a, b *outline.Entry) int { return cmp.Compare(a.Name, b.Name) })
 		}
 	}
 	return b.catalog
@@ -162,7 +158,7 @@ func (b *Builder) gvks(in []*api.GroupVersionKind) []bundles.GVK {
 
 // digestManifests fills in the digests. A bundle has the same manifests in all
 // its channels.
-func digestManifests(ctx context.Context, x *index.Index, catalog *Catalog) error {
+func digestManifests(ctx context.Context, x *index.Index, catalog *outline.Catalog) error {
 	for _, p := range catalog.Packages {
 		known := make(map[string]string)
 		for _, ch := range p.Channels {

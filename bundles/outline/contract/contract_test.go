@@ -1,4 +1,4 @@
-package outline
+package contract
 
 import (
 	"encoding/json"
@@ -9,10 +9,12 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/bundles/fbc"
 	"github.com/chandlery/chandlery/bundles/index"
+	"github.com/chandlery/chandlery/bundles/outline"
 	"github.com/chandlery/chandlery/proto/api"
 )
 
@@ -45,7 +47,7 @@ func catalog(manifest string) *bundles.Catalog {
 	}}}
 }
 
-func read(t *testing.T, c *bundles.Catalog) *Catalog {
+func read(t *testing.T, c *bundles.Catalog) *outline.Catalog {
 	t.Helper()
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
@@ -54,7 +56,7 @@ func read(t *testing.T, c *bundles.Catalog) *Catalog {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := FromIndex(t.Context(), x, Options{Manifests: true})
+	out, err := FromIndex(t.Context(), x, outline.Options{Manifests: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +73,7 @@ func TestFromIndex(t *testing.T) {
 		t.Errorf("package: %+v", p)
 	}
 	older := p.Channel("a").Entry("v9")
-	want := &Entry{
+	want := &outline.Entry{
 		Name: "v9", Version: "9.0.0", Image: "i:9", Deprecation: "old",
 		Provides: []bundles.GVK{{Group: "g", Version: "v1", Kind: "K"}},
 		Properties: []bundles.Property{
@@ -128,7 +130,7 @@ func TestCompareVersions(t *testing.T) {
 			} else if i > j {
 				want = 1
 			}
-			if got := CompareVersions(inOrder[i], inOrder[j]); got != want {
+			if got := outline.CompareVersions(inOrder[i], inOrder[j]); got != want {
 				t.Errorf("CompareVersions(%q, %q) = %d, want %d", inOrder[i], inOrder[j], got, want)
 			}
 		}
@@ -163,7 +165,42 @@ func TestDamaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := FromIndex(t.Context(), x, Options{}); !errors.Is(err, index.ErrDamaged) {
+	if got, err := FromIndex(t.Context(), x, outline.Options{}); !errors.Is(err, index.ErrDamaged) {
 		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+// TestFromSource compares the outline that is made of a catalog with that of its index.
+func TestFromSource(t *testing.T) {
+	root := os.DirFS("../../../examples/catalog")
+	reader, err := fbc.Open(t.Context(), root, fbc.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close() //nolint:errcheck // nothing was written
+	got, err := outline.FromSource(t.Context(), reader, outline.Options{Manifests: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := index.CreateInMemory(t.Context(), reader, index.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := FromIndex(t.Context(), x, outline.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range want.Packages {
+		p.DisplayName, p.Provider = "", ""
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(outline.Entry{}, "Manifests")); diff != "" {
+		t.Errorf("-index +source:\n%s", diff)
+	}
+	digests := map[string]bool{}
+	for _, b := range got.Packages[0].Bundles() {
+		digests[b.Manifests] = true
+	}
+	if len(digests) != len(got.Packages[0].Bundles()) {
+		t.Errorf("digests of manifests: %v", digests)
 	}
 }
