@@ -34,9 +34,10 @@ func newBuildCommand() *cobra.Command {
 		Short: "Make the index file of a catalog, for a start in no time",
 		Long: "Make the index file of the catalog in a directory, an image or a mounted ConfigMap.\n\n" +
 			"The same catalog makes the same file, byte by byte. The file appears, or replaces\n" +
-			"the one before, when it is complete; a catalog with problems leaves it as it is.",
+			"the one before, when it is complete; a catalog with problems leaves it as it is.\n\n" + selectionHelp,
 		Example: "  registry build ./catalog -o catalog.index\n" +
 			"  registry build oci:registry.example/team/catalog:v1 -o catalog.index\n" +
+			"  registry build ./catalog -o heads.index --heads\n" +
 			"  registry serve catalog.index",
 		Args: oneSource,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -51,6 +52,7 @@ func newBuildCommand() *cobra.Command {
 	flags.StringVarP(&o.output, "output", "o", "", "file to write")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress; without a terminal there is none anyway")
 	o.source.AddFlags(flags)
+	o.source.addSelectionFlags(cmd)
 	o.logging.AddFlags(flags)
 	o.logging.Complete(cmd)
 	flagenv.Describe(flags, envPrefix)

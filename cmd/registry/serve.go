@@ -51,9 +51,10 @@ func newServeCommand() *cobra.Command {
 		Long: "Serve the catalog in a directory, an index file or an image over gRPC.\n\n" +
 			"The port is open at once; until the catalog has been read calls fail with Unavailable\n" +
 			"and health checks say NOT_SERVING. Changes of the source are served as soon as they\n" +
-			"are complete and free of problems.",
+			"are complete and free of problems.\n\n" + selectionHelp,
 		Example: "  registry serve ./catalog\n" +
 			"  registry serve ./catalog --tls-cert tls.crt --tls-key tls.key\n" +
+			"  registry serve ./catalog --package 'lantern@>=1.2.0' --dependencies\n" +
 			"  grpcurl -plaintext localhost:50051 api.Registry/ListPackages",
 		Args: oneSource,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -67,6 +68,7 @@ func newServeCommand() *cobra.Command {
 	o.addFlags(flags)
 	o.addTLSFlags(flags)
 	o.source.AddFlags(flags)
+	o.source.addSelectionFlags(cmd)
 	o.limits.AddFlags(flags)
 	o.profiling.AddFlags(flags)
 	o.logging.AddFlags(flags)

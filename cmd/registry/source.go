@@ -15,6 +15,7 @@ import (
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/cmd/internal/pulling"
+	"github.com/chandlery/chandlery/cmd/internal/selectionflags"
 	"github.com/chandlery/chandlery/server"
 	"github.com/chandlery/chandlery/server/source"
 )
@@ -23,6 +24,9 @@ import (
 // reads a catalog takes them, so that an argument means the same to all.
 type sourceFlags struct {
 	allowEmpty bool
+	// selection says what is kept of the content; commands that do not take its
+	// flags keep everything.
+	selection selectionflags.Flags
 
 	cacheDir string
 	// cacheOnly asks to fill the cache and end instead of serving.
@@ -75,28 +79,50 @@ func (o *sourceFlags) open(argument string, logger *slog.Logger) (server.Source,
 	if err := o.check(); err != nil {
 		return nil, err
 	}
+	filter, err := o.filter(argument, logger)
+	if err != nil {
+		return nil, err
+	}
 	if reference, ok := strings.CutPrefix(argument, imagePrefix); ok {
-		return o.openImage(reference, logger)
+		return o.openImage(reference, filter)
 	}
 	if dir, ok := strings.CutPrefix(argument, configMapPrefix); ok {
-		return source.ConfigMap{Path: dir, AllowEmpty: o.allowEmpty}, nil
+		return source.ConfigMap{Path: dir, AllowEmpty: o.allowEmpty, Filter: filter}, nil
 	}
-	info, err := os.Stat(argument)
+	return o.openPath(argument, filter)
+}
+
+// openPath finds out what a path leads to.
+func (o *sourceFlags) openPath(path string, filter source.Filter) (server.Source, error) {
+	info, err := os.Stat(path)
 	switch {
+	case err == nil && !info.IsDir() && filter.Selection != nil:
+		return nil, fmt.Errorf("%s %w", path, errSelectIndex)
 	case err == nil && !info.IsDir():
-		return source.File{Path: argument, AllowEmpty: o.allowEmpty}, nil
-	case err == nil && source.IsConfigMap(argument):
-		return source.ConfigMap{Path: argument, AllowEmpty: o.allowEmpty}, nil
-	case errors.Is(err, fs.ErrNotExist) && isLikeImage(argument):
+		return source.File{Path: path, AllowEmpty: o.allowEmpty}, nil
+	case err == nil && source.IsConfigMap(path):
+		return source.ConfigMap{Path: path, AllowEmpty: o.allowEmpty, Filter: filter}, nil
+	case errors.Is(err, fs.ErrNotExist) && isLikeImage(path):
 		return nil, bundles.Problems{{
-			File: argument, Message: "there is no such file or directory",
-			Remedy: "to read an image write " + imagePrefix + argument,
+			File: path, Message: "there is no such file or directory",
+			Remedy: "to read an image write " + imagePrefix + path,
 		}}
 	}
 	return source.Dir{
-		Path: argument, AllowEmpty: o.allowEmpty,
-		Cache: source.Cache{Dir: o.cacheDir, Suspicious: o.cacheEnforceIntegrity, Logger: logger},
+		Path: path, AllowEmpty: o.allowEmpty, Filter: filter,
+		Cache: source.Cache{Dir: o.cacheDir, Suspicious: o.cacheEnforceIntegrity, Logger: filter.Logger},
 	}, nil
+}
+
+var errSelectIndex = errors.New("is an index file, of which nothing can be selected: give the selection to 'registry build', which makes such a file")
+
+// filter returns what is kept of the content of an argument.
+func (o *sourceFlags) filter(argument string, logger *slog.Logger) (source.Filter, error) {
+	selected, err := o.selection.Selection(strings.TrimPrefix(argument, imagePrefix))
+	if err != nil {
+		return source.Filter{}, err
+	}
+	return source.Filter{Selection: selected, Logger: logger}, nil
 }
 
 // isLikeImage tells whether what is no file looks like the name of an image:
@@ -107,14 +133,14 @@ func isLikeImage(argument string) bool {
 }
 
 // openImage returns the source for an image.
-func (o *sourceFlags) openImage(reference string, logger *slog.Logger) (server.Source, error) {
+func (o *sourceFlags) openImage(reference string, filter source.Filter) (server.Source, error) {
 	client, err := o.pulling.Client("chandlery-registry/" + version)
 	if err != nil {
 		return nil, fmt.Errorf("opening image %q: %w", reference, err)
 	}
 	return &source.Image{
 		Reference: reference, Client: client, Poll: o.poll, CacheDir: o.cacheDir, Suspicious: o.cacheEnforceIntegrity,
-		AllowEmpty: o.allowEmpty, Logger: logger,
+		AllowEmpty: o.allowEmpty, Filter: filter, Logger: filter.Logger,
 	}, nil
 }
 

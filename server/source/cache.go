@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/sync/errgroup"
@@ -22,7 +23,9 @@ import (
 )
 
 // IndexFile is what the index of a directory is called in a cache.
-const IndexFile = "chandlery.index"
+const IndexFile = "chandlery" + indexExtension
+
+const indexExtension = ".index"
 
 // Cache is where the index of a directory is kept, so that the next start need
 // not make it again. It only ever saves time: what is missing in it, damaged,
@@ -38,6 +41,9 @@ type Cache struct {
 	Suspicious bool
 	// Logger takes the logs; nil for nowhere.
 	Logger *slog.Logger
+
+	// key is that of the [Filter] whose index it is.
+	key string
 }
 
 func (c Cache) logger() *slog.Logger {
@@ -47,7 +53,13 @@ func (c Cache) logger() *slog.Logger {
 	return c.Logger
 }
 
-func (c Cache) file() string { return filepath.Join(c.Dir, IndexFile) }
+// file returns the name of the index. Each selection has one of its own.
+func (c Cache) file() string {
+	if c.key == "" {
+		return filepath.Join(c.Dir, IndexFile)
+	}
+	return filepath.Join(c.Dir, strings.TrimSuffix(IndexFile, indexExtension)+"-"+c.key+indexExtension)
+}
 
 // outside returns the cache unless it lies in the catalog, which it would be part
 // of then.
@@ -124,21 +136,25 @@ func (d Dir) build(ctx context.Context, root fs.FS, files []index.SourceFile) (*
 		return nil, fmt.Errorf("reading catalog: %w", err)
 	}
 	defer reader.Close() //nolint:errcheck // nothing was written
+	selected, err := d.Filter.apply(ctx, reader)
+	if err != nil {
+		return nil, err
+	}
 	// Whatever keeps the index from a file keeps it from that file only.
 	if d.Cache.Dir != "" && len(files) > 0 {
-		x, err := d.fill(ctx, reader, root, files)
+		x, err := d.fill(ctx, selected, root, files)
 		if err == nil || final(ctx, err) {
 			return x, err
 		}
 		d.Cache.logger().WarnContext(ctx, "Cannot keep the index in the cache directory, serving without", "error", err)
 	}
 	o := index.Options{Progress: d.Progress}
-	x, err := index.CreateTemp(ctx, "", reader, o)
+	x, err := index.CreateTemp(ctx, "", selected, o)
 	if err == nil || final(ctx, err) {
 		return x, making(err)
 	}
 	d.Cache.logger().InfoContext(ctx, "There is no room for temporary files, keeping the index in memory", "error", err)
-	x, err = index.CreateInMemory(ctx, reader, o)
+	x, err = index.CreateInMemory(ctx, selected, o)
 	return x, making(err)
 }
 
@@ -165,7 +181,7 @@ func (d Dir) fill(ctx context.Context, from index.Source, root fs.FS, files []in
 	if err != nil {
 		return nil, err
 	}
-	o := index.Options{Sources: files, Digest: digestOf(files), Progress: d.Progress}
+	o := index.Options{Sources: files, Digest: d.Filter.digest(digestOf(files)), Progress: d.Progress}
 	x, err := index.Create(ctx, d.Cache.file(), from, o)
 	return x, making(err)
 }

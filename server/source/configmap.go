@@ -23,6 +23,8 @@ type ConfigMap struct {
 	Path string
 	// AllowEmpty accepts a catalog without any package.
 	AllowEmpty bool
+	// Filter says what is kept of the content.
+	Filter Filter
 }
 
 // maxKeyBytes is far above what a ConfigMap can hold, 1 MiB for all keys.
@@ -57,7 +59,11 @@ func (c ConfigMap) Load(ctx context.Context) (*index.Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, err := index.Build(ctx, catalog)
+	selected, err := c.Filter.apply(ctx, packages{catalog})
+	if err != nil {
+		return nil, err
+	}
+	x, err := index.CreateInMemory(ctx, selected, index.Options{})
 	return x, making(err)
 }
 
@@ -67,7 +73,11 @@ func (c ConfigMap) Create(ctx context.Context, name string) (index.Info, error) 
 	if err != nil {
 		return index.Info{}, err
 	}
-	x, err := index.Create(ctx, name, packages{catalog}, index.Options{Durable: true})
+	selected, err := c.Filter.apply(ctx, packages{catalog})
+	if err != nil {
+		return index.Info{}, err
+	}
+	x, err := index.Create(ctx, name, selected, index.Options{Durable: true})
 	if err != nil {
 		return index.Info{}, making(err)
 	}

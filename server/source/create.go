@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"github.com/chandlery/chandlery/bundles"
@@ -18,8 +19,9 @@ var errChanging = errors.New("the directory changes while it is read: try again 
 
 // Create writes the index of the directory to a file. The same content makes
 // the same file; where it is put into a cache directory as [IndexFile], it is
-// that of every directory with this content. The error holds
-// [bundles.Problems] when the content cannot be served.
+// that of every directory with this content. The index of a part of the content
+// does not record its files, so that it is never taken for that of the whole. The
+// error holds [bundles.Problems] when the content cannot be served.
 func (d Dir) Create(ctx context.Context, name string) (index.Info, error) {
 	for range maxBuilds {
 		before, err := d.Fingerprint()
@@ -42,16 +44,9 @@ func (d Dir) create(ctx context.Context, name string) (index.Info, error) {
 	if err != nil {
 		return index.Info{}, err
 	}
-	o := index.Options{Progress: d.Progress, Durable: true}
-	// What cannot be listed the reader reports.
-	if files, err := list(root); err == nil {
-		if files, err = sumFiles(ctx, root, files); err != nil {
-			return index.Info{}, err
-		}
-		for i := range files {
-			files[i].ModTime = 0
-		}
-		o.Sources, o.Digest = files, digestOf(files)
+	o, err := d.recorded(ctx, root)
+	if err != nil {
+		return index.Info{}, err
 	}
 	reader, err := fbc.Open(ctx, root, d.Options)
 	if err != nil {
@@ -63,7 +58,7 @@ func (d Dir) create(ctx context.Context, name string) (index.Info, error) {
 			return index.Info{}, err
 		}
 	}
-	x, err := index.Create(ctx, name, reader, o)
+	x, err := d.createFrom(ctx, name, reader, o)
 	if problems := bundles.Problems(nil); errors.As(err, &problems) {
 		d.locate(problems)
 	}
@@ -71,4 +66,34 @@ func (d Dir) create(ctx context.Context, name string) (index.Info, error) {
 		return index.Info{}, making(err)
 	}
 	return x.Info(), nil
+}
+
+// recorded returns what an index records of the directory: its files, unless only a
+// part of their content is kept.
+func (d Dir) recorded(ctx context.Context, root fs.FS) (index.Options, error) {
+	o := index.Options{Progress: d.Progress, Durable: true}
+	files, err := list(root)
+	if err != nil {
+		return o, nil //nolint:nilerr // what cannot be listed the reader reports
+	}
+	if files, err = sumFiles(ctx, root, files); err != nil {
+		return o, err
+	}
+	for i := range files {
+		files[i].ModTime = 0
+	}
+	o.Digest = d.Filter.digest(digestOf(files))
+	if d.Filter.key() == "" {
+		o.Sources = files
+	}
+	return o, nil
+}
+
+// createFrom writes the index of what is kept of a catalog.
+func (d Dir) createFrom(ctx context.Context, name string, from index.Source, o index.Options) (*index.Index, error) {
+	selected, err := d.Filter.apply(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	return index.Create(ctx, name, selected, o)
 }

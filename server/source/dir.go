@@ -28,6 +28,8 @@ type Dir struct {
 	AllowEmpty bool
 	// Options bound what the directory may hold.
 	Options fbc.Options
+	// Filter says what is kept of the content.
+	Filter Filter
 	// Cache is where the index is kept.
 	Cache Cache
 	// Progress is called while the index is made; see [index.Options].
@@ -45,7 +47,7 @@ func (d Dir) load(ctx context.Context, trusting bool) (*index.Index, error) {
 	if err := d.check(); err != nil {
 		return nil, err
 	}
-	d.Cache = d.Cache.outside(ctx, d.Path)
+	d.Cache = d.cache(ctx)
 	root, err := d.root()
 	if err != nil {
 		return nil, err
@@ -68,6 +70,13 @@ func (d Dir) load(ctx context.Context, trusting bool) (*index.Index, error) {
 		return nil, err
 	}
 	return x, d.checkEmpty(x.Stats().Packages)
+}
+
+// cache returns where the index of what is kept is.
+func (d Dir) cache(ctx context.Context) Cache {
+	out := d.Cache.outside(ctx, d.Path)
+	out.key = d.Filter.key()
+	return out
 }
 
 // Verify tells whether an index is that of the directory by reading all of both.
@@ -191,7 +200,7 @@ func (d Dir) Fingerprint() (string, error) {
 // Warm returns the index that the cache holds of the directory as it is, and
 // the fingerprint of the directory, after one look at it; nil for none.
 func (d Dir) Warm(ctx context.Context) (x *index.Index, fingerprint string) {
-	d.Cache = d.Cache.outside(ctx, d.Path)
+	d.Cache = d.cache(ctx)
 	if d.Cache.Dir == "" || d.check() != nil {
 		return nil, ""
 	}

@@ -35,6 +35,8 @@ type Image struct {
 	Suspicious bool
 	// AllowEmpty accepts a catalog without any package.
 	AllowEmpty bool
+	// Filter says what is kept of the content.
+	Filter Filter
 	// Options bound what the catalog may hold.
 	Options fbc.Options
 	// Progress is called while the index is made; see [index.Options].
@@ -117,7 +119,7 @@ func (i *Image) with(ctx context.Context, use func(Dir) error) error {
 		return imageProblems(i.Reference, err)
 	}
 	defer cleanUp()
-	dir := Dir{Path: kept.Path, AllowEmpty: i.AllowEmpty, Options: i.Options, Progress: i.Progress}
+	dir := Dir{Path: kept.Path, AllowEmpty: i.AllowEmpty, Filter: i.Filter, Options: i.Options, Progress: i.Progress}
 	if store.Dir == i.CacheDir {
 		dir.Cache = Cache{Dir: filepath.Join(kept.Entry, "index"), Suspicious: i.Suspicious, Logger: i.Logger}
 	}

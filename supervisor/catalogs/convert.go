@@ -127,7 +127,7 @@ func (s statements[G, P, D]) more(stated []constraint.Property) []constraint.Pro
 // that cannot be read, in words that are told to whoever wants the bundle.
 func overfull() []constraint.Property {
 	problem := fmt.Sprintf("more than %d properties and dependencies", maxStatements)
-	return []constraint.Property{property(constraint.TypeConstraint, map[string]string{problem: ""})}
+	return []constraint.Property{property(bundles.TypeConstraint, map[string]string{problem: ""})}
 }
 
 func gvkOf(g identified) bundles.GVK {
@@ -161,14 +161,14 @@ func requirement(kind, value string) constraint.Property {
 			return constraint.Property{Type: bundles.TypePackageRequired, Value: value}
 		}
 		return property(bundles.TypePackageRequired, bundles.PackageRequired{PackageName: wanted.PackageName, VersionRange: wanted.Version})
-	case constraint.TypeLabel:
-		return constraint.Property{Type: constraint.TypeLabelRequired, Value: value}
-	case constraint.TypeConstraint:
+	case bundles.TypeLabel:
+		return constraint.Property{Type: bundles.TypeLabelRequired, Value: value}
+	case bundles.TypeConstraint:
 		return constraint.Property{Type: kind, Value: value}
 	default:
 		// Nobody could meet what nobody knows. A constraint of a type that is not
 		// known cannot be read, which is told to whoever wants the bundle.
-		return property(constraint.TypeConstraint, map[string]string{"failureMessage": "dependency of the unknown type " + kind, kind: value})
+		return property(bundles.TypeConstraint, map[string]string{"failureMessage": "dependency of the unknown type " + kind, kind: value})
 	}
 }
 

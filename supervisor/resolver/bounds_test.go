@@ -12,7 +12,7 @@ import (
 )
 
 func needsRule(text string) bundles.Property {
-	return property(constraint.TypeConstraint, fmt.Sprintf(`{"cel":{"rule":%q}}`, text))
+	return property(bundles.TypeConstraint, fmt.Sprintf(`{"cel":{"rule":%q}}`, text))
 }
 
 // TestResolveRulesThatTakeTooLong says that a package whose rules take too long is
@@ -71,7 +71,7 @@ func TestSelection(t *testing.T) {
 		list("all", rule, list("not", pkg("a")), pkg("c"), pkg("a")):            "c.v1.0.0",
 		list("not", pkg("a")):                                                   "a.v1.0.0 b.v1.0.0 c.v1.0.0",
 	} {
-		_, requires, err := constraint.Parse([]constraint.Property{{Type: constraint.TypeConstraint, Value: value}})
+		_, requires, err := constraint.Parse([]constraint.Property{{Type: bundles.TypeConstraint, Value: value}})
 		if err != nil {
 			t.Fatal(err)
 		}

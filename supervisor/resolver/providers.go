@@ -8,6 +8,7 @@ import (
 
 	"github.com/blang/semver/v4"
 
+	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
@@ -127,7 +128,7 @@ func (r *resolution) cutOff(why *reason) string {
 		return ""
 	}
 	return fmt.Sprintf("property %s of %s takes too long to evaluate, so that not every operator was looked at; ask the publisher of the catalog for a simpler rule, or choose another channel or startingCSV",
-		constraint.TypeConstraint, why.node.name())
+		bundles.TypeConstraint, why.node.name())
 }
 
 // offer is a question to a catalog.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
@@ -19,7 +20,7 @@ func TestConstraintMemory(t *testing.T) {
 			list[i] = member(i)
 		}
 		return constraint.Property{
-			Type:  constraint.TypeConstraint,
+			Type:  bundles.TypeConstraint,
 			Value: fmt.Sprintf(`{"failureMessage":"%d","any":{"constraints":[%s]}}`, bundle, strings.Join(list, ",")),
 		}
 	}

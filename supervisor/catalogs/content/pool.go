@@ -148,7 +148,7 @@ func (p *pool) parse(pkg string, owner *constraint.Owner, given []constraint.Pro
 
 func requiring(kind string) bool {
 	switch kind {
-	case bundles.TypePackageRequired, bundles.TypeGVKRequired, constraint.TypeLabelRequired, constraint.TypeConstraint:
+	case bundles.TypePackageRequired, bundles.TypeGVKRequired, bundles.TypeLabelRequired, bundles.TypeConstraint:
 		return true
 	}
 	return false
@@ -160,8 +160,8 @@ func unneeded(kind string, size int) bool {
 	switch kind {
 	case bundles.TypeBundleObject, bundles.TypeCSVMetadata:
 		return true
-	case constraint.TypeConstraint, bundles.TypePackage, bundles.TypeGVK, bundles.TypePackageRequired, bundles.TypeGVKRequired,
-		constraint.TypeLabel, constraint.TypeLabelRequired:
+	case bundles.TypeConstraint, bundles.TypePackage, bundles.TypeGVK, bundles.TypePackageRequired, bundles.TypeGVKRequired,
+		bundles.TypeLabel, bundles.TypeLabelRequired:
 		return false
 	}
 	return size > maxProperty

@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"strings"
 
 	"github.com/blang/semver/v4"
 
@@ -176,12 +174,12 @@ func (p *Parser) parse(property Property, f *fact) error {
 	case bundles.TypeGVK:
 		f.gvk = new(bundles.GVK)
 		return decode(value, f.gvk)
-	case TypeLabel:
+	case bundles.TypeLabel:
 		return decodeLabel(value, &f.label)
 	case TypeDeprecated:
 		f.deprecated = true
 		return nil
-	case bundles.TypePackageRequired, bundles.TypeGVKRequired, TypeLabelRequired, TypeConstraint:
+	case bundles.TypePackageRequired, bundles.TypeGVKRequired, bundles.TypeLabelRequired, bundles.TypeConstraint:
 		return p.parseRequired(property, f)
 	default:
 		return nil
@@ -221,7 +219,7 @@ func (p *Parser) parseRequired(property Property, f *fact) error {
 			return err
 		}
 		return c.setGVK(wanted)
-	case TypeLabelRequired:
+	case bundles.TypeLabelRequired:
 		return decodeLabel(property.Value, &c.Label)
 	default:
 		return p.parseCompound(property.Value, f)
@@ -254,38 +252,16 @@ func (c *Constraint) setGVK(wanted bundles.GVK) error {
 	return nil
 }
 
-// encoded is the JSON of an olm.constraint property.
-type encoded struct {
-	FailureMessage string                   `json:"failureMessage"`
-	GVK            *bundles.GVK             `json:"gvk"`
-	Package        *bundles.PackageRequired `json:"package"`
-	All            *encodedList             `json:"all"`
-	Any            *encodedList             `json:"any"`
-	Not            *encodedList             `json:"not"`
-	CEL            *struct {
-		Rule string `json:"rule"`
-	} `json:"cel"`
-}
-
-type encodedList struct {
-	Constraints []encoded `json:"constraints"`
-}
-
 func (p *Parser) parseCompound(value string, f *fact) error {
 	if len(value) > maxEncoded {
 		return fmt.Errorf("%w: it has %d bytes, the limit is %d", errTooLarge, len(value), maxEncoded)
 	}
-	var e encoded
-	decoder := json.NewDecoder(strings.NewReader(value))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&e); err != nil {
-		return fmt.Errorf("decoding value: %w", clipped(bundles.DescribeJSON(err)))
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return errTrailing
+	e, err := bundles.DecodeConstraint([]byte(value))
+	if err != nil {
+		return fmt.Errorf("decoding value: %w", clipped(errors.Unwrap(err)))
 	}
 	filling := filling{parser: p, rules: &f.rules}
-	return filling.fill(f.requires, &e, 1)
+	return filling.fill(f.requires, e, 1)
 }
 
 // filling makes constraints of their decoded form.
@@ -295,7 +271,7 @@ type filling struct {
 	rules  *ruleCount
 }
 
-func (f *filling) fill(c *Constraint, e *encoded, depth int) error {
+func (f *filling) fill(c *Constraint, e *bundles.Constraint, depth int) error {
 	f.nodes++
 	if f.nodes > maxNodes {
 		return fmt.Errorf("%w: it consists of more than %d constraints", errTooLarge, maxNodes)
@@ -303,7 +279,7 @@ func (f *filling) fill(c *Constraint, e *encoded, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("%w: its constraints are nested more than %d deep", errTooLarge, maxDepth)
 	}
-	if n := e.alternatives(); n != 1 {
+	if n := e.Alternatives(); n != 1 {
 		return fmt.Errorf("%w, found %d", errAlternatives, n)
 	}
 	c.FailureMessage = e.FailureMessage
@@ -353,18 +329,7 @@ func (p *Parser) rule(text string) (*Rule, error) {
 	return known.rule, known.err
 }
 
-// alternatives counts what is set of what excludes each other.
-func (e *encoded) alternatives() int {
-	n := 0
-	for _, set := range []bool{e.GVK != nil, e.Package != nil, e.All != nil, e.Any != nil, e.Not != nil, e.CEL != nil} {
-		if set {
-			n++
-		}
-	}
-	return n
-}
-
-func (f *filling) fillList(to *[]Constraint, operator string, list *encodedList, depth int) error {
+func (f *filling) fillList(to *[]Constraint, operator string, list *bundles.ConstraintList, depth int) error {
 	if len(list.Constraints) == 0 {
 		return fmt.Errorf("%s: %w", operator, errEmptyList)
 	}
@@ -379,7 +344,6 @@ func (f *filling) fillList(to *[]Constraint, operator string, list *encodedList,
 
 var (
 	errTooLarge        = errors.New("the constraint is too large")
-	errTrailing        = errors.New("decoding value: there is more text behind the JSON")
 	errAlternatives    = errors.New("exactly one of gvk, package, all, any, not and cel must be set")
 	errEmptyList       = errors.New("the list of constraints must not be empty")
 	errMissing         = errors.New("must not be empty")

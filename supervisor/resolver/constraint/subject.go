@@ -6,14 +6,8 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// The types of properties that have a meaning here besides those of package
-// bundles.
-const (
-	TypeLabel         = "olm.label"
-	TypeLabelRequired = "olm.label.required"
-	TypeConstraint    = "olm.constraint"
-	TypeDeprecated    = "olm.deprecated"
-)
+// TypeDeprecated is the type of the property that forbids to install its bundle.
+const TypeDeprecated = "olm.deprecated"
 
 // Property is a fact about a bundle: Value is JSON text.
 type Property struct {

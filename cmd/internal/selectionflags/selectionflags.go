@@ -1,0 +1,105 @@
+// Package selectionflags holds the command line flags by which programs select a part
+// of a catalog. Package [github.com/chandlery/chandlery/bundles/selection] says what
+// they mean.
+package selectionflags
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/chandlery/chandlery/bundles/selection"
+)
+
+// Flags are the flags that select a part of a catalog.
+type Flags struct {
+	terms     selection.Terms
+	selection string
+}
+
+// The names of the flags that take names of packages.
+const (
+	Package = "package"
+	Channel = "channel"
+	From    = "from"
+)
+
+const flagSelection = "selection"
+
+// AddFlags adds the flags to a set.
+func (f *Flags) AddFlags(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&f.terms.Packages, Package, nil,
+		"package to select, as NAME or NAME@RANGE, such as lantern@'>=1.2.0 <2.0.0'; may be repeated; "+
+			"without this, --"+Channel+" and --"+From+" all packages count")
+	flags.StringSliceVar(&f.terms.Channels, Channel, nil,
+		"channel to select of a package, as PACKAGE/CHANNEL or PACKAGE/CHANNEL@RANGE; may be repeated; without one all channels of the package count")
+	flags.StringSliceVar(&f.terms.From, From, nil,
+		"bundle or version of a package, as PACKAGE@BUNDLE or PACKAGE@VERSION; "+
+			"select only the upgrade path from there to the head of each channel; may be repeated")
+	flags.BoolVar(&f.terms.Heads, "heads", false, "select only the head of each channel, or the highest version in the range")
+	flags.BoolVar(&f.terms.Dependencies, "dependencies", false,
+		"add what the selected bundles require of others, by package, API, label and constraint")
+	flags.StringVar(&f.selection, flagSelection, "",
+		"file with a selection or an ImageSetConfiguration, in place of the other flags; a value that begins with { is the selection itself, as JSON")
+}
+
+var errBoth = errors.New("--" + flagSelection + " takes the place of --" + Package + ", --" + Channel + ", --" + From + ", --heads and --dependencies; give one or the other")
+
+// Selection returns what the flags select; nil for the whole catalog. The reference
+// of the catalog's image, or its path, chooses among the entries of an
+// ImageSetConfiguration.
+func (f *Flags) Selection(catalog string) (*selection.Selection, error) {
+	terms, err := f.terms.Selection()
+	if err != nil {
+		return nil, fmt.Errorf("reading the flags of the selection: %w", err)
+	}
+	if f.selection == "" {
+		if terms.IsZero() {
+			return nil, nil //nolint:nilnil // the whole catalog
+		}
+		return terms, nil
+	}
+	if !terms.IsZero() {
+		return nil, errBoth
+	}
+	text, err := f.text()
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", flagSelection, err)
+	}
+	s, err := selection.Parse(text, catalog)
+	if err != nil {
+		return nil, fmt.Errorf("--%s %s: %w", flagSelection, f.name(), err)
+	}
+	if s.IsZero() {
+		return nil, nil //nolint:nilnil // an ImageSetConfiguration may ask for everything
+	}
+	return s, nil
+}
+
+// inline reports whether the flag holds the selection itself.
+func (f *Flags) inline() bool { return strings.HasPrefix(strings.TrimSpace(f.selection), "{") }
+
+// name names the selection in messages.
+func (f *Flags) name() string {
+	if f.inline() {
+		return "{…}"
+	}
+	return f.selection
+}
+
+// text returns the selection as it is written.
+func (f *Flags) text() ([]byte, error) {
+	if f.inline() {
+		return []byte(f.selection), nil
+	}
+	file, err := os.Open(f.selection)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() //nolint:errcheck // nothing was written
+	return io.ReadAll(io.LimitReader(file, selection.MaxBytes+1))
+}
