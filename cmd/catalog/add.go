@@ -101,23 +101,21 @@ func (o *addOptions) run(cmd *cobra.Command, args []string) error {
 }
 
 // addition renders the bundles.
-func (o *addOptions) addition(cmd *cobra.Command, args []string) (a *edit.Addition, err error) {
-	opener, err := o.reading.opener(cmd)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, opener.Close()) }()
-	a = &edit.Addition{Channels: o.channels, Edges: o.edges, CreateChannels: o.create, References: map[string]string{}}
-	for _, reference := range args {
-		b, err := opener.Bundle(cmd.Context(), reference, o.migrate)
-		if err != nil {
-			return nil, fmt.Errorf("rendering: %w", err)
+func (o *addOptions) addition(cmd *cobra.Command, args []string) (*edit.Addition, error) {
+	a := &edit.Addition{Channels: o.channels, Edges: o.edges, CreateChannels: o.create, References: map[string]string{}}
+	err := o.reading.with(cmd, func(opener *render.Opener) error {
+		for _, reference := range args {
+			b, err := opener.Bundle(cmd.Context(), reference, o.migrate)
+			if err != nil {
+				return fmt.Errorf("rendering: %w", err)
+			}
+			a.Bundles = append(a.Bundles, *b)
+			a.References[b.Name] = b.Image
+			if b.Package != a.Bundles[0].Package {
+				return errManyPackages
+			}
 		}
-		a.Bundles = append(a.Bundles, *b)
-		a.References[b.Name] = b.Image
-		if b.Package != a.Bundles[0].Package {
-			return nil, errManyPackages
-		}
-	}
-	return a, nil
+		return nil
+	})
+	return a, err
 }

@@ -3,9 +3,8 @@ package main
 import (
 	"errors"
 
-	"github.com/spf13/cobra"
-
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
+	"github.com/spf13/cobra"
 
 	"github.com/chandlery/chandlery/bundles/authoring/edit"
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"

@@ -6,9 +6,8 @@ import (
 	"os"
 	"path"
 
-	"github.com/spf13/cobra"
-
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
+	"github.com/spf13/cobra"
 
 	"github.com/chandlery/chandlery/bundles/authoring/edit"
 	"github.com/chandlery/chandlery/bundles/authoring/render"

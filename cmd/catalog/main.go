@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/cmd/internal/exitcode"
 	"github.com/chandlery/chandlery/cmd/internal/program"
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
@@ -35,7 +36,7 @@ func main() {
 	if err := newCommand().ExecuteContext(ctx); err != nil {
 		printError(terminal.NewWriter(os.Stderr), err)
 		stop()
-		os.Exit(exitCode(err)) //nolint:gocritic // stop has been called
+		os.Exit(exitcode.Of(err)) //nolint:gocritic // stop has been called
 	}
 }
 
@@ -44,11 +45,15 @@ func newCommand() *cobra.Command {
 		Name: "catalog", Short: "Make file-based operator catalogs and their images",
 		EnvPrefix: envPrefix, Version: version, Commit: commit,
 	}
-	return catalog.Command(newInitCommand(), newAddCommand(), newRenderCommand(), newDeprecateCommand())
+	return catalog.Command(newInitCommand(), newAddCommand(), newRenderCommand(), newTemplateCommand(), newDeprecateCommand(),
+		newConvertCommand(), newPruneCommand(), newMergeCommand(), newImagesCommand())
 }
 
 // printError writes one line for each thing that is wrong.
 func printError(out io.Writer, err error) {
+	if exitcode.IsSilent(err) {
+		return
+	}
 	var problems bundles.Problems
 	if !errors.As(err, &problems) {
 		problems = bundles.AsProblems(err)

@@ -65,6 +65,16 @@ func (r *reading) opener(cmd *cobra.Command) (*render.Opener, error) {
 	return opener, nil
 }
 
+// with runs something with what reads references, and removes what that has extracted.
+func (r *reading) with(cmd *cobra.Command, run func(*render.Opener) error) (err error) {
+	opener, err := r.opener(cmd)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, opener.Close()) }()
+	return run(opener)
+}
+
 // formatFlag is the flag for the format of a catalog.
 type formatFlag struct{ value string }
 
@@ -102,7 +112,7 @@ func document(cmd *cobra.Command) io.Writer {
 // renderOptions are the flags of "catalog render".
 type renderOptions struct {
 	reading reading
-	format  formatFlag
+	output  catalogOutput
 	migrate string
 }
 
@@ -118,7 +128,7 @@ func newRenderCommand() *cobra.Command {
 		Args: cobra.MinimumNArgs(1),
 		RunE: o.run,
 	}
-	o.format.addFlag(cmd, string(render.JSON), "format of the catalog")
+	o.output.addFlags(cmd)
 	flags := cmd.Flags()
 	addMigrateFlag(cmd, &o.migrate, render.NoMigration)
 	o.reading.addFlags(flags)
@@ -134,27 +144,27 @@ func addMigrateFlag(cmd *cobra.Command, level *string, value string) {
 	complete(cmd, "migrate-level", levels...)
 }
 
-func (o *renderOptions) run(cmd *cobra.Command, args []string) (err error) {
-	format, err := o.format.format()
-	if err != nil {
-		return err
-	}
-	opener, err := o.reading.opener(cmd)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, opener.Close()) }()
-	sources := make([]render.Source, len(args))
-	for i, reference := range args {
+func (o *renderOptions) run(cmd *cobra.Command, args []string) error {
+	return o.reading.with(cmd, func(opener *render.Opener) error {
+		source, err := openAll(cmd, opener, args)
+		if err != nil {
+			return err
+		}
+		if source, err = render.Migrated(source, o.migrate); err != nil {
+			return fmt.Errorf("--migrate-level: %w", err)
+		}
+		return o.output.write(cmd, o.reading.quiet, "Rendering", source)
+	})
+}
+
+// openAll returns everything that references name.
+func openAll(cmd *cobra.Command, opener *render.Opener, references []string) (render.Source, error) {
+	sources := make([]render.Source, len(references))
+	for i, reference := range references {
+		var err error
 		if sources[i], err = opener.Open(cmd.Context(), reference); err != nil {
-			return fmt.Errorf("rendering: %w", err)
+			return nil, fmt.Errorf("rendering: %w", err)
 		}
 	}
-	source, err := render.Migrated(render.Joined(sources...), o.migrate)
-	if err != nil {
-		return fmt.Errorf("--migrate-level: %w", err)
-	}
-	done := progress.Start(cmd.ErrOrStderr(), o.reading.quiet, "Rendering")
-	defer done()
-	return render.Write(cmd.Context(), document(cmd), format, source) //nolint:wrapcheck // names the package
+	return render.Joined(sources...), nil
 }

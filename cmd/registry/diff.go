@@ -9,6 +9,7 @@ import (
 
 	"github.com/chandlery/chandlery/bundles/diff"
 	"github.com/chandlery/chandlery/bundles/outline"
+	"github.com/chandlery/chandlery/cmd/internal/exitcode"
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 )
 
@@ -39,7 +40,7 @@ func newDiffCommand() *cobra.Command {
 			"asks for, 2 when they could not be compared.",
 		Example: "  registry diff ./catalog-before ./catalog\n" +
 			"  registry diff oci:registry.example.org/catalog:v1 ./catalog -o markdown --exit-code=breaking",
-		Args: func(cmd *cobra.Command, args []string) error { return trouble(sources(cmd, args, 2, 2)) },
+		Args: func(cmd *cobra.Command, args []string) error { return exitcode.Troubled(sources(cmd, args, 2, 2)) },
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0], args[1]) },
 	}
 	o.reading.addFlags(cmd)
@@ -58,24 +59,24 @@ var errBadExitCode = errors.New("--exit-code must be any or breaking")
 
 func (o *diffOptions) run(cmd *cobra.Command, before, after string) error {
 	if err := checkOutput(cmd, o.output); err != nil {
-		return trouble(err)
+		return exitcode.Troubled(err)
 	}
 	if o.exitCode != "" && o.exitCode != exitOnAny && o.exitCode != exitOnBreaking {
-		return trouble(fmt.Errorf("%w, found %q", errBadExitCode, o.exitCode))
+		return exitcode.Troubled(fmt.Errorf("%w, found %q", errBadExitCode, o.exitCode))
 	}
 	changes, err := o.compare(cmd, before, after)
 	if err != nil {
-		return trouble(fmt.Errorf("comparing: %w", err))
+		return exitcode.Troubled(fmt.Errorf("comparing: %w", err))
 	}
 	breaking := diff.Breaking(changes)
 	if o.breaking {
 		changes = onlyBreaking(changes)
 	}
 	if err := printChanges(cmd.OutOrStdout(), o.output, changes); err != nil {
-		return trouble(err)
+		return exitcode.Troubled(err)
 	}
 	if o.exitCode == exitOnAny && len(changes) > 0 || o.exitCode == exitOnBreaking && breaking > 0 {
-		return errFound()
+		return exitcode.ErrFound()
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/chandlery/chandlery/bundles/index"
 	"github.com/chandlery/chandlery/bundles/outline"
 	"github.com/chandlery/chandlery/bundles/outline/contract"
+	"github.com/chandlery/chandlery/cmd/internal/exitcode"
 	"github.com/chandlery/chandlery/cmd/internal/progress"
 )
 
@@ -112,7 +113,7 @@ func between(least, most int) cobra.PositionalArgs {
 
 // troubleWithFlags is for commands that tell what they found by their exit code.
 func troubleWithFlags(cmd *cobra.Command, err error) error {
-	return trouble(fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath()))
+	return exitcode.Troubled(fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath()))
 }
 
 // completePackages offers the names of a catalog's packages where the argument

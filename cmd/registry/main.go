@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/cmd/internal/exitcode"
 	"github.com/chandlery/chandlery/cmd/internal/program"
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
@@ -35,7 +36,7 @@ func main() {
 	if err := newCommand().ExecuteContext(ctx); err != nil {
 		printError(terminal.NewWriter(os.Stderr), err)
 		stop()
-		os.Exit(exitCode(err)) //nolint:gocritic // stop has been called
+		os.Exit(exitcode.Of(err)) //nolint:gocritic // stop has been called
 	}
 }
 
@@ -63,7 +64,7 @@ func acceptGlobalFlags(flags *pflag.FlagSet) {
 
 // printError writes one line for each thing that is wrong.
 func printError(out io.Writer, err error) {
-	if silent(err) {
+	if exitcode.IsSilent(err) {
 		return
 	}
 	var problems bundles.Problems

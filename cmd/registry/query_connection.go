@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/chandlery/chandlery/cmd/internal/exitcode"
 	"github.com/chandlery/chandlery/cmd/internal/pulling"
 )
 
@@ -102,7 +103,7 @@ func (c *connectionFlags) credentials() (credentials.TransportCredentials, error
 // explain words the failure of a call for a person.
 func (o *queryOptions) explain(address, what string, err error) error {
 	failure, ok := status.FromError(err)
-	if !ok || errors.As(err, new(*exitError)) {
+	if !ok || errors.As(err, new(*exitcode.Error)) {
 		return err
 	}
 	hint := ""

@@ -17,6 +17,7 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/bundles/outline"
 	"github.com/chandlery/chandlery/bundles/outline/contract"
+	"github.com/chandlery/chandlery/cmd/internal/exitcode"
 	"github.com/chandlery/chandlery/cmd/internal/progress"
 	"github.com/chandlery/chandlery/proto/api"
 )
@@ -389,7 +390,7 @@ func (q *query) health(ctx context.Context, args []string) error {
 		return fmt.Errorf("printing: %w", err)
 	}
 	if reply.GetStatus() != healthpb.HealthCheckResponse_SERVING {
-		return errFound()
+		return exitcode.ErrFound()
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/cmd/internal/exitcode"
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 )
 
@@ -33,7 +34,7 @@ func newValidateCommand() *cobra.Command {
 		Example: "  registry validate ./catalog\n" +
 			"  registry validate ./catalogs/* -o json",
 		Args: func(cmd *cobra.Command, args []string) error {
-			return trouble(sources(cmd, args, 1, len(args)))
+			return exitcode.Troubled(sources(cmd, args, 1, len(args)))
 		},
 		RunE: o.run,
 	}
@@ -71,22 +72,22 @@ type problem struct {
 
 func (o *validateOptions) run(cmd *cobra.Command, args []string) error {
 	if err := checkOutput(cmd, o.output); err != nil {
-		return trouble(err)
+		return exitcode.Troubled(err)
 	}
 	verdicts := o.judgeAll(cmd, args)
 	if err := cmd.Context().Err(); err != nil {
-		return trouble(fmt.Errorf("validating: %w", err))
+		return exitcode.Troubled(fmt.Errorf("validating: %w", err))
 	}
 	if o.output == "text" {
 		printVerdicts(cmd.OutOrStdout(), verdicts)
 	} else if err := printValue(cmd.OutOrStdout(), o.output, verdicts); err != nil {
-		return trouble(err)
+		return exitcode.Troubled(err)
 	}
 	switch {
 	case slices.ContainsFunc(verdicts, func(v judged) bool { return v.Unreadable }):
-		return &exitError{code: exitTrouble}
+		return &exitcode.Error{Code: exitcode.Trouble}
 	case slices.ContainsFunc(verdicts, func(v judged) bool { return !v.Valid }):
-		return errFound()
+		return exitcode.ErrFound()
 	}
 	return nil
 }

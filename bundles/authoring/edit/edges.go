@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/blang/semver/v4"
-
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
 	"github.com/operator-framework/operator-registry/pkg/registry"
 

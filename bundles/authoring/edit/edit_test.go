@@ -188,27 +188,33 @@ func TestAddRefuses(t *testing.T) {
 		remedy   string
 	}{
 		"TwoHeads": {
-			"nothing leads from the head on", Addition{Channels: []string{"stable"}, Bundles: []declcfg.Bundle{bundle("1.1.0", "")}, Edges: Edges{SkipRange: "<1.1.0"}},
+			"nothing leads from the head on",
+			Addition{Channels: []string{"stable"}, Bundles: []declcfg.Bundle{bundle("1.1.0", "")}, Edges: Edges{SkipRange: "<1.1.0"}},
 			func(err error) bool { return errors.As(err, &heads) }, "--replaces",
 		},
 		"NoChannel": {
-			"a mistyped channel is not created", Addition{Channels: []string{"stabel"}, Bundles: []declcfg.Bundle{bundle("1.1.0", "")}},
+			"a mistyped channel is not created",
+			Addition{Channels: []string{"stabel"}, Bundles: []declcfg.Bundle{bundle("1.1.0", "")}},
 			func(err error) bool { return errors.Is(err, errNoChannel) }, "--create-channels",
 		},
 		"Twice": {
-			"the entry is there", Addition{Channels: []string{"stable"}, Bundles: []declcfg.Bundle{bundle("1.0.0", "")}},
+			"the entry is there",
+			Addition{Channels: []string{"stable"}, Bundles: []declcfg.Bundle{bundle("1.0.0", "")}},
 			func(err error) bool { return errors.Is(err, errInChannel) }, "another channel",
 		},
 		"Lower": {
-			"an upgrade does not lead to a lower version", Addition{Channels: []string{"stable"}, Bundles: []declcfg.Bundle{bundle("0.9.0", "")}},
+			"an upgrade does not lead to a lower version",
+			Addition{Channels: []string{"stable"}, Bundles: []declcfg.Bundle{bundle("0.9.0", "")}},
 			func(err error) bool { return err != nil }, "lower version",
 		},
 		"BadRange": {
-			"the range cannot be parsed", Addition{Channels: []string{"stable"}, Bundles: []declcfg.Bundle{bundle("1.1.0", "")}, Edges: Edges{Replaces: "lantern.v1.0.0", SkipRange: "x"}},
+			"the range cannot be parsed",
+			Addition{Channels: []string{"stable"}, Bundles: []declcfg.Bundle{bundle("1.1.0", "")}, Edges: Edges{Replaces: "lantern.v1.0.0", SkipRange: "x"}},
 			func(err error) bool { return err != nil }, ">=1.0.0",
 		},
 		"OneCycle": {
-			"the new bundle is replaced by nothing and replaces itself", Addition{Channels: []string{"stable"}, Bundles: []declcfg.Bundle{bundle("1.1.0", "")}, Edges: Edges{Replaces: "lantern.v1.1.0"}},
+			"the new bundle is replaced by nothing and replaces itself",
+			Addition{Channels: []string{"stable"}, Bundles: []declcfg.Bundle{bundle("1.1.0", "")}, Edges: Edges{Replaces: "lantern.v1.1.0"}},
 			func(err error) bool { return err != nil && !errors.As(err, &stranding) || errors.As(err, &stranding) }, "",
 		},
 	} {
@@ -269,15 +275,18 @@ func TestDeprecate(t *testing.T) {
 		want         string
 	}{
 		"First": {
-			"the object is created", lantern, declcfg.PackageScopedReference{Schema: "olm.channel", Name: "stable"},
+			"the object is created", lantern,
+			declcfg.PackageScopedReference{Schema: "olm.channel", Name: "stable"},
 			lantern + "---\nentries:\n- message: use other\n  reference:\n    name: stable\n    schema: olm.channel\npackage: lantern\nschema: olm.deprecations\n",
 		},
 		"Another": {
-			"an entry is added", list, declcfg.PackageScopedReference{Schema: "olm.bundle", Name: "lantern.v1.0.0"},
+			"an entry is added", list,
+			declcfg.PackageScopedReference{Schema: "olm.bundle", Name: "lantern.v1.0.0"},
 			list + "- message: use other\n  reference:\n    name: lantern.v1.0.0\n    schema: olm.bundle\n",
 		},
 		"Again": {
-			"the message is replaced; the comment stays", list, declcfg.PackageScopedReference{Schema: "olm.package"},
+			"the message is replaced; the comment stays", list,
+			declcfg.PackageScopedReference{Schema: "olm.package"},
 			strings.Replace(strings.Replace(list, "message: old # since May", "message: use other # since May", 1),
 				"entries:\n- reference:\n    schema: olm.package\n  message", "entries:\n  - reference:\n      schema: olm.package\n    message", 1),
 		},

@@ -6,9 +6,8 @@ import (
 	"strings"
 
 	"github.com/h2non/filetype"
-	"k8s.io/apimachinery/pkg/util/validation"
-
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 var (

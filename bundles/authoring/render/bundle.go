@@ -35,10 +35,11 @@ var quiet = sync.OnceFunc(func() { logrus.SetOutput(io.Discard) })
 // IsBundle reports whether a directory holds a bundle: it has the directories manifests and
 // metadata.
 func IsBundle(dir string) bool {
-	return isDir(filepath.Join(dir, manifestsDir)) && isDir(filepath.Join(dir, metadataDir))
+	return IsDirectory(filepath.Join(dir, manifestsDir)) && IsDirectory(filepath.Join(dir, metadataDir))
 }
 
-func isDir(path string) bool {
+// IsDirectory reports whether there is a directory of that name.
+func IsDirectory(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
 }

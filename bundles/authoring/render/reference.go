@@ -95,7 +95,7 @@ func isLikeImage(reference string) bool {
 // Bundle reads the one bundle that a reference names, and converts it to newer forms up to a
 // level; see [Migrated].
 func (o *Opener) Bundle(ctx context.Context, reference, level string) (*declcfg.Bundle, error) {
-	if isDir(reference) && !IsBundle(reference) {
+	if IsDirectory(reference) && !IsBundle(reference) {
 		return nil, bundles.Problems{{
 			File: reference, Message: "the directory is not a bundle: it lacks the directories manifests and metadata",
 			Remedy: "name the directory that holds them",

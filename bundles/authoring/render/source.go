@@ -247,3 +247,6 @@ func All(ctx context.Context, source Source) (*declcfg.DeclarativeConfig, error)
 	}
 	return &all, nil
 }
+
+// Reader returns what the catalog is read with.
+func (d *Directory) Reader() *fbc.Reader { return d.reader }
