@@ -154,6 +154,9 @@ func Check(ctx context.Context, source render.Source) error {
 	if err != nil {
 		return err //nolint:wrapcheck // names the package
 	}
+	if err := render.LoadManifests(cfg); err != nil {
+		return err //nolint:wrapcheck // names the bundle
+	}
 	if _, err := declcfg.ConvertToModel(*cfg); err != nil {
 		return bundles.Problems{{Message: "the merged catalog is invalid: " + err.Error(), Remedy: "correct the catalogs that are merged"}}
 	}

@@ -31,7 +31,7 @@ func Migrated(source Source, level string) (Source, error) {
 		return nil, fmt.Errorf("choosing migrations: %w", err)
 	}
 	return Changed(source, func(cfg *declcfg.DeclarativeConfig) error {
-		if err := reload(cfg); err != nil {
+		if err := LoadManifests(cfg); err != nil {
 			return err
 		}
 		if err := steps.Migrate(cfg); err != nil {
@@ -41,8 +41,9 @@ func Migrated(source Source, level string) (Source, error) {
 	}), nil
 }
 
-// reload decodes manifests that bundles hold, which migrations read.
-func reload(cfg *declcfg.DeclarativeConfig) error {
+// LoadManifests decodes the manifests that bundles hold, which migrations and the verdict of declcfg
+// read.
+func LoadManifests(cfg *declcfg.DeclarativeConfig) error {
 	for i := range cfg.Bundles {
 		b := &cfg.Bundles[i]
 		if b.CsvJSON != "" || !hasManifests(b) {
