@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -28,8 +29,12 @@ type Entry struct {
 	// Mode holds the permissions, fs.ModeDir for a folder and fs.ModeSticky for
 	// one of which everybody removes their own files only.
 	Mode fs.FileMode
-	// Body is what is in a file.
+	// Body is what is in a file, unless Open is set.
 	Body []byte
+	// Open opens the content of a file, of Size bytes, which need not be in memory then.
+	Open func() (io.ReadCloser, error)
+	// Size is the number of bytes that Open gives.
+	Size int64
 	// Link is where a symbolic link leads; empty for a file or a folder.
 	Link string
 	// Owner and Group are the numbers of the user and the group that it belongs
@@ -120,24 +125,52 @@ func withParents(entries []Entry) []Entry {
 
 func archived(entries []Entry, modified time.Time) ([]byte, error) {
 	var archive bytes.Buffer
-	w := tar.NewWriter(&archive)
-	for _, e := range entries {
-		if err := w.WriteHeader(e.header(modified)); err != nil {
-			return nil, fmt.Errorf("adding /%s to a layer: %w", e.Name, err)
-		}
-		if _, err := w.Write(e.Body); err != nil {
-			return nil, fmt.Errorf("adding /%s to a layer: %w", e.Name, err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		return nil, fmt.Errorf("ending a layer: %w", err)
+	if err := write(&archive, entries, modified); err != nil {
+		return nil, err
 	}
 	return archive.Bytes(), nil
 }
 
+// write writes the entries as an archive.
+func write(to io.Writer, entries []Entry, modified time.Time) error {
+	w := tar.NewWriter(to)
+	for _, e := range entries {
+		if err := e.write(w, modified); err != nil {
+			return fmt.Errorf("adding /%s to a layer: %w", e.Name, err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		return fmt.Errorf("ending a layer: %w", err)
+	}
+	return nil
+}
+
+func (e Entry) write(w *tar.Writer, modified time.Time) error {
+	if err := w.WriteHeader(e.header(modified)); err != nil {
+		return err
+	}
+	if e.Open == nil {
+		_, err := w.Write(e.Body)
+		return err
+	}
+	content, err := e.Open()
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, content)
+	return errors.Join(err, content.Close())
+}
+
+func (e Entry) size() int64 {
+	if e.Open != nil {
+		return e.Size
+	}
+	return int64(len(e.Body))
+}
+
 func (e Entry) header(modified time.Time) *tar.Header {
 	h := &tar.Header{
-		Name: strings.TrimPrefix(e.Name, "/"), Typeflag: tar.TypeReg, Size: int64(len(e.Body)),
+		Name: strings.TrimPrefix(e.Name, "/"), Typeflag: tar.TypeReg, Size: e.size(),
 		Mode: int64(e.Mode.Perm()), Uid: e.Owner, Gid: e.Group, ModTime: modified.Truncate(time.Second),
 	}
 	if e.Mode&fs.ModeSticky != 0 {
