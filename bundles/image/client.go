@@ -117,6 +117,33 @@ func (c *Client) parse(reference string) (name.Reference, error) {
 	return ref, nil
 }
 
+// Reference reads the reference of an image. The error is an [*Error].
+func (c *Client) Reference(text string) (name.Reference, error) {
+	ref, err := c.parse(text)
+	return ref, describe(text, err)
+}
+
+// Remote returns how go-containerregistry's package remote reaches registries as the client does.
+// Of several credentials that fit it takes the first.
+func (c *Client) Remote(ctx context.Context) ([]remote.Option, error) {
+	transport, err := newTransport(&c.options)
+	if err != nil {
+		return nil, fmt.Errorf("trusting certificates: %w", err)
+	}
+	return []remote.Option{
+		remote.WithContext(ctx), remote.WithTransport(transport), remote.WithAuthFromKeychain(c.options.Keychain),
+		remote.WithUserAgent(c.options.UserAgent),
+	}, nil
+}
+
+// Describe returns what went wrong with an image as an [*Error].
+func Describe(reference string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return describe(reference, plain(err))
+}
+
 // session is what one operation does with one repository.
 type session struct {
 	client *Client

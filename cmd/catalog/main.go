@@ -46,7 +46,8 @@ func newCommand() *cobra.Command {
 		EnvPrefix: envPrefix, Version: version, Commit: commit,
 	}
 	return catalog.Command(newInitCommand(), newAddCommand(), newRenderCommand(), newTemplateCommand(), newDeprecateCommand(),
-		newConvertCommand(), newPruneCommand(), newMergeCommand(), newImagesCommand())
+		newConvertCommand(), newPruneCommand(), newMergeCommand(), newImagesCommand(),
+		newDockerfileCommand(), newPushCommand())
 }
 
 // printError writes one line for each thing that is wrong.
