@@ -4,8 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -13,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/cmd/internal/exitcode"
+	"github.com/chandlery/chandlery/cmd/internal/inspect"
 	"github.com/chandlery/chandlery/cmd/internal/program"
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
@@ -47,19 +45,8 @@ func newCommand() *cobra.Command {
 	}
 	return catalog.Command(newInitCommand(), newAddCommand(), newRenderCommand(), newTemplateCommand(), newDeprecateCommand(),
 		newConvertCommand(), newPruneCommand(), newMergeCommand(), newImagesCommand(),
-		newDockerfileCommand(), newPushCommand())
+		newDockerfileCommand(), newPushCommand(), inspect.Validate(inspected()), inspect.Diff(inspected()))
 }
 
 // printError writes one line for each thing that is wrong.
-func printError(out io.Writer, err error) {
-	if exitcode.IsSilent(err) {
-		return
-	}
-	var problems bundles.Problems
-	if !errors.As(err, &problems) {
-		problems = bundles.AsProblems(err)
-	}
-	for i := range problems {
-		fmt.Fprintf(out, "catalog: %s\n", terminal.Escape(problems[i].String()))
-	}
-}
+func printError(out io.Writer, err error) { inspect.PrintError(out, "catalog", err) }

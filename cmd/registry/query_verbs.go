@@ -18,6 +18,7 @@ import (
 	"github.com/chandlery/chandlery/bundles/outline"
 	"github.com/chandlery/chandlery/bundles/outline/contract"
 	"github.com/chandlery/chandlery/cmd/internal/exitcode"
+	"github.com/chandlery/chandlery/cmd/internal/inspect"
 	"github.com/chandlery/chandlery/cmd/internal/progress"
 	"github.com/chandlery/chandlery/proto/api"
 )
@@ -257,7 +258,7 @@ func (q *query) bundle(ctx context.Context, args []string) error {
 	case "table", "wide":
 		return describeBundle(q.out, value, q.form == "wide")
 	default:
-		return printValue(q.out, q.form, value)
+		return inspect.PrintValue(q.out, q.form, value)
 	}
 }
 
@@ -382,7 +383,7 @@ func (q *query) health(ctx context.Context, args []string) error {
 	state := reply.GetStatus().String()
 	switch q.form {
 	case "json", "yaml":
-		err = printValue(q.out, q.form, map[string]string{"status": state})
+		err = inspect.PrintValue(q.out, q.form, map[string]string{"status": state})
 	default:
 		_, err = fmt.Fprintln(q.out, state)
 	}

@@ -1,4 +1,4 @@
-package main
+package inspect
 
 import (
 	"errors"
@@ -16,32 +16,34 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 )
 
-// validateOptions are the flags of "registry validate".
+// validateOptions are the flags of "validate".
 type validateOptions struct {
-	reading reading
-	output  string
+	Program
+
+	output string
 }
 
-func newValidateCommand() *cobra.Command {
-	var o validateOptions
+// Validate returns the command "validate" of a program.
+func Validate(p Program) *cobra.Command {
+	o := validateOptions{Program: p}
 	cmd := &cobra.Command{
 		Use:   "validate SOURCE...",
 		Short: "Check catalogs and name everything that is wrong with them",
 		Long: "Check catalogs and name everything that is wrong with them: each problem on a line with file and line,\n" +
-			"what is wrong and what to do about it.\n\n" + sourceHelp + "\n\n" +
+			"what is wrong and what to do about it.\n\n" + p.Sources + "\n\n" +
 			"Exit codes: 0 when no catalog has a problem, 1 when one has, 2 when a catalog could not be judged\n" +
 			"because it cannot be read; the others are judged all the same.",
-		Example: "  registry validate ./catalog\n" +
-			"  registry validate ./catalogs/* -o json",
+		Example: "  " + p.Name + " validate ./catalog\n" +
+			"  " + p.Name + " validate ./catalogs/* -o json",
 		Args: func(cmd *cobra.Command, args []string) error {
-			return exitcode.Troubled(sources(cmd, args, 1, len(args)))
+			return exitcode.Troubled(Arguments(cmd, args, 1, len(args)))
 		},
 		RunE: o.run,
 	}
-	o.reading.addFlags(cmd)
-	addOutputFlag(cmd, &o.output, "text", "text", "json", "yaml")
-	flagenv.Describe(cmd.Flags(), envPrefix)
-	cmd.SetFlagErrorFunc(troubleWithFlags)
+	p.Reader.AddFlags(cmd)
+	AddOutputFlag(cmd, &o.output, "text", "text", "json", "yaml")
+	flagenv.Describe(cmd.Flags(), p.EnvPrefix)
+	cmd.SetFlagErrorFunc(TroubledFlags)
 	return cmd
 }
 
@@ -71,7 +73,7 @@ type problem struct {
 }
 
 func (o *validateOptions) run(cmd *cobra.Command, args []string) error {
-	if err := checkOutput(cmd, o.output); err != nil {
+	if err := CheckOutput(cmd, o.output); err != nil {
 		return exitcode.Troubled(err)
 	}
 	verdicts := o.judgeAll(cmd, args)
@@ -80,7 +82,7 @@ func (o *validateOptions) run(cmd *cobra.Command, args []string) error {
 	}
 	if o.output == "text" {
 		printVerdicts(cmd.OutOrStdout(), verdicts)
-	} else if err := printValue(cmd.OutOrStdout(), o.output, verdicts); err != nil {
+	} else if err := PrintValue(cmd.OutOrStdout(), o.output, verdicts); err != nil {
 		return exitcode.Troubled(err)
 	}
 	switch {
@@ -98,21 +100,20 @@ func (o *validateOptions) judgeAll(cmd *cobra.Command, args []string) []judged {
 	verdicts := []judged{}
 	for _, argument := range args {
 		v := judged{Source: argument, Problems: []problem{}}
-		x, err := o.reading.index(cmd.Context(), cmd.ErrOrStderr(), argument)
+		counts, err := o.Reader.Count(cmd.Context(), cmd.ErrOrStderr(), argument)
 		if cmd.Context().Err() != nil {
 			break
 		}
 		if err == nil {
-			stats := x.Stats()
-			v.Valid, v.Packages, v.Channels, v.Bundles = true, stats.Packages, stats.Channels, stats.Bundles
+			v.Valid, v.Packages, v.Channels, v.Bundles = true, counts.Packages, counts.Channels, counts.Bundles
 			verdicts = append(verdicts, v)
 			continue
 		}
 		for _, p := range bundles.AsProblems(err) {
 			v.Problems = append(v.Problems, newProblem(argument, p))
 		}
-		if v.Unreadable = unreadable(argument, err); v.Unreadable {
-			printError(cmd.ErrOrStderr(), fmt.Errorf("validating %s: %w", argument, err))
+		if v.Unreadable = o.unreadable(argument, err); v.Unreadable {
+			PrintError(cmd.ErrOrStderr(), o.Name, fmt.Errorf("validating %s: %w", argument, err))
 		}
 		verdicts = append(verdicts, v)
 	}
@@ -121,7 +122,7 @@ func (o *validateOptions) judgeAll(cmd *cobra.Command, args []string) []judged {
 
 // unreadable tells whether an error is about the way to a catalog and not about
 // its content: there is nothing, or nothing can be read of it.
-func unreadable(argument string, err error) bool {
+func (o *validateOptions) unreadable(argument string, err error) bool {
 	var problems bundles.Problems
 	if !errors.As(err, &problems) {
 		return true
@@ -129,11 +130,14 @@ func unreadable(argument string, err error) bool {
 	if !slices.ContainsFunc(problems, func(p bundles.Problem) bool { return !p.Unreadable }) {
 		return true
 	}
-	if reference, ok := strings.CutPrefix(argument, imagePrefix); ok {
-		// What is wrong with the content has the name of a file.
-		return slices.ContainsFunc(problems, func(p bundles.Problem) bool { return p.File == reference })
+	path := o.Reader.Path(argument)
+	if path == "" {
+		// What is wrong with the content of an image has the name of a file.
+		return slices.ContainsFunc(problems, func(p bundles.Problem) bool {
+			return p.File != "" && strings.HasSuffix(argument, p.File)
+		})
 	}
-	_, err = os.Stat(strings.TrimPrefix(argument, configMapPrefix))
+	_, err = os.Stat(path)
 	return err != nil
 }
 
@@ -172,21 +176,21 @@ func printVerdicts(out io.Writer, verdicts []judged) {
 			for _, p := range v.Problems {
 				fmt.Fprintln(out, p.text)
 			}
-			fmt.Fprintf(out, "%s: %s\n", v.Source, count(len(v.Problems), "problem"))
+			fmt.Fprintf(out, "%s: %s\n", v.Source, Count(len(v.Problems), "problem"))
 		}
 	}
 	if len(verdicts) == 1 {
 		return
 	}
-	fmt.Fprintf(out, "%s in %d of %s", count(problems, "problem"), invalid, count(len(verdicts), "catalog"))
+	fmt.Fprintf(out, "%s in %d of %s", Count(problems, "problem"), invalid, Count(len(verdicts), "catalog"))
 	if unread > 0 {
 		fmt.Fprintf(out, ", %d could not be read", unread)
 	}
 	fmt.Fprintln(out)
 }
 
-// count returns a number and what it counts.
-func count(n int, what string) string {
+// Count returns a number and what it counts.
+func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

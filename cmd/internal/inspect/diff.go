@@ -1,4 +1,4 @@
-package main
+package inspect
 
 import (
 	"errors"
@@ -13,9 +13,10 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 )
 
-// diffOptions are the flags of "registry diff".
+// diffOptions are the flags of "diff".
 type diffOptions struct {
-	reading  reading
+	Program
+
 	output   string
 	exitCode string
 	breaking bool
@@ -28,37 +29,38 @@ const (
 	exitOnBreaking = "breaking"
 )
 
-func newDiffCommand() *cobra.Command {
-	var o diffOptions
+// Diff returns the command "diff" of a program.
+func Diff(p Program) *cobra.Command {
+	o := diffOptions{Program: p}
 	cmd := &cobra.Command{
 		Use:   "diff OLD NEW",
 		Short: "Say what the update of a catalog changes",
 		Long: "Say what the update of a catalog changes for those who use it: packages, channels, heads and bundles,\n" +
 			"deprecations, and marked with ! what leaves somebody behind: removed packages and channels, bundles\n" +
-			"from which no upgrade leads on, heads that go back or no longer provide an API.\n\n" + sourceHelp + "\n\n" +
+			"from which no upgrade leads on, heads that go back or no longer provide an API.\n\n" + p.Sources + "\n\n" +
 			"Exit codes: 0 when they could be compared, 1 when there are differences of the sort that --exit-code\n" +
 			"asks for, 2 when they could not be compared.",
-		Example: "  registry diff ./catalog-before ./catalog\n" +
-			"  registry diff oci:registry.example.org/catalog:v1 ./catalog -o markdown --exit-code=breaking",
-		Args: func(cmd *cobra.Command, args []string) error { return exitcode.Troubled(sources(cmd, args, 2, 2)) },
+		Example: "  " + p.Name + " diff ./catalog-before ./catalog\n" +
+			"  " + p.Name + " diff " + p.Image + " ./catalog -o markdown --exit-code=breaking",
+		Args: func(cmd *cobra.Command, args []string) error { return exitcode.Troubled(Arguments(cmd, args, 2, 2)) },
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0], args[1]) },
 	}
-	o.reading.addFlags(cmd)
-	addOutputFlag(cmd, &o.output, "text", "text", "markdown", "json", "yaml")
+	p.Reader.AddFlags(cmd)
+	AddOutputFlag(cmd, &o.output, "text", "text", "markdown", "json", "yaml")
 	flags := cmd.Flags()
 	flags.StringVar(&o.pkg, "package", "", "compare only the package of this name")
 	flags.BoolVar(&o.breaking, "breaking", false, "show only what leaves somebody behind")
 	flags.StringVar(&o.exitCode, "exit-code", "", "end with 1 when there are differences: any, or breaking for those alone")
 	flags.Lookup("exit-code").NoOptDefVal = exitOnAny
-	flagenv.Describe(flags, envPrefix)
-	cmd.SetFlagErrorFunc(troubleWithFlags)
+	flagenv.Describe(flags, p.EnvPrefix)
+	cmd.SetFlagErrorFunc(TroubledFlags)
 	return cmd
 }
 
 var errBadExitCode = errors.New("--exit-code must be any or breaking")
 
 func (o *diffOptions) run(cmd *cobra.Command, before, after string) error {
-	if err := checkOutput(cmd, o.output); err != nil {
+	if err := CheckOutput(cmd, o.output); err != nil {
 		return exitcode.Troubled(err)
 	}
 	if o.exitCode != "" && o.exitCode != exitOnAny && o.exitCode != exitOnBreaking {
@@ -84,7 +86,7 @@ func (o *diffOptions) run(cmd *cobra.Command, before, after string) error {
 func (o *diffOptions) compare(cmd *cobra.Command, before, after string) ([]diff.Change, error) {
 	var sides [2]*outline.Catalog
 	for i, argument := range []string{before, after} {
-		catalog, err := o.reading.outline(cmd.Context(), cmd.ErrOrStderr(), argument, outline.Options{Manifests: true})
+		catalog, err := o.Reader.Outline(cmd.Context(), cmd.ErrOrStderr(), argument, outline.Options{Manifests: true})
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +103,7 @@ func (o *diffOptions) compare(cmd *cobra.Command, before, after string) ([]diff.
 			}
 		}
 		if !found {
-			return nil, fmt.Errorf("neither side has it: %w: %q", errNoPackage, o.pkg)
+			return nil, fmt.Errorf("neither side has it: %w: %q", ErrNoPackage, o.pkg)
 		}
 	}
 	return diff.Catalogs(sides[0], sides[1]), nil
@@ -125,7 +127,7 @@ func printChanges(out io.Writer, form string, changes []diff.Change) error {
 	case "markdown":
 		text = diff.Markdown(changes)
 	default:
-		return printValue(out, form, changes)
+		return PrintValue(out, form, changes)
 	}
 	if _, err := io.WriteString(out, text); err != nil {
 		return fmt.Errorf("printing: %w", err)
