@@ -88,8 +88,8 @@ node-back: ## Return a lost node and wait until it is Ready (N=2).
 ##@ Working on it
 
 .PHONY: build
-build: ## Build bin/registry, bin/supervisor and bin/kubectl-chandlery.
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/registry ./cmd/supervisor ./cmd/kubectl-chandlery
+build: ## Build bin/registry, bin/catalog, bin/supervisor and bin/kubectl-chandlery.
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/registry ./cmd/catalog ./cmd/supervisor ./cmd/kubectl-chandlery
 
 # kubectl finds plugins, and what completes their arguments, in the folders of $PATH.
 DIR ?= $(HOME)/.local/bin
