@@ -14,7 +14,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/chandlery/chandlery/bundles"
-	"github.com/chandlery/chandlery/proto/api"
 )
 
 // encodedPackage is what one package contributes to an index.
@@ -150,12 +149,12 @@ func deprecations(p *bundles.Package) map[bundles.Reference]string {
 }
 
 // deprecation returns the message for an object of the package; nil for none.
-func (e *encoder) deprecation(schema, name string) *api.Deprecation {
+func (e *encoder) deprecation(schema, name string) *string {
 	message, ok := e.deprecated[bundles.Reference{Schema: schema, Name: name}]
 	if !ok {
 		return nil
 	}
-	return &api.Deprecation{Message: message}
+	return &message
 }
 
 func (e *encoder) bundle(b *bundles.Bundle) (*encodedBundle, error) {
@@ -169,11 +168,7 @@ func (e *encoder) bundle(b *bundles.Bundle) (*encodedBundle, error) {
 	out := &encodedBundle{
 		name: b.Name, inline: b.Image == "", provided: facts.GVKs, version: facts.Packages[0].Version,
 	}
-	message, err := bundleFacts(b, facts)
-	if err != nil {
-		return nil, err
-	}
-	if out.facts, err = marshal(message); err != nil {
+	if out.facts, err = bundleFacts(b, facts); err != nil {
 		return nil, err
 	}
 	csv, objects, err := manifests(e.pkg, b, facts, e.icon)
@@ -183,12 +178,6 @@ func (e *encoder) bundle(b *bundles.Bundle) (*encodedBundle, error) {
 	out.csv, out.payload = csv, e.payload(csv, objects)
 	return out, nil
 }
-
-// Field numbers of api.Bundle whose values can be large.
-const (
-	fieldCSVJSON protowire.Number = 4
-	fieldObject  protowire.Number = 5
-)
 
 // payload returns the fields csvJson and object of a bundle, from texts that
 // are given in consecutive parts.
@@ -206,10 +195,10 @@ func (e *encoder) payload(csv [][]byte, objects [][][]byte) payload {
 		}
 	}
 	if len(csv) > 0 {
-		add(fieldCSVJSON, csv)
+		add(bundleFieldCSVJSON, csv)
 	}
 	for _, object := range objects {
-		add(fieldObject, object)
+		add(bundleFieldObject, object)
 	}
 	return out
 }
@@ -316,28 +305,33 @@ func (e *encoder) entry(ch *bundles.Channel, in *bundles.Entry) (encodedEntry, e
 	if out.bundle == nil {
 		return out, errNoBundle
 	}
-	unary, err := marshal(&api.Bundle{
-		CsvName: in.Name, PackageName: e.pkg.Name, ChannelName: ch.Name, SkipRange: in.SkipRange,
-		Deprecation: e.deprecation(bundles.SchemaBundle, in.Name),
-	})
-	if err != nil {
-		return out, err
+	w := newWire(append([]string{in.Name, e.pkg.Name, ch.Name, in.SkipRange, in.Replaces}, in.Skips...)...)
+	w.text(bundleFieldCSVName, in.Name)
+	w.text(bundleFieldPackageName, e.pkg.Name)
+	w.text(bundleFieldChannelName, ch.Name)
+	w.text(bundleFieldSkipRange, in.SkipRange)
+	w.deprecation(bundleFieldDeprecation, e.deprecation(bundles.SchemaBundle, in.Name))
+	out.unary = len(w.out)
+	// The place in the graph is a message of its own, which follows the other.
+	w.text(bundleFieldReplaces, in.Replaces)
+	for _, skipped := range in.Skips {
+		w.element(bundleFieldSkips, skipped)
 	}
-	graph, err := marshal(&api.Bundle{Replaces: in.Replaces, Skips: in.Skips})
-	if err != nil {
-		return out, err
-	}
-	out.message, out.unary = slices.Concat(unary, graph), len(unary)
-	return out, nil
+	var err error
+	out.message, err = w.encoded("Bundle")
+	return out, err
 }
 
 // encodeEdges fills edges and, for a head, innerEdges. An entry that skips
 // what it replaces has one edge for both.
 func (e *encodedEntry) encodeEdges(pkg, channel string, isHead bool, inChannel map[string]bool) error {
 	add := func(replaces string, inner bool) error {
-		edge, err := marshal(&api.ChannelEntry{
-			PackageName: pkg, ChannelName: channel, BundleName: e.bundle.name, Replaces: replaces,
-		})
+		w := newWire(pkg, channel, e.bundle.name, replaces)
+		w.text(entryFieldPackageName, pkg)
+		w.text(entryFieldChannelName, channel)
+		w.text(entryFieldBundleName, e.bundle.name)
+		w.text(entryFieldReplaces, replaces)
+		edge, err := w.encoded("ChannelEntry")
 		e.edges = append(e.edges, edge)
 		if isHead && inner {
 			e.innerEdges = append(e.innerEdges, edge)
@@ -360,24 +354,40 @@ func (e *encodedEntry) encodeEdges(pkg, channel string, isHead bool, inChannel m
 
 // replies encodes what is answered about the package as a whole.
 func (e *encoder) replies(out *encodedPackage) error {
-	reply := &api.Package{
-		Name: out.name, DefaultChannelName: out.defaultChannel, Deprecation: e.deprecation(bundles.SchemaPackage, ""),
-	}
+	var reply, listed wire
+	reply.text(packageFieldName, out.name)
 	for i := range out.channels {
-		ch := &out.channels[i]
-		reply.Channels = append(reply.Channels, &api.Channel{
-			Name: ch.name, CsvName: ch.entries[ch.head].bundle.name, Deprecation: e.deprecation(bundles.SchemaChannel, ch.name),
-		})
+		if err := e.appendChannel(&reply, &out.channels[i]); err != nil {
+			return err
+		}
 	}
+	reply.text(packageFieldDefaultChannel, out.defaultChannel)
+	reply.deprecation(packageFieldDeprecation, e.deprecation(bundles.SchemaPackage, ""))
+	listed.text(firstField, out.name)
 	var err error
-	if out.reply, err = marshal(reply); err != nil {
+	if out.reply, err = reply.encoded("Package"); err != nil {
 		return err
 	}
-	if out.listed, err = marshal(&api.PackageName{Name: out.name}); err != nil {
+	if out.listed, err = listed.encoded("PackageName"); err != nil {
 		return err
 	}
 	out.summary, err = e.summary(out)
 	return err
+}
+
+// appendChannel appends a channel to an api.Package.
+func (e *encoder) appendChannel(reply *wire, ch *encodedChannel) error {
+	var w wire
+	w.text(channelFieldName, ch.name)
+	w.text(channelFieldCSVName, ch.entries[ch.head].bundle.name)
+	w.deprecation(channelFieldDeprecation, e.deprecation(bundles.SchemaChannel, ch.name))
+	channel, err := w.encoded("Channel")
+	if err != nil {
+		return err
+	}
+	reply.out = protowire.AppendTag(reply.out, packageFieldChannels, protowire.BytesType)
+	reply.out = protowire.AppendBytes(reply.out, channel)
+	return nil
 }
 
 // sum digests everything that the package contributes to answers.
@@ -431,43 +441,65 @@ func marshal(m proto.Message) ([]byte, error) {
 	return out, nil
 }
 
-// bundleFacts returns the fields of a bundle that are the same in all its
-// channels, except names, manifests and deprecation.
-func bundleFacts(b *bundles.Bundle, facts *bundles.Facts) (*api.Bundle, error) {
-	out := &api.Bundle{
-		BundlePath:   b.Image,
-		ProvidedApis: encodeGVKs(facts.GVKs),
-		RequiredApis: encodeGVKs(facts.GVKsRequired),
-		Version:      facts.Packages[0].Version,
+// bundleFacts encodes the fields of a bundle that are the same in all its channels,
+// except names, manifests and deprecation.
+func bundleFacts(b *bundles.Bundle, facts *bundles.Facts) ([]byte, error) {
+	var w wire
+	w.out = make([]byte, 0, factsSize(b))
+	w.text(bundleFieldBundlePath, b.Image)
+	for _, gvk := range facts.GVKs {
+		w.texts(bundleFieldProvidedAPIs, gvk.Group, gvk.Version, gvk.Kind)
 	}
-	required := facts.PackagesRequired
+	for _, gvk := range facts.GVKsRequired {
+		w.texts(bundleFieldRequiredAPIs, gvk.Group, gvk.Version, gvk.Kind)
+	}
+	w.text(bundleFieldVersion, facts.Packages[0].Version)
+	if err := appendDependencies(&w, b, facts.PackagesRequired); err != nil {
+		return nil, err
+	}
+	for _, p := range b.Properties {
+		if isProperty(p.Type) {
+			w.pair(bundleFieldProperties, p.Type, p.Value)
+		}
+	}
+	return w.encoded("Bundle")
+}
+
+// isProperty reports whether clients see properties of a type. Others are the
+// manifests: clients copy properties into annotations, where manifests have no room.
+func isProperty(kind string) bool {
+	return kind != bundles.TypeBundleObject && kind != bundles.TypeCSVMetadata
+}
+
+// factsSize is about how long the facts of a bundle are when they are encoded.
+func factsSize(b *bundles.Bundle) int {
+	const fixed, each = 256, 64
+	size := fixed + len(b.Image)
+	for _, p := range b.Properties {
+		if isProperty(p.Type) {
+			// What a bundle requires and provides is there twice.
+			size += each + 2*len(p.Value)
+		}
+	}
+	return size
+}
+
+// appendDependencies appends what a bundle requires, in the order of its properties.
+func appendDependencies(w *wire, b *bundles.Bundle, required []bundles.PackageRequired) error {
 	for _, p := range b.Properties {
 		switch p.Type {
-		case bundles.TypeBundleObject, bundles.TypeCSVMetadata:
-			// These are the manifests: clients copy properties into annotations,
-			// where manifests have no room.
-			continue
 		case bundles.TypeGVKRequired:
-			out.Dependencies = append(out.Dependencies, &api.Dependency{Type: bundles.TypeGVK, Value: string(p.Value)})
+			w.pair(bundleFieldDependencies, bundles.TypeGVK, p.Value)
 		case bundles.TypePackageRequired:
 			value, err := encodeJSON(bundles.PackageProperty{
 				PackageName: required[0].PackageName, Version: required[0].VersionRange,
 			})
 			if err != nil {
-				return nil, err
+				return err
 			}
 			required = required[1:]
-			out.Dependencies = append(out.Dependencies, &api.Dependency{Type: bundles.TypePackage, Value: string(value)})
+			w.pair(bundleFieldDependencies, bundles.TypePackage, value)
 		}
-		out.Properties = append(out.Properties, &api.Property{Type: p.Type, Value: string(p.Value)})
 	}
-	return out, nil
-}
-
-func encodeGVKs(in []bundles.GVK) []*api.GroupVersionKind {
-	out := make([]*api.GroupVersionKind, len(in))
-	for i, gvk := range in {
-		out[i] = &api.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}
-	}
-	return out
+	return nil
 }

@@ -8,10 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/chandlery/chandlery/bundles"
-	"github.com/chandlery/chandlery/proto/api"
 )
 
 // Summary is what one wants to know of a package before looking closer.
@@ -37,7 +36,7 @@ type Summary struct {
 
 // summary encodes what [Index.Summary] cannot tell from the tables.
 func (e *encoder) summary(p *encodedPackage) ([]byte, error) {
-	s := Summary{Description: e.pkg.Description, Deprecation: e.deprecation(bundles.SchemaPackage, "").GetMessage()}
+	s := Summary{Description: e.pkg.Description, Deprecation: e.deprecated[bundles.Reference{Schema: bundles.SchemaPackage}]}
 	for i := range p.channels {
 		if ch := &p.channels[i]; ch.name == p.defaultChannel {
 			head := ch.entries[ch.head].bundle
@@ -182,19 +181,55 @@ func (x *Index) Graph(pkg string) (*Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	var p api.Package
-	if err := proto.Unmarshal(reply.Bytes(), &p); err != nil {
+	out, err := decodePackage(reply.Bytes())
+	if err != nil {
 		return nil, fmt.Errorf("decoding package %q: %w", pkg, err)
 	}
-	out := &Graph{Package: p.GetName(), DefaultChannel: p.GetDefaultChannelName(), Deprecation: p.GetDeprecation().GetMessage()}
-	for _, ch := range p.GetChannels() {
-		channel := ChannelGraph{Name: ch.GetName(), Head: ch.GetCsvName(), Deprecation: ch.GetDeprecation().GetMessage()}
-		if channel.Entries, err = x.graphEntries(pkg, ch.GetName()); err != nil {
+	for i := range out.Channels {
+		if out.Channels[i].Entries, err = x.graphEntries(pkg, out.Channels[i].Name); err != nil {
 			return nil, err
 		}
-		out.Channels = append(out.Channels, channel)
 	}
 	return out, nil
+}
+
+// decodePackage decodes an api.Package, which has no entries.
+func decodePackage(message []byte) (*Graph, error) {
+	out := &Graph{}
+	err := readFields(message, func(field protowire.Number, value []byte) (err error) {
+		switch field {
+		case packageFieldName:
+			out.Package = string(value)
+		case packageFieldDefaultChannel:
+			out.DefaultChannel = string(value)
+		case packageFieldDeprecation:
+			out.Deprecation, err = readText(value, firstField)
+		case packageFieldChannels:
+			var ch ChannelGraph
+			ch, err = decodeChannel(value)
+			out.Channels = append(out.Channels, ch)
+		default:
+		}
+		return err
+	})
+	return out, err
+}
+
+func decodeChannel(message []byte) (ChannelGraph, error) {
+	var out ChannelGraph
+	err := readFields(message, func(field protowire.Number, value []byte) (err error) {
+		switch field {
+		case channelFieldName:
+			out.Name = string(value)
+		case channelFieldCSVName:
+			out.Head = string(value)
+		case channelFieldDeprecation:
+			out.Deprecation, err = readText(value, firstField)
+		default:
+		}
+		return err
+	})
+	return out, err
 }
 
 func (x *Index) graphEntries(pkg, channel string) ([]GraphEntry, error) {
@@ -205,29 +240,41 @@ func (x *Index) graphEntries(pkg, channel string) ([]GraphEntry, error) {
 	entries := x.tables[sectionChannels].rowsOf(row, channelEntries)
 	out := make([]GraphEntry, 0, entries.count)
 	for i := range entries.count {
-		b, err := x.decodeEntry(entries.first + i)
+		row := entries.first + i
+		message, err := x.entry(row, x.tables[sectionEntries].place(row, entryMessage), false)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, GraphEntry{
-			Name: b.GetCsvName(), Version: b.GetVersion(), Replaces: b.GetReplaces(), Skips: slices.Clone(b.GetSkips()),
-			SkipRange: b.GetSkipRange(), Deprecation: b.GetDeprecation().GetMessage(), Image: b.GetBundlePath(),
-		})
+		entry, err := decodeEntry(message.Bytes())
+		if err != nil {
+			return nil, fmt.Errorf("decoding entry: %w", err)
+		}
+		out = append(out, entry)
 	}
 	return out, nil
 }
 
-// decodeEntry decodes an entry without its manifests.
-func (x *Index) decodeEntry(row uint32) (*api.Bundle, error) {
-	message, err := x.entry(row, x.tables[sectionEntries].place(row, entryMessage), false)
-	if err != nil {
-		return nil, err
+// decodeEntry decodes an api.Bundle as an entry.
+func decodeEntry(message []byte) (GraphEntry, error) {
+	var out GraphEntry
+	texts := map[protowire.Number]*string{
+		bundleFieldCSVName: &out.Name, bundleFieldVersion: &out.Version, bundleFieldReplaces: &out.Replaces,
+		bundleFieldSkipRange: &out.SkipRange, bundleFieldBundlePath: &out.Image,
 	}
-	out := &api.Bundle{}
-	if err := proto.Unmarshal(message.Bytes(), out); err != nil {
-		return nil, fmt.Errorf("decoding entry: %w", err)
-	}
-	return out, nil
+	err := readFields(message, func(field protowire.Number, value []byte) (err error) {
+		switch field {
+		case bundleFieldSkips:
+			out.Skips = append(out.Skips, string(value))
+		case bundleFieldDeprecation:
+			out.Deprecation, err = readText(value, firstField)
+		default:
+			if to := texts[field]; to != nil {
+				*to = string(value)
+			}
+		}
+		return err
+	})
+	return out, err
 }
 
 // BundlesFrom returns what [Index.Bundles] does, in byte order of package,

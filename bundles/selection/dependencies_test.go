@@ -130,8 +130,8 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// TestDependenciesJoin tells that what several bundles require of a channel is joined
-// by the head where nothing else joins it.
+// TestDependenciesJoin keeps the head of a channel where nothing else joins what
+// several bundles require of it.
 func TestDependenciesJoin(t *testing.T) {
 	const text = `
 package a stable

@@ -14,7 +14,7 @@
 // catalog, of which an index can be made, and reads only the packages that it has
 // to. [Selected.Kept] returns the decision itself, for those who write catalogs:
 // the names of the bundles, the channels with their new entries, the default
-// channel. [Selected.Additions] and [Selected.Unmet] tell what dependencies did.
+// channel. [Selected.Additions] and [Selected.Unmet] are what dependencies added and lack.
 //
 // What is selected is a valid catalog if the whole was, and keeps upgrade paths:
 // where a path of the whole channel leads from one kept bundle to another, there is

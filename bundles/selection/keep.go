@@ -79,7 +79,7 @@ type wanted struct {
 	installed []string
 	// extra are bundles that dependencies need, by channel.
 	extra map[string][]string
-	// named tells that the selection wants the package, beside what dependencies do.
+	// named means that the selection itself wants the package.
 	named bool
 }
 
@@ -177,8 +177,7 @@ func (c *choice) channel(ch *bundles.Channel) *bundles.Channel {
 	}
 	reduced, err := reduce(ch, c.versions, keep)
 	if err != nil && len(c.extra[ch.Name]) > 0 {
-		// Dependencies may add what joins what they need; a range that somebody has
-		// written they may not exceed, but for that.
+		// Dependencies may add the head, which joins what they need.
 		if head, noHead := ch.Head(); noHead == nil {
 			keep[head.Name] = true
 			reduced, err = reduce(ch, c.versions, keep)
@@ -293,7 +292,7 @@ func (c *choice) disconnected(ch *bundles.Channel, err error) {
 
 // defaultChannel returns the default channel of what is kept. Where it was not
 // chosen and the one of the package is gone, it is the channel that leads to the
-// highest version; where channels were chosen, somebody has to say.
+// highest version; where channels were chosen, it has to be chosen too.
 func (c *choice) defaultChannel(k *Kept) string {
 	if c.DefaultChannel != "" {
 		if !k.HasChannel(c.DefaultChannel) {

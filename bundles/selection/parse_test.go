@@ -26,7 +26,7 @@ func TestParse(t *testing.T) {
 			},
 		},
 		"JSON":     {reason: "is YAML", text: `{"heads":true}`, want: &Selection{Heads: true}},
-		"Empty":    {reason: "nobody writes that to have everything", text: `{"dependencies":true}`, wantErr: "the selection is empty: name packages, or set heads"},
+		"Empty":    {reason: "a selection keeps less than everything", text: `{"dependencies":true}`, wantErr: "the selection is empty: name packages, or set heads"},
 		"Nothing":  {reason: "an empty text too", text: "", wantErr: "the selection is empty: name packages, or set heads"},
 		"Unknown":  {reason: "a slip of the pen must not widen the selection", text: `{"packages":[{"name":"a","version":"1.0.0"}]}`, wantErr: `reading the selection: json: unknown field "version"`},
 		"Type":     {reason: "worded for authors", text: `{"packages":["a"]}`, wantErr: `reading the selection: wrong type: field "packages" must be an object, found string`},

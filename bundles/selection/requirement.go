@@ -88,7 +88,7 @@ func describe(err error) error {
 	return fmt.Errorf("decoding value: %w", bundles.DescribeJSON(err))
 }
 
-// verdict tells whether a bundle meets a requirement.
+// verdict is whether a bundle meets a requirement.
 type verdict int
 
 // The verdicts, in an order in which those of several constraints can be combined.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/blang/semver/v4"
 
@@ -67,11 +68,13 @@ func (s *Selection) IsZero() bool {
 // String returns the selection as the JSON that [Parse] reads. Equal selections
 // have equal texts, except for what is [Selection.Installed], which it leaves out.
 func (s *Selection) String() string {
-	text, err := json.Marshal(s.sorted())
-	if err != nil {
+	var out strings.Builder
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(s.sorted()); err != nil {
 		return err.Error() // strings and booleans can always be encoded
 	}
-	return string(text)
+	return strings.TrimSuffix(out.String(), "\n")
 }
 
 // sorted returns the selection in the order of names.

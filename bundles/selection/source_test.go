@@ -250,7 +250,7 @@ func TestSelectDefault(t *testing.T) {
 		want   string
 	}{
 		"Chosen": {
-			"whoever chooses channels has to choose the default",
+			"a choice of channels needs a choice of the default",
 			Package{Name: "p", Channels: []Channel{{Name: "a"}, {Name: "b"}}},
 			`package "p": the selection: the default channel "c" is not kept; keep it too, or set defaultChannel of the package to one of the channels that are kept`,
 		},
@@ -274,7 +274,7 @@ func TestSelectDefault(t *testing.T) {
 	}
 }
 
-// TestSelectedObjects tells what becomes of objects that are not in the graph.
+// TestSelectedObjects selects objects that are not part of the graph.
 func TestSelectedObjects(t *testing.T) {
 	r := open(t, lamps)
 	for name, test := range map[string]struct {
@@ -307,8 +307,7 @@ func TestSelectedObjects(t *testing.T) {
 	}
 }
 
-// TestInvalid tells that an invalid package is reported as always, and only if it is
-// selected.
+// TestInvalid reports an invalid package as always, and only if it is selected.
 func TestInvalid(t *testing.T) {
 	r := open(t, lamps+"package broken stable\n")
 	if got := show(t, r, &Selection{Packages: []Package{{Name: "oil"}}}); got != "oil/stable*: v1" {

@@ -13,7 +13,7 @@ type bound struct {
 	version semver.Version
 	// open leaves the version itself out.
 	open bool
-	// none is the end of an interval that goes on for ever.
+	// none means that the interval has no end on this side.
 	none bool
 }
 

@@ -8,7 +8,7 @@ import (
 
 // selectionHelp says what commands do whose flags select a part of a catalog.
 const selectionHelp = "With --package, --channel, --from, --heads, --dependencies or --selection only the selected\n" +
-	"part of the catalog counts. It is a valid catalog: who has installed what is left out can\n" +
+	"part of the catalog counts. It is a valid catalog: installed versions that are left out can\n" +
 	"upgrade to what is kept, wherever that could be reached before."
 
 // addSelectionFlags adds the flags that select a part of the content.

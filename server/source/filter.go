@@ -52,7 +52,7 @@ func (f Filter) log(ctx context.Context, selected *selection.Selected) {
 	}
 }
 
-// key tells the indexes of different selections apart; empty for the whole content.
+// key identifies the index of a selection; empty for the whole content.
 func (f Filter) key() string {
 	if f.Selection.IsZero() {
 		return ""

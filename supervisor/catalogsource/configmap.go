@@ -31,6 +31,8 @@ type configMaps struct {
 
 	mu     sync.Mutex
 	judged map[types.NamespacedName]verdict
+	// filters are what annotations that name ConfigMaps select.
+	filters map[types.NamespacedName]filterVerdict
 }
 
 // verdict is what a version of a ConfigMap was found to be.
@@ -66,7 +68,7 @@ func (c *configMaps) observe(ctx context.Context, source *operatorsv1alpha1.Cata
 	if running != nil {
 		h.version, h.snapshot = running.Spec.Template.Labels[labelConfigMapVersion], mountedConfigMap(running)
 	}
-	found, err := c.find(ctx, client.ObjectKey{Namespace: source.Namespace, Name: source.Spec.ConfigMap})
+	found, err := c.find(ctx, client.ObjectKey{Namespace: source.Namespace, Name: source.Spec.ConfigMap}, "spec.configMap")
 	if err != nil {
 		return h, servingOn(err, h.version)
 	}
@@ -90,9 +92,9 @@ func servingOn(err error, version string) error {
 	return fmt.Errorf("%w; the last good content is served on", err)
 }
 
-// find reads the metadata of a ConfigMap, and labels it so that the cache has it
-// from now on.
-func (c *configMaps) find(ctx context.Context, key client.ObjectKey) (*metav1.PartialObjectMetadata, error) {
+// find reads the metadata of a ConfigMap that a field names, and labels it so that
+// the cache has it from now on.
+func (c *configMaps) find(ctx context.Context, key client.ObjectKey, field string) (*metav1.PartialObjectMetadata, error) {
 	found := configMapMetadata()
 	err := c.cached.Get(ctx, key, found)
 	if err == nil {
@@ -103,7 +105,7 @@ func (c *configMaps) find(ctx context.Context, key client.ObjectKey) (*metav1.Pa
 	}
 	if err := c.live.Get(ctx, key, found); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("ConfigMap %s of spec.configMap does not exist; create it", key)
+			return nil, fmt.Errorf("ConfigMap %s of %s does not exist; create it", key, field)
 		}
 		return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
 	}
@@ -158,6 +160,7 @@ func (c *configMaps) forget(source types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.judged, source)
+	delete(c.filters, source)
 }
 
 // check says what keeps the content of a ConfigMap from being served.

@@ -54,6 +54,9 @@ func serveContent(spec *corev1.PodSpec, o *Observation, h *Hosting) {
 	default:
 		copyContent(spec, o, h)
 	}
+	if o.Selection != "" {
+		serving.Args = append(serving.Args, flagSelection+o.Selection)
+	}
 }
 
 // catalogDir is where the image has its catalog. What extractContent says of a

@@ -79,7 +79,7 @@ func (r *Reconciler) host(ctx context.Context, source *operatorsv1alpha1.Catalog
 		return h, err
 	}
 	reachable := false
-	if ready := r.content(ctx, o, &h, &view); ready {
+	if ready := r.filter(ctx, o, &h) && r.content(ctx, o, &h, &view); ready {
 		if reachable, err = r.bringAbout(ctx, o, &view, &h); err != nil {
 			h.failed = true
 			h.fail(serverError, err)

@@ -33,6 +33,8 @@ type Observation struct {
 	AutoscalersHidden bool
 	// Pin is what is run of spec.image.
 	Pin Pin
+	// Selection is what our registry serves of the catalog; empty for all of it.
+	Selection string
 	// ConfigMapVersion is the resourceVersion of the ConfigMap that is served.
 	ConfigMapVersion string
 	// ConfigMapSnapshot names the ConfigMap with the content of that version.

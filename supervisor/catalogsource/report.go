@@ -108,6 +108,9 @@ func (r *replicasOf) available() metav1.Condition {
 	for _, l := range r.lost() {
 		c.Message += "; " + l.what()
 	}
+	if selectsFrom(r.deployment) {
+		c.Message += "; a part of the catalog, by annotation " + AnnotationFilter
+	}
 	if pin := runningPin(r.deployment); pin != nil {
 		c.Message += "; image " + pin.Reference()
 		if !pin.fixed() {
@@ -210,10 +213,16 @@ func (r *replicasOf) trouble(now time.Time) (found *trouble, next time.Duration)
 
 // content names what is to be served.
 func (r *replicasOf) content() string {
+	var content string
 	if pin := runningPin(r.deployment); pin != nil {
-		return "image " + pin.Image
+		content = "image " + pin.Image
+	} else {
+		content = "ConfigMap " + r.source.Spec.ConfigMap
 	}
-	return "ConfigMap " + r.source.Spec.ConfigMap
+	if selectsFrom(r.deployment) {
+		content += ", of which annotation " + AnnotationFilter + " selects a part,"
+	}
+	return content
 }
 
 // starting are the replicas of the newest make that do not serve, sorted.

@@ -3,6 +3,7 @@ package catalogsource
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -111,12 +112,15 @@ func newReconciler(mgr ctrl.Manager, o Options, objects cache.Cache) (*Reconcile
 			},
 			live: mgr.GetAPIReader(), client: mgr.GetClient(),
 		},
-		asker:      newAsker(mgr.GetAPIReader(), &o.Hosting, o.Clock),
-		configMaps: &configMaps{cached: objects, live: mgr.GetAPIReader(), client: mgr.GetClient(), clock: o.Clock, judged: map[types.NamespacedName]verdict{}},
-		moves:      &moves{made: map[types.NamespacedName]move{}},
-		secrets:    &pullSecrets{known: map[types.NamespacedName]secretsVerdict{}},
-		version:    &serverVersion{discover: discover, clock: o.Clock},
-		failures:   workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry),
+		asker: newAsker(mgr.GetAPIReader(), &o.Hosting, o.Clock),
+		configMaps: &configMaps{
+			cached: objects, live: mgr.GetAPIReader(), client: mgr.GetClient(), clock: o.Clock,
+			judged: map[types.NamespacedName]verdict{}, filters: map[types.NamespacedName]filterVerdict{},
+		},
+		moves:    &moves{made: map[types.NamespacedName]move{}},
+		secrets:  &pullSecrets{known: map[types.NamespacedName]secretsVerdict{}},
+		version:  &serverVersion{discover: discover, clock: o.Clock},
+		failures: workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry),
 	}, nil
 }
 
@@ -143,15 +147,15 @@ func (r *Reconciler) inNamespace(ctx context.Context, object client.Object) []re
 	return r.selected(ctx, func(*unstructured.Unstructured) bool { return true }, client.InNamespace(object.GetName()))
 }
 
-// servedFrom maps a ConfigMap to the CatalogSources whose catalog is in it, or for
-// which it was copied.
+// servedFrom maps a ConfigMap to the CatalogSources whose catalog or selection is in
+// it, or for which it was copied.
 func (r *Reconciler) servedFrom(ctx context.Context, object client.Object) []reconcile.Request {
 	if of := owner(ctx, object); len(of) > 0 {
 		return of
 	}
 	return r.selected(ctx, func(u *unstructured.Unstructured) bool {
 		name, _, _ := unstructured.NestedString(u.Object, "spec", "configMap")
-		return name == object.GetName()
+		return name == object.GetName() || strings.TrimSpace(u.GetAnnotations()[AnnotationFilter]) == object.GetName()
 	}, client.InNamespace(object.GetNamespace()))
 }
 

@@ -154,6 +154,9 @@ func mistake(source *operatorsv1alpha1.CatalogSource, h *hosted) (operatorsv1alp
 		return operatorsv1alpha1.CatalogSourceIntervalInvalidError, problem
 	}
 	if !catalogs.Hosted(source) {
+		if problem := filterMistake(source); problem != "" {
+			return operatorsv1alpha1.CatalogSourceSpecInvalidError, problem
+		}
 		return "", ""
 	}
 	if source.Spec.Address != "" && isConfigMap(source) {

@@ -44,6 +44,10 @@ func Rules() []Rule {
 			Reason: "loading a catalog needs no Kubernetes client",
 		},
 		{
+			From: "bundles/index", Never: []string{"proto"},
+			Reason: "programs make indexes that link another package of the contract's messages",
+		},
+		{
 			From: "internal", Never: []string{"."}, But: []string{"internal"},
 			Reason: "what server and supervisor share depends on neither",
 		},

@@ -75,7 +75,7 @@ func (f *Flags) Selection(catalog string) (*selection.Selection, error) {
 		return nil, fmt.Errorf("--%s %s: %w", flagSelection, f.name(), err)
 	}
 	if s.IsZero() {
-		return nil, nil //nolint:nilnil // an ImageSetConfiguration may ask for everything
+		return nil, nil //nolint:nilnil // an ImageSetConfiguration can select everything
 	}
 	return s, nil
 }

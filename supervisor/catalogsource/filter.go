@@ -1,0 +1,181 @@
+package catalogsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/bundles/selection"
+)
+
+// AnnotationFilter on a CatalogSource says which part of its catalog is served: it
+// names a ConfigMap that holds a selection, or is one. The image stays as it is.
+const AnnotationFilter = "chandlery.dev/catalog-filter"
+
+const (
+	// keySelection is the key of a selection in a ConfigMap that has others.
+	keySelection = "selection"
+	// maxSelection bounds a selection, in bytes: it is an argument of a container.
+	maxSelection = 64 << 10
+	// flagSelection is how our registry is told of it.
+	flagSelection = "--selection="
+)
+
+// filterVerdict is what the annotation of a CatalogSource comes to.
+type filterVerdict struct {
+	value, image string
+	configMap    types.UID
+	version      string
+	selection    string
+	err          error
+}
+
+// filterError says what is wrong with the annotation, and the remedy.
+type filterError struct{ problem string }
+
+// Error names the annotation.
+func (e *filterError) Error() string { return "annotation " + AnnotationFilter + " " + e.problem }
+
+// filter finds what is served of the catalog. False when that cannot be said or done:
+// what runs is left alone then, and nothing is started that serves more.
+func (r *Reconciler) filter(ctx context.Context, o *Observation, h *hosted) bool {
+	if _, given := o.Source.Annotations[AnnotationFilter]; !given {
+		return true
+	}
+	text, err := "", error(&filterError{"cannot be followed, since the replicas run the image as it is; set spec.grpcPodConfig.extractContent, or remove the annotation"})
+	if runsRegistry(o.Source, r.hosting) {
+		text, err = r.configMaps.selection(ctx, o.Source)
+	}
+	if err == nil {
+		o.Selection = text
+		return true
+	}
+	h.blocked = true
+	if _, invalid := errors.AsType[*filterError](err); invalid {
+		h.fail(operatorsv1alpha1.CatalogSourceSpecInvalidError, err)
+		return false
+	}
+	h.failed = true
+	h.fail(operatorsv1alpha1.CatalogSourceConfigMapError, err)
+	return false
+}
+
+// selection returns what the annotation of a CatalogSource selects, as the text that
+// our registry takes; empty for the whole catalog. The error is a [*filterError] where
+// somebody has to correct something.
+func (c *configMaps) selection(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (string, error) {
+	value := strings.TrimSpace(source.Annotations[AnnotationFilter])
+	if len(validation.IsDNS1123Subdomain(value)) > 0 {
+		text, err := readSelection(value, source.Spec.Image)
+		if err != nil {
+			return "", &filterError{fmt.Sprintf("is neither the name of a ConfigMap nor a selection: %v; correct it, or name a ConfigMap that holds a selection", err)}
+		}
+		return text, nil
+	}
+	key := client.ObjectKey{Namespace: source.Namespace, Name: value}
+	found, err := c.find(ctx, key, "annotation "+AnnotationFilter)
+	if err != nil {
+		return "", err
+	}
+	if last, known := c.knownSelection(source, found); known {
+		return last.selection, last.err
+	}
+	content := &corev1.ConfigMap{}
+	if err := c.live.Get(ctx, key, content); err != nil {
+		return "", fmt.Errorf("reading ConfigMap %s: %w", key, err)
+	}
+	next := filterVerdict{value: value, image: source.Spec.Image, configMap: content.UID, version: content.ResourceVersion}
+	text, err := selectionIn(content)
+	if err == nil {
+		next.selection, err = readSelection(text, source.Spec.Image)
+	}
+	if err != nil {
+		next.err = &filterError{fmt.Sprintf("names ConfigMap %s, which holds no selection: %v; correct it", key, err)}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.filters[client.ObjectKeyFromObject(source)] = next
+	return next.selection, next.err
+}
+
+// knownSelection returns what has been found before of a version of a ConfigMap.
+func (c *configMaps) knownSelection(source *operatorsv1alpha1.CatalogSource, found *metav1.PartialObjectMetadata) (filterVerdict, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last, known := c.filters[client.ObjectKeyFromObject(source)]
+	return last, known && last.value == found.Name && last.image == source.Spec.Image && last.configMap == found.UID && last.version == found.ResourceVersion
+}
+
+var (
+	errNoSelection    = errors.New("it has no data")
+	errManySelections = errors.New("it has several keys, and none of them is " + keySelection)
+	errSelectionLarge = fmt.Errorf("it takes more than %d bytes", maxSelection)
+)
+
+// selectionIn returns the selection in a ConfigMap: under its key, or the only one.
+func selectionIn(content *corev1.ConfigMap) (string, error) {
+	if text, ok := content.Data[keySelection]; ok {
+		return text, nil
+	}
+	switch len(content.Data) {
+	case 0:
+		return "", errNoSelection
+	case 1:
+		for _, text := range content.Data {
+			return text, nil
+		}
+	}
+	return "", errManySelections
+}
+
+// readSelection returns a selection as our registry takes it.
+func readSelection(text, image string) (string, error) {
+	s, err := selection.Parse([]byte(text), image)
+	if err != nil {
+		return "", errors.New(bundles.OneLine(err.Error())) //nolint:err113 // the text is for a status, on one line
+	}
+	if s.IsZero() {
+		return "", nil
+	}
+	// Kubernetes replaces what looks like a variable in arguments of containers.
+	out := strings.ReplaceAll(s.String(), "$", `\u0024`)
+	if len(out) > maxSelection {
+		return "", errSelectionLarge
+	}
+	return out, nil
+}
+
+// selectsFrom reports whether the replicas of a Deployment serve a selection.
+func selectsFrom(d *appsv1.Deployment) bool {
+	if d == nil || len(d.Spec.Template.Spec.Containers) == 0 {
+		return false
+	}
+	return slices.ContainsFunc(d.Spec.Template.Spec.Containers[0].Args, func(argument string) bool {
+		return strings.HasPrefix(argument, flagSelection)
+	})
+}
+
+// filterMistake says that the annotation has no effect on a catalog that is not run
+// here.
+func filterMistake(source *operatorsv1alpha1.CatalogSource) string {
+	value, given := source.Annotations[AnnotationFilter]
+	if !given {
+		return ""
+	}
+	return (&filterError{"is " + strconv.Quote(bundles.Clip(value, maxQuoted)) + " and has no effect on a catalog at spec.address; remove it, or name the image of the catalog in spec.image"}).Error()
+}
+
+// maxQuoted bounds a value in messages, in bytes.
+const maxQuoted = 100
