@@ -12,6 +12,7 @@ import (
 	"github.com/chandlery/chandlery/bundles/authoring/edit"
 	"github.com/chandlery/chandlery/bundles/authoring/render"
 	"github.com/chandlery/chandlery/bundles/authoring/update"
+	"github.com/chandlery/chandlery/cmd/internal/document"
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 )
 
@@ -58,7 +59,7 @@ func (o *initOptions) run(cmd *cobra.Command, name string) error {
 		return err //nolint:wrapcheck // says what it does
 	}
 	if o.catalog == "" {
-		if _, err := document(cmd).Write(text); err != nil {
+		if _, err := document.Writer(cmd).Write(text); err != nil {
 			return fmt.Errorf("printing: %w", err)
 		}
 		return nil

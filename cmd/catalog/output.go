@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chandlery/chandlery/bundles/authoring/render"
+	"github.com/chandlery/chandlery/cmd/internal/document"
 	"github.com/chandlery/chandlery/cmd/internal/progress"
 )
 
@@ -31,7 +32,7 @@ func (o *catalogOutput) write(cmd *cobra.Command, quiet bool, what string, sourc
 	done := progress.Start(cmd.ErrOrStderr(), quiet, what)
 	if o.to == "" {
 		defer done()
-		return render.Write(cmd.Context(), document(cmd), format, source) //nolint:wrapcheck // names the package
+		return render.Write(cmd.Context(), document.Writer(cmd), format, source) //nolint:wrapcheck // names the package
 	}
 	err = render.WriteDirectory(cmd.Context(), o.to, format, source)
 	done()

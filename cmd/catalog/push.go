@@ -16,6 +16,7 @@ import (
 	"github.com/chandlery/chandlery/bundles/authoring/opmcache"
 	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/cmd/internal/catalogimage"
+	"github.com/chandlery/chandlery/cmd/internal/document"
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 	"github.com/chandlery/chandlery/cmd/internal/progress"
 	"github.com/chandlery/chandlery/cmd/internal/pulling"
@@ -196,7 +197,7 @@ func newDockerfileCommand() *cobra.Command {
 			if builder == catalogimage.Scratch {
 				return errNoBuilder
 			}
-			if _, err := io.WriteString(document(cmd), catalogimage.Dockerfile(args[0], builder, o.base, labels)); err != nil {
+			if _, err := io.WriteString(document.Writer(cmd), catalogimage.Dockerfile(args[0], builder, o.base, labels)); err != nil {
 				return fmt.Errorf("printing: %w", err)
 			}
 			return nil

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 	"github.com/chandlery/chandlery/cmd/internal/progress"
 	"github.com/chandlery/chandlery/cmd/internal/pulling"
-	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
 
 // agent is the name by which registries know the program.
@@ -97,16 +95,6 @@ func complete(cmd *cobra.Command, flag string, values ...string) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) //nolint:forbidigo // the flag has just been added
 	}
-}
-
-// document returns the writer for a document of the program's own, such as a catalog: it must
-// not be changed, so it is filtered only on its way to a terminal.
-func document(cmd *cobra.Command) io.Writer {
-	out := cmd.OutOrStdout()
-	if terminal.IsTerminal(out) {
-		return out
-	}
-	return terminal.Unfiltered(out)
 }
 
 // renderOptions are the flags of "catalog render".

@@ -12,6 +12,7 @@ import (
 
 	"github.com/chandlery/chandlery/bundles/authoring/graph"
 	"github.com/chandlery/chandlery/bundles/authoring/render"
+	"github.com/chandlery/chandlery/cmd/internal/document"
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 )
 
@@ -84,7 +85,7 @@ func (o *templateOptions) render(cmd *cobra.Command, opener *render.Opener, kind
 	if err != nil {
 		return fmt.Errorf("drawing: %w", err)
 	}
-	if _, err := io.WriteString(document(cmd), drawing); err != nil {
+	if _, err := io.WriteString(document.Writer(cmd), drawing); err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
 	return nil
