@@ -179,6 +179,10 @@ bench: ## Run the benchmarks (BENCH=regexp, BENCHTIME=1s).
 bench-registry: ## Compare the registry with opm and a bare server, about half an hour (ARGS=--help says what else).
 	@$(GO) run ./bench/registry --write docs/measurements.md $(ARGS)
 
+.PHONY: bench-catalog
+bench-catalog: ## Compare making catalogs with opm (ARGS=--help says what else).
+	@$(GO) run ./bench/catalog --write docs/measurements.md $(ARGS)
+
 .PHONY: bench-failover
 bench-failover: ## Lose nodes and leaders on real nodes, beside a plain Deployment: half an hour, as root.
 	@$(GO) run ./bench/failover $(ARGS)
