@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -49,7 +51,7 @@ type figure struct {
 
 // measure runs all commands, round by round, so that what else the machine does concerns all.
 func measure(ctx context.Context, all []command, rounds int) ([]figure, error) {
-	images := httptest.NewServer(registry.New())
+	images := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer images.Close()
 	figures := make([]figure, len(all))
 	for round := range rounds {

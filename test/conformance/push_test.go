@@ -1,6 +1,8 @@
 package conformance
 
 import (
+	"io"
+	"log"
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
@@ -22,7 +24,7 @@ import (
 // of the image.
 func pushed(t *testing.T, catalog, program string) string {
 	t.Helper()
-	server := httptest.NewServer(registry.New())
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)
 	host := server.Listener.Addr().String()
 	base, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{
