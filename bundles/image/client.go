@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -172,11 +173,16 @@ func (c *Client) within(ctx context.Context, reference string, timeout time.Dura
 	if err != nil {
 		return describe(reference, err)
 	}
-	for _, auth := range all {
+	var tried []string
+	for _, one := range all {
 		s := &session{client: c, ref: ref}
-		if err = s.run(ctx, base, auth, run); err == nil || s.admitted || !denied(err) {
+		if err = s.run(ctx, base, one.auth, run); err == nil || s.admitted || !denied(err) {
 			break
 		}
+		tried = append(tried, one.name)
+	}
+	if err != nil && denied(err) && len(tried) == len(all) {
+		err = fail(classify(err), "%w; tried %s", err, strings.Join(tried, ", "))
 	}
 	if err != nil && ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
 		err = fail(ReasonUnreachable, "%w: %w", context.Cause(ctx), err)
