@@ -20,6 +20,8 @@ import (
 // newer one has followed.
 type planReconciler struct {
 	client client.Client
+	// cache has all that is read of Subscriptions, also where it lacks a part of one.
+	cache client.Reader
 	// released are, for each Subscription, the plans that it has been taken from. Whoever
 	// gives it back wants it there; taking it again would begin a quarrel.
 	mu       sync.Mutex
@@ -29,7 +31,7 @@ type planReconciler struct {
 // Reconcile looks through the plans of one Subscription.
 func (r *planReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	sub := &operatorsv1alpha1.Subscription{}
-	err := r.client.Get(ctx, req.NamespacedName, sub, readOnly)
+	err := r.cache.Get(ctx, req.NamespacedName, sub, readOnly)
 	if apierrors.IsNotFound(err) {
 		r.forget(req.NamespacedName, nil)
 		return ctrl.Result{}, nil

@@ -103,7 +103,7 @@ func setupAdoption(mgr ctrl.Manager, o Options, c caches) error {
 }
 
 func setupPlans(mgr ctrl.Manager, o Options) error {
-	r := &planReconciler{client: mgr.GetClient(), released: map[types.NamespacedName]map[types.UID]bool{}}
+	r := &planReconciler{client: mgr.GetClient(), cache: mgr.GetCache(), released: map[types.NamespacedName]map[types.UID]bool{}}
 	return ctrl.NewControllerManagedBy(mgr).Named("superseded-plans").
 		For(&operatorsv1alpha1.Subscription{}).
 		Watches(&operatorsv1alpha1.InstallPlan{}, handler.EnqueueRequestsFromMapFunc(r.subscribers)).

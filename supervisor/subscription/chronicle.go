@@ -10,6 +10,7 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -285,6 +286,30 @@ func transition(before, after *operatorsv1alpha1.SubscriptionStatus, f frame, no
 func written(ledger history.Ledger, t history.Transition) bool {
 	last := ledger.Last()
 	return last != nil && last.UID == t.UID && last.Stage() == t.Stage()
+}
+
+// label writes the component label of a Subscription without a ledger. The label follows from the
+// spec, so that it is written to the version of the API server where the cache is late. What else
+// there is to write waits for the cache then.
+func (r *Reconciler) label(ctx context.Context, sub *operatorsv1alpha1.Subscription) error {
+	err := r.record(ctx, sub, nil)
+	if !apierrors.IsConflict(err) {
+		return err
+	}
+	live := metadataOf(sub)
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(sub), live); err != nil {
+		return fmt.Errorf("reading Subscription %s/%s to label it: %w", sub.Namespace, sub.Name, err)
+	}
+	if _, has := live.Annotations[history.Annotation]; has || live.UID != sub.UID {
+		return err
+	}
+	current := sub.DeepCopy()
+	current.ResourceVersion = live.ResourceVersion
+	if err := r.record(ctx, current, nil); err != nil {
+		return err
+	}
+	r.lag.wrote(sub, current.ResourceVersion, r.clock.Now())
+	return fmt.Errorf("%w: Subscription %s/%s", errBehind, sub.Namespace, sub.Name)
 }
 
 // record writes the component label and the ledger of a Subscription, which is what it

@@ -55,6 +55,7 @@ type Reconciler struct {
 	journal  journal
 	refusals refusals
 	hurried  hurried
+	lag      cacheLag
 	// caughtUp is closed when the journal has what happened before the process began.
 	caughtUp chan struct{}
 	// arrears are the namespaces in which something had not been told by then.
@@ -119,23 +120,33 @@ const writers = 8
 
 // tellAll writes on each Subscription what is to be told of it.
 func (r *Reconciler) tellAll(ctx context.Context, o *observation, decisions []*decision, plans map[string]*operatorsv1alpha1.InstallPlan) error {
-	now := metav1.NewTime(r.clock.Now()).Rfc3339Copy()
+	begin := r.clock.Now()
+	now := metav1.NewTime(begin).Rfc3339Copy()
+	r.lag.keep(o.namespace, o.subscriptions)
 	var group errgroup.Group
 	group.SetLimit(writers)
-	failed := make([]error, len(decisions))
+	failed, next := make([]error, len(decisions)), make([]time.Time, len(decisions))
 	for i, d := range decisions {
 		log.FromContext(ctx).V(1).Info("Decided", "subscription", d.subscription.Name, "decision", describe(d))
 		if failed[i] = d.err; stale(d.err) {
 			continue
 		}
+		var delayed bool
+		if next[i], delayed = r.lag.until(d.subscription, begin); delayed {
+			continue
+		}
 		// One that cannot be written keeps none of the others from being written.
 		group.Go(func() error {
 			failed[i] = r.tell(ctx, o, d, plans[d.subscription.Name], now)
+			if apierrors.IsConflict(failed[i]) {
+				next[i], failed[i] = r.lag.conflict(d.subscription, r.clock.Now()), nil
+			}
 			return nil
 		})
 	}
 	_ = group.Wait() // each error is in its place
 	for i, err := range failed {
+		o.soonest(next[i])
 		failed[i] = r.unlessConflict(o, err)
 	}
 	return errors.Join(failed...)
@@ -190,7 +201,12 @@ func (r *Reconciler) tellSome(
 	}
 	c := o.chronicle(d, ledger, list, now)
 	before := sub.DeepCopy()
-	if len(c.fresh) > 0 || !labelled(sub) || unreadable != nil {
+	switch {
+	case c.ledger == nil && unreadable == nil && !labelled(sub):
+		if err := r.label(ctx, before); err != nil {
+			return false, err
+		}
+	case len(c.fresh) > 0 || !labelled(sub) || unreadable != nil:
 		if unreadable != nil {
 			log.FromContext(ctx).Error(unreadable, "Beginning a new ledger", "subscription", sub.Name)
 			c.ledger = append(history.Ledger{}, c.ledger...)
@@ -210,6 +226,9 @@ func (r *Reconciler) tellSome(
 		}
 		r.announce(ctx, d, before, after)
 		before = after
+	}
+	if before.ResourceVersion != sub.ResourceVersion {
+		r.lag.wrote(sub, before.ResourceVersion, r.clock.Now())
 	}
 	d.subscription = before
 	r.journal.tell(before)

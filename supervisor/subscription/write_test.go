@@ -4,14 +4,18 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/chandlery/chandlery/supervisor/history"
 )
 
 // TestWriteKeepsNoContent writes the status of a Subscription whose configuration is too large
@@ -53,5 +57,52 @@ func TestWriteKeepsNoContent(t *testing.T) {
 	}
 	if live.ResourceVersion != after.ResourceVersion || live.Spec.Config == nil {
 		t.Errorf("the object has version %q, want %q, with its configuration", live.ResourceVersion, after.ResourceVersion)
+	}
+}
+
+// TestLabelPassesALateCache labels a Subscription that another client changed after the cache
+// read it.
+func TestLabelPassesALateCache(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(*operatorsv1alpha1.Subscription)
+		labels bool
+		waits  bool
+	}{
+		"Current":  {reason: "the cache has the newest version", labels: true},
+		"Late":     {reason: "the label follows from the spec", change: func(s *operatorsv1alpha1.Subscription) { s.Annotations = map[string]string{"round": "1"} }, labels: true, waits: true},
+		"Recorded": {reason: "applying the label alone would drop the ledger", change: func(s *operatorsv1alpha1.Subscription) { s.Annotations = map[string]string{history.Annotation: "[]"} }, waits: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {
+				t.Fatal(err)
+			}
+			cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(subscription("my", "lamp")).Build()
+			key := client.ObjectKeyFromObject(subscription("my", "lamp"))
+			cached := &operatorsv1alpha1.Subscription{}
+			if err := cluster.Get(t.Context(), key, cached); err != nil {
+				t.Fatal(err)
+			}
+			live := cached.DeepCopy()
+			if tc.change != nil {
+				tc.change(live)
+				if err := cluster.Update(t.Context(), live); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r := &Reconciler{client: cluster, live: cluster, clock: clocktesting.NewFakePassiveClock(time.Now())}
+			err := r.label(t.Context(), cached)
+			if (err != nil) != tc.waits || err != nil && !stale(err) {
+				t.Errorf("%s: error %v, want one that says that the cache is late: %t", tc.reason, err, tc.waits)
+			}
+			if err := cluster.Get(t.Context(), key, live); err != nil {
+				t.Fatal(err)
+			}
+			if labelled(live) != tc.labels {
+				t.Errorf("%s: labelled %t, want %t", tc.reason, labelled(live), tc.labels)
+			}
+		})
 	}
 }

@@ -46,8 +46,9 @@ type Stage struct {
 	// Ready is how long the supervisor took to lead and to have read the catalog, with the
 	// objects there.
 	Ready time.Duration
-	// Installs are installations in other namespaces.
-	Installs []Installation
+	// Present are installations in other namespaces with the objects there, and Installs while
+	// the tenant changes them.
+	Present, Installs []Installation
 }
 
 // Result is what was measured.
@@ -93,6 +94,9 @@ type Installation struct {
 	// Rollout is how much of that the cluster took until the Deployment of the version was
 	// available, in whole seconds: what the supervisor waits for.
 	Rollout time.Duration
+	// Watch is how much of that the API server took until a plain watch of the namespace had the
+	// event of the Subscription: what every controller waits for.
+	Watch time.Duration
 }
 
 // Median returns the middle of some installations, by what they took.
@@ -105,7 +109,7 @@ func Median(installs []Installation) Installation {
 
 // String shows both.
 func (i Installation) String() string {
-	return fmt.Sprintf("%s (roll-out %s)", i.Took.Round(time.Millisecond), i.Rollout)
+	return fmt.Sprintf("%s (roll-out %s, watch %s)", i.Took.Round(time.Millisecond), i.Rollout, i.Watch.Round(time.Millisecond))
 }
 
 // Run attacks a supervisor of its own control plane and measures it.
@@ -163,6 +167,9 @@ func (s *scene) stage(ctx context.Context, o Options, kinds []string) (stage Sta
 		if err := s.fill(ctx, kind, o.Objects, o.Size); err != nil {
 			return stage, 0, err
 		}
+	}
+	if stage.Present, err = s.installs(ctx, o.Installs); err != nil {
+		return stage, 0, err
 	}
 	if stage.Installs, err = s.pester(ctx, o, kinds); err != nil {
 		return stage, 0, err
@@ -310,7 +317,7 @@ func (s *scene) scrape(ctx context.Context) (_ map[string]*dto.MetricFamily, err
 // String shows a stage in one line.
 func (s *Stage) String() string {
 	const mebi = 1 << 20
-	return fmt.Sprintf("%s: live heap %.1f MiB, with objects %.1f MiB, after a restart %.1f MiB (ready after %s), installation %s",
+	return fmt.Sprintf("%s: live heap %.1f MiB, with objects %.1f MiB, after a restart %.1f MiB (ready after %s), installation %s, during changes %s",
 		strings.Join(s.Kinds, ", "), float64(s.Before)/mebi, float64(s.Filled)/mebi, float64(s.Restarted)/mebi,
-		s.Ready.Round(time.Millisecond), Median(s.Installs))
+		s.Ready.Round(time.Millisecond), Median(s.Present), Median(s.Installs))
 }

@@ -11,6 +11,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/informer"
@@ -46,10 +47,8 @@ func filled() map[string]func(meta metav1.ObjectMeta, text string) client.Object
 			return &corev1.Pod{ObjectMeta: meta, Spec: spec}
 		},
 		"Service": func(meta metav1.ObjectMeta, text string) client.Object {
-			fillLabels(meta.Labels, len(text))
-			return &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
-				ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Port: 80}},
-			}}
+			// Without a selector it gets no EndpointSlices, which would be as large.
+			return &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: servicePorts(len(text))}}
 		},
 		"ServiceAccount": func(meta metav1.ObjectMeta, text string) client.Object {
 			account := &corev1.ServiceAccount{ObjectMeta: meta}
@@ -63,14 +62,10 @@ func filled() map[string]func(meta metav1.ObjectMeta, text string) client.Object
 			return &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"fill": text}}
 		},
 		"NetworkPolicy": func(meta metav1.ObjectMeta, text string) client.Object {
-			labels := map[string]string{}
-			fillLabels(labels, len(text))
-			return &networkingv1.NetworkPolicy{ObjectMeta: meta, Spec: networkingv1.NetworkPolicySpec{PodSelector: metav1.LabelSelector{MatchLabels: labels}}}
+			return &networkingv1.NetworkPolicy{ObjectMeta: meta, Spec: networkingv1.NetworkPolicySpec{PodSelector: selector(len(text))}}
 		},
 		"PodDisruptionBudget": func(meta metav1.ObjectMeta, text string) client.Object {
-			labels := map[string]string{}
-			fillLabels(labels, len(text))
-			return &policyv1.PodDisruptionBudget{ObjectMeta: meta, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}}}
+			return &policyv1.PodDisruptionBudget{ObjectMeta: meta, Spec: policyv1.PodDisruptionBudgetSpec{Selector: new(selector(len(text)))}}
 		},
 		"Subscription": func(meta metav1.ObjectMeta, text string) client.Object {
 			return &operatorsv1alpha1.Subscription{ObjectMeta: meta, Spec: &operatorsv1alpha1.SubscriptionSpec{
@@ -87,12 +82,27 @@ func podSpec(text string) corev1.PodSpec {
 	}}}
 }
 
-// fillLabels adds labels of a size in all.
-func fillLabels(labels map[string]string, size int) {
-	const each = 110
-	for i := range size / each {
-		labels[fmt.Sprintf("fill.example/%040d", i)] = strings.Repeat("x", each/2)
+// selector returns a selector of a size in bytes that selects no pod.
+func selector(size int) metav1.LabelSelector {
+	values := make([]string, 0, size/validation.LabelValueMaxLength)
+	for i := range cap(values) {
+		values = append(values, fmt.Sprintf("%0*d", validation.LabelValueMaxLength, i))
 	}
+	if len(values) == 0 {
+		return metav1.LabelSelector{MatchLabels: map[string]string{"fill": "false"}}
+	}
+	return metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "fill", Operator: metav1.LabelSelectorOpIn, Values: values}}}
+}
+
+// servicePorts returns at least one port of a Service, of a size in bytes in all.
+func servicePorts(size int) []corev1.ServicePort {
+	const each = 100 // about, as protobuf
+	protocol := "fill.example/" + strings.Repeat("x", 63)
+	list := []corev1.ServicePort{{Name: "p0", Port: 1}}
+	for i := range size / each {
+		list = append(list, corev1.ServicePort{Name: fmt.Sprintf("p%d", i+1), Port: int32(i + 2), AppProtocol: &protocol})
+	}
+	return list
 }
 
 // object makes the object of a kind with a number. Every second one bears the labels by which

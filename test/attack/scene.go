@@ -52,6 +52,7 @@ type scene struct {
 	rate       float32
 	plane      *controlplane.ControlPlane
 	client     client.Client
+	watcher    client.WithWatch
 	tenant     client.Client
 	kubeconfig string
 	registry   *process.Process
@@ -98,6 +99,9 @@ func (s *scene) connect(ctx context.Context) error {
 	}
 	if s.client, err = client.New(s.plane.Config(), client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("making a client: %w", err)
+	}
+	if s.watcher, err = client.NewWithWatch(s.plane.Config(), client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("making a client that watches: %w", err)
 	}
 	file, err := s.plane.NewKubeconfig(attacker)
 	if err != nil {
@@ -242,6 +246,12 @@ func (s *scene) install(ctx context.Context) (Installation, error) {
 	if err := s.prepare(ctx, namespace); err != nil {
 		return Installation{}, err
 	}
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	seen, err := s.watch(watching, namespace)
+	if err != nil {
+		return Installation{}, err
+	}
 	began := time.Now()
 	if err := s.create(ctx, &operatorsv1alpha1.Subscription{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kettle"},
@@ -251,7 +261,7 @@ func (s *scene) install(ctx context.Context) (Installation, error) {
 	}); err != nil {
 		return Installation{}, err
 	}
-	err := s.await(ctx, "kettle.v1.0.0 in namespace "+namespace+" to succeed", func(ctx context.Context) (bool, error) {
+	err = s.await(ctx, "kettle.v1.0.0 in namespace "+namespace+" to succeed", func(ctx context.Context) (bool, error) {
 		csv := &operatorsv1alpha1.ClusterServiceVersion{}
 		err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "kettle.v1.0.0"}, csv)
 		return csv.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded, client.IgnoreNotFound(err)
@@ -259,6 +269,15 @@ func (s *scene) install(ctx context.Context) (Installation, error) {
 	one := Installation{Took: time.Since(began)}
 	if err != nil {
 		return one, err
+	}
+	select {
+	case at, ok := <-seen:
+		if !ok {
+			return one, fmt.Errorf("the watch of Subscriptions in namespace %s ended before an event came", namespace)
+		}
+		one.Watch = at.Sub(began)
+	case <-ctx.Done():
+		return one, ctx.Err()
 	}
 	if one.Rollout, err = s.rollout(ctx, namespace); err != nil {
 		return one, err
@@ -268,6 +287,26 @@ func (s *scene) install(ctx context.Context) (Installation, error) {
 		err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "kettle"}, sub)
 		return sub.Status.State == operatorsv1alpha1.SubscriptionStateAtLatest, err
 	})
+}
+
+// watch returns a channel that gets the time of the first event of a Subscription in a namespace,
+// as a client sees it that asks for metadata alone.
+func (s *scene) watch(ctx context.Context, namespace string) (<-chan time.Time, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.SubscriptionKind + "List"))
+	w, err := s.watcher.Watch(ctx, list, client.InNamespace(namespace))
+	if err != nil {
+		return nil, fmt.Errorf("watching Subscriptions in namespace %s: %w", namespace, err)
+	}
+	seen := make(chan time.Time, 1)
+	go func() {
+		defer close(seen)
+		defer w.Stop()
+		if _, ok := <-w.ResultChan(); ok {
+			seen <- time.Now()
+		}
+	}()
+	return seen, nil
 }
 
 // rollout returns the time from the creation of the version's Deployment until it was

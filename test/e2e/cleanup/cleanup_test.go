@@ -7,12 +7,15 @@ import (
 	"testing"
 	"time"
 
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // TestDeletedWhileTheSupervisorIsAway deletes operators, and the namespace of another one,
-// while nobody is there to clean up. Who comes back cleans up everything, and nothing else.
+// while no supervisor runs. The next supervisor cleans up everything, and nothing else. The
+// OperatorGroup of that namespace is deleted before the version, as namespace deletion may do.
 func TestDeletedWhileTheSupervisorIsAway(t *testing.T) {
 	b := newBed(t)
 	b.supervise()
@@ -29,8 +32,13 @@ func TestDeletedWhileTheSupervisorIsAway(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := b.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: whole}}); err != nil {
-		t.Fatal(err)
+	for _, o := range []client.Object{
+		&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: whole, Name: groupName(whole)}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: whole}},
+	} {
+		if err := b.Delete(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
 	}
 	b.supervise()
 	maps.DeleteFunc(before, func(name, _ string) bool {

@@ -1,0 +1,107 @@
+package subscription
+
+import (
+	"sync"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+const (
+	// maxConflictDelay is the longest pause between two refused writes of a Subscription.
+	maxConflictDelay = 30 * time.Second
+	// maxCacheLag is for how long the cache may lack a write before it is written once more.
+	maxCacheLag = 30 * time.Second
+)
+
+// cacheLag remembers which Subscriptions the cache shows in an older version than the API server
+// has. An API server under load sends events late, and each write from an old version costs it
+// more time. It is safe for concurrent use; the zero value is ready.
+type cacheLag struct {
+	mu sync.Mutex
+	// last is what happened to writes, by namespace and name.
+	last map[string]map[string]lastWrite
+}
+
+// lastWrite is what happened to the last writes of a Subscription.
+type lastWrite struct {
+	// version is the resourceVersion that the API server returned, and at when; empty if it
+	// refused the write.
+	version string
+	at      time.Time
+	// refused is the resourceVersion that the API server no longer had, conflicts how many writes
+	// it refused in a row, and next when to write again.
+	refused   string
+	conflicts int
+	next      time.Time
+}
+
+// wrote records the version that the API server returned for a write.
+func (c *cacheLag) wrote(sub *operatorsv1alpha1.Subscription, version string, now time.Time) {
+	c.set(sub, func(lastWrite) lastWrite { return lastWrite{version: version, at: now} })
+}
+
+// conflict records that the API server refused a write of the cached version, and returns when to
+// write again.
+func (c *cacheLag) conflict(sub *operatorsv1alpha1.Subscription, now time.Time) time.Time {
+	return c.set(sub, func(last lastWrite) lastWrite {
+		delay := min(afterConflict<<min(last.conflicts, 10), maxConflictDelay)
+		return lastWrite{refused: sub.ResourceVersion, conflicts: last.conflicts + 1, next: now.Add(delay)}
+	}).next
+}
+
+func (c *cacheLag) set(sub *operatorsv1alpha1.Subscription, change func(lastWrite) lastWrite) lastWrite {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last == nil {
+		c.last = map[string]map[string]lastWrite{}
+	}
+	if c.last[sub.Namespace] == nil {
+		c.last[sub.Namespace] = map[string]lastWrite{}
+	}
+	changed := change(c.last[sub.Namespace][sub.Name])
+	c.last[sub.Namespace][sub.Name] = changed
+	return changed
+}
+
+// until returns when a Subscription is to be written next unless the cache changes before; ok is
+// false when it may be written now.
+func (c *cacheLag) until(sub *operatorsv1alpha1.Subscription, now time.Time) (next time.Time, ok bool) {
+	c.mu.Lock()
+	last := c.last[sub.Namespace][sub.Name]
+	c.mu.Unlock()
+	switch {
+	case last.version != "" && older(sub.ResourceVersion, last.version):
+		next = last.at.Add(maxCacheLag)
+	case last.conflicts == 1 && last.refused != sub.ResourceVersion:
+		// The event that was missing has come.
+	case last.conflicts > 0:
+		next = last.next
+	}
+	return next, now.Before(next)
+}
+
+// keep forgets all Subscriptions of a namespace but the given ones.
+func (c *cacheLag) keep(namespace string, subs []*operatorsv1alpha1.Subscription) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kept := map[string]lastWrite{}
+	for _, sub := range subs {
+		if last, known := c.last[namespace][sub.Name]; known {
+			kept[sub.Name] = last
+		}
+	}
+	if len(kept) == 0 {
+		delete(c.last, namespace)
+		return
+	}
+	c.last[namespace] = kept
+}
+
+// older reports whether a resourceVersion is older than another one of the same kind. Those that
+// cannot be compared are not.
+func older(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order < 0
+}
