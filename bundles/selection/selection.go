@@ -80,15 +80,28 @@ func (s *Selection) String() string {
 // sorted returns the selection in the order of names.
 func (s *Selection) sorted() *Selection {
 	out := *s
-	out.Packages = slices.Clone(s.Packages)
-	slices.SortStableFunc(out.Packages, func(a, b Package) int { return cmp.Compare(a.Name, b.Name) })
+	out.Packages = byName(s.Packages, func(p *Package) string { return p.Name })
 	for i := range out.Packages {
 		p := &out.Packages[i]
-		p.Channels = slices.Clone(p.Channels)
-		slices.SortStableFunc(p.Channels, func(a, b Channel) int { return cmp.Compare(a.Name, b.Name) })
+		p.Channels = byName(p.Channels, func(ch *Channel) string { return ch.Name })
 		p.From = slices.Compact(slices.Sorted(slices.Values(p.From)))
 	}
 	return &out
+}
+
+// byName returns a copy of a list in the order of names. It sorts pointers, for which
+// programs have the code already.
+func byName[T any](list []T, name func(*T) string) []T {
+	pointers := make([]*T, len(list))
+	for i := range list {
+		pointers[i] = &list[i]
+	}
+	slices.SortStableFunc(pointers, func(a, b *T) int { return cmp.Compare(name(a), name(b)) })
+	var out []T
+	for _, p := range pointers {
+		out = append(out, *p)
+	}
+	return out
 }
 
 // Validate returns everything that is wrong with the selection whatever catalog it

@@ -28,28 +28,28 @@ type interval struct {
 // as it takes. Ranges come as they are written; what is not a plain interval is
 // repeated as it is.
 func union(ranges []string) string {
-	var plain []interval
+	var plain []*interval
 	var others []string
 	for _, text := range ranges {
 		for alternative := range strings.SplitSeq(text, "||") {
 			alternative = strings.TrimSpace(alternative)
 			if one, ok := parseInterval(alternative); ok {
-				plain = append(plain, one)
+				plain = append(plain, &one)
 			} else if !slices.Contains(others, alternative) {
 				others = append(others, alternative)
 			}
 		}
 	}
-	slices.SortFunc(plain, func(a, b interval) int {
+	slices.SortFunc(plain, func(a, b *interval) int {
 		return cmp.Or(compareLow(a.low, b.low), compareHigh(b.high, a.high), cmp.Compare(a.text, b.text))
 	})
 	var merged []interval
 	for _, one := range plain {
-		if last := len(merged) - 1; last >= 0 && merged[last].meets(one) {
-			merged[last] = merged[last].with(one)
+		if last := len(merged) - 1; last >= 0 && merged[last].meets(*one) {
+			merged[last] = merged[last].with(*one)
 			continue
 		}
-		merged = append(merged, one)
+		merged = append(merged, *one)
 	}
 	texts := make([]string, 0, len(merged)+len(others))
 	for _, one := range merged {

@@ -67,12 +67,17 @@ func (v versions) headOf(ch *bundles.Channel, keep map[string]bool) string {
 
 // span names the lowest and the highest version of some entries.
 func (v versions) span(entries []bundles.Entry) string {
-	all := make([]semver.Version, len(entries))
+	var lowest, highest semver.Version
 	for i := range entries {
-		all[i] = v[entries[i].Name]
+		version := v[entries[i].Name]
+		if i == 0 || version.LT(lowest) {
+			lowest = version
+		}
+		if i == 0 || version.GT(highest) {
+			highest = version
+		}
 	}
-	slices.SortFunc(all, semver.Version.Compare)
-	return fmt.Sprintf("versions from %s to %s", all[0], all[len(all)-1])
+	return fmt.Sprintf("versions from %s to %s", lowest, highest)
 }
 
 // named returns the name of the bundle of that name or version; empty for none.
