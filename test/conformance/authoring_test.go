@@ -114,7 +114,8 @@ func TestRenderBundles(t *testing.T) {
 		"Inline":   {"a bundle without an image holds its manifests", nil, nil},
 		"Template": {"the template names the image", []string{"--image-ref-template", imageRef}, []string{"--alpha-image-ref-template", imageRef}},
 		"Migrated": {
-			"manifests become metadata", []string{"--image-ref-template", imageRef, "--migrate-level", "all"},
+			"manifests become metadata",
+			[]string{"--image-ref-template", imageRef, "--migrate-level", "all"},
 			[]string{"--alpha-image-ref-template", imageRef, "--migrate-level", "bundle-object-to-csv-metadata"},
 		},
 	} {

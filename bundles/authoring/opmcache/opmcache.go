@@ -8,9 +8,8 @@ import (
 	"io"
 	"os"
 
-	"github.com/sirupsen/logrus" //nolint:depguard // operator-registry logs to it
-
 	"github.com/operator-framework/operator-registry/pkg/cache"
+	"github.com/sirupsen/logrus" //nolint:depguard // operator-registry logs to it
 )
 
 // Create fills a directory, which is created, with the cache of the catalog in another directory.
