@@ -90,7 +90,7 @@ func insert(name, text string) error {
 		return fmt.Errorf("%s %w", name, errNoMarkers)
 	}
 	changed := before + beginMarker + "\n" + text + "\n" + endMarker + after
-	if err := os.WriteFile(name, []byte(changed), 0o644); err != nil { //nolint:gosec // it is a page of the documentation
+	if err := os.WriteFile(name, []byte(changed), 0o644); err != nil {
 		return fmt.Errorf("writing the document: %w", err)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -58,7 +59,7 @@ func measure(ctx context.Context, all []command, rounds int) ([]figure, error) {
 		for i, c := range all {
 			args := c.args
 			if c.push {
-				args = append(args[:len(args):len(args)], fmt.Sprintf("%s/catalog:r%d", images.Listener.Addr(), round))
+				args = append(slices.Clip(args), fmt.Sprintf("%s/catalog:r%d", images.Listener.Addr(), round))
 			}
 			found, err := run(ctx, c.program, args)
 			if err != nil {

@@ -127,12 +127,12 @@ func (c *Client) Reference(text string) (name.Reference, error) {
 // Remote returns how go-containerregistry's package remote reaches registries as the client does.
 // Of several credentials that fit it takes the first.
 func (c *Client) Remote(ctx context.Context) ([]remote.Option, error) {
-	transport, err := newTransport(&c.options)
+	base, err := newTransport(&c.options)
 	if err != nil {
 		return nil, fmt.Errorf("trusting certificates: %w", err)
 	}
 	return []remote.Option{
-		remote.WithContext(ctx), remote.WithTransport(transport), remote.WithAuthFromKeychain(c.options.Keychain),
+		remote.WithContext(ctx), remote.WithTransport(base), remote.WithAuthFromKeychain(c.options.Keychain),
 		remote.WithUserAgent(c.options.UserAgent),
 	}, nil
 }
@@ -173,21 +173,28 @@ func (c *Client) within(ctx context.Context, reference string, timeout time.Dura
 	if err != nil {
 		return describe(reference, err)
 	}
-	var tried []string
-	for _, one := range all {
-		s := &session{client: c, ref: ref}
-		if err = s.run(ctx, base, one.auth, run); err == nil || s.admitted || !denied(err) {
-			break
-		}
-		tried = append(tried, one.name)
-	}
-	if err != nil && denied(err) && len(tried) == len(all) {
-		err = fail(classify(err), "%w; tried %s", err, strings.Join(tried, ", "))
-	}
+	err = c.try(ctx, ref, base, all, run)
 	if err != nil && ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
 		err = fail(ReasonUnreachable, "%w: %w", context.Cause(ctx), err)
 	}
 	return describe(reference, err)
+}
+
+// try runs an operation with one credential after the other, until the registry accepts one. Where
+// it accepts none the error names all.
+func (c *Client) try(ctx context.Context, ref name.Reference, base http.RoundTripper, all []login, run func(context.Context, *session) error) error {
+	var (
+		tried []string
+		err   error
+	)
+	for _, one := range all {
+		s := &session{client: c, ref: ref}
+		if err = s.run(ctx, base, one.auth, run); err == nil || s.admitted || !denied(err) {
+			return err
+		}
+		tried = append(tried, one.name)
+	}
+	return fail(classify(err), "%w; tried %s", err, strings.Join(tried, ", "))
 }
 
 // run runs an operation with some credentials.

@@ -24,7 +24,7 @@ const bundlesDir = "../../examples/bundles"
 // run runs the program and returns what it prints and its exit code.
 func run(ctx context.Context, args ...string) (output string, code int) {
 	var out bytes.Buffer
-	cmd := newCommand()
+	cmd := newCommand() //nolint:contextcheck // the context is given to ExecuteContext
 	cmd.SetArgs(args)
 	cmd.SetOut(&out)
 	cmd.SetErr(&out)

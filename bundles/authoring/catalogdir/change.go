@@ -153,26 +153,33 @@ func (c *Change) prepare(i int, name string) (step, error) {
 	target := filepath.Join(c.dir, filepath.FromSlash(name))
 	mode := fs.FileMode(0o644)
 	s := step{Target: target}
-	if resolved, err := filepath.EvalSymlinks(target); err == nil {
-		s.Target, s.Existed = resolved, true
-		info, err := os.Stat(resolved)
-		if err != nil {
-			return step{}, err
-		}
-		mode = info.Mode().Perm()
-		old, err := os.ReadFile(resolved)
-		if err != nil {
-			return step{}, err
-		}
-		if err := writeFile(c.staged(oldFile, i), old, mode); err != nil {
-			return step{}, err
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return step{}, err
-	} else {
+	resolved, err := filepath.EvalSymlinks(target)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		s.Folder = missingFolder(target)
+	case err != nil:
+		return step{}, err
+	default:
+		s.Target, s.Existed = resolved, true
+		if mode, err = keep(resolved, c.staged(oldFile, i)); err != nil {
+			return step{}, err
+		}
 	}
 	return s, writeFile(c.staged(newFile, i), c.texts[name], mode)
+}
+
+// keep copies a file with its permissions, and returns these.
+func keep(name, to string) (fs.FileMode, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return 0, err
+	}
+	old, err := os.ReadFile(name)
+	if err != nil {
+		return 0, err
+	}
+	mode := info.Mode().Perm()
+	return mode, writeFile(to, old, mode)
 }
 
 // missingFolder returns the topmost folder on the way to a file that is not there.

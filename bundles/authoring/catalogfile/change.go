@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -163,9 +164,7 @@ func replaced(value any, path Path, result func(before any, found bool) (any, er
 		return nil, err
 	}
 	out := make(map[string]any, len(fields)+1)
-	for key, field := range fields {
-		out[key] = field
-	}
+	maps.Copy(out, fields)
 	out[step.key] = inner
 	return out, nil
 }

@@ -126,29 +126,39 @@ func space(text []byte, i int) int {
 func skip(text []byte, i int) int {
 	switch text[i] {
 	case '"':
-		for i++; i < len(text) && text[i] != '"'; i++ {
-			if text[i] == '\\' {
-				i++
-			}
-		}
-		return i + 1
+		return skipString(text, i)
 	case '{', '[':
-		for depth := 0; i < len(text); i++ {
-			switch text[i] {
-			case '"':
-				i = skip(text, i) - 1
-			case '{', '[':
-				depth++
-			case '}', ']':
-				if depth--; depth == 0 {
-					return i + 1
-				}
-			}
-		}
-		return i
+		return skipNested(text, i)
 	}
 	for i < len(text) && strings.IndexByte(" \t\r\n,:]}", text[i]) < 0 {
 		i++
+	}
+	return i
+}
+
+func skipString(text []byte, i int) int {
+	for i++; i < len(text) && text[i] != '"'; i++ {
+		if text[i] == '\\' {
+			i++
+		}
+	}
+	return i + 1
+}
+
+// skipNested returns where an object or a list ends.
+func skipNested(text []byte, i int) int {
+	for depth := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			i = skipString(text, i) - 1
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+			if depth == 0 {
+				return i + 1
+			}
+		}
 	}
 	return i
 }
@@ -158,40 +168,47 @@ func skip(text []byte, i int) int {
 func insert(text []byte, at span, key []byte, value any) ([]byte, error) {
 	var last span
 	each(text, at, func(_ string, value span) { last = value })
-	outer := margin(text, at.end-1)
-	inner, many := outer+indentJSON, bytes.ContainsRune(text[at.begin:at.end], '\n')
-	if last.end > 0 && many {
-		inner = margin(text, last.begin)
-	} else if last.end == 0 && bytes.ContainsRune(text, '\n') {
-		many, outer = true, margin(text, at.begin)
-		inner = outer + unit(text)
-	}
-	indent := ""
-	if many {
-		indent = unit(text)
-	}
-	encoded, err := marshal(value, inner, indent)
+	in := layoutOf(text, at, last)
+	encoded, err := marshal(value, in.inner, in.indent)
 	if err != nil {
 		return nil, err
 	}
 	if key != nil {
-		encoded = slices.Concat(key, []byte(":"), []byte(strings.Repeat(" ", min(len(indent), 1))), encoded)
+		encoded = slices.Concat(key, []byte(":"), []byte(strings.Repeat(" ", min(len(in.indent), 1))), encoded)
 	}
-	before := ""
-	end := at.begin + 1
-	if last.end > 0 {
-		before, end = ",", last.end
+	if last.end == 0 {
+		begin := text[:at.begin+1]
+		if in.indent == "" {
+			return slices.Concat(begin, encoded, text[at.begin+1:]), nil
+		}
+		return slices.Concat(begin, []byte("\n"+in.inner), encoded, []byte("\n"+in.outer), text[at.end-1:]), nil
 	}
-	if many {
-		before += "\n" + inner
-	} else if before != "" && bytes.Contains(text, []byte(", ")) {
-		before += " "
+	return slices.Concat(text[:last.end], []byte(","+in.separator), encoded, text[last.end:]), nil
+}
+
+// layout is how the elements of a collection are written.
+type layout struct {
+	// outer and inner are the white space before the collection and its elements; indent is that
+	// of one level, empty for a collection in one line.
+	outer, inner, indent string
+	// separator stands behind a comma.
+	separator string
+}
+
+// layoutOf returns the layout of a collection; last is its last element.
+func layoutOf(text []byte, at, last span) layout {
+	many := bytes.ContainsRune(text[at.begin:at.end], '\n') || last.end == 0 && bytes.ContainsRune(text, '\n')
+	switch {
+	case !many && bytes.Contains(text, []byte(", ")):
+		return layout{separator: " "}
+	case !many:
+		return layout{}
+	case last.end == 0:
+		outer := margin(text, at.begin)
+		return layout{outer: outer, inner: outer + unit(text), indent: unit(text)}
 	}
-	after := text[end:]
-	if last.end == 0 && many {
-		after = slices.Concat([]byte("\n"+outer), text[at.end-1:])
-	}
-	return slices.Concat(text[:end], []byte(before), encoded, after), nil
+	inner := margin(text, last.begin)
+	return layout{outer: margin(text, at.end-1), inner: inner, indent: unit(text), separator: "\n" + inner}
 }
 
 // replace puts a value in the place of another.

@@ -81,10 +81,8 @@ func TestAdd(t *testing.T) {
 	withEntry := func(entry string) string {
 		return strings.Replace(lantern, "- name: lantern.v1.0.0\n", "- name: lantern.v1.0.0\n"+entry, 1)
 	}
-	split := map[string]string{
-		"package.yaml":                lantern[:strings.Index(lantern, "---\nschema: olm.bundle")],
-		"bundles/lantern.v1.0.0.yaml": lantern[strings.Index(lantern, "---\nschema: olm.bundle"):],
-	}
+	head, bundleText, _ := strings.Cut(lantern, "---\nschema: olm.bundle")
+	split := map[string]string{"package.yaml": head, "bundles/lantern.v1.0.0.yaml": "---\nschema: olm.bundle" + bundleText}
 	for name, tt := range map[string]struct {
 		reason   string
 		texts    map[string]string

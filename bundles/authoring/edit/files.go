@@ -64,8 +64,9 @@ func (f *Files) Template() (name, schema string) {
 
 // place is an object in a file.
 type place struct {
-	file string
 	catalogfile.Object
+
+	file string
 }
 
 // origin returns where the object stands, for messages.
@@ -81,7 +82,7 @@ func (f *Files) objects() []place {
 				of = object.Name
 			}
 			if of == f.pkg {
-				found = append(found, place{name, object})
+				found = append(found, place{object, name})
 			}
 		}
 	}

@@ -48,7 +48,7 @@ func Outline(ctx context.Context, source render.Source) (*outline.Catalog, error
 	if err == nil {
 		err = render.Write(ctx, file, render.JSON, source)
 	}
-	if err = errors.Join(err, w.Close()); err != nil {
+	if err := errors.Join(err, w.Close()); err != nil {
 		return nil, err
 	}
 	root, err := zip.NewReader(bytes.NewReader(text.Bytes()), int64(text.Len()))

@@ -68,7 +68,7 @@ func TestSelect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer whole.Close() //nolint:errcheck // nothing was written
+	defer whole.Close()
 	terms := selection.Terms{Channels: []string{"p/stable"}, Heads: true}
 	wanted, err := terms.Selection()
 	if err != nil {

@@ -54,19 +54,19 @@ func ParseImageRef(text string) (*template.Template, error) {
 	return parsed, nil
 }
 
-// Bundle renders the bundle in a directory, which is the content of the image if that is not
-// empty. A template gives the image of a bundle without one; it may be nil. A bundle without
+// Bundle renders the bundle in a directory, which is the content of the image ref if that is
+// not empty. A template gives the image of a bundle without one; it may be nil. A bundle without
 // an image holds its manifests itself.
-func Bundle(dir, image string, imageRef *template.Template) (*declcfg.Bundle, error) {
+func Bundle(dir, ref string, imageRef *template.Template) (*declcfg.Bundle, error) {
 	quiet()
 	if err := checkFiles(filepath.Join(dir, manifestsDir)); err != nil {
 		return nil, err
 	}
-	read, err := readBundle(dir, image)
+	read, err := readBundle(dir, ref)
 	if err != nil {
 		return nil, bundleProblem(dir, err)
 	}
-	if imageRef != nil && image == "" {
+	if imageRef != nil && ref == "" {
 		if read.BundleImage, err = execute(imageRef, read); err != nil {
 			return nil, bundleProblem(dir, err)
 		}

@@ -50,11 +50,11 @@ func writeFiles(ctx context.Context, dir string, format Format, source Source) e
 	return EachText(ctx, format, source, func(name string, text []byte) error {
 		file := path.Join(name, "catalog."+string(format))
 		if name != "" {
-			if err := root.Mkdir(name, 0o755); err != nil { //nolint:gosec // catalogs are there to be read
+			if err := root.Mkdir(name, 0o755); err != nil {
 				return fmt.Errorf("creating a folder for package %q: %w", name, err)
 			}
 		}
-		if err := root.WriteFile(file, text, 0o644); err != nil { //nolint:gosec // catalogs are there to be read
+		if err := root.WriteFile(file, text, 0o644); err != nil {
 			return fmt.Errorf("writing %s: %w", file, err)
 		}
 		return nil

@@ -173,7 +173,7 @@ func TestWrongType(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.Close() //nolint:errcheck // nothing was written
+	defer d.Close()
 	_, err = d.Package(t.Context(), "p")
 	var problems bundles.Problems
 	if !errors.As(err, &problems) || problems[0].File != "a.json:2" || problems[0].Channel != "c" {

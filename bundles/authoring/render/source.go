@@ -190,6 +190,7 @@ func Joined(sources ...Source) Source {
 
 type joined []Source
 
+// Packages returns the names of the packages of all sources.
 func (j joined) Packages() []string {
 	var names []string
 	for _, source := range j {
@@ -199,6 +200,7 @@ func (j joined) Packages() []string {
 	return slices.Compact(names)
 }
 
+// Package returns the objects that the sources have of a package.
 func (j joined) Package(ctx context.Context, name string) (*declcfg.DeclarativeConfig, error) {
 	var cfg declcfg.DeclarativeConfig
 	for _, source := range j {
@@ -223,6 +225,7 @@ type changed struct {
 	change func(*declcfg.DeclarativeConfig) error
 }
 
+// Package returns the changed objects of a package.
 func (c changed) Package(ctx context.Context, name string) (*declcfg.DeclarativeConfig, error) {
 	cfg, err := c.Source.Package(ctx, name)
 	if err != nil {

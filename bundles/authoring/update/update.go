@@ -182,7 +182,8 @@ func Create(ctx context.Context, dir, pkg, name string, text []byte) (path strin
 	path = filepath.Join(dir, filepath.FromSlash(name))
 	if len(holding) > 0 {
 		return "", bundles.Problems{{
-			File: filepath.Join(dir, holding[0]), Package: pkg, Message: "the catalog has the package already", Remedy: "choose another name, or change the file",
+			File: filepath.Join(dir, holding[0]), Package: pkg, Message: "the catalog has the package already",
+			Remedy: "choose another name, or change the file",
 		}}
 	}
 	if _, err := os.Lstat(path); err == nil {

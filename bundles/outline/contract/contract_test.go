@@ -177,7 +177,7 @@ func TestFromSource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer reader.Close() //nolint:errcheck // nothing was written
+	defer reader.Close()
 	got, err := outline.FromSource(t.Context(), reader, outline.Options{Manifests: true})
 	if err != nil {
 		t.Fatal(err)

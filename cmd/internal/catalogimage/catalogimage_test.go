@@ -110,7 +110,7 @@ func namesIn(t *testing.T, l v1.Layer) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer plain.Close() //nolint:errcheck // nothing was written
+	defer plain.Close()
 	var names []string
 	for archive := tar.NewReader(plain); ; {
 		header, err := archive.Next()
