@@ -91,8 +91,8 @@ node-back: ## Return a lost node and wait until it is Ready (N=2).
 ##@ Working on it
 
 .PHONY: build
-build: ## Build bin/registry, bin/supervisor and bin/kubectl-chandlery.
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/registry ./cmd/supervisor ./cmd/kubectl-chandlery
+build: ## Build bin/registry, bin/catalog, bin/supervisor and bin/kubectl-chandlery.
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/registry ./cmd/catalog ./cmd/supervisor ./cmd/kubectl-chandlery
 
 # kubectl finds plugins, and what completes their arguments, in the folders of $PATH.
 DIR ?= $(HOME)/.local/bin
@@ -189,6 +189,10 @@ bench: ## Run the benchmarks (BENCH=regexp, BENCHTIME=1s).
 .PHONY: bench-registry
 bench-registry: ## Compare the registry with opm and a bare server, about half an hour (ARGS=--help says what else).
 	@$(GO) run ./bench/registry --write docs/measurements.md $(ARGS)
+
+.PHONY: bench-catalog
+bench-catalog: ## Compare making catalogs with opm (ARGS=--help says what else).
+	@$(GO) run ./bench/catalog --write docs/measurements.md $(ARGS)
 
 .PHONY: bench-failover
 bench-failover: ## Lose nodes and leaders on real nodes, beside a plain Deployment: half an hour, as root.

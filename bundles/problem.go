@@ -129,6 +129,17 @@ func (p Problems) OrNil() error {
 	return slices.Compact(sorted)
 }
 
+// Below returns the problems with a directory before the files that they name.
+func (p Problems) Below(dir string) Problems {
+	out := slices.Clone(p)
+	for i := range out {
+		if out[i].File != "" {
+			out[i].File = strings.TrimSuffix(dir, "/") + "/" + out[i].File
+		}
+	}
+	return out
+}
+
 // AsProblems returns the problems that an error consists of. An error of
 // another kind becomes one problem with the error's text.
 func AsProblems(err error) Problems {

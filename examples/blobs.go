@@ -46,7 +46,7 @@ type manifest struct {
 // bundle makes the olm.bundle blob of one version: its identity, the APIs it
 // provides and its manifests.
 func bundle(tree fs.FS, pkg, version string) (map[string]any, error) {
-	files, err := fs.Glob(tree, path.Join(pkg, version, "*.yaml"))
+	files, err := fs.Glob(tree, path.Join(pkg, version, "manifests", "*.yaml"))
 	if err != nil {
 		return nil, fmt.Errorf("listing the manifests of %s %s: %w", pkg, version, err)
 	}

@@ -9,7 +9,7 @@ import (
 var bundles embed.FS
 
 // Bundles returns the tree of the sample operators: PACKAGE/catalog.yaml and
-// PACKAGE/VERSION/*.yaml.
+// PACKAGE/VERSION/, which is the directory of a bundle.
 func Bundles() fs.FS {
 	tree, err := fs.Sub(bundles, "bundles")
 	if err != nil { // the name is a constant that fs.Sub accepts

@@ -230,10 +230,10 @@ func TestRenderNamesWhatIsWrong(t *testing.T) {
 		tree   fstest.MapFS
 		want   string
 	}{
-		"NoCatalogFile": {"the package has no channels", fstest.MapFS{"p/1.0.0/csv.yaml": {}}, "p/catalog.yaml"},
-		"NoCSV":         {"a version without a ClusterServiceVersion has no name", fstest.MapFS{"p/catalog.yaml": head, "p/1.0.0/a.yaml": {Data: []byte("kind: Service\n")}}, "p/1.0.0"},
-		"NotYAML":       {"the manifest cannot be read", fstest.MapFS{"p/catalog.yaml": head, "p/1.0.0/a.yaml": {Data: []byte("a: [")}}, "p/1.0.0/a.yaml"},
-		"NotAList":      {"entries must be a list", fstest.MapFS{"p/catalog.yaml": {Data: []byte("schema: olm.channel\nname: stable\nentries: x\n")}, "p/1.0.0/a.yaml": {Data: []byte("kind: ClusterServiceVersion\nmetadata: {name: p.v1}\n")}}, "stable"},
+		"NoCatalogFile": {"the package has no channels", fstest.MapFS{"p/1.0.0/manifests/csv.yaml": {}}, "p/catalog.yaml"},
+		"NoCSV":         {"a version without a ClusterServiceVersion has no name", fstest.MapFS{"p/catalog.yaml": head, "p/1.0.0/manifests/a.yaml": {Data: []byte("kind: Service\n")}}, "p/1.0.0"},
+		"NotYAML":       {"the manifest cannot be read", fstest.MapFS{"p/catalog.yaml": head, "p/1.0.0/manifests/a.yaml": {Data: []byte("a: [")}}, "p/1.0.0/manifests/a.yaml"},
+		"NotAList":      {"entries must be a list", fstest.MapFS{"p/catalog.yaml": {Data: []byte("schema: olm.channel\nname: stable\nentries: x\n")}, "p/1.0.0/manifests/a.yaml": {Data: []byte("kind: ClusterServiceVersion\nmetadata: {name: p.v1}\n")}}, "stable"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

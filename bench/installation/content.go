@@ -18,8 +18,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"sigs.k8s.io/yaml"
 
+	"github.com/chandlery/chandlery/bundles/image/assembly"
+	"github.com/chandlery/chandlery/bundles/image/layer"
 	"github.com/chandlery/chandlery/deploy/images"
-	"github.com/chandlery/chandlery/deploy/images/layer"
 )
 
 // bundleFiles are the manifests of every package, which write PACKAGE for its name:
@@ -145,7 +146,7 @@ func bundleImage(pkg string) (v1.Image, error) {
 		layers = append(layers, l)
 	}
 	platform := images.Local()
-	return images.Assemble(&v1.ConfigFile{
+	return assembly.Assemble("bench/installation", &v1.ConfigFile{
 		OS: platform.OS, Architecture: platform.Architecture, Config: v1.Config{Labels: labels},
 	}, layers...)
 }

@@ -189,6 +189,26 @@ func (r *Reader) part(ctx context.Context, name string) (*part, error) {
 func (r *Reader) each(
 	ctx context.Context, name string, visit func(i int, o object), failed func(header, bundles.Problem),
 ) error {
+	return r.walk(ctx, name, func(opened *openedFile, space *workspace, i int) error {
+		rec := &r.records[i]
+		o, err := r.object(opened, space, rec, r.origin(rec))
+		if err == nil {
+			visit(i, o)
+		}
+		return err
+	}, failed)
+}
+
+// origin returns where an object stands.
+func (r *Reader) origin(rec *record) bundles.Origin {
+	return bundles.Origin{File: r.files[rec.file].name, Line: rec.line}
+}
+
+// walk calls read with the number of each object of a package, in the order in which they
+// stand, and failed with what is wrong with an object that could not be read.
+func (r *Reader) walk(
+	ctx context.Context, name string, read func(*openedFile, *workspace, int) error, failed func(header, bundles.Problem),
+) error {
 	space := r.takeSpace()
 	defer r.returnSpace(space)
 	opened := openedFile{reader: r, index: -1}
@@ -197,17 +217,15 @@ func (r *Reader) each(
 		if err := context.Cause(ctx); err != nil {
 			return fmt.Errorf("loading package %q: %w", name, err)
 		}
-		rec := &r.records[i]
-		origin := bundles.Origin{File: r.files[rec.file].name, Line: rec.line}
-		o, err := r.object(&opened, space, rec, origin)
+		err := read(&opened, space, i)
 		if err == nil {
-			visit(i, o)
 			continue
 		}
+		rec := &r.records[i]
 		problem := rec.problem(err)
-		problem.File = origin.String()
+		problem.File = r.origin(rec).String()
 		if unread := (*readError)(nil); errors.As(err, &unread) {
-			*problem = unreadable(origin.File, unread.err)
+			*problem = unreadable(r.origin(rec).File, unread.err)
 		}
 		failed(rec.header, *problem)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -117,6 +118,33 @@ func (c *Client) parse(reference string) (name.Reference, error) {
 	return ref, nil
 }
 
+// Reference reads the reference of an image. The error is an [*Error].
+func (c *Client) Reference(text string) (name.Reference, error) {
+	ref, err := c.parse(text)
+	return ref, describe(text, err)
+}
+
+// Remote returns how go-containerregistry's package remote reaches registries as the client does.
+// Of several credentials that fit it takes the first.
+func (c *Client) Remote(ctx context.Context) ([]remote.Option, error) {
+	base, err := newTransport(&c.options)
+	if err != nil {
+		return nil, fmt.Errorf("trusting certificates: %w", err)
+	}
+	return []remote.Option{
+		remote.WithContext(ctx), remote.WithTransport(base), remote.WithAuthFromKeychain(c.options.Keychain),
+		remote.WithUserAgent(c.options.UserAgent),
+	}, nil
+}
+
+// Describe returns what went wrong with an image as an [*Error].
+func Describe(reference string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return describe(reference, plain(err))
+}
+
 // session is what one operation does with one repository.
 type session struct {
 	client *Client
@@ -145,16 +173,28 @@ func (c *Client) within(ctx context.Context, reference string, timeout time.Dura
 	if err != nil {
 		return describe(reference, err)
 	}
-	for _, auth := range all {
-		s := &session{client: c, ref: ref}
-		if err = s.run(ctx, base, auth, run); err == nil || s.admitted || !denied(err) {
-			break
-		}
-	}
+	err = c.try(ctx, ref, base, all, run)
 	if err != nil && ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
 		err = fail(ReasonUnreachable, "%w: %w", context.Cause(ctx), err)
 	}
 	return describe(reference, err)
+}
+
+// try runs an operation with one credential after the other, until the registry accepts one. Where
+// it accepts none the error names all.
+func (c *Client) try(ctx context.Context, ref name.Reference, base http.RoundTripper, all []login, run func(context.Context, *session) error) error {
+	var (
+		tried []string
+		err   error
+	)
+	for _, one := range all {
+		s := &session{client: c, ref: ref}
+		if err = s.run(ctx, base, one.auth, run); err == nil || s.admitted || !denied(err) {
+			return err
+		}
+		tried = append(tried, one.name)
+	}
+	return fail(classify(err), "%w; tried %s", err, strings.Join(tried, ", "))
 }
 
 // run runs an operation with some credentials.

@@ -166,17 +166,18 @@ func (c credentials) entries() (credentials, error) { return c, nil }
 
 // fitting returns the credentials for a repository, each once, in the order in which the kubelet
 // tries them: backwards by what they are for, so that longer paths come first, else as they came.
-func (c credentials) fitting(target authn.Resource) []authn.AuthConfig {
+func (c credentials) fitting(target authn.Resource) credentials {
 	host := target.RegistryStr()
 	repository := strings.Trim(strings.TrimPrefix(target.String(), host), "/")
 	ordered := slices.Clone(c)
 	slices.SortStableFunc(ordered, func(a, b credential) int {
 		return strings.Compare(b.host+"/"+b.path, a.host+"/"+a.path)
 	})
-	var found []authn.AuthConfig
+	var found credentials
 	for i := range ordered {
-		if ordered[i].fits(host, repository) && !slices.Contains(found, ordered[i].auth) {
-			found = append(found, ordered[i].auth)
+		known := slices.ContainsFunc(found, func(c credential) bool { return c.auth == ordered[i].auth })
+		if ordered[i].fits(host, repository) && !known {
+			found = append(found, ordered[i])
 		}
 	}
 	return found
@@ -224,18 +225,30 @@ func first(keychain authn.Keychain, target authn.Resource) (authn.Authenticator,
 	if err != nil {
 		return nil, err
 	}
-	return all[0], nil
+	return all[0].auth, nil
 }
+
+// login is credentials to try, and what messages call them; their values stay secret.
+type login struct {
+	auth authn.Authenticator
+	name string
+}
+
+// What messages call credentials that no pull secret holds.
+const (
+	anonymously = "no credentials"
+	byKeychain  = "the credentials of the docker or podman configuration"
+)
 
 // maxCandidates bounds how many credentials are tried for one image.
 const maxCandidates = 32
 
 // candidates returns the credentials of a keychain for a repository, in the order in which they
 // are tried: at least one, which is none where there are no others.
-func candidates(keychain authn.Keychain, target authn.Resource) ([]authn.Authenticator, error) {
+func candidates(keychain authn.Keychain, target authn.Resource) ([]login, error) {
 	var (
 		known credentials
-		other []authn.Authenticator
+		other []login
 	)
 	for _, one := range flatten(keychain) {
 		if store, is := one.(interface{ entries() (credentials, error) }); is {
@@ -251,16 +264,16 @@ func candidates(keychain authn.Keychain, target authn.Resource) ([]authn.Authent
 			return nil, fmt.Errorf("looking for credentials: %w", err)
 		}
 		if found != authn.Anonymous {
-			other = append(other, found)
+			other = append(other, login{found, byKeychain})
 		}
 	}
-	var all []authn.Authenticator
-	for _, auth := range known.fitting(target) {
-		all = append(all, authn.FromConfig(auth))
+	var all []login
+	for _, one := range known.fitting(target) {
+		all = append(all, login{authn.FromConfig(one.auth), "the pull secret's credentials for " + path.Join(one.host, one.path)})
 	}
 	all = append(all, other...)
 	if len(all) == 0 {
-		return []authn.Authenticator{authn.Anonymous}, nil
+		return []login{{authn.Anonymous, anonymously}}, nil
 	}
 	return all[:min(len(all), maxCandidates)], nil
 }

@@ -1,6 +1,8 @@
 package image
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -127,4 +129,35 @@ func FuzzParsePullSecret(f *testing.F) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestTried names the credentials that were tried, and never their values.
+func TestTried(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "config.json")
+	text := `{"auths":{"127.0.0.1:*/team":{"username":"u","password":"hidden"},"example.com":{"auth":"aDpo"}}}`
+	if err := os.WriteFile(secret, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	reference := server.Listener.Addr().String() + "/team/catalog:v1"
+	for name, tt := range map[string]struct {
+		reason   string
+		keychain authn.Keychain
+		want     string
+	}{
+		"None":   {"nobody has credentials", nil, "tried no credentials"},
+		"Secret": {"a pull secret has some", PullSecrets(secret), "tried the pull secret's credentials for 127.0.0.1:*/team"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, err := New(Options{Keychain: tt.keychain, PlainHTTP: true, Attempts: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = client.Labels(t.Context(), reference)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "hidden") {
+				t.Errorf("%s: got %v", tt.reason, err)
+			}
+		})
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/chandlery/chandlery/bundles/drawing"
 	"github.com/chandlery/chandlery/bundles/outline"
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
+	"github.com/chandlery/chandlery/cmd/internal/inspect"
 )
 
 // graphOptions are the flags of "registry graph".
@@ -34,14 +35,14 @@ func newGraphCommand() *cobra.Command {
 		},
 	}
 	o.reading.addFlags(cmd)
-	addOutputFlag(cmd, &o.output, "mermaid", "mermaid", "dot", "svg", "json", "yaml")
+	inspect.AddOutputFlag(cmd, &o.output, "mermaid", "mermaid", "dot", "svg", "json", "yaml")
 	cmd.Flags().StringVar(&o.channel, "channel", "", "draw only the channel of this name")
 	flagenv.Describe(cmd.Flags(), envPrefix)
 	return cmd
 }
 
 func (o *graphOptions) run(cmd *cobra.Command, argument, pkg string) error {
-	if err := checkOutput(cmd, o.output); err != nil {
+	if err := inspect.CheckOutput(cmd, o.output); err != nil {
 		return err
 	}
 	catalog, err := o.reading.outline(cmd.Context(), cmd.ErrOrStderr(), argument, outline.Options{})
@@ -66,7 +67,7 @@ func draw(out io.Writer, form string, p *outline.Package) error {
 	case "svg":
 		text = drawing.SVG(p)
 	default:
-		return printValue(out, form, p)
+		return inspect.PrintValue(out, form, p)
 	}
 	if _, err := io.WriteString(out, text); err != nil {
 		return fmt.Errorf("printing: %w", err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/chandlery/chandlery/bundles/outline"
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
+	"github.com/chandlery/chandlery/cmd/internal/inspect"
 )
 
 // listOptions are the flags of "registry list".
@@ -49,7 +50,7 @@ func newListOf(what, short string, tabulate func(*outline.Catalog) *table) *cobr
 		Args:              between(1, 2),
 		ValidArgsFunction: o.reading.completePackages(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkOutput(cmd, o.output); err != nil {
+			if err := inspect.CheckOutput(cmd, o.output); err != nil {
 				return err
 			}
 			catalog, err := o.reading.outline(cmd.Context(), cmd.ErrOrStderr(), args[0], outline.Options{})
@@ -68,7 +69,7 @@ func newListOf(what, short string, tabulate func(*outline.Catalog) *table) *cobr
 		},
 	}
 	o.reading.addFlags(cmd)
-	addOutputFlag(cmd, &o.output, "table", tableForms...)
+	inspect.AddOutputFlag(cmd, &o.output, "table", tableForms...)
 	if what == "bundles" {
 		cmd.Flags().StringVar(&o.channel, "channel", "", "show only bundles of channels of this name")
 	}
@@ -78,7 +79,6 @@ func newListOf(what, short string, tabulate func(*outline.Catalog) *table) *cobr
 
 // Nothing of that name is in the catalog.
 var (
-	errNoPackage = errors.New("the catalog has no such package")
 	errNoChannel = errors.New("no such channel")
 )
 
@@ -88,7 +88,7 @@ func narrow(catalog *outline.Catalog, pkg, channel string) (*outline.Catalog, er
 	if pkg != "" {
 		p := catalog.Package(pkg)
 		if p == nil {
-			return nil, fmt.Errorf("%w: %q%s", errNoPackage, pkg, similar(catalog, pkg))
+			return nil, fmt.Errorf("%w: %q%s", inspect.ErrNoPackage, pkg, similar(catalog, pkg))
 		}
 		catalog = &outline.Catalog{Packages: []*outline.Package{p}}
 	}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,35 +8,12 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/spf13/cobra"
-
 	"github.com/chandlery/chandlery/bundles"
-	"github.com/chandlery/chandlery/cmd/internal/terminal"
+	"github.com/chandlery/chandlery/cmd/internal/inspect"
 )
 
 // The forms of tables.
 var tableForms = []string{"table", "wide", "json", "yaml", "name"}
-
-// addOutputFlag adds the flag that chooses among forms.
-func addOutputFlag(cmd *cobra.Command, to *string, standard string, forms ...string) {
-	cmd.Flags().StringVarP(to, "output", "o", standard, "form of the output: "+strings.Join(forms, ", "))
-	cmd.Annotations = map[string]string{"forms": strings.Join(forms, " ")}
-	complete := cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp)
-	if err := cmd.RegisterFlagCompletionFunc("output", complete); err != nil {
-		panic(err) //nolint:forbidigo // the flag is added a line above
-	}
-}
-
-var errBadOutput = errors.New("--output has a value that it cannot have")
-
-// checkOutput reports a form that the command does not have.
-func checkOutput(cmd *cobra.Command, form string) error {
-	forms := strings.Fields(cmd.Annotations["forms"])
-	if slices.Contains(forms, form) {
-		return nil
-	}
-	return fmt.Errorf("%w: it must be %s, found %q", errBadOutput, strings.Join(forms, ", "), form)
-}
 
 // table is what list and query print.
 type table struct {
@@ -72,7 +47,7 @@ func (t *table) printAs(out io.Writer, form string) error {
 		}
 		return nil
 	default:
-		return printValue(out, form, t.value)
+		return inspect.PrintValue(out, form, t.value)
 	}
 }
 
@@ -93,22 +68,6 @@ func (t *table) write(out io.Writer, columns int) error {
 		if _, err := fmt.Fprintln(out, strings.TrimRight(line, " \n")); err != nil {
 			return fmt.Errorf("printing: %w", err)
 		}
-	}
-	return nil
-}
-
-// printValue writes a value as JSON or YAML.
-func printValue(out io.Writer, form string, value any) error {
-	text, err := json.MarshalIndent(value, "", "  ")
-	text = append(text, '\n')
-	if err == nil && form == "yaml" {
-		text, err = terminal.YAML(text)
-	}
-	if err != nil {
-		return fmt.Errorf("encoding as %s: %w", form, err)
-	}
-	if _, err := out.Write(text); err != nil {
-		return fmt.Errorf("printing: %w", err)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,6 +11,8 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/bundles/index"
 	"github.com/chandlery/chandlery/bundles/outline"
+	"github.com/chandlery/chandlery/bundles/outline/contract"
+	"github.com/chandlery/chandlery/cmd/internal/inspect"
 	"github.com/chandlery/chandlery/cmd/internal/progress"
 )
 
@@ -87,31 +88,12 @@ func (r *reading) outline(ctx context.Context, terminal io.Writer, argument stri
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", argument, err)
 	}
-	return outline.FromIndex(ctx, x, o)
-}
-
-var errArguments = errors.New("the arguments do not fit")
-
-// sources accepts a number of arguments of which none is empty.
-func sources(cmd *cobra.Command, args []string, least, most int) error {
-	fits := len(args) >= least && len(args) <= most
-	for _, argument := range args {
-		fits = fits && argument != ""
-	}
-	if fits {
-		return nil
-	}
-	return fmt.Errorf("%w: %s; see '%s --help'", errArguments, cmd.UseLine(), cmd.CommandPath())
+	return contract.FromIndex(ctx, x, o)
 }
 
 // between accepts a number of arguments.
 func between(least, most int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error { return sources(cmd, args, least, most) }
-}
-
-// troubleWithFlags is for commands that tell what they found by their exit code.
-func troubleWithFlags(cmd *cobra.Command, err error) error {
-	return trouble(fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath()))
+	return func(cmd *cobra.Command, args []string) error { return inspect.Arguments(cmd, args, least, most) }
 }
 
 // completePackages offers the names of a catalog's packages where the argument

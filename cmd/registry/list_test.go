@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chandlery/chandlery/cmd/internal/exitcode"
 	"github.com/chandlery/chandlery/server/source"
 )
 
@@ -134,7 +135,7 @@ func exitCodeOf(t *testing.T, args ...string) (output string, code int) {
 	cmd.SetArgs(args)
 	if err := cmd.ExecuteContext(t.Context()); err != nil {
 		printError(&out, err)
-		code = exitCode(err)
+		code = exitcode.Of(err)
 	}
 	return out.String(), code
 }

@@ -3,8 +3,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -13,7 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/cmd/internal/exitcode"
+	"github.com/chandlery/chandlery/cmd/internal/inspect"
 	"github.com/chandlery/chandlery/cmd/internal/program"
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
@@ -35,7 +34,7 @@ func main() {
 	if err := newCommand().ExecuteContext(ctx); err != nil {
 		printError(terminal.NewWriter(os.Stderr), err)
 		stop()
-		os.Exit(exitCode(err)) //nolint:gocritic // stop has been called
+		os.Exit(exitcode.Of(err)) //nolint:gocritic // stop has been called
 	}
 }
 
@@ -44,8 +43,8 @@ func newCommand() *cobra.Command {
 		Name: "registry", Short: "Serve file-based operator catalogs over gRPC",
 		EnvPrefix: envPrefix, Version: version, Commit: commit,
 	}
-	root := registry.Command(newServeCommand(), newBuildCommand(), newValidateCommand(),
-		newListCommand(), newGraphCommand(), newDiffCommand(), newQueryCommand(), newCopyContentCommand())
+	root := registry.Command(newServeCommand(), newBuildCommand(), inspect.Validate(inspected()),
+		newListCommand(), newGraphCommand(), inspect.Diff(inspected()), newQueryCommand(), newCopyContentCommand())
 	acceptGlobalFlags(root.PersistentFlags())
 	return root
 }
@@ -62,15 +61,4 @@ func acceptGlobalFlags(flags *pflag.FlagSet) {
 }
 
 // printError writes one line for each thing that is wrong.
-func printError(out io.Writer, err error) {
-	if silent(err) {
-		return
-	}
-	var problems bundles.Problems
-	if !errors.As(err, &problems) {
-		problems = bundles.AsProblems(err)
-	}
-	for i := range problems {
-		fmt.Fprintf(out, "registry: %s\n", terminal.Escape(problems[i].String()))
-	}
-}
+func printError(out io.Writer, err error) { inspect.PrintError(out, "registry", err) }

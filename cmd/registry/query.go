@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
+	"github.com/chandlery/chandlery/cmd/internal/inspect"
 )
 
 // queryOptions are the flags of "registry query".
@@ -77,7 +78,7 @@ func newQueryCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	o.connection.addFlags(flags)
-	addOutputFlag(cmd, &o.output, "table", append(slices.Clone(tableForms), "mermaid", "dot", "svg")...)
+	inspect.AddOutputFlag(cmd, &o.output, "table", append(slices.Clone(tableForms), "mermaid", "dot", "svg")...)
 	flags.DurationVar(&o.timeout, "timeout", 30*time.Second, "time to wait for the answer; 0 for no bound")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress; without a terminal there is none anyway")
 	flags.BoolVar(&o.latest, "latest", false, "with providers: only heads of channels")
@@ -127,12 +128,12 @@ func completeVerbs(_ *cobra.Command, args []string, _ string) ([]cobra.Completio
 }
 
 func (o *queryOptions) run(cmd *cobra.Command, chosen verb, args []string) error {
-	if err := checkOutput(cmd, o.output); err != nil {
+	if err := inspect.CheckOutput(cmd, o.output); err != nil {
 		return err
 	}
 	drawn := !slices.Contains(tableForms, o.output)
 	if drawn && chosen.name != "graph" {
-		return fmt.Errorf("%w: only graph can be had as %s", errBadOutput, o.output)
+		return fmt.Errorf("%w: only graph can be had as %s", inspect.ErrBadOutput, o.output)
 	}
 	conn, err := o.connection.dial(args[0])
 	if err != nil {

@@ -15,6 +15,9 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+
+	"github.com/chandlery/chandlery/cmd/internal/exitcode"
+	"github.com/chandlery/chandlery/cmd/internal/pulling"
 )
 
 // connectionFlags say how a server is reached.
@@ -23,7 +26,7 @@ type connectionFlags struct {
 	ca, cert, key string
 	serverName    string
 	skipVerify    bool
-	maxMessage    byteSize
+	maxMessage    pulling.ByteSize
 }
 
 func (c *connectionFlags) addFlags(flags *pflag.FlagSet) {
@@ -100,7 +103,7 @@ func (c *connectionFlags) credentials() (credentials.TransportCredentials, error
 // explain words the failure of a call for a person.
 func (o *queryOptions) explain(address, what string, err error) error {
 	failure, ok := status.FromError(err)
-	if !ok || errors.As(err, new(*exitError)) {
+	if !ok || errors.As(err, new(*exitcode.Error)) {
 		return err
 	}
 	hint := ""

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/cmd/internal/inspect"
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
 )
 
@@ -20,7 +21,7 @@ func (q *query) message(m proto.Message) error {
 	if err != nil {
 		return fmt.Errorf("encoding as %s: %w", q.form, err)
 	}
-	return printValue(q.out, q.form, rawJSON(string(text)))
+	return inspect.PrintValue(q.out, q.form, rawJSON(string(text)))
 }
 
 // forPrograms tells whether the output is not for a person.
@@ -46,7 +47,7 @@ func (q *query) info(ctx context.Context, _ []string) error {
 	fmt.Fprintf(w, "Server:\t%s (commit %s, %s, %s)\n",
 		bundles.OneLine(build.GetVersion()), bundles.OneLine(build.GetCommit()), bundles.OneLine(build.GetGoVersion()), bundles.OneLine(build.GetPlatform()))
 	if failure := reply.GetFailure(); failure != nil {
-		fmt.Fprintf(w, "Not served:\tnewer content with %s\n", count(int(failure.GetTotalProblems()), "problem"))
+		fmt.Fprintf(w, "Not served:\tnewer content with %s\n", inspect.Count(int(failure.GetTotalProblems()), "problem"))
 		for _, p := range failure.GetProblems() {
 			fmt.Fprintf(w, "\t%s\n", bundles.OneLine(strings.TrimPrefix(p.GetFile()+": "+p.GetMessage()+"; "+p.GetRemedy(), ": ")))
 		}

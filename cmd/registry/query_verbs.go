@@ -16,6 +16,9 @@ import (
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/bundles/outline"
+	"github.com/chandlery/chandlery/bundles/outline/contract"
+	"github.com/chandlery/chandlery/cmd/internal/exitcode"
+	"github.com/chandlery/chandlery/cmd/internal/inspect"
 	"github.com/chandlery/chandlery/cmd/internal/progress"
 	"github.com/chandlery/chandlery/proto/api"
 )
@@ -56,7 +59,7 @@ func (q *query) outline(ctx context.Context, bundlesToo bool) (*outline.Catalog,
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	b := outline.NewBuilder(packages)
+	b := contract.NewBuilder(packages)
 	if !bundlesToo {
 		return b.Catalog(), nil
 	}
@@ -255,7 +258,7 @@ func (q *query) bundle(ctx context.Context, args []string) error {
 	case "table", "wide":
 		return describeBundle(q.out, value, q.form == "wide")
 	default:
-		return printValue(q.out, q.form, value)
+		return inspect.PrintValue(q.out, q.form, value)
 	}
 }
 
@@ -380,7 +383,7 @@ func (q *query) health(ctx context.Context, args []string) error {
 	state := reply.GetStatus().String()
 	switch q.form {
 	case "json", "yaml":
-		err = printValue(q.out, q.form, map[string]string{"status": state})
+		err = inspect.PrintValue(q.out, q.form, map[string]string{"status": state})
 	default:
 		_, err = fmt.Fprintln(q.out, state)
 	}
@@ -388,7 +391,7 @@ func (q *query) health(ctx context.Context, args []string) error {
 		return fmt.Errorf("printing: %w", err)
 	}
 	if reply.GetStatus() != healthpb.HealthCheckResponse_SERVING {
-		return errFound()
+		return exitcode.ErrFound()
 	}
 	return nil
 }

@@ -5,20 +5,21 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/chandlery/chandlery/cmd/internal/pulling"
 	"github.com/chandlery/chandlery/server"
 )
 
 // limitFlags are the flags that bound what clients may take.
 type limitFlags struct {
 	values  server.Limits
-	request byteSize
-	headers byteSize
+	request pulling.ByteSize
+	headers pulling.ByteSize
 }
 
 // AddFlags adds the flags with their defaults.
 func (o *limitFlags) AddFlags(flags *pflag.FlagSet) {
 	o.values = server.DefaultLimits()
-	o.request, o.headers = byteSize(o.values.RequestBytes), byteSize(o.values.HeaderBytes)
+	o.request, o.headers = pulling.ByteSize(o.values.RequestBytes), pulling.ByteSize(o.values.HeaderBytes)
 	flags.Var(&o.request, "max-request-size", "size of the largest request, in bytes or as 64Ki")
 	flags.Var(&o.headers, "max-header-size", "size of the largest list of request headers, in bytes or as 16Ki")
 	flags.Uint32Var(&o.values.ConnectionStreams, "max-connection-streams", o.values.ConnectionStreams,

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/chandlery/chandlery/bundles"
-	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/cmd/internal/pulling"
 	"github.com/chandlery/chandlery/cmd/internal/selectionflags"
 	"github.com/chandlery/chandlery/server"
 	"github.com/chandlery/chandlery/server/source"
@@ -37,35 +36,17 @@ type sourceFlags struct {
 	// says.
 	cacheEnforceIntegrity bool
 
-	pullSecrets   []string
-	platform      string
-	poll          time.Duration
-	pullTimeout   time.Duration
-	useHTTP       bool
-	skipTLSVerify bool
-	registryCA    string
-	maxImageSize  byteSize
+	poll    time.Duration
+	pulling pulling.Flags
 }
 
 // AddFlags adds the flags to a set.
 func (o *sourceFlags) AddFlags(flags *pflag.FlagSet) {
 	o.addCacheFlags(flags)
 	flags.BoolVar(&o.allowEmpty, "allow-empty", false, "accept a catalog without any package")
-	flags.StringSliceVar(&o.pullSecrets, "pull-secret", nil,
-		"file of type dockerconfigjson with credentials for registries, or the directory that such a Secret "+
-			"is mounted at; may be repeated; without one the docker configuration of the user counts")
-	flags.StringVar(&o.platform, "platform", "",
-		"platform of the image to read, as os/architecture; by default that of this program where the image has it")
 	flags.DurationVar(&o.poll, "poll", 5*time.Minute,
 		"time between two looks at what the tag of an image points to; 0 for never")
-	flags.DurationVar(&o.pullTimeout, "pull-timeout", 10*time.Minute, "time that reading an image may take, with all attempts")
-	flags.BoolVar(&o.useHTTP, "use-http", false, "talk to the registry of the image over plain HTTP")
-	flags.BoolVar(&o.skipTLSVerify, "skip-tls-verify", false, "accept any certificate from the registry of the image")
-	flags.StringVar(&o.registryCA, "registry-ca", "",
-		"file with certificates (PEM) of authorities to trust besides those of the system")
-	o.maxImageSize = 4 << 30
-	flags.Var(&o.maxImageSize, "max-image-size",
-		"largest size of an image's catalog, and of its layers as they are transferred, in bytes or as 512Mi, 4Gi")
+	o.pulling.AddFlags(flags)
 }
 
 // addCacheFlags adds what "opm serve" has to say about its cache.
@@ -82,13 +63,8 @@ func (o *sourceFlags) check() error {
 	if o.poll < 0 {
 		return fmt.Errorf("--poll %w, found %s", errNegative, o.poll)
 	}
-	if o.pullTimeout <= 0 {
-		return fmt.Errorf("--pull-timeout %w, found %s", errNotPositive, o.pullTimeout)
-	}
-	return nil
+	return o.pulling.Check()
 }
-
-var errNotPositive = errors.New("must be above zero")
 
 // The prefixes of arguments that do not name files.
 const (
@@ -158,25 +134,7 @@ func isLikeImage(argument string) bool {
 
 // openImage returns the source for an image.
 func (o *sourceFlags) openImage(reference string, filter source.Filter) (server.Source, error) {
-	options := image.Options{
-		Keychain: image.DefaultKeychain(), Platform: o.platform, PlainHTTP: o.useHTTP, SkipTLSVerify: o.skipTLSVerify,
-		PullTimeout: o.pullTimeout, UserAgent: "chandlery-registry/" + version,
-		Limits: image.Limits{
-			MaxBytes: int64(o.maxImageSize), MaxLayerBytes: int64(o.maxImageSize),
-			MaxUnpackedBytes: 4 * min(int64(o.maxImageSize), math.MaxInt64/4),
-		},
-	}
-	if len(o.pullSecrets) > 0 {
-		options.Keychain = image.Keychains(image.PullSecrets(o.pullSecrets...), options.Keychain)
-	}
-	if o.registryCA != "" {
-		text, err := os.ReadFile(o.registryCA)
-		if err != nil {
-			return nil, fmt.Errorf("--registry-ca: %w", err)
-		}
-		options.RootCAs = [][]byte{text}
-	}
-	client, err := image.New(options)
+	client, err := o.pulling.Client("chandlery-registry/" + version)
 	if err != nil {
 		return nil, fmt.Errorf("opening image %q: %w", reference, err)
 	}

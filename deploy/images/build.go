@@ -15,7 +15,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
-	"github.com/chandlery/chandlery/deploy/images/layer"
+	"github.com/chandlery/chandlery/bundles/image/assembly"
+	"github.com/chandlery/chandlery/bundles/image/layer"
 )
 
 // Prefix begins the names of the images.
@@ -41,6 +42,9 @@ type Options struct {
 	// roots is the module that the certificates come from.
 	roots debug.Module
 }
+
+// createdBy is what the history of the images names.
+const createdBy = modulePath + "/deploy/images"
 
 // Platforms returns the platforms that images are made for.
 func Platforms() []v1.Platform {
@@ -150,7 +154,7 @@ func (o Options) platformImage(p program, platform v1.Platform, base v1.Layer, c
 			WorkingDir: "/",
 		},
 	}
-	image, err := Assemble(config, base, top)
+	image, err := assembly.Assemble(createdBy, config, base, top)
 	if err != nil {
 		return PlatformImage{}, err
 	}
@@ -159,25 +163,6 @@ func (o Options) platformImage(p program, platform v1.Platform, base v1.Layer, c
 		return PlatformImage{}, err
 	}
 	return PlatformImage{Platform: platform, Image: image, SBOM: sbom}, nil
-}
-
-// Assemble makes an OCI image of a configuration and layers, the lowest first.
-func Assemble(config *v1.ConfigFile, layers ...v1.Layer) (v1.Image, error) {
-	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	config.RootFS = v1.RootFS{Type: "layers"}
-	image, err := mutate.ConfigFile(image, config)
-	if err != nil {
-		return nil, fmt.Errorf("configuring the image: %w", err)
-	}
-	adds := make([]mutate.Addendum, 0, len(layers))
-	for _, l := range layers {
-		adds = append(adds, mutate.Addendum{Layer: l, History: v1.History{CreatedBy: modulePath + "/deploy/images", Created: config.Created}})
-	}
-	image, err = mutate.Append(image, adds...)
-	if err != nil {
-		return nil, fmt.Errorf("putting the layers together: %w", err)
-	}
-	return image, nil
 }
 
 // labels describe an image as the OCI image specification proposes.

@@ -14,10 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-var (
-	errNoBlob = errors.New("the artifact holds no such blob")
-	errNoTag  = errors.New("name at least one tag")
-)
+var errNoTag = errors.New("name at least one tag")
 
 // Push writes an image and the lists of what it is made of to a repository, and
 // lets the tags point to it.

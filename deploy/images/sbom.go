@@ -1,7 +1,6 @@
 package images
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -18,13 +17,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/spdx/tools-golang/spdx/v2/common"
 	spdx "github.com/spdx/tools-golang/spdx/v2/v2_3"
+
+	"github.com/chandlery/chandlery/bundles/image/assembly"
 )
 
 // SPDX is the media type of the list of what an image is made of.
 const SPDX types.MediaType = "application/spdx+json"
-
-// emptyConfig stands where a manifest that is not an image needs a configuration.
-const emptyConfig types.MediaType = "application/vnd.oci.empty.v1+json"
 
 // sbom makes the list of what an image is made of, as an artifact that refers to
 // the image.
@@ -39,7 +37,7 @@ func (o Options) sbom(p program, platform v1.Platform, image v1.Image, compiled 
 	}
 	refers := *subject
 	refers.Platform = nil
-	return newArtifact(SPDX, static.NewLayer(append(text, '\n'), SPDX), refers, o.Created)
+	return assembly.Artifact(SPDX, static.NewLayer(append(text, '\n'), SPDX), refers, o.Created)
 }
 
 // document lists the program, the modules that it was built from, Go's own
@@ -119,60 +117,6 @@ func identifier(path string) string {
 
 func relationship(from common.ElementID, kind string, to common.ElementID) *spdx.Relationship {
 	return &spdx.Relationship{RefA: common.MakeDocElementID("", string(from)), Relationship: kind, RefB: common.MakeDocElementID("", string(to))}
-}
-
-// artifact is something in a registry that is no image but refers to one.
-type artifact struct {
-	manifest []byte
-	layer    v1.Layer
-}
-
-func newArtifact(kind types.MediaType, content v1.Layer, subject v1.Descriptor, created time.Time) (v1.Image, error) {
-	descriptor, err := partial.Descriptor(content)
-	if err != nil {
-		return nil, fmt.Errorf("describing the list: %w", err)
-	}
-	config := []byte("{}")
-	hash, size, err := v1.SHA256(bytes.NewReader(config))
-	if err != nil {
-		return nil, fmt.Errorf("describing the configuration: %w", err)
-	}
-	manifest, err := json.Marshal(v1.Manifest{
-		SchemaVersion: 2, MediaType: types.OCIManifestSchema1, ArtifactType: string(kind),
-		Config:      v1.Descriptor{MediaType: emptyConfig, Size: size, Digest: hash},
-		Layers:      []v1.Descriptor{*descriptor},
-		Subject:     &subject,
-		Annotations: map[string]string{"org.opencontainers.image.created": created.UTC().Format(time.RFC3339)},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("writing the manifest of the list: %w", err)
-	}
-	image, err := partial.CompressedToImage(artifact{manifest: manifest, layer: content})
-	if err != nil {
-		return nil, fmt.Errorf("making the list an artifact: %w", err)
-	}
-	return image, nil
-}
-
-// RawConfigFile is empty, as nothing runs an artifact.
-func (artifact) RawConfigFile() ([]byte, error) { return []byte("{}"), nil }
-
-// MediaType is that of an image: registries know no other for artifacts.
-func (artifact) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
-
-// RawManifest is what refers to the image.
-func (a artifact) RawManifest() ([]byte, error) { return a.manifest, nil }
-
-// LayerByDigest returns the content.
-func (a artifact) LayerByDigest(wanted v1.Hash) (partial.CompressedLayer, error) {
-	hash, err := a.layer.Digest()
-	if err != nil {
-		return nil, fmt.Errorf("reading the digest of the list: %w", err)
-	}
-	if hash != wanted {
-		return nil, fmt.Errorf("%w: %s", errNoBlob, wanted)
-	}
-	return a.layer, nil
 }
 
 // SBOMText returns the list of what an image is made of, SPDX 2.3 as JSON.

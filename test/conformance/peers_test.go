@@ -46,13 +46,27 @@ func startPeers(t *testing.T, dir string) (ours, theirs peer) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	registry := startOurs(t, dir, ourPort, work)
+	stopBoth(t, registry, opm)
+	return connect(t, registry, ourPort), connect(t, opm, theirPort)
+}
+
+// startOurs serves a directory with the registry.
+func startOurs(t *testing.T, dir, port, work string, more ...string) *process.Process {
+	t.Helper()
 	registry, err := process.Start(t.Context(), process.Spec{
 		Name: "registry serve", Path: programs.Registry(t), Log: filepath.Join(work, "registry.log"),
-		Args: []string{"serve", dir, "--host=127.0.0.1", "--port", ourPort, "--metrics-address=0", "--termination-log="},
+		Args: append([]string{"serve", dir, "--host=127.0.0.1", "--port", port, "--metrics-address=0", "--termination-log="}, more...),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return registry
+}
+
+// stopBoth stops both servers when the test ends; neither may have ended before.
+func stopBoth(t *testing.T, registry, opm *process.Process) {
+	t.Helper()
 	t.Cleanup(func() {
 		for _, p := range []*process.Process{registry, opm} {
 			if err := p.Unexpected(); err != nil {
@@ -63,7 +77,6 @@ func startPeers(t *testing.T, dir string) (ours, theirs peer) {
 			}
 		}
 	})
-	return connect(t, registry, ourPort), connect(t, opm, theirPort)
 }
 
 func freePort(t *testing.T) string {

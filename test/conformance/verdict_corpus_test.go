@@ -11,6 +11,7 @@ import (
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/bundles/outline"
+	"github.com/chandlery/chandlery/bundles/outline/contract"
 	"github.com/chandlery/chandlery/server/source"
 	"github.com/chandlery/chandlery/test/corpus"
 	"github.com/chandlery/chandlery/test/oracle"
@@ -94,7 +95,7 @@ func compareVerdicts(t *testing.T, c corpus.Catalog, dir string, theirs oracle.V
 		checkLocated(t, bundles.AsProblems(err))
 		return
 	}
-	served, err := outline.FromIndex(t.Context(), x, outline.Options{})
+	served, err := contract.FromIndex(t.Context(), x, outline.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

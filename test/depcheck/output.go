@@ -18,7 +18,7 @@ func drawing() []string {
 
 // archiving are the folders of the packages that may write what is not text.
 func archiving() []string {
-	return append(drawing(), "cmd/internal/command/supportbundle")
+	return append(drawing(), "cmd/internal/command/supportbundle", "cmd/internal/document")
 }
 
 // UnfilteredOutput returns a line for each place of the programs below root, a folder of the

@@ -122,7 +122,7 @@ func flagsAfter(page *Page, line int) []string {
 }
 
 var (
-	begin     = regexp.MustCompile(`(?:^|[|&;(]\s*|\$\s+|=\S*\s+)(?:\S*/)?(registry|supervisor|kubectl chandlery|kubectl-chandlery) ([a-z].*)$`)
+	begin     = regexp.MustCompile(`(?:^|[|&;(]\s*|\$\s+|=\S*\s+)(?:\S*/)?(registry|catalog|supervisor|kubectl chandlery|kubectl-chandlery) ([a-z].*)$`)
 	separator = regexp.MustCompile(`\s(?:\||&&|>|<|&|;)(?:\s|$)|\s#`)
 )
 

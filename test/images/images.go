@@ -15,8 +15,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
+	"github.com/chandlery/chandlery/bundles/image/assembly"
+	"github.com/chandlery/chandlery/bundles/image/layer"
 	"github.com/chandlery/chandlery/deploy/images"
-	"github.com/chandlery/chandlery/deploy/images/layer"
 )
 
 // ContentLabel says in which folder of a catalog image the catalog is.
@@ -163,7 +164,7 @@ func assemble(config v1.Config, groups ...[]layer.Entry) (v1.Image, error) {
 		}
 		layers = append(layers, l)
 	}
-	return images.Assemble(&v1.ConfigFile{
+	return assembly.Assemble("test/images", &v1.ConfigFile{
 		OS: platform.OS, Architecture: platform.Architecture, Created: v1.Time{Time: epoch()}, Config: config,
 	}, layers...)
 }

@@ -64,11 +64,22 @@ func InstallCRDs(ctx context.Context, supervisor, kubeconfig string) error {
 // Registry builds the registry for one test and returns its path.
 func Registry(tb testing.TB) string {
 	tb.Helper()
+	return one(tb, "registry")
+}
+
+// Catalog builds the program that makes catalogs for one test and returns its path.
+func Catalog(tb testing.TB) string {
+	tb.Helper()
+	return one(tb, "catalog")
+}
+
+func one(tb testing.TB, name string) string {
+	tb.Helper()
 	dir := tb.TempDir()
-	if err := Build(tb.Context(), dir, "./cmd/registry"); err != nil {
+	if err := Build(tb.Context(), dir, "./cmd/"+name); err != nil {
 		tb.Fatal(err)
 	}
-	return filepath.Join(dir, "registry")
+	return filepath.Join(dir, name)
 }
 
 // Start runs a program until the test ends, or somebody ends it before. Its output is an

@@ -19,6 +19,7 @@ type program struct {
 func programs() []program {
 	return []program{
 		{name: "registry", called: "registry", about: "serves catalogs, and looks at them"},
+		{name: "catalog", called: "catalog", about: "makes catalogs and their images"},
 		{name: "supervisor", called: "supervisor", about: "runs in the cluster, and has the commands of the plugin besides"},
 		{name: "kubectl-chandlery", called: "kubectl chandlery", about: "is the plugin of kubectl, installed as `kubectl-chandlery`"},
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/chandlery/chandlery/bundles/fbc"
 	"github.com/chandlery/chandlery/bundles/index"
 	"github.com/chandlery/chandlery/bundles/outline"
+	"github.com/chandlery/chandlery/bundles/outline/contract"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
@@ -100,7 +101,7 @@ func fromIndex(ctx context.Context, name string) (*content.Catalog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("catalog %s: %w; name a directory of file-based catalogs or an index that 'registry build' has made", name, err)
 	}
-	all, err := outline.FromIndex(ctx, x, outline.Options{})
+	all, err := contract.FromIndex(ctx, x, outline.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("catalog %s: %w", name, err)
 	}

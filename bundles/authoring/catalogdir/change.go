@@ -1,0 +1,264 @@
+package catalogdir
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Change is a change of a catalog directory by the one process that has its lock.
+type Change struct {
+	dir  string
+	lock *os.File
+	// texts are the new contents of files, by their names below the directory.
+	texts map[string][]byte
+}
+
+// Begin takes the lock of a directory and, where an earlier change ended in between, restores
+// what was there. Call Close afterwards.
+func Begin(ctx context.Context, dir string) (*Change, error) {
+	resolved, err := filepath.EvalSymlinks(dir)
+	if err == nil {
+		resolved, err = filepath.Abs(resolved)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("finding the catalog: %w", err)
+	}
+	held, err := lock(ctx, resolved)
+	if err != nil {
+		return nil, err
+	}
+	c := &Change{dir: resolved, lock: held, texts: map[string][]byte{}}
+	if err := c.restore(); err != nil {
+		return nil, errors.Join(fmt.Errorf("restoring the catalog after an interrupted change: %w", err), c.Close())
+	}
+	return c, nil
+}
+
+// Close releases the lock. What was put and not committed is dropped.
+func (c *Change) Close() error {
+	if err := c.lock.Close(); err != nil {
+		return fmt.Errorf("releasing the catalog: %w", err)
+	}
+	return nil
+}
+
+// Read returns the content of a file, as it would be after the change.
+func (c *Change) Read(name string) ([]byte, error) {
+	if text, ok := c.texts[name]; ok {
+		return slices.Clone(text), nil
+	}
+	text, err := os.ReadFile(filepath.Join(c.dir, filepath.FromSlash(name)))
+	if err != nil {
+		return nil, fmt.Errorf("reading the catalog: %w", err)
+	}
+	return text, nil
+}
+
+// errOutside says that a name leads out of the directory.
+var errOutside = errors.New("is not the name of a file below the catalog")
+
+// Put gives a file another content. A file or a folder that is missing is created.
+func (c *Change) Put(name string, text []byte) error {
+	if !fs.ValidPath(name) || name == "." {
+		return fmt.Errorf("%q %w", name, errOutside)
+	}
+	c.texts[name] = text
+	return nil
+}
+
+// Names returns the names of the files that are changed, in byte order.
+func (c *Change) Names() []string { return slices.Sorted(maps.Keys(c.texts)) }
+
+// step is one file of a change.
+type step struct {
+	// Target is the path of the file.
+	Target string `json:"target"`
+	// Existed says that there was such a file; its content is kept.
+	Existed bool `json:"existed"`
+	// Folder is the topmost folder that was made for the file; empty for none.
+	Folder string `json:"folder,omitempty"`
+}
+
+// The files of a change that is prepared.
+const (
+	planFile = "plan.json"
+	newFile  = "new-%d"
+	oldFile  = "old-%d"
+)
+
+// staging is the folder in which changes are prepared.
+func (c *Change) staging() string {
+	return filepath.Join(filepath.Dir(c.dir), "."+filepath.Base(c.dir)+".catalog-change")
+}
+
+// Commit changes all files that were put. When it returns an error no file has changed.
+func (c *Change) Commit() error {
+	if len(c.texts) == 0 {
+		return nil
+	}
+	if err := os.MkdirAll(c.staging(), 0o755); err != nil { //nolint:gosec // as the catalog itself
+		return fmt.Errorf("preparing the change beside the catalog: %w", err)
+	}
+	if err := c.apply(); err != nil {
+		return errors.Join(fmt.Errorf("changing the catalog: %w", err), c.restore())
+	}
+	// From here on the change stays.
+	if err := os.Remove(filepath.Join(c.staging(), planFile)); err != nil {
+		return errors.Join(fmt.Errorf("changing the catalog: %w", err), c.restore())
+	}
+	c.texts = map[string][]byte{}
+	if err := os.RemoveAll(c.staging()); err != nil {
+		return fmt.Errorf("removing what the change leaves beside the catalog: %w", err)
+	}
+	return nil
+}
+
+// apply prepares all files, notes what will change, and then changes it.
+func (c *Change) apply() error {
+	names := c.Names()
+	steps := make([]step, len(names))
+	for i, name := range names {
+		var err error
+		if steps[i], err = c.prepare(i, name); err != nil {
+			return err
+		}
+	}
+	if err := c.writePlan(steps); err != nil {
+		return err
+	}
+	for i, s := range steps {
+		if err := os.MkdirAll(filepath.Dir(s.Target), 0o755); err != nil { //nolint:gosec // as the catalog itself
+			return err
+		}
+		if err := os.Rename(c.staged(newFile, i), s.Target); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Change) staged(form string, i int) string {
+	return filepath.Join(c.staging(), fmt.Sprintf(form, i))
+}
+
+// prepare writes the new content of a file and keeps the old one.
+func (c *Change) prepare(i int, name string) (step, error) {
+	target := filepath.Join(c.dir, filepath.FromSlash(name))
+	mode := fs.FileMode(0o644)
+	s := step{Target: target}
+	resolved, err := filepath.EvalSymlinks(target)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		s.Folder = missingFolder(target)
+	case err != nil:
+		return step{}, err
+	default:
+		s.Target, s.Existed = resolved, true
+		if mode, err = keep(resolved, c.staged(oldFile, i)); err != nil {
+			return step{}, err
+		}
+	}
+	return s, writeFile(c.staged(newFile, i), c.texts[name], mode)
+}
+
+// keep copies a file with its permissions, and returns these.
+func keep(name, to string) (fs.FileMode, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return 0, err
+	}
+	old, err := os.ReadFile(name)
+	if err != nil {
+		return 0, err
+	}
+	mode := info.Mode().Perm()
+	return mode, writeFile(to, old, mode)
+}
+
+// missingFolder returns the topmost folder on the way to a file that is not there.
+func missingFolder(target string) string {
+	missing := ""
+	for dir := filepath.Dir(target); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(dir); err == nil {
+			return missing
+		}
+		missing = dir
+	}
+	return missing
+}
+
+func writeFile(name string, text []byte, mode fs.FileMode) error {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	return errors.Join(err, file.Chmod(mode), file.Sync(), file.Close())
+}
+
+func (c *Change) writePlan(steps []step) error {
+	text, err := json.Marshal(steps)
+	if err != nil {
+		return fmt.Errorf("noting the change: %w", err)
+	}
+	unfinished := filepath.Join(c.staging(), planFile+".new")
+	if err := writeFile(unfinished, text, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(unfinished, filepath.Join(c.staging(), planFile))
+}
+
+// restore undoes a change that was not finished. Without a plan no file has been changed.
+func (c *Change) restore() error {
+	text, err := os.ReadFile(filepath.Join(c.staging(), planFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return os.RemoveAll(c.staging())
+	}
+	if err != nil {
+		return err
+	}
+	var steps []step
+	if err := json.Unmarshal(text, &steps); err != nil {
+		return fmt.Errorf("reading %s: %w", filepath.Join(c.staging(), planFile), err)
+	}
+	for i, s := range steps {
+		if err := c.undo(i, s); err != nil {
+			return err
+		}
+	}
+	if err := os.Remove(filepath.Join(c.staging(), planFile)); err != nil {
+		return err
+	}
+	return os.RemoveAll(c.staging())
+}
+
+func (c *Change) undo(i int, s step) error {
+	if s.Existed {
+		old, err := os.ReadFile(c.staged(oldFile, i))
+		if err != nil {
+			return err
+		}
+		again := c.staged(newFile, i) + ".old"
+		info, err := os.Stat(c.staged(oldFile, i))
+		if err != nil {
+			return err
+		}
+		return errors.Join(writeFile(again, old, info.Mode().Perm()), os.Rename(again, s.Target))
+	}
+	if err := os.Remove(s.Target); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for dir := filepath.Dir(s.Target); s.Folder != "" && len(dir) >= len(s.Folder); dir = filepath.Dir(dir) {
+		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}

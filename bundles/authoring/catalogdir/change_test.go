@@ -1,0 +1,198 @@
+package catalogdir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
+)
+
+// snapshot returns the contents of all files and folders below a directory.
+func snapshot(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			all[path] = "folder"
+			return err
+		}
+		text, err := os.ReadFile(path)
+		all[path] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func catalog(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "catalog")
+	if err := os.MkdirAll(filepath.Join(dir, "p"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "p", "a.yaml"), []byte("a: 1\n"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func begin(t *testing.T, dir string) *Change {
+	t.Helper()
+	c, err := Begin(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func put(t *testing.T, c *Change) {
+	t.Helper()
+	for name, text := range map[string]string{"p/a.yaml": "a: 2\n", "q/r/b.yaml": "b: 1\n"} {
+		if err := c.Put(name, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestCommit(t *testing.T) {
+	dir := catalog(t)
+	c := begin(t, dir)
+	put(t, c)
+	if err := c.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		filepath.Dir(dir): "folder", dir: "folder", dir + "/p": "folder", dir + "/q": "folder", dir + "/q/r": "folder",
+		dir + "/p/a.yaml": "a: 2\n", dir + "/q/r/b.yaml": "b: 1\n",
+	}
+	if diff := cmp.Diff(want, snapshot(t, filepath.Dir(dir))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	info, err := os.Stat(filepath.Join(dir, "p", "a.yaml"))
+	if err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("permissions: %v, %v", info.Mode(), err)
+	}
+}
+
+// TestInterrupted ends a change after each of its steps, as a process that is killed would.
+func TestInterrupted(t *testing.T) {
+	for name, stop := range map[string]func(t *testing.T, c *Change){
+		"Prepared": func(t *testing.T, c *Change) {
+			t.Helper()
+			if _, err := c.prepare(0, "p/a.yaml"); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"Planned": func(t *testing.T, c *Change) {
+			t.Helper()
+			first, err := c.prepare(0, "p/a.yaml")
+			second, err2 := c.prepare(1, "q/r/b.yaml")
+			if err := errors.Join(err, err2, c.writePlan([]step{first, second})); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"Renamed": func(t *testing.T, c *Change) {
+			t.Helper()
+			if err := c.apply(); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"HalfRenamed": func(t *testing.T, c *Change) {
+			t.Helper()
+			if err := errors.Join(c.apply(), os.RemoveAll(filepath.Join(c.dir, "q"))); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := catalog(t)
+			before := snapshot(t, filepath.Dir(dir))
+			c := begin(t, dir)
+			put(t, c)
+			if err := os.MkdirAll(c.staging(), 0o750); err != nil {
+				t.Fatal(err)
+			}
+			stop(t, c)
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+			begin(t, dir)
+			if diff := cmp.Diff(before, snapshot(t, filepath.Dir(dir))); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestFails leaves everything as it was when a file cannot be written.
+func TestFails(t *testing.T) {
+	dir := catalog(t)
+	before := snapshot(t, filepath.Dir(dir))
+	c := begin(t, dir)
+	put(t, c)
+	if err := c.Put("p/a.yaml/below-a-file.yaml", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Commit(); err == nil {
+		t.Fatal("a file became a folder")
+	}
+	if diff := cmp.Diff(before, snapshot(t, filepath.Dir(dir))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestOutside(t *testing.T) {
+	c := begin(t, catalog(t))
+	for _, name := range []string{"../x", "/x", ".", "a/../b"} {
+		if err := c.Put(name, nil); !errors.Is(err, errOutside) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestConcurrent adds a line to one file many times at once.
+func TestConcurrent(t *testing.T) {
+	dir := catalog(t)
+	var group errgroup.Group
+	const lines = 20
+	for i := range lines {
+		group.Go(func() (err error) {
+			c, err := Begin(t.Context(), dir)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, c.Close()) }()
+			text, err := c.Read("p/a.yaml")
+			if err != nil {
+				return err
+			}
+			return errors.Join(c.Put("p/a.yaml", fmt.Appendf(text, "l%d: 1\n", i)), c.Commit())
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if text := snapshot(t, dir)[dir+"/p/a.yaml"]; strings.Count(text, "\n") != lines+1 {
+		t.Errorf("lines are missing:\n%s", text)
+	}
+}
+
+// TestWaits ends with its context while another process has the lock.
+func TestWaits(t *testing.T) {
+	dir := catalog(t)
+	begin(t, dir)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Begin(ctx, dir); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,134 @@
+package mirror
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/distribution/reference"
+	"sigs.k8s.io/yaml"
+)
+
+// The forms of a list of images.
+const (
+	// Lines has a reference on each line.
+	Lines = "list"
+	// JSON has all that is known of the images.
+	JSON = "json"
+	// Skopeo is the input of "skopeo sync --src yaml".
+	Skopeo = "skopeo"
+	// OCMirror is an ImageSetConfiguration of mirror.openshift.io/v2alpha1 for oc-mirror.
+	OCMirror = "oc-mirror"
+	// Mapping has a line SOURCE=DESTINATION for each image, for "oc image mirror --filename".
+	Mapping = "mapping"
+)
+
+// Forms returns the names of all forms.
+func Forms() []string { return []string{Lines, JSON, Skopeo, OCMirror, Mapping} }
+
+var (
+	errForm     = errors.New("there is no such form")
+	errNoTarget = errors.New("a mapping needs the mirror that images go to; name it with --mirror")
+)
+
+// Format returns a list of images in a form. The mirror is where images go to; it may be empty
+// for all forms but [Mapping].
+func Format(form string, images []Image, mirror string) (string, error) {
+	switch form {
+	case Lines:
+		return lines(images, func(i *Image) (string, error) { return i.Reference, nil })
+	case JSON:
+		text, err := json.MarshalIndent(images, "", "  ")
+		return string(text) + "\n", err
+	case Skopeo:
+		return skopeo(images)
+	case OCMirror:
+		return imageSet(images)
+	case Mapping:
+		if mirror == "" {
+			return "", errNoTarget
+		}
+		return lines(images, func(i *Image) (string, error) {
+			to, err := Mirrored(i.Reference, mirror)
+			return i.Reference + "=" + to, err
+		})
+	}
+	return "", fmt.Errorf("%q: %w", form, errForm)
+}
+
+func lines(images []Image, line func(*Image) (string, error)) (string, error) {
+	var text strings.Builder
+	for i := range images {
+		one, err := line(&images[i])
+		if err != nil {
+			return "", err
+		}
+		text.WriteString(one + "\n")
+	}
+	return text.String(), nil
+}
+
+// Mirrored returns where a mirror has an image: at the same path below HOST or HOST/PREFIX, with
+// the same digest, or the same tag where there is no digest.
+func Mirrored(image, mirror string) (string, error) {
+	named, err := reference.ParseNormalizedNamed(image)
+	if err != nil {
+		return "", fmt.Errorf("image %q: %w", image, err)
+	}
+	return strings.TrimSuffix(mirror, "/") + "/" + reference.Path(named) + version(reference.TagNameOnly(named)), nil
+}
+
+// version returns the digest of a reference, else its tag, as they stand behind the name.
+func version(named reference.Named) string {
+	if digested, ok := named.(reference.Digested); ok {
+		return "@" + digested.Digest().String()
+	}
+	if tagged, ok := named.(reference.Tagged); ok {
+		return ":" + tagged.Tag()
+	}
+	return ""
+}
+
+// skopeo groups images by registry and repository.
+func skopeo(images []Image) (string, error) {
+	type registry struct {
+		Images map[string][]string `json:"images"`
+	}
+	registries := map[string]registry{}
+	for i := range images {
+		named, err := reference.ParseNormalizedNamed(images[i].Reference)
+		if err != nil {
+			return "", fmt.Errorf("image %q: %w", images[i].Reference, err)
+		}
+		host := reference.Domain(named)
+		if registries[host].Images == nil {
+			registries[host] = registry{Images: map[string][]string{}}
+		}
+		repository := registries[host].Images
+		path := reference.Path(named)
+		repository[path] = append(repository[path], version(reference.TagNameOnly(named))[1:])
+	}
+	text, err := yaml.Marshal(registries)
+	return string(text), err
+}
+
+// imageSet returns an ImageSetConfiguration.
+func imageSet(images []Image) (string, error) {
+	type named struct {
+		Name string `json:"name"`
+	}
+	type mirror struct {
+		AdditionalImages []named `json:"additionalImages"`
+	}
+	set := struct {
+		Kind       string `json:"kind"`
+		APIVersion string `json:"apiVersion"`
+		Mirror     mirror `json:"mirror"`
+	}{Kind: "ImageSetConfiguration", APIVersion: "mirror.openshift.io/v2alpha1", Mirror: mirror{AdditionalImages: []named{}}}
+	for i := range images {
+		set.Mirror.AdditionalImages = append(set.Mirror.AdditionalImages, named{images[i].Reference})
+	}
+	text, err := yaml.Marshal(set)
+	return string(text), err
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/operator-framework/operator-registry/alpha/declcfg"
+	"github.com/spf13/cobra"
+
+	"github.com/chandlery/chandlery/bundles/authoring/edit"
+	"github.com/chandlery/chandlery/cmd/internal/flagenv"
+)
+
+// deprecateOptions are the flags of "catalog deprecate".
+type deprecateOptions struct {
+	changing                 changing
+	channel, bundle, message string
+}
+
+func newDeprecateCommand() *cobra.Command {
+	var o deprecateOptions
+	cmd := &cobra.Command{
+		Use:   "deprecate PACKAGE",
+		Short: "Say why a package, a channel or a bundle should no longer be used",
+		Long: "Say why a package, a channel or a bundle should no longer be used, in the olm.deprecations object of a catalog or\n" +
+			"of a template. Clients show the message to those who use it. An earlier message is replaced.",
+		Example: "  catalog deprecate lantern --catalog ./catalog --channel candidate --message 'Use the channel stable.'\n" +
+			"  catalog deprecate lantern --catalog ./catalog --bundle lantern.v1.0.0 --message 'Loses oil. Upgrade to 1.1.0.' --dry-run",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
+	}
+	o.changing.addFlags(cmd)
+	flags := cmd.Flags()
+	flags.StringVarP(&o.channel, "channel", "c", "", "deprecate the channel of this name")
+	flags.StringVarP(&o.bundle, "bundle", "b", "", "deprecate the bundle of this name")
+	flags.StringVarP(&o.message, "message", "m", "", "why, and what to use instead")
+	flagenv.Describe(flags, envPrefix)
+	return cmd
+}
+
+var errOneThing = errors.New("give --channel or --bundle, not both; without them the package is deprecated")
+
+func (o *deprecateOptions) run(cmd *cobra.Command, pkg string) error {
+	reference := declcfg.PackageScopedReference{Schema: declcfg.SchemaPackage}
+	switch {
+	case o.channel != "" && o.bundle != "":
+		return errOneThing
+	case o.channel != "":
+		reference = declcfg.PackageScopedReference{Schema: declcfg.SchemaChannel, Name: o.channel}
+	case o.bundle != "":
+		reference = declcfg.PackageScopedReference{Schema: declcfg.SchemaBundle, Name: o.bundle}
+	}
+	return o.changing.run(cmd, pkg, func(files *edit.Files) error { return files.Deprecate(reference, o.message) })
+}

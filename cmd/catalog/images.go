@@ -1,0 +1,123 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chandlery/chandlery/bundles/authoring/mirror"
+	"github.com/chandlery/chandlery/bundles/authoring/render"
+	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/cmd/internal/exitcode"
+	"github.com/chandlery/chandlery/cmd/internal/flagenv"
+	"github.com/chandlery/chandlery/cmd/internal/progress"
+	"github.com/chandlery/chandlery/cmd/internal/selectionflags"
+)
+
+// imagesOptions are the flags of "catalog images".
+type imagesOptions struct {
+	reading   reading
+	selection selectionflags.Flags
+	form      string
+	mirror    string
+	check     string
+}
+
+func newImagesCommand() *cobra.Command {
+	var o imagesOptions
+	cmd := &cobra.Command{
+		Use:   "images CATALOG",
+		Short: "List the images that a catalog needs",
+		Long: "List the images that a catalog, or the part of it that flags select, needs: the image of the catalog, of its bundles,\n" +
+			"and those that bundles list as related. The forms skopeo, oc-mirror and mapping are inputs of 'skopeo sync',\n" +
+			"oc-mirror and 'oc image mirror'.\n\n" +
+			"With --check a mirror is asked for all of them, at the same paths; what it lacks is printed.\n\n" +
+			"Exit codes: 0 when the mirror has all images or was not asked, 1 when it lacks some, 2 when the command could not\n" +
+			"do its work.",
+		Example: "  catalog images ./catalog --package lantern -o skopeo > sync.yaml\n" +
+			"  catalog images registry.example.com/team/catalog:v1 --check mirror.example.com/team",
+		Args: func(cmd *cobra.Command, args []string) error { return exitcode.Troubled(cobra.ExactArgs(1)(cmd, args)) },
+		RunE: func(cmd *cobra.Command, args []string) error { return exitcode.Troubled(o.run(cmd, args[0])) },
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&o.form, "output", "o", mirror.Lines, "form of the list: "+strings.Join(mirror.Forms(), ", "))
+	complete(cmd, "output", mirror.Forms()...)
+	flags.StringVar(&o.mirror, "mirror", "", "registry that images are copied to, as HOST or HOST/PREFIX, for the form mapping")
+	flags.StringVar(&o.check, "check", "", "mirror, as HOST or HOST/PREFIX, to ask for the images")
+	o.selection.AddFlags(flags)
+	o.reading.addFlags(flags)
+	flagenv.Describe(flags, envPrefix)
+	return cmd
+}
+
+func (o *imagesOptions) run(cmd *cobra.Command, catalog string) error {
+	var images []mirror.Image
+	err := o.reading.with(cmd, func(opener *render.Opener) error {
+		source, err := selected(cmd, opener, &o.selection, catalog)
+		if err != nil {
+			return err
+		}
+		done := progress.Start(cmd.ErrOrStderr(), o.reading.quiet, "Reading "+catalog)
+		defer done()
+		images, err = mirror.List(cmd.Context(), catalogImage(catalog), source)
+		return err //nolint:wrapcheck // names the package
+	})
+	if err != nil {
+		return err
+	}
+	if o.check != "" {
+		return o.ask(cmd, images)
+	}
+	text, err := mirror.Format(o.form, images, o.mirror)
+	if err != nil {
+		return fmt.Errorf("--output %s: %w", o.form, err)
+	}
+	if _, err := io.WriteString(cmd.OutOrStdout(), text); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	return nil
+}
+
+// catalogImage returns the image of a catalog; empty for a directory.
+func catalogImage(catalog string) string {
+	if reference, ok := strings.CutPrefix(catalog, render.ImagePrefix); ok || !render.IsDirectory(catalog) {
+		return reference
+	}
+	return ""
+}
+
+// ask prints what a mirror lacks.
+func (o *imagesOptions) ask(cmd *cobra.Command, images []mirror.Image) error {
+	client, err := o.reading.pulling.Client(agent())
+	if err != nil {
+		return err //nolint:wrapcheck // names the flag
+	}
+	done := progress.Start(cmd.ErrOrStderr(), o.reading.quiet, "Asking "+o.check)
+	missing, err := mirror.Check(cmd.Context(), client, images, o.check)
+	done()
+	if err != nil {
+		return fmt.Errorf("--check %s: %w", o.check, err)
+	}
+	var unknown error
+	for _, m := range missing {
+		if m.Reason == image.ReasonNotFound {
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s is missing\n", m.Image, m.Mirrored)
+			continue
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", m.Image, m.Message)
+		unknown = errUnknown
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s has %d of %d images\n", o.check, len(images)-len(missing), len(images))
+	if unknown != nil {
+		return unknown
+	}
+	if len(missing) > 0 {
+		return exitcode.ErrFound()
+	}
+	return nil
+}
+
+var errUnknown = errors.New("the mirror could not be asked for all images; check that it can be reached, and the credentials")

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/bundles/authoring/render"
+	"github.com/chandlery/chandlery/bundles/outline"
+	"github.com/chandlery/chandlery/cmd/internal/inspect"
+	"github.com/chandlery/chandlery/cmd/internal/progress"
+)
+
+// inspected is what the commands validate and diff need to know.
+func inspected() inspect.Program {
+	return inspect.Program{
+		Name: "catalog", EnvPrefix: envPrefix, Sources: "A SOURCE is the directory or the image of a catalog. Write oci:IMAGE where an image could be taken for a directory.",
+		Image: "registry.example.org/catalog:v1", Reader: &inspectReader{},
+	}
+}
+
+// inspectReader reads catalogs for commands that other programs have as well.
+type inspectReader struct{ reading reading }
+
+// AddFlags adds the flags that say how a catalog is read.
+func (r *inspectReader) AddFlags(cmd *cobra.Command) { r.reading.addFlags(cmd.Flags()) }
+
+// Count reads a catalog.
+func (r *inspectReader) Count(ctx context.Context, terminal io.Writer, argument string) (inspect.Counts, error) {
+	catalog, err := r.Outline(ctx, terminal, argument, outline.Options{})
+	if err != nil {
+		return inspect.Counts{}, err
+	}
+	counts := inspect.Counts{Packages: len(catalog.Packages)}
+	for _, p := range catalog.Packages {
+		counts.Channels += len(p.Channels)
+		counts.Bundles += len(p.Bundles())
+	}
+	return counts, nil
+}
+
+var errNotCatalog = errors.New("is a bundle, not a catalog")
+
+// Outline reads the outline of a catalog.
+func (r *inspectReader) Outline(ctx context.Context, terminal io.Writer, argument string, o outline.Options) (catalog *outline.Catalog, err error) {
+	client, err := r.reading.pulling.Client(agent())
+	if err != nil {
+		return nil, err //nolint:wrapcheck // names the flag
+	}
+	opener := &render.Opener{Client: client}
+	defer func() { err = errors.Join(err, opener.Close()) }()
+	done := progress.Start(terminal, r.reading.quiet, "Reading "+argument)
+	defer done()
+	source, err := opener.Open(ctx, argument)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // names the reference
+	}
+	whole, ok := source.(*render.Directory)
+	if !ok {
+		return nil, fmt.Errorf("%s %w", argument, errNotCatalog)
+	}
+	catalog, err = outline.FromSource(ctx, whole.Reader(), o)
+	if err == nil && len(catalog.Packages) == 0 {
+		return nil, bundles.Problems{{File: argument, Message: "the catalog directory holds no package", Remedy: "check the path"}}
+	}
+	return catalog, err //nolint:wrapcheck // names file and line
+}
+
+// Path returns the path of a catalog that is not an image.
+func (*inspectReader) Path(argument string) string {
+	if strings.HasPrefix(argument, render.ImagePrefix) {
+		return ""
+	}
+	if _, err := os.Stat(argument); err == nil || !strings.Contains(argument, "/") {
+		return argument
+	}
+	return ""
+}

@@ -1,0 +1,52 @@
+// Command catalog makes file-based operator catalogs: it renders bundles, changes catalogs in
+// place, and builds and pushes catalog images.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chandlery/chandlery/cmd/internal/exitcode"
+	"github.com/chandlery/chandlery/cmd/internal/inspect"
+	"github.com/chandlery/chandlery/cmd/internal/program"
+	"github.com/chandlery/chandlery/cmd/internal/terminal"
+)
+
+// Set by the linker.
+var (
+	version = "devel"
+	commit  = "unknown"
+)
+
+// envPrefix begins the names of the variables that stand in for flags.
+const envPrefix = "CATALOG"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// A second signal ends the program at once.
+	context.AfterFunc(ctx, stop)
+	if err := newCommand().ExecuteContext(ctx); err != nil {
+		printError(terminal.NewWriter(os.Stderr), err)
+		stop()
+		os.Exit(exitcode.Of(err)) //nolint:gocritic // stop has been called
+	}
+}
+
+func newCommand() *cobra.Command {
+	catalog := program.Program{
+		Name: "catalog", Short: "Make file-based operator catalogs and their images",
+		EnvPrefix: envPrefix, Version: version, Commit: commit,
+	}
+	return catalog.Command(newInitCommand(), newAddCommand(), newRenderCommand(), newTemplateCommand(), newDeprecateCommand(),
+		newConvertCommand(), newPruneCommand(), newMergeCommand(), newImagesCommand(),
+		newDockerfileCommand(), newPushCommand(), inspect.Validate(inspected()), inspect.Diff(inspected()))
+}
+
+// printError writes one line for each thing that is wrong.
+func printError(out io.Writer, err error) { inspect.PrintError(out, "catalog", err) }

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chandlery/chandlery/bundles/authoring/render"
+	"github.com/chandlery/chandlery/cmd/internal/document"
+	"github.com/chandlery/chandlery/cmd/internal/progress"
+)
+
+// catalogOutput is where commands that make catalogs write them.
+type catalogOutput struct {
+	format formatFlag
+	to     string
+}
+
+func (o *catalogOutput) addFlags(cmd *cobra.Command) {
+	o.format.addFlag(cmd, string(render.JSON), "format of the catalog")
+	cmd.Flags().StringVar(&o.to, "to", "",
+		"directory to write the catalog to, a file for each package; it appears when it is complete; without one the catalog is printed")
+	completeDir(cmd, "to")
+}
+
+// write writes a catalog to where the flags say.
+func (o *catalogOutput) write(cmd *cobra.Command, quiet bool, what string, source render.Source) error {
+	format, err := o.format.format()
+	if err != nil {
+		return err
+	}
+	done := progress.Start(cmd.ErrOrStderr(), quiet, what)
+	if o.to == "" {
+		defer done()
+		return render.Write(cmd.Context(), document.Writer(cmd), format, source) //nolint:wrapcheck // names the package
+	}
+	err = render.WriteDirectory(cmd.Context(), o.to, format, source)
+	done()
+	if err != nil {
+		return err //nolint:wrapcheck // names the file
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "created %s: %d packages\n", o.to, packages(source))
+	return nil
+}
+
+// packages returns the number of packages in a source.
+func packages(source render.Source) int {
+	count := 0
+	for _, name := range source.Packages() {
+		if name != "" {
+			count++
+		}
+	}
+	return count
+}

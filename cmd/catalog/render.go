@@ -1,0 +1,158 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/chandlery/chandlery/bundles/authoring/render"
+	"github.com/chandlery/chandlery/cmd/internal/flagenv"
+	"github.com/chandlery/chandlery/cmd/internal/progress"
+	"github.com/chandlery/chandlery/cmd/internal/pulling"
+)
+
+// agent is the name by which registries know the program.
+func agent() string { return "chandlery-catalog/" + version }
+
+// referenceHelp says what commands that read bundles and catalogs take.
+const referenceHelp = "A REFERENCE is the directory or the image of a bundle or of a catalog. Write oci:IMAGE where an image could be\n" +
+	"taken for a directory."
+
+// reading is how commands read what references name.
+type reading struct {
+	pulling  pulling.Flags
+	imageRef string
+	quiet    bool
+}
+
+// addFlags adds the flags that say how references are read.
+func (r *reading) addFlags(flags *pflag.FlagSet) {
+	r.pulling.AddFlags(flags)
+	r.addQuietFlag(flags)
+}
+
+// addImageRefFlag adds the flag for the images of bundles in directories.
+func (r *reading) addImageRefFlag(flags *pflag.FlagSet) {
+	flags.StringVar(&r.imageRef, "image-ref-template", "",
+		"image of a bundle that is read from a directory, with {{.Package}}, {{.Name}} and {{.Version}} in place of what the "+
+			"bundle says; without it such a bundle holds its manifests itself")
+}
+
+func (r *reading) addQuietFlag(flags *pflag.FlagSet) {
+	flags.BoolVarP(&r.quiet, "quiet", "q", false, "show no progress; without a terminal there is none anyway")
+}
+
+// opener returns what reads references. Its progress is shown on a terminal.
+func (r *reading) opener(cmd *cobra.Command) (*render.Opener, error) {
+	client, err := r.pulling.Client(agent())
+	if err != nil {
+		return nil, err //nolint:wrapcheck // names the flag
+	}
+	opener := &render.Opener{Client: client, Pulling: func(reference string) func() {
+		return progress.Start(cmd.ErrOrStderr(), r.quiet, "Pulling "+reference)
+	}}
+	if r.imageRef != "" {
+		if opener.ImageRef, err = render.ParseImageRef(r.imageRef); err != nil {
+			return nil, fmt.Errorf("--image-ref-template: %w", err)
+		}
+	}
+	return opener, nil
+}
+
+// with runs something with what reads references, and removes what that has extracted.
+func (r *reading) with(cmd *cobra.Command, run func(*render.Opener) error) (err error) {
+	opener, err := r.opener(cmd)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, opener.Close()) }()
+	return run(opener)
+}
+
+// formatFlag is the flag for the format of a catalog.
+type formatFlag struct{ value string }
+
+var errFormat = errors.New("--output must be json or yaml")
+
+func (f *formatFlag) addFlag(cmd *cobra.Command, value, usage string) {
+	cmd.Flags().StringVarP(&f.value, "output", "o", value, usage+": "+strings.Join(render.Formats(), " or "))
+	complete(cmd, "output", render.Formats()...)
+}
+
+func (f *formatFlag) format() (render.Format, error) {
+	if !slices.Contains(render.Formats(), f.value) {
+		return "", fmt.Errorf("%w, found %q", errFormat, f.value)
+	}
+	return render.Format(f.value), nil
+}
+
+// complete offers the values of a flag that has just been added.
+func complete(cmd *cobra.Command, flag string, values ...string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) //nolint:forbidigo // the flag has just been added
+	}
+}
+
+// renderOptions are the flags of "catalog render".
+type renderOptions struct {
+	reading reading
+	output  catalogOutput
+	migrate string
+}
+
+func newRenderCommand() *cobra.Command {
+	var o renderOptions
+	cmd := &cobra.Command{
+		Use:   "render REFERENCE...",
+		Short: "Print bundles and catalogs as one file-based catalog",
+		Long: "Print bundles and catalogs as one file-based catalog: packages in the order of their names, and all their\n" +
+			"objects in one order, so that the same content gives the same text.\n\n" + referenceHelp,
+		Example: "  catalog render registry.example.com/team/lantern-bundle:v1.0.0\n" +
+			"  catalog render ./catalog ./bundles/lantern-1.1.0 -o yaml > catalog.yaml",
+		Args: cobra.MinimumNArgs(1),
+		RunE: o.run,
+	}
+	o.output.addFlags(cmd)
+	flags := cmd.Flags()
+	addMigrateFlag(cmd, &o.migrate, render.NoMigration)
+	o.reading.addFlags(flags)
+	o.reading.addImageRefFlag(flags)
+	flagenv.Describe(flags, envPrefix)
+	return cmd
+}
+
+// addMigrateFlag adds the flag for the conversion of objects to newer forms.
+func addMigrateFlag(cmd *cobra.Command, level *string, value string) {
+	levels := render.MigrationLevels()
+	cmd.Flags().StringVar(level, "migrate-level", value, "newest form that objects are converted to, with all before it: "+strings.Join(levels, ", "))
+	complete(cmd, "migrate-level", levels...)
+}
+
+func (o *renderOptions) run(cmd *cobra.Command, args []string) error {
+	return o.reading.with(cmd, func(opener *render.Opener) error {
+		source, err := openAll(cmd, opener, args)
+		if err != nil {
+			return err
+		}
+		if source, err = render.Migrated(source, o.migrate); err != nil {
+			return fmt.Errorf("--migrate-level: %w", err)
+		}
+		return o.output.write(cmd, o.reading.quiet, "Rendering", source)
+	})
+}
+
+// openAll returns everything that references name.
+func openAll(cmd *cobra.Command, opener *render.Opener, references []string) (render.Source, error) {
+	sources := make([]render.Source, len(references))
+	for i, reference := range references {
+		var err error
+		if sources[i], err = opener.Open(cmd.Context(), reference); err != nil {
+			return nil, fmt.Errorf("rendering: %w", err)
+		}
+	}
+	return render.Joined(sources...), nil
+}

@@ -1,0 +1,144 @@
+package catalogimage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/chandlery/chandlery/bundles/image"
+)
+
+var errNoTag = errors.New("is a reference by digest; name a tag to push to")
+
+// Push writes the image and its lists to a registry, and returns the digest. The tag points to the
+// image when all of it is there.
+func (b *Built) Push(ctx context.Context, client *image.Client, reference string) (v1.Hash, error) {
+	ref, err := client.Reference(reference)
+	if err != nil {
+		return v1.Hash{}, err //nolint:wrapcheck // names the image
+	}
+	tag, ok := ref.(name.Tag)
+	if !ok {
+		return v1.Hash{}, fmt.Errorf("%s %w", reference, errNoTag)
+	}
+	options, err := client.Remote(ctx)
+	if err != nil {
+		return v1.Hash{}, err //nolint:wrapcheck // says what it does
+	}
+	digest, err := b.Index.Digest()
+	if err != nil {
+		return v1.Hash{}, fmt.Errorf("reading the digest: %w", err)
+	}
+	if err := remote.WriteIndex(tag.Digest(digest.String()), b.Index, options...); err != nil {
+		return v1.Hash{}, fmt.Errorf("pushing: %w", image.Describe(reference, err))
+	}
+	for _, contents := range b.Contents {
+		of, err := contents.Digest()
+		if err != nil {
+			return v1.Hash{}, fmt.Errorf("reading the digest of a list: %w", err)
+		}
+		if err := remote.Write(tag.Digest(of.String()), contents, options...); err != nil {
+			return v1.Hash{}, fmt.Errorf("pushing the list of what the catalog consists of: %w", image.Describe(reference, err))
+		}
+	}
+	if err := remote.Tag(tag, b.Index, options...); err != nil {
+		return v1.Hash{}, fmt.Errorf("tagging: %w", image.Describe(reference, err))
+	}
+	return digest, nil
+}
+
+// WriteLayout writes the image and its lists to a new OCI layout.
+func (b *Built) WriteLayout(dir, reference string) error {
+	path, err := layout.Write(dir, empty.Index)
+	if err != nil {
+		return fmt.Errorf("creating the layout %s: %w", dir, err)
+	}
+	annotations := map[string]string{"org.opencontainers.image.ref.name": reference}
+	if err := path.AppendIndex(b.Index, layout.WithAnnotations(annotations)); err != nil {
+		return fmt.Errorf("writing the layout %s: %w", dir, err)
+	}
+	for _, contents := range b.Contents {
+		if err := path.AppendImage(contents); err != nil {
+			return fmt.Errorf("writing the layout %s: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+var errNoPlatform = errors.New("the base has no image for the platform")
+
+// Base returns the images of a base for platforms; for all that it has where none are named.
+func Base(ctx context.Context, client *image.Client, reference string, platforms []v1.Platform) ([]PlatformImage, error) {
+	ref, err := client.Reference(reference)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // names the image
+	}
+	options, err := client.Remote(ctx)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // says what it does
+	}
+	found, err := remote.Get(ref, options...)
+	if err != nil {
+		return nil, fmt.Errorf("reading the base: %w", image.Describe(reference, err))
+	}
+	all, err := imagesOf(found)
+	if err != nil {
+		return nil, fmt.Errorf("reading the base: %w", image.Describe(reference, err))
+	}
+	if len(platforms) == 0 {
+		return all, nil
+	}
+	var wanted []PlatformImage
+	for _, platform := range platforms {
+		i := slices.IndexFunc(all, func(p PlatformImage) bool { return p.Platform.Satisfies(platform) })
+		if i < 0 {
+			return nil, fmt.Errorf("%s: %w %s", reference, errNoPlatform, platform)
+		}
+		wanted = append(wanted, all[i])
+	}
+	return wanted, nil
+}
+
+// imagesOf returns the images that a reference stands for.
+func imagesOf(found *remote.Descriptor) ([]PlatformImage, error) {
+	if !found.MediaType.IsIndex() {
+		one, err := found.Image()
+		if err != nil {
+			return nil, err
+		}
+		config, err := one.ConfigFile()
+		if err != nil {
+			return nil, err
+		}
+		return []PlatformImage{{*config.Platform(), one}}, nil
+	}
+	index, err := found.ImageIndex()
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return nil, err
+	}
+	var all []PlatformImage
+	for i := range manifest.Manifests {
+		d := &manifest.Manifests[i]
+		// What is no image, such as an attestation, has another platform or none.
+		if !d.MediaType.IsImage() || d.Platform == nil || d.Platform.OS == "unknown" {
+			continue
+		}
+		one, err := index.Image(d.Digest)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, PlatformImage{*d.Platform, one})
+	}
+	return all, nil
+}

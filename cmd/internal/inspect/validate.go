@@ -1,0 +1,198 @@
+package inspect
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/cmd/internal/exitcode"
+	"github.com/chandlery/chandlery/cmd/internal/flagenv"
+)
+
+// validateOptions are the flags of "validate".
+type validateOptions struct {
+	Program
+
+	output string
+}
+
+// Validate returns the command "validate" of a program.
+func Validate(p Program) *cobra.Command {
+	o := validateOptions{Program: p}
+	cmd := &cobra.Command{
+		Use:   "validate SOURCE...",
+		Short: "Check catalogs and name everything that is wrong with them",
+		Long: "Check catalogs and name everything that is wrong with them: each problem on a line with file and line,\n" +
+			"what is wrong and what to do about it.\n\n" + p.Sources + "\n\n" +
+			"Exit codes: 0 when no catalog has a problem, 1 when one has, 2 when a catalog could not be judged\n" +
+			"because it cannot be read; the others are judged all the same.",
+		Example: "  " + p.Name + " validate ./catalog\n" +
+			"  " + p.Name + " validate ./catalogs/* -o json",
+		Args: func(cmd *cobra.Command, args []string) error {
+			return exitcode.Troubled(Arguments(cmd, args, 1, len(args)))
+		},
+		RunE: o.run,
+	}
+	p.Reader.AddFlags(cmd)
+	AddOutputFlag(cmd, &o.output, "text", "text", "json", "yaml")
+	flagenv.Describe(cmd.Flags(), p.EnvPrefix)
+	cmd.SetFlagErrorFunc(TroubledFlags)
+	return cmd
+}
+
+// judged is the verdict on one catalog.
+type judged struct {
+	Source string `json:"source"`
+	Valid  bool   `json:"valid"`
+	// Unreadable says that the catalog could not be judged; the problems say why.
+	Unreadable bool      `json:"unreadable,omitempty"`
+	Packages   int       `json:"packages"`
+	Channels   int       `json:"channels"`
+	Bundles    int       `json:"bundles"`
+	Problems   []problem `json:"problems"`
+}
+
+// problem is a problem as programs read it.
+type problem struct {
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Package string `json:"package,omitempty"`
+	Channel string `json:"channel,omitempty"`
+	Bundle  string `json:"bundle,omitempty"`
+	Message string `json:"message"`
+	Remedy  string `json:"remedy,omitempty"`
+
+	text string
+}
+
+func (o *validateOptions) run(cmd *cobra.Command, args []string) error {
+	if err := CheckOutput(cmd, o.output); err != nil {
+		return exitcode.Troubled(err)
+	}
+	verdicts := o.judgeAll(cmd, args)
+	if err := cmd.Context().Err(); err != nil {
+		return exitcode.Troubled(fmt.Errorf("validating: %w", err))
+	}
+	if o.output == "text" {
+		printVerdicts(cmd.OutOrStdout(), verdicts)
+	} else if err := PrintValue(cmd.OutOrStdout(), o.output, verdicts); err != nil {
+		return exitcode.Troubled(err)
+	}
+	switch {
+	case slices.ContainsFunc(verdicts, func(v judged) bool { return v.Unreadable }):
+		return &exitcode.Error{Code: exitcode.Trouble}
+	case slices.ContainsFunc(verdicts, func(v judged) bool { return !v.Valid }):
+		return exitcode.ErrFound()
+	}
+	return nil
+}
+
+// judgeAll reads one catalog after the other. What keeps one from being judged is
+// printed at once.
+func (o *validateOptions) judgeAll(cmd *cobra.Command, args []string) []judged {
+	verdicts := []judged{}
+	for _, argument := range args {
+		v := judged{Source: argument, Problems: []problem{}}
+		counts, err := o.Reader.Count(cmd.Context(), cmd.ErrOrStderr(), argument)
+		if cmd.Context().Err() != nil {
+			break
+		}
+		if err == nil {
+			v.Valid, v.Packages, v.Channels, v.Bundles = true, counts.Packages, counts.Channels, counts.Bundles
+			verdicts = append(verdicts, v)
+			continue
+		}
+		for _, p := range bundles.AsProblems(err) {
+			v.Problems = append(v.Problems, newProblem(argument, p))
+		}
+		if v.Unreadable = o.unreadable(argument, err); v.Unreadable {
+			PrintError(cmd.ErrOrStderr(), o.Name, fmt.Errorf("validating %s: %w", argument, err))
+		}
+		verdicts = append(verdicts, v)
+	}
+	return verdicts
+}
+
+// unreadable tells whether an error is about the way to a catalog and not about
+// its content: there is nothing, or nothing can be read of it.
+func (o *validateOptions) unreadable(argument string, err error) bool {
+	var problems bundles.Problems
+	if !errors.As(err, &problems) {
+		return true
+	}
+	if !slices.ContainsFunc(problems, func(p bundles.Problem) bool { return !p.Unreadable }) {
+		return true
+	}
+	path := o.Reader.Path(argument)
+	if path == "" {
+		// What is wrong with the content of an image has the name of a file.
+		return slices.ContainsFunc(problems, func(p bundles.Problem) bool {
+			return p.File != "" && strings.HasSuffix(argument, p.File)
+		})
+	}
+	_, err = os.Stat(path)
+	return err != nil
+}
+
+// newProblem names the file of a problem as it is seen from where the program
+// runs, so that editors find it.
+func newProblem(argument string, p bundles.Problem) problem {
+	out := problem{Package: p.Package, Channel: p.Channel, Bundle: p.Bundle, Message: p.Message, Remedy: p.Remedy}
+	if p.File != "" && p.File != argument {
+		if info, err := os.Stat(argument); err == nil && info.IsDir() {
+			p.File = filepath.Join(argument, p.File)
+		}
+	}
+	out.text = p.String()
+	out.File = p.File
+	if colon := strings.LastIndexByte(p.File, ':'); colon >= 0 {
+		if _, err := fmt.Sscanf(p.File[colon:], ":%d", &out.Line); err == nil {
+			out.File = p.File[:colon]
+		}
+	}
+	return out
+}
+
+// printVerdicts prints all that is not about catalogs that could not be read,
+// of which it only says how many there are.
+func printVerdicts(out io.Writer, verdicts []judged) {
+	problems, invalid, unread := 0, 0, 0
+	for _, v := range verdicts {
+		switch {
+		case v.Unreadable:
+			unread++
+		case v.Valid:
+			fmt.Fprintf(out, "%s: %d packages, %d channels, %d bundles, no problems\n", v.Source, v.Packages, v.Channels, v.Bundles)
+		default:
+			invalid++
+			problems += len(v.Problems)
+			for _, p := range v.Problems {
+				fmt.Fprintln(out, p.text)
+			}
+			fmt.Fprintf(out, "%s: %s\n", v.Source, Count(len(v.Problems), "problem"))
+		}
+	}
+	if len(verdicts) == 1 {
+		return
+	}
+	fmt.Fprintf(out, "%s in %d of %s", Count(problems, "problem"), invalid, Count(len(verdicts), "catalog"))
+	if unread > 0 {
+		fmt.Fprintf(out, ", %d could not be read", unread)
+	}
+	fmt.Fprintln(out)
+}
+
+// Count returns a number and what it counts.
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

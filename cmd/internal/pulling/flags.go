@@ -1,0 +1,99 @@
+// Package pulling holds the flags by which programs are told how to read images: credentials,
+// platform, trust and limits. They mean the same for every program.
+package pulling
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/chandlery/chandlery/bundles/image"
+)
+
+// Flags say how images are read.
+type Flags struct {
+	pullSecrets   []string
+	platform      string
+	timeout       time.Duration
+	useHTTP       bool
+	skipTLSVerify bool
+	registryCA    string
+	maxImageSize  ByteSize
+}
+
+// AddFlags adds the flags to a set.
+func (f *Flags) AddFlags(flags *pflag.FlagSet) {
+	f.AddRegistryFlags(flags)
+	flags.StringVar(&f.platform, "platform", "",
+		"platform of the image to read, as os/architecture; by default that of this program where the image has it")
+	flags.DurationVar(&f.timeout, "pull-timeout", 10*time.Minute, "time that reading an image may take, with all attempts")
+	f.maxImageSize = 4 << 30
+	flags.Var(&f.maxImageSize, "max-image-size",
+		"largest size of an image's catalog, and of its layers as they are transferred, in bytes or as 512Mi, 4Gi")
+}
+
+// AddRegistryFlags adds the flags that say how a registry is reached, for commands that read
+// no image.
+func (f *Flags) AddRegistryFlags(flags *pflag.FlagSet) {
+	f.timeout, f.maxImageSize = 10*time.Minute, 4<<30
+	flags.StringSliceVar(&f.pullSecrets, "pull-secret", nil,
+		"file of type dockerconfigjson with credentials for registries, or the directory that such a Secret "+
+			"is mounted at; may be repeated; without one the docker configuration of the user counts")
+	flags.BoolVar(&f.useHTTP, "use-http", false, "talk to the registry of the image over plain HTTP")
+	flags.BoolVar(&f.skipTLSVerify, "skip-tls-verify", false, "accept any certificate from the registry of the image")
+	flags.StringVar(&f.registryCA, "registry-ca", "",
+		"file with certificates (PEM) of authorities to trust besides those of the system")
+}
+
+var errNotPositive = errors.New("must be above zero")
+
+// Check reports flags whose values are of no use.
+func (f *Flags) Check() error {
+	if f.timeout <= 0 {
+		return fmt.Errorf("--pull-timeout %w, found %s", errNotPositive, f.timeout)
+	}
+	return nil
+}
+
+// Options returns what the flags say, for a program that registries know by an agent's name.
+func (f *Flags) Options(agent string) (image.Options, error) {
+	if err := f.Check(); err != nil {
+		return image.Options{}, err
+	}
+	options := image.Options{
+		Keychain: image.DefaultKeychain(), Platform: f.platform, PlainHTTP: f.useHTTP, SkipTLSVerify: f.skipTLSVerify,
+		PullTimeout: f.timeout, UserAgent: agent,
+		Limits: image.Limits{
+			MaxBytes: int64(f.maxImageSize), MaxLayerBytes: int64(f.maxImageSize),
+			MaxUnpackedBytes: 4 * min(int64(f.maxImageSize), math.MaxInt64/4),
+		},
+	}
+	if len(f.pullSecrets) > 0 {
+		options.Keychain = image.Keychains(image.PullSecrets(f.pullSecrets...), options.Keychain)
+	}
+	if f.registryCA != "" {
+		text, err := os.ReadFile(f.registryCA)
+		if err != nil {
+			return image.Options{}, fmt.Errorf("--registry-ca: %w", err)
+		}
+		options.RootCAs = [][]byte{text}
+	}
+	return options, nil
+}
+
+// Client returns a client that reads images as the flags say.
+func (f *Flags) Client(agent string) (*image.Client, error) {
+	options, err := f.Options(agent)
+	if err != nil {
+		return nil, err
+	}
+	client, err := image.New(options)
+	if err != nil {
+		return nil, fmt.Errorf("preparing to read images: %w", err)
+	}
+	return client, nil
+}

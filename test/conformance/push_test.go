@@ -1,0 +1,84 @@
+package conformance
+
+import (
+	"io"
+	"log"
+	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+
+	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/test/images"
+	"github.com/chandlery/chandlery/test/oracle"
+	"github.com/chandlery/chandlery/test/programs"
+	"github.com/chandlery/chandlery/test/realcatalogs"
+)
+
+// pushed pushes the image of a catalog, on a base that runs a program, and returns the file system
+// of the image.
+func pushed(t *testing.T, catalog, program string) string {
+	t.Helper()
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	host := server.Listener.Addr().String()
+	base, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{
+		OS: "linux", Architecture: "amd64", Config: v1.Config{Entrypoint: []string{program}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := images.Push(t.Context(), host+"/base:v1", base); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), programs.Catalog(t), "push", catalog, host+"/catalog:v1", "--base", host+"/base:v1", "--use-http").CombinedOutput()
+	if err != nil {
+		t.Fatalf("pushing: %v\n%s", err, out)
+	}
+	client, err := image.New(image.Options{PlainHTTP: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if _, err := client.Extract(t.Context(), host+"/catalog:v1", image.Tree{Default: "/"}, dir, t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// servePushed serves the file systems of two images: that on a base of opm as opm does, whose cache
+// has to be that of the catalog, and that on a base of the registry as the registry does.
+func servePushed(t *testing.T, catalog string) (ours, theirs peer) {
+	t.Helper()
+	onOpm, onRegistry := pushed(t, catalog, "/bin/opm"), pushed(t, catalog, "/registry")
+	work, ourPort, theirPort := t.TempDir(), freePort(t), freePort(t)
+	opm, err := oracle.ServeCached(t.Context(), buildOPM(t), filepath.Join(onOpm, "configs"), filepath.Join(onOpm, "tmp", "cache"), theirPort, work)
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry := startOurs(t, filepath.Join(onRegistry, "configs"), ourPort, work, "--cache-dir", filepath.Join(onRegistry, "tmp", "cache"))
+	stopBoth(t, registry, opm)
+	return connect(t, registry, ourPort), connect(t, opm, theirPort)
+}
+
+func TestPushedOddCatalog(t *testing.T) {
+	ours, theirs := servePushed(t, writeFiles(t, oddCatalog))
+	compareReplies(t, ours, theirs, extent{packages: 3, entries: 7, apis: 1000, shared: 1000})
+}
+
+// TestPushedRealCatalog has the heads of all channels of a real catalog: opm takes a minute to make
+// the cache of all of it.
+func TestPushedRealCatalog(t *testing.T) {
+	heads := filepath.Join(t.TempDir(), "heads")
+	out, err := exec.CommandContext(t.Context(), programs.Catalog(t), "prune", realcatalogs.Dir(t, realcatalogs.Metadata), "--heads", "--to", heads).CombinedOutput()
+	if err != nil {
+		t.Fatalf("pruning: %v\n%s", err, out)
+	}
+	ours, theirs := servePushed(t, heads)
+	compareReplies(t, ours, theirs, extent{packages: 331, entries: 626, apis: 1, shared: 1})
+}
