@@ -62,9 +62,10 @@ func TestManyPlansFailAtTheirDeadline(t *testing.T) {
 		g.Expect(ended).To(gomega.HaveLen(plans))
 	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
 	// How late a pass is depends on the machine; TestPlanFailsAtItsDeadline has the exact
-	// times. What must not happen is that plans wait for each other's windows.
+	// times. What must not happen is that plans wait for each other's windows: the last of
+	// them would then end after tens of windows.
 	for name, after := range ended {
-		if after < window || after >= 2*window {
+		if after < window || after >= 5*window {
 			t.Errorf("%s failed after %s", name, after)
 		}
 	}
