@@ -18,12 +18,15 @@ import (
 )
 
 const (
-	// interval is how often an API is looked for again that could not be read or asked for: rights,
-	// and servers behind APIServices, come and go without a change of a definition.
+	// interval is how often an API is looked for again: rights, servers behind APIServices and the
+	// objects that listeners read change without a change of a definition.
 	interval = 10 * time.Second
-	// refresh is how often an API is looked for that was there or not there. What changes that is a
-	// definition of its group, which is watched.
+	// refresh is how often an API is looked for that is not installed. A definition of its group
+	// changes that, and definitions are watched.
 	refresh = 5 * time.Minute
+	// settling is for how long after a change of a definition an API is looked for at each interval:
+	// the API server serves it, or stops to, a while later.
+	settling = 30 * time.Second
 )
 
 // Settings are those of the APIs, by name. What has none is looked for, and used where
@@ -41,6 +44,7 @@ type Watcher struct {
 	gauge    *prometheus.GaugeVec
 	known    map[string]discovery.Verdict
 	looked   map[string]time.Time
+	changed  time.Time // when a definition of one of the groups changed
 	clock    clock.PassiveClock
 	kick     chan struct{}
 	listen   map[string]Listener
@@ -81,8 +85,8 @@ func (w *Watcher) Look(ctx context.Context) error {
 func (w *Watcher) lookAgain(ctx context.Context) error {
 	var missing []error
 	for _, api := range APIs() {
-		settled := w.known[api.Name].Outcome == discovery.Installed || w.known[api.Name].Outcome == discovery.NotInstalled
-		if settled && w.clock.Since(w.looked[api.Name]) < refresh {
+		absent := w.known[api.Name].Outcome == discovery.NotInstalled && w.clock.Since(w.changed) >= settling
+		if absent && w.clock.Since(w.looked[api.Name]) < refresh {
 			continue
 		}
 		missing = append(missing, w.look(ctx, api))
@@ -131,7 +135,7 @@ func (w *Watcher) Start(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		case <-w.kick:
-			clear(w.looked)
+			w.changed = w.clock.Now()
 		}
 		if err := w.lookAgain(ctx); err != nil && ctx.Err() == nil {
 			ctrl.LoggerFrom(ctx).Error(err, "A required API cannot be used")
