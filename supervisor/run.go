@@ -123,7 +123,7 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, standing func() f
 			CRDAsServiceAccount: o.CRDAsServiceAccount,
 		}),
 		operatorgroup.Setup(mgr, operatorgroup.Options{}), //nolint:contextcheck // its indexes are only noted down
-		clusterserviceversion.Setup(mgr, clusterserviceversion.Options{
+		clusterserviceversion.Setup(mgr, clusterserviceversion.Options{ //nolint:contextcheck // its indexes are only noted down
 			CRDs: crds, Workers: o.Concurrency, Lender: lender, Proxies: proxies, Namespace: podNamespace(),
 		}),
 		farewell.Setup(mgr, farewell.Options{}),

@@ -34,7 +34,7 @@ func (r *Reader) Objects(ctx context.Context, name string, keep func(schema, nam
 	)
 	err := r.walk(ctx, name, func(opened *openedFile, space *workspace, i int) error {
 		rec := &r.records[i]
-		if keep != nil && !keep(rec.schema, rec.header.name) {
+		if keep != nil && !keep(rec.schema, rec.name) {
 			return nil
 		}
 		text, err := r.text(opened, space, rec)
@@ -42,7 +42,7 @@ func (r *Reader) Objects(ctx context.Context, name string, keep func(schema, nam
 			return err
 		}
 		found = append(found, Object{
-			Schema: rec.schema, Package: rec.pkg, Name: rec.header.name, Origin: r.origin(rec), JSON: text,
+			Schema: rec.schema, Package: rec.pkg, Name: rec.name, Origin: r.origin(rec), JSON: text,
 		})
 		return nil
 	}, func(_ header, problem bundles.Problem) { problems = append(problems, problem) })

@@ -21,7 +21,7 @@ func TestObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close() //nolint:errcheck // nothing was written
+	defer r.Close()
 	cases := map[string]struct {
 		reason string
 		name   string

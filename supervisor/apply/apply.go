@@ -107,15 +107,22 @@ func Differs(u, live *unstructured.Unstructured) (bool, error) {
 	return !merge.Same(merge.Objects(live.Object, wanted.Object, owned), live.Object), nil
 }
 
+// Keys are the annotations and labels that a writer adds to an object, and the annotations that it
+// removes.
+type Keys struct {
+	Annotations, Labels map[string]string
+	Remove              []string
+}
+
 // Join adds annotations and labels to an object, and nothing else. Each key is the writer's own, so
 // that nothing of others is lost, and repeating it is harmless. With annotations to remove, a conflict is
 // the error if the object has changed since it was read: who wrote them may have come back.
-func Join(ctx context.Context, c client.Client, live *unstructured.Unstructured, annotations, labels map[string]string, remove []string) error {
-	changes, metadata := map[string]any{}, map[string]any{"labels": labels}
-	for key, value := range annotations {
+func Join(ctx context.Context, c client.Client, live *unstructured.Unstructured, keys Keys) error {
+	changes, metadata := map[string]any{}, map[string]any{"labels": keys.Labels}
+	for key, value := range keys.Annotations {
 		changes[key] = value
 	}
-	for _, key := range remove {
+	for _, key := range keys.Remove {
 		changes[key], metadata["resourceVersion"] = nil, live.GetResourceVersion()
 	}
 	metadata["annotations"] = changes

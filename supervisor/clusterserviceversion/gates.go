@@ -111,7 +111,8 @@ func groupUnprocessed(o Observation) bool { return o.Groups[0].Status.LastUpdate
 func annotationsDiffer(o Observation) bool {
 	for key, value := range groupAnnotations(&o.Groups[0]) {
 		have, ok := o.CSV.Annotations[key]
-		if (!ok || have != value) && !(key == plan.AnnotationGroupAccount && ok && mayLag(o.CSV, value)) {
+		lags := key == plan.AnnotationGroupAccount && ok && mayLag(o.CSV, value)
+		if (!ok || have != value) && !lags {
 			return true
 		}
 	}

@@ -43,14 +43,7 @@ type definition struct {
 	keep bool
 	// joins are the annotations and labels of the version that live lacks, where it is as wanted in
 	// all other respects.
-	joins *joins
-}
-
-// joins are the keys that a version adds to a definition that other versions have too, and the
-// annotations of versions that no longer exist.
-type joins struct {
-	annotations, labels map[string]string
-	stale               []string
+	joins *apply.Keys
 }
 
 // prepare reads the CustomResourceDefinition of a step from its bundle and from the
@@ -149,11 +142,11 @@ func (e *execution) prepareJoin(ctx context.Context, d *definition, alongside ty
 	if err != nil || differs {
 		return err //nolint:wrapcheck // names the object
 	}
-	d.joins = &joins{annotations: map[string]string{}, labels: missing}
+	d.joins = &apply.Keys{Annotations: map[string]string{}, Labels: missing}
 	if key := alongsideKey(alongside); d.live.GetAnnotations()[key] != alongside.String() {
-		d.joins.annotations[key] = alongside.String()
+		d.joins.Annotations[key] = alongside.String()
 	}
-	d.joins.stale, err = e.staleAlongside(ctx, d.live)
+	d.joins.Remove, err = e.staleAlongside(ctx, d.live)
 	return err
 }
 
@@ -216,21 +209,29 @@ func (e *execution) applyCRD(ctx context.Context, s *operatorsv1alpha1.Step) (op
 		delete(e.definitions, s)
 	}
 	for range attempts {
-		if e.definitions[s] == nil {
-			if err := e.prepare(ctx, s); err != nil {
-				return "", err
-			}
-		}
-		made, result, err := e.define(ctx, e.definitions[s])
-		if err == nil && (result == apply.Created || result == apply.Updated) && e.definitions[s].joins == nil {
-			e.crds.turns.wrote(made)
-		}
-		delete(e.definitions, s)
+		made, result, err := e.applyOnce(ctx, s)
 		if !errors.Is(err, errChanged) {
 			return crdStatus(made, statusOf(result), err)
 		}
 	}
 	return "", errChanged
+}
+
+// applyOnce writes the definition of a step, which it reads first unless the plan has just read it.
+// The error wraps errChanged where the definition changed meanwhile.
+func (e *execution) applyOnce(ctx context.Context, s *operatorsv1alpha1.Step) (*unstructured.Unstructured, apply.Result, error) {
+	if e.definitions[s] == nil {
+		if err := e.prepare(ctx, s); err != nil {
+			return nil, "", err
+		}
+	}
+	d := e.definitions[s]
+	delete(e.definitions, s)
+	made, result, err := e.define(ctx, d)
+	if err == nil && (result == apply.Created || result == apply.Updated) && d.joins == nil {
+		e.crds.turns.wrote(made)
+	}
+	return made, result, err
 }
 
 // define writes a definition. What it was checked against is what it is written over.
@@ -287,13 +288,15 @@ func keepComponents(wanted, live *unstructured.Unstructured) {
 
 // join adds what the version adds to a definition that is as wanted.
 func (e *execution) join(ctx context.Context, d *definition) (apply.Result, error) {
-	if len(d.joins.annotations)+len(d.joins.labels) == 0 {
+	if len(d.joins.Annotations)+len(d.joins.Labels) == 0 {
 		return apply.Unchanged, nil
 	}
-	err := apply.Join(ctx, crdWriter(e), d.live, d.joins.annotations, d.joins.labels, d.joins.stale)
-	if apierrors.IsConflict(err) && len(d.joins.stale) > 0 {
+	keys := *d.joins
+	err := apply.Join(ctx, crdWriter(e), d.live, keys)
+	if apierrors.IsConflict(err) && len(keys.Remove) > 0 {
 		// The next plan removes them.
-		err = apply.Join(ctx, crdWriter(e), d.live, d.joins.annotations, d.joins.labels, nil)
+		keys.Remove = nil
+		err = apply.Join(ctx, crdWriter(e), d.live, keys)
 	}
 	switch {
 	case apierrors.IsNotFound(err):

@@ -25,9 +25,9 @@ func TestCacheLagAfterConflicts(t *testing.T) {
 	if _, waits := c.until(versioned("8"), now); waits {
 		t.Error("after one conflict it waits though the cache has another version")
 	}
-	for i, want := range []time.Duration{200, 400, 800, 1600, 3200, 6400, 12800, 25600, 30000, 30000} {
-		if got := c.conflict(versioned("8"), now); got != now.Add(want*time.Millisecond) {
-			t.Errorf("after conflict %d it waits %s, want %s", i+2, got.Sub(now), want*time.Millisecond)
+	for i, want := range []int{200, 400, 800, 1600, 3200, 6400, 12800, 25600, 30000, 30000} {
+		if got := c.conflict(versioned("8"), now); got != now.Add(time.Duration(want)*time.Millisecond) {
+			t.Errorf("after conflict %d it waits %s, want %d ms", i+2, got.Sub(now), want)
 		}
 	}
 	if _, waits := c.until(versioned("9"), now.Add(29*time.Second)); !waits {

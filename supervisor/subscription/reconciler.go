@@ -200,21 +200,13 @@ func (r *Reconciler) tellSome(
 		return false, nil
 	}
 	c := o.chronicle(d, ledger, list, now)
+	if unreadable != nil {
+		log.FromContext(ctx).Error(unreadable, "Beginning a new ledger", "subscription", sub.Name)
+		c.ledger = append(history.Ledger{}, c.ledger...)
+	}
 	before := sub.DeepCopy()
-	switch {
-	case c.ledger == nil && unreadable == nil && !labelled(sub):
-		if err := r.label(ctx, before); err != nil {
-			return false, err
-		}
-	case len(c.fresh) > 0 || !labelled(sub) || unreadable != nil:
-		if unreadable != nil {
-			log.FromContext(ctx).Error(unreadable, "Beginning a new ledger", "subscription", sub.Name)
-			c.ledger = append(history.Ledger{}, c.ledger...)
-		}
-		if err := r.record(ctx, before, c.ledger); err != nil {
-			return false, err
-		}
-		r.publish(sub, c.fresh)
+	if err := r.writeLedger(ctx, before, c, unreadable != nil); err != nil {
+		return false, err
 	}
 	for i, status := range c.statuses {
 		after, err := r.write(ctx, before, status, now)
@@ -233,6 +225,21 @@ func (r *Reconciler) tellSome(
 	d.subscription = before
 	r.journal.tell(before)
 	return c.more, nil
+}
+
+// writeLedger writes the ledger of a Subscription where it has changed, or the label alone where
+// there is no ledger, and tells of fresh transitions. Anew says that the ledger is written in any case.
+func (r *Reconciler) writeLedger(ctx context.Context, sub *operatorsv1alpha1.Subscription, c chronicle, anew bool) error {
+	switch {
+	case c.ledger == nil && !labelled(sub):
+		return r.label(ctx, sub)
+	case len(c.fresh) > 0 || !labelled(sub) || anew:
+		if err := r.record(ctx, sub, c.ledger); err != nil {
+			return err
+		}
+		r.publish(sub, c.fresh)
+	}
+	return nil
 }
 
 // write writes a Subscription's status when it differs, and returns the Subscription with the

@@ -105,7 +105,8 @@ func (s *scene) touch(ctx context.Context, kinds []string, objects int) error {
 
 // passes reports whether an API server under load refuses a request that succeeds later.
 func passes(err error) bool {
-	return apierrors.IsInternalError(err) || apierrors.IsConflict(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err)
+	return apierrors.IsInternalError(err) || apierrors.IsConflict(err) || apierrors.IsTimeout(err) ||
+		apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err)
 }
 
 // clear deletes the objects of a kind, one by one: an API server answers a request to delete a

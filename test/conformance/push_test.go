@@ -57,13 +57,13 @@ func servePushed(t *testing.T, catalog string) (ours, theirs peer) {
 	t.Helper()
 	onOpm, onRegistry := pushed(t, catalog, "/bin/opm"), pushed(t, catalog, "/registry")
 	work, ourPort, theirPort := t.TempDir(), freePort(t), freePort(t)
-	opm, err := oracle.ServeCached(t.Context(), buildOPM(t), filepath.Join(onOpm, "configs"), filepath.Join(onOpm, "tmp", "cache"), theirPort, work)
+	opm, err := oracle.ServeCached(t.Context(), buildOPM(t), onOpm, theirPort, work)
 	if err != nil {
 		t.Fatal(err)
 	}
-	registry := startOurs(t, filepath.Join(onRegistry, "configs"), ourPort, work, "--cache-dir", filepath.Join(onRegistry, "tmp", "cache"))
-	stopBoth(t, registry, opm)
-	return connect(t, registry, ourPort), connect(t, opm, theirPort)
+	served := startOurs(t, filepath.Join(onRegistry, "configs"), ourPort, work, "--cache-dir", filepath.Join(onRegistry, "tmp", "cache"))
+	stopBoth(t, served, opm)
+	return connect(t, served, ourPort), connect(t, opm, theirPort)
 }
 
 func TestPushedOddCatalog(t *testing.T) {

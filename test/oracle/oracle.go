@@ -43,20 +43,24 @@ func buildTags() []string {
 // Serve starts "opm serve" on a catalog directory. Its cache goes to a
 // directory of its own and its output to a file.
 func Serve(ctx context.Context, opm, catalog, port, work string) (*process.Process, error) {
-	return serve(ctx, opm, catalog, filepath.Join(work, "opm-cache"), port, work, "--cache-enforce-integrity=false")
+	args := []string{catalog, "--port", port, "--cache-dir", filepath.Join(work, "opm-cache"), "--cache-enforce-integrity=false"}
+	return serve(ctx, opm, work, args)
 }
 
 // ServeCached starts "opm serve" with a cache that has to be that of the catalog, as it is in
-// catalog images: opm ends when it is not.
-func ServeCached(ctx context.Context, opm, catalog, cache, port, work string) (*process.Process, error) {
-	return serve(ctx, opm, catalog, cache, port, work, "--cache-enforce-integrity=true")
+// catalog images: opm ends when it is not. The folder of an image has both.
+func ServeCached(ctx context.Context, opm, image, port, work string) (*process.Process, error) {
+	args := []string{
+		filepath.Join(image, "configs"), "--port", port, "--cache-dir", filepath.Join(image, "tmp", "cache"), "--cache-enforce-integrity=true",
+	}
+	return serve(ctx, opm, work, args)
 }
 
-func serve(ctx context.Context, opm, catalog, cache, port, work, integrity string) (*process.Process, error) {
+func serve(ctx context.Context, opm, work string, args []string) (*process.Process, error) {
 	p, err := process.Start(ctx, process.Spec{
 		Name: "opm serve",
 		Path: opm,
-		Args: []string{"serve", catalog, "--port", port, "--cache-dir", cache, integrity, "--termination-log=", "--pprof-addr="},
+		Args: append([]string{"serve", "--termination-log=", "--pprof-addr="}, args...),
 		Log:  filepath.Join(work, "opm.log"),
 	})
 	if err != nil {

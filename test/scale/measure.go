@@ -35,7 +35,7 @@ func (c *Cluster) measure(ctx context.Context) (measurement, error) {
 	if err != nil {
 		return m, fmt.Errorf("reading the memory of the supervisor: %w", err)
 	}
-	m.memory = int64(status.RssAnon) //nolint:gosec // below 8 EiB
+	m.memory = int64(status.RssAnon)
 	if m.supervisor, err = processorTime(proc); err != nil {
 		return m, err
 	}
