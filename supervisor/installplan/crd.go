@@ -301,6 +301,8 @@ func (e *execution) join(ctx context.Context, d *definition) (apply.Result, erro
 	switch {
 	case apierrors.IsNotFound(err):
 		return "", fmt.Errorf("CustomResourceDefinition %s was deleted: %w", d.live.GetName(), errChanged)
+	case apierrors.IsConflict(err):
+		return "", fmt.Errorf("%w: %w", errChanged, err)
 	case err != nil:
 		return "", err
 	}
