@@ -12,11 +12,14 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -115,10 +118,11 @@ type Keys struct {
 }
 
 // Join adds annotations and labels to an object, and nothing else. Each key is the writer's own, so
-// that nothing of others is lost, and repeating it is harmless. With annotations to remove, a conflict is
-// the error if the object has changed since it was read: who wrote them may have come back.
+// that nothing of others is lost, and repeating it is harmless. A conflict is the error if the object has
+// been recreated since it was read: the new one was not checked. With annotations to remove, a conflict is
+// also the error if the object has changed since: who wrote them may have come back.
 func Join(ctx context.Context, c client.Client, live *unstructured.Unstructured, keys Keys) error {
-	changes, metadata := map[string]any{}, map[string]any{"labels": keys.Labels}
+	changes, metadata := map[string]any{}, map[string]any{"labels": keys.Labels, "uid": live.GetUID()}
 	for key, value := range keys.Annotations {
 		changes[key] = value
 	}
@@ -134,10 +138,24 @@ func Join(ctx context.Context, c client.Client, live *unstructured.Unstructured,
 	target.SetGroupVersionKind(live.GroupVersionKind())
 	target.SetNamespace(live.GetNamespace())
 	target.SetName(live.GetName())
-	if err := c.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(ManifestManager)); err != nil {
+	err = c.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(ManifestManager))
+	if recreated(err) {
+		err = apierrors.NewConflict(schema.GroupResource{Group: live.GroupVersionKind().Group, Resource: live.GetKind()}, live.GetName(), err)
+	}
+	if err != nil {
 		return fmt.Errorf("annotating %s: %w", describe(live), err)
 	}
 	return nil
+}
+
+// recreated reports whether the API server refused a patch because its object has another UID. A
+// patch has no preconditions, so that the UID in it counts as a change of an immutable field.
+func recreated(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || !apierrors.IsInvalid(err) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
 // TakeOver does what Over does to an object that belongs to one version at a time: what

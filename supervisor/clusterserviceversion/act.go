@@ -19,6 +19,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/crdguard"
+	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // errStale says that the object, or its OperatorGroup, changed since it was read; the event
@@ -60,9 +61,16 @@ func (r *reconciler) annotate(ctx context.Context, s *scope) error {
 	for _, key := range staleLabels(s.CSV) {
 		labels[key] = nil
 	}
+	annotations := map[string]any{}
+	for key, value := range groupAnnotations(&s.Groups[0]) {
+		annotations[key] = value
+	}
+	if staleRecord(s.CSV, &s.Groups[0]) {
+		annotations[plan.AnnotationGroupAccount] = nil
+	}
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"resourceVersion": s.CSV.ResourceVersion,
-		"annotations":     groupAnnotations(&s.Groups[0]),
+		"annotations":     annotations,
 		"labels":          labels,
 	}})
 	if err != nil {

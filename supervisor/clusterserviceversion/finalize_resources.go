@@ -242,6 +242,14 @@ func (r *reconciler) resourcePass(ctx context.Context, c *cleanup) (*resourcePas
 func (p *resourcePass) cleanDefinition(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
 	before := p.left
 	p.refused = ""
+	if t := p.bounds.territory(p.csv, crd, p.others); t.leaves == "" && t.undecided == nil {
+		// The cache may lack that the definition was recreated, or that its record was removed.
+		live := &apiextensionsv1.CustomResourceDefinition{}
+		if err := p.live.Get(ctx, client.ObjectKeyFromObject(crd), live); err != nil {
+			return client.IgnoreNotFound(err) //nolint:wrapcheck // the caller names the definition
+		}
+		crd = live
+	}
 	gvk, ok := listable(crd)
 	if !ok {
 		return nil

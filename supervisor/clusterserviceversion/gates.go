@@ -109,6 +109,9 @@ func groupCount(p func(int) bool) func(Observation) bool {
 func groupUnprocessed(o Observation) bool { return o.Groups[0].Status.LastUpdated == nil }
 
 func annotationsDiffer(o Observation) bool {
+	if staleRecord(o.CSV, &o.Groups[0]) {
+		return true
+	}
 	for key, value := range groupAnnotations(&o.Groups[0]) {
 		have, ok := o.CSV.Annotations[key]
 		lags := key == plan.AnnotationGroupAccount && ok && mayLag(o.CSV, value)
@@ -134,12 +137,26 @@ func mayLag(csv *operatorsv1alpha1.ClusterServiceVersion, account string) bool {
 // groupAnnotations are the annotations by which a ClusterServiceVersion, and
 // through the pod template its operator, learns what to watch, and the record of its account.
 func groupAnnotations(group *operatorsv1.OperatorGroup) map[string]string {
-	return map[string]string{
+	annotations := map[string]string{
 		operatorsv1.OperatorGroupAnnotationKey:          group.Name,
 		operatorsv1.OperatorGroupNamespaceAnnotationKey: group.Namespace,
 		operatorsv1.OperatorGroupTargetsAnnotationKey:   group.BuildTargetNamespaces(),
-		plan.AnnotationGroupAccount:                     group.Spec.ServiceAccountName,
 	}
+	if hasTargets(group) {
+		annotations[plan.AnnotationGroupAccount] = group.Spec.ServiceAccountName
+	}
+	return annotations
+}
+
+// hasTargets reports whether a group targets any namespace. The annotation of the targets is the
+// same for a group that targets none as for one that targets all.
+func hasTargets(group *operatorsv1.OperatorGroup) bool { return len(group.Status.Namespaces) > 0 }
+
+// staleRecord reports whether a version has a record of the account though its group targets no
+// namespace. After the group is deleted, a clean-up would take the targets for all namespaces.
+func staleRecord(csv *operatorsv1alpha1.ClusterServiceVersion, group *operatorsv1.OperatorGroup) bool {
+	_, recorded := csv.Annotations[plan.AnnotationGroupAccount]
+	return recorded && !hasTargets(group)
 }
 
 // apiLabelPrefix begins the labels that say which APIs a ClusterServiceVersion

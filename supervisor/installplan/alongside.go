@@ -1,15 +1,18 @@
 package installplan
 
 import (
+	"context"
 	"fmt"
 	"hash/fnv"
 	"slices"
 	"strings"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
@@ -40,6 +43,46 @@ func alongsideKey(version types.NamespacedName) string {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(version.String()))
 	return fmt.Sprintf("%s%x", plan.PrefixAlongside, sum.Sum64())
+}
+
+// alongside returns the versions that a definition was installed with and that exist, or that a plan is
+// about to create, and the annotations that name others.
+func (e *execution) alongside(ctx context.Context, live *unstructured.Unstructured) (versions []types.NamespacedName, stale []string, err error) {
+	for _, name := range plan.Alongside(live) {
+		version, err := e.sharer(ctx, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		planned := false
+		if version == nil {
+			if planned, err = e.isPlanned(ctx, name); err != nil {
+				return nil, nil, err
+			}
+		}
+		if version != nil || planned {
+			versions = append(versions, name)
+			continue
+		}
+		for key, value := range live.GetAnnotations() {
+			if strings.HasPrefix(key, plan.PrefixAlongside) && value == name.String() {
+				stale = append(stale, key)
+			}
+		}
+	}
+	slices.Sort(stale)
+	return versions, slices.Compact(stale), nil
+}
+
+// isPlanned reports whether an InstallPlan is installing a version. It writes the definitions of the
+// version before the version itself.
+func (e *execution) isPlanned(ctx context.Context, version types.NamespacedName) (bool, error) {
+	plans := &operatorsv1alpha1.InstallPlanList{}
+	if err := e.cached.List(ctx, plans, client.InNamespace(version.Namespace), readOnly); err != nil {
+		return false, fmt.Errorf("listing InstallPlans of namespace %s: %w", version.Namespace, err)
+	}
+	return slices.ContainsFunc(plans.Items, func(p operatorsv1alpha1.InstallPlan) bool {
+		return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseInstalling && slices.Contains(p.Spec.ClusterServiceVersionNames, version.Name)
+	}), nil
 }
 
 // declaresConversion says whether a version brings the webhook that converts objects

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -99,9 +98,10 @@ func (e *execution) prepareChange(ctx context.Context, d *definition, u *unstruc
 	alongside := types.NamespacedName{Namespace: e.namespace, Name: s.Resolving}
 	keepComponents(d.wanted, d.live)
 	setDefaults(d.wanted)
-	if kept, err := e.keepNewer(ctx, d, s); kept || err != nil {
-		setAlongside(d.wanted, append(e.stillAlongside(ctx, d.live), alongside))
+	if kept, err := e.keepNewer(ctx, d, s); err != nil {
 		return err
+	} else if kept {
+		return e.joinAlongside(ctx, d, alongside)
 	}
 	if err := e.checker.check(ctx, d.live, u); err != nil {
 		return err
@@ -120,8 +120,7 @@ func (e *execution) prepareChange(ctx context.Context, d *definition, u *unstruc
 	if err := e.prepareJoin(ctx, d, alongside); d.joins != nil || err != nil {
 		return err
 	}
-	setAlongside(d.wanted, append(e.stillAlongside(ctx, d.live), alongside))
-	return nil
+	return e.joinAlongside(ctx, d, alongside)
 }
 
 // prepareJoin sets what the version adds to a definition that is as its bundle wants it. Many
@@ -146,28 +145,8 @@ func (e *execution) prepareJoin(ctx context.Context, d *definition, alongside ty
 	if key := alongsideKey(alongside); d.live.GetAnnotations()[key] != alongside.String() {
 		d.joins.Annotations[key] = alongside.String()
 	}
-	d.joins.Remove, err = e.staleAlongside(ctx, d.live)
+	_, d.joins.Remove, err = e.alongside(ctx, d.live)
 	return err
-}
-
-// staleAlongside returns the annotations of a definition that name versions which no longer exist.
-func (e *execution) staleAlongside(ctx context.Context, live *unstructured.Unstructured) ([]string, error) {
-	var stale []string
-	for key, value := range live.GetAnnotations() {
-		namespace, name, ok := strings.Cut(value, "/")
-		if !strings.HasPrefix(key, plan.PrefixAlongside) || !ok {
-			continue
-		}
-		version, err := e.sharer(ctx, types.NamespacedName{Namespace: namespace, Name: name})
-		if err != nil {
-			return nil, err
-		}
-		if version == nil {
-			stale = append(stale, key)
-		}
-	}
-	slices.Sort(stale)
-	return stale, nil
 }
 
 // convertedBy says whether the version of a step declares the webhook that converts
@@ -181,17 +160,14 @@ func (e *execution) convertedBy(ctx context.Context, crd *unstructured.Unstructu
 	return csv != nil && declaresConversion(csv, crd.GetName()), nil
 }
 
-// stillAlongside reads which versions a CustomResourceDefinition was installed with
-// and that are there.
-func (e *execution) stillAlongside(ctx context.Context, live *unstructured.Unstructured) []types.NamespacedName {
-	var list []types.NamespacedName
-	for _, name := range plan.Alongside(live) {
-		err := e.cached.Get(ctx, name, &operatorsv1alpha1.ClusterServiceVersion{}, readOnly)
-		if !apierrors.IsNotFound(err) {
-			list = append(list, name)
-		}
+// joinAlongside records a version on a definition beside those that still have it.
+func (e *execution) joinAlongside(ctx context.Context, d *definition, version types.NamespacedName) error {
+	versions, _, err := e.alongside(ctx, d.live)
+	if err != nil {
+		return err
 	}
-	return list
+	setAlongside(d.wanted, append(versions, version))
+	return nil
 }
 
 // applyCRD applies a CustomResourceDefinition and says whether the API server serves
@@ -301,6 +277,8 @@ func (e *execution) join(ctx context.Context, d *definition) (apply.Result, erro
 	switch {
 	case apierrors.IsNotFound(err):
 		return "", fmt.Errorf("CustomResourceDefinition %s was deleted: %w", d.live.GetName(), errChanged)
+	case apierrors.IsConflict(err):
+		return "", fmt.Errorf("%w: %w", errChanged, err)
 	case err != nil:
 		return "", err
 	}

@@ -51,7 +51,8 @@ const (
 	// definitions which may take the place of those that are there, conversions included.
 	WithdrawnToInstall = "to-install"
 	// AnnotationGroupAccount, on a ClusterServiceVersion, is the service account that its
-	// OperatorGroup names, empty for none. The clean-up reads it when the group is deleted first.
+	// OperatorGroup names, empty for none. The clean-up reads it when the group is deleted first. A
+	// version whose group targets no namespace has no such annotation.
 	AnnotationGroupAccount = "chandlery.dev/operator-group-account"
 	// AnnotationGeneratedBy, on a Subscription, names the InstallPlan that made it
 	// because another operator needs the package.

@@ -12,8 +12,14 @@ import (
 // testFunction finds the tests and fuzz targets that a file declares.
 var testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w*)\(`)
 
-// TestActors checks that docs/security.md names at least one test for each thing that
-// an actor cannot do, and that these tests exist.
+// actors are the headings of those whose tables docs/security.md must have.
+var actors = []string{
+	"anonymous-network-client", "tenant-with-view-in-one-namespace", "tenant-with-edit-in-one-namespace",
+	"author-of-a-bundle-in-a-bounded-group", "author-of-a-bundle-in-a-group-for-all-namespaces", "author-of-a-catalog", "node",
+}
+
+// TestActors checks that docs/security.md has a table for each actor. Each row has to give a reason
+// for what the actor cannot do, and at least one test that exists.
 func TestActors(t *testing.T) {
 	t.Parallel()
 	const section = "What each actor can and cannot do"
@@ -26,6 +32,9 @@ func TestActors(t *testing.T) {
 		}
 		tables++
 		for _, row := range table.Body() {
+			if len(row.Cells) != 3 || strings.TrimSpace(row.Cells[0]) == "" || strings.TrimSpace(row.Cells[1]) == "" {
+				t.Errorf("%s:%d: the row has to say what the actor cannot do, because of what, and name tests", page.Path, row.Line)
+			}
 			named := spans(row.Cells[len(row.Cells)-1])
 			if len(named) == 0 {
 				t.Errorf("%s:%d: the row names no test", page.Path, row.Line)
@@ -37,8 +46,13 @@ func TestActors(t *testing.T) {
 			}
 		}
 	}
-	if tables == 0 {
-		t.Errorf("%s has no tables in the section %q", page.Path, section)
+	for _, actor := range actors {
+		if !page.anchors[actor] {
+			t.Errorf("%s has no heading #%s", page.Path, actor)
+		}
+	}
+	if tables < len(actors) {
+		t.Errorf("%s has %d tables in the section %q, for %d actors", page.Path, tables, section, len(actors))
 	}
 }
 

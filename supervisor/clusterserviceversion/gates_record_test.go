@@ -1,0 +1,93 @@
+package clusterserviceversion
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// TestRecordOfTheGroup compares what a version records of the account and the targets of its group
+// with what its clean-up may delete when the group is deleted first.
+func TestRecordOfTheGroup(t *testing.T) {
+	const failed, pending, succeeded = operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVPhaseSucceeded
+	none, cook := new(""), new("cook")
+	cases := map[string]struct {
+		reason   string
+		phase    operatorsv1alpha1.ClusterServiceVersionPhase
+		recorded *string
+		targets  []string
+		account  string
+		want     *string
+		lists    []string // where the clean-up deletes after the group was deleted
+	}{
+		"New":           {"the account is recorded with the targets", pending, nil, []string{"a"}, "", none, []string{"a"}},
+		"NewAccount":    {"an account bounds the clean-up and may be deleted too", pending, nil, []string{"a"}, "cook", cook, nil},
+		"Gained":        {"a group that names an account counts at once", failed, none, []string{"a"}, "cook", cook, nil},
+		"GainedPending": {"so it does for a version that waits", pending, none, []string{"a"}, "cook", cook, nil},
+		"Other":         {"another account counts", failed, cook, []string{"a"}, "chef", new("chef"), nil},
+		"LostFailed":    {"a former account bounds more than need be, so it may stay", failed, cook, []string{"a"}, "", cook, nil},
+		"LostPending":   {"so it may for a version that waits", pending, cook, []string{"a"}, "", cook, nil},
+		"LostSucceeded": {"a version that works is written", succeeded, cook, []string{"a"}, "", none, []string{"a"}},
+		"AllNamespaces": {"a group for all namespaces is recorded with no name of one", pending, nil, []string{""}, "", none, []string{""}},
+		"NoTargets":     {"a group that selects nothing has the same targets as text, and no record", failed, nil, nil, "", nil, nil},
+		"TargetsLost":   {"a record of the time before is removed", failed, none, nil, "", nil, nil},
+		"LostBoth":      {"also one of an account", failed, cook, nil, "", nil, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := good(tc.phase, "", targeting("before"))
+			csv := cupOwner("a")
+			csv.Status, csv.Labels, csv.Annotations = o.CSV.Status, apiLabels(csv), maps.Clone(o.CSV.Annotations)
+			o.CSV = csv
+			delete(csv.Annotations, plan.AnnotationGroupAccount)
+			if tc.recorded != nil {
+				csv.Annotations[plan.AnnotationGroupAccount] = *tc.recorded
+			}
+			group := &o.Groups[0]
+			group.Namespace, group.Spec.ServiceAccountName, group.Status.Namespaces = csv.Namespace, tc.account, tc.targets
+			maps.Copy(csv.Annotations, map[string]string{
+				"olm.operatorGroup": group.Name, "olm.operatorNamespace": group.Namespace, "olm.targetNamespaces": group.BuildTargetNamespaces(),
+			})
+
+			c := memory(t, csv)
+			r := &reconciler{client: c, clock: clocktesting.NewFakePassiveClock(noon())}
+			found := &operatorsv1alpha1.ClusterServiceVersion{}
+			get(t, c, csv, found)
+			o.CSV = found
+			if annotationsDiffer(o) {
+				if err := r.annotate(t.Context(), &scope{Observation: o}); err != nil {
+					t.Fatal(err)
+				}
+				get(t, c, csv, found)
+				if o.CSV = found; annotationsDiffer(o) {
+					t.Errorf("%s: annotations %v differ after the write", tc.reason, found.Annotations)
+				}
+			}
+			var got *string
+			if account, recorded := found.Annotations[plan.AnnotationGroupAccount]; recorded {
+				got = &account
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: record -want, +got:\n%s", tc.reason, diff)
+			}
+			left := bounds{deleted: true}.territory(found, cupDefinition(apiextensionsv1.NamespaceScoped, "a/kettle.v1"), nil)
+			if diff := cmp.Diff(tc.lists, left.lists(apiextensionsv1.NamespaceScoped)); diff != "" {
+				t.Errorf("%s: lists() -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func get(t *testing.T, c client.Client, o, into client.Object) {
+	t.Helper()
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(o), into); err != nil {
+		t.Fatal(err)
+	}
+}

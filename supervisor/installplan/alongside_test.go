@@ -1,0 +1,76 @@
+package installplan
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+// TestRecordsOfPlansInProgressStay has a plan find a definition that was installed with a version of
+// another namespace.
+func TestRecordsOfPlansInProgressStay(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	const installing = operatorsv1alpha1.InstallPlanPhaseInstalling
+	other := types.NamespacedName{Namespace: "b", Name: "lamp.v1"}
+	installed := func(namespace, name string) *operatorsv1alpha1.ClusterServiceVersion {
+		return &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	}
+	planned := func(namespace string, phase operatorsv1alpha1.InstallPlanPhase, versions ...string) *operatorsv1alpha1.InstallPlan {
+		return &operatorsv1alpha1.InstallPlan{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "install"},
+			Spec:       operatorsv1alpha1.InstallPlanSpec{ClusterServiceVersionNames: versions},
+			Status:     operatorsv1alpha1.InstallPlanStatus{Phase: phase},
+		}
+	}
+	cases := map[string]struct {
+		reason string
+		cached []client.Object
+		live   []client.Object
+		stays  bool
+	}{
+		"Installed":    {reason: "the version exists", cached: []client.Object{installed("b", "lamp.v1")}, stays: true},
+		"New":          {reason: "the cache lacks a version that exists", live: []client.Object{installed("b", "lamp.v1")}, stays: true},
+		"Installing":   {reason: "its plan writes the definition before the version", cached: []client.Object{planned("b", installing, "tray.v1", "lamp.v1")}, stays: true},
+		"Gone":         {reason: "no version and no plan has the definition"},
+		"Complete":     {reason: "a plan that is done has created the version, which is gone", cached: []client.Object{planned("b", operatorsv1alpha1.InstallPlanPhaseComplete, "lamp.v1")}},
+		"Failed":       {reason: "a plan that failed creates none", cached: []client.Object{planned("b", operatorsv1alpha1.InstallPlanPhaseFailed, "lamp.v1")}},
+		"Unapproved":   {reason: "a plan that waits has written nothing", cached: []client.Object{planned("b", operatorsv1alpha1.InstallPlanPhaseRequiresApproval, "lamp.v1")}},
+		"OtherVersion": {reason: "a plan for another version", cached: []client.Object{planned("b", installing, "lamp.v2")}},
+		"Elsewhere":    {reason: "a plan of another namespace", cached: []client.Object{planned("c", installing, "lamp.v1")}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			e := &execution{
+				namespace: "a",
+				cached:    fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.cached...).Build(),
+				client:    fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(tc.live, tc.cached...)...).Build(),
+			}
+			crd := &unstructured.Unstructured{Object: map[string]any{"kind": kindCRD}}
+			setAlongside(crd, []types.NamespacedName{other})
+			kept, stale, err := e.alongside(t.Context(), crd)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []string
+			if !tc.stays {
+				want = []string{alongsideKey(other)}
+			}
+			if diff := cmp.Diff(want, stale); diff != "" {
+				t.Errorf("%s: records to remove -want, +got:\n%s", tc.reason, diff)
+			}
+			if stays := len(kept) == 1 && kept[0] == other; stays != tc.stays {
+				t.Errorf("%s: records that are kept %v", tc.reason, kept)
+			}
+		})
+	}
+}
