@@ -38,9 +38,10 @@ LEAN := -ldflags=-w -vet=off
 # Suites wait for control planes much of the time, so one more runs than there are cores.
 SIDE_BY_SIDE := -p $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 
-# One goroutine that compares all bundles of real catalogs has no races, and takes ten times
-# as long with the detector.
-PLAIN := ^TestSynthesizeRealCatalogs$$
+# Tests of one goroutine that read whole real catalogs or large objects have no races, and take
+# ten times as long with the detector.
+PLAIN := ^(TestSynthesizeRealCatalogs|TestSelectRealCatalog|TestRequireRealCatalog|TestObjectLimit)$$
+PLAIN_PACKAGES := ./bundles/index ./bundles/selection ./bundles/fbc
 
 TEST_TIMEOUT ?= 25m
 FUZZTIME     ?= 10s
@@ -168,7 +169,7 @@ e2e: test-env build ## The end-to-end suites, as root on real nodes too (ROUNDS=
 # done side by side.
 .PHONY: peers
 peers:
-	@$(GO) test $(LEAN) $(AFRESH) -run '$(PLAIN)' ./bundles/index
+	@$(GO) test $(LEAN) $(AFRESH) -run '$(PLAIN)' $(PLAIN_PACKAGES)
 	@$(GO) run ./test/packages peers | xargs $(GO) test $(LEAN) $(AFRESH) -timeout $(TEST_TIMEOUT)
 
 .PHONY: processes

@@ -343,8 +343,8 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// TestLargeObjects has objects of just the size that is allowed, and of more.
-func TestLargeObjects(t *testing.T) {
+// TestObjectLimit has objects of just the size that is allowed, and of more.
+func TestObjectLimit(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason       string
 		begins, ends string

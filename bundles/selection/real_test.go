@@ -25,9 +25,9 @@ func openReal(t *testing.T) *fbc.Reader {
 	return r
 }
 
-// TestRealCatalog selects parts of a real catalog. What is selected is valid, and the
+// TestSelectRealCatalog selects parts of a real catalog. What is selected is valid, and the
 // heads can be upgraded to from everything that could be before.
-func TestRealCatalog(t *testing.T) {
+func TestSelectRealCatalog(t *testing.T) {
 	r := openReal(t)
 	heads, err := selection.Open(t.Context(), r, &selection.Selection{Heads: true})
 	if err != nil {
@@ -116,9 +116,9 @@ func versionOf(t *testing.T, p *bundles.Package, name string) semver.Version {
 	return semver.Version{}
 }
 
-// TestRealDependencies makes an index of the heads of a real catalog with what they
+// TestRequireRealCatalog makes an index of the heads of a real catalog with what they
 // require.
-func TestRealDependencies(t *testing.T) {
+func TestRequireRealCatalog(t *testing.T) {
 	r := openReal(t)
 	selected, err := selection.Open(t.Context(), r, &selection.Selection{Heads: true, OnlyDefaultChannels: true, Dependencies: true})
 	if err != nil {

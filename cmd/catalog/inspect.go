@@ -57,6 +57,23 @@ func (r *inspectReader) Outline(ctx context.Context, terminal io.Writer, argumen
 	defer func() { err = errors.Join(err, opener.Close()) }()
 	done := progress.Start(terminal, r.reading.quiet, "Reading "+argument)
 	defer done()
+	whole, err := open(ctx, opener, argument)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, whole.Close()) }()
+	catalog, err = outline.FromSource(ctx, whole.Reader(), o)
+	if err == nil && len(catalog.Packages) == 0 {
+		return nil, bundles.Problems{{File: argument, Message: "the catalog directory holds no package", Remedy: "check the path"}}
+	}
+	return catalog, err //nolint:wrapcheck // names file and line
+}
+
+// open reads a catalog, whose problems name files below its directory.
+func open(ctx context.Context, opener *render.Opener, argument string) (*render.Directory, error) {
+	if render.IsDirectory(argument) && !render.IsBundle(argument) {
+		return render.OpenDirectory(ctx, os.DirFS(argument)) //nolint:wrapcheck // names file and line
+	}
 	source, err := opener.Open(ctx, argument)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // names the reference
@@ -65,11 +82,7 @@ func (r *inspectReader) Outline(ctx context.Context, terminal io.Writer, argumen
 	if !ok {
 		return nil, fmt.Errorf("%s %w", argument, errNotCatalog)
 	}
-	catalog, err = outline.FromSource(ctx, whole.Reader(), o)
-	if err == nil && len(catalog.Packages) == 0 {
-		return nil, bundles.Problems{{File: argument, Message: "the catalog directory holds no package", Remedy: "check the path"}}
-	}
-	return catalog, err //nolint:wrapcheck // names file and line
+	return whole, nil
 }
 
 // Path returns the path of a catalog that is not an image.

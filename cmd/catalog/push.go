@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/bundles/authoring/opmcache"
 	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/cmd/internal/catalogimage"
@@ -103,6 +104,9 @@ func (o *pushOptions) run(cmd *cobra.Command, catalog, reference string) (err er
 	done := progress.Start(cmd.ErrOrStderr(), o.quiet, "Building "+reference)
 	built, err := catalogimage.Build(cmd.Context(), options)
 	done()
+	if problems, ok := errors.AsType[bundles.Problems](err); ok {
+		return problems.Below(catalog)
+	}
 	if err != nil {
 		return err //nolint:wrapcheck // says what it does
 	}

@@ -27,7 +27,10 @@ func TestClientLibrary(t *testing.T) {
 	for name, catalog := range map[string]string{"Sample": sample, "Odd": writeFiles(t, oddCatalog)} {
 		t.Run(name, func(t *testing.T) { compareClients(t, catalog, 20) })
 	}
-	t.Run("Metadata", func(t *testing.T) { compareClients(t, realcatalogs.Dir(t, realcatalogs.Metadata), 5) })
+	t.Run("Metadata", func(t *testing.T) {
+		dir, _ := realcatalogs.Sample(t, realcatalogs.Metadata)
+		compareClients(t, dir, 5)
+	})
 }
 
 func compareClients(t *testing.T, catalog string, apis int) {

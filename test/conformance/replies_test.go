@@ -21,14 +21,16 @@ import (
 )
 
 func TestRepliesOnMetadataCatalog(t *testing.T) {
-	ours, theirs := startPeers(t, realcatalogs.Dir(t, realcatalogs.Metadata))
+	dir, packages := realcatalogs.Sample(t, realcatalogs.Metadata)
+	ours, theirs := startPeers(t, dir)
 	// The peer decodes the whole catalog for each question about an API.
-	compareReplies(t, ours, theirs, extent{packages: 331, entries: 8510, apis: 3, shared: 3})
+	compareReplies(t, ours, theirs, extent{packages: packages, entries: 8 * packages, apis: 3, shared: 3})
 }
 
 func TestRepliesOnObjectsCatalog(t *testing.T) {
-	ours, theirs := startPeers(t, realcatalogs.Dir(t, realcatalogs.Objects))
-	compareReplies(t, ours, theirs, extent{packages: 294, entries: 1609, apis: 3, shared: 20})
+	dir, packages := realcatalogs.Sample(t, realcatalogs.Objects)
+	ours, theirs := startPeers(t, dir)
+	compareReplies(t, ours, theirs, extent{packages: packages, entries: 3 * packages, apis: 3, shared: 20})
 }
 
 func TestRepliesOnOddCatalog(t *testing.T) {
@@ -40,7 +42,7 @@ func TestRepliesOnOddCatalog(t *testing.T) {
 // nothing is noticed, and how much of it the peer is asked about.
 type extent struct {
 	packages int
-	// entries is the length of ListBundles.
+	// entries is the least length of ListBundles.
 	entries int
 	// apis is how many APIs the peer is asked about, besides those that several
 	// packages provide, of which it is asked about at most the number shared.
@@ -53,15 +55,15 @@ func compareReplies(t *testing.T, ours, theirs peer, e extent) {
 	t.Helper()
 	bundles := compareBundleLists(t, ours, theirs)
 	packages := comparePackages(t, ours, theirs)
-	if len(packages) != e.packages || len(bundles) != e.entries {
-		t.Fatalf("got %d packages and %d entries, want %d and %d", len(packages), len(bundles), e.packages, e.entries)
+	if len(packages) != e.packages || len(bundles) < e.entries {
+		t.Fatalf("got %d packages and %d entries, want %d and at least %d", len(packages), len(bundles), e.packages, e.entries)
 	}
 	comparer := &comparer{ours: ours, theirs: theirs}
 	comparer.bundles(t, bundles)
 	comparer.replacements(t, bundles)
 	comparer.providers(t, bundles, packages, e)
 	t.Logf("compared %d pairs of replies", comparer.count)
-	if comparer.count < 2*e.entries {
+	if comparer.count < 2*len(bundles) {
 		t.Errorf("compared only %d pairs of replies", comparer.count)
 	}
 }

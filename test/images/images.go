@@ -14,6 +14,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"sigs.k8s.io/yaml"
 
 	"github.com/chandlery/chandlery/bundles/image/assembly"
 	"github.com/chandlery/chandlery/bundles/image/layer"
@@ -112,6 +113,26 @@ func Content(catalog fs.FS) (v1.Image, error) {
 		return nil, err
 	}
 	return assemble(v1.Config{Labels: labels()}, entries)
+}
+
+// Bundle makes the image of a bundle directory as "opm alpha bundle generate" describes it: the
+// annotations of the bundle are labels of the image.
+func Bundle(bundle fs.FS) (v1.Image, error) {
+	text, err := fs.ReadFile(bundle, "metadata/annotations.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("reading the annotations of a bundle: %w", err)
+	}
+	var metadata struct {
+		Annotations map[string]string `json:"annotations"`
+	}
+	if err := yaml.Unmarshal(text, &metadata); err != nil {
+		return nil, fmt.Errorf("decoding the annotations of a bundle: %w", err)
+	}
+	entries, err := layer.Tree(bundle, ".")
+	if err != nil {
+		return nil, err
+	}
+	return assemble(v1.Config{Labels: metadata.Annotations}, entries)
 }
 
 // Broken makes the image on our registry of a catalog that cannot be served: a

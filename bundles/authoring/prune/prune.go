@@ -25,10 +25,10 @@ type Pruned struct {
 func Select(ctx context.Context, from *render.Directory, wanted *selection.Selection) (*Pruned, error) {
 	selected, err := selection.Open(ctx, from.Reader(), wanted)
 	if err != nil {
-		return nil, fmt.Errorf("selecting: %w", err)
+		return nil, from.Located(fmt.Errorf("selecting: %w", err))
 	}
 	if err := selected.Problems().OrNil(); err != nil {
-		return nil, fmt.Errorf("selecting: %w", err)
+		return nil, from.Located(fmt.Errorf("selecting: %w", err))
 	}
 	return &Pruned{from: from, selected: selected}, nil
 }
@@ -46,17 +46,17 @@ func (p *Pruned) Package(ctx context.Context, name string) (*declcfg.Declarative
 	}
 	whole, err := p.from.Reader().Package(ctx, name)
 	if err != nil {
-		return nil, fmt.Errorf("reading package %q: %w", name, err)
+		return nil, p.from.Located(fmt.Errorf("reading package %q: %w", name, err))
 	}
 	if err := whole.Validate(); err != nil {
-		return nil, err //nolint:wrapcheck // names file and line
+		return nil, p.from.Located(err) //nolint:wrapcheck // names file and line
 	}
 	if len(whole.Packages) != 1 {
 		return p.from.Package(ctx, name) //nolint:wrapcheck // names the package
 	}
 	kept, err := p.selected.Kept(whole.Packages[0])
 	if err != nil {
-		return nil, fmt.Errorf("selecting of package %q: %w", name, err)
+		return nil, p.from.Located(fmt.Errorf("selecting of package %q: %w", name, err))
 	}
 	cfg, err := p.from.Some(ctx, name, func(schema, object string) bool {
 		return schema != declcfg.SchemaBundle || kept.HasBundle(object)

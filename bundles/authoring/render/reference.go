@@ -123,8 +123,14 @@ func (o *Opener) directory(ctx context.Context, dir, reference string) (Source, 
 		return o.bundle(dir, reference)
 	}
 	catalog, err := OpenDirectory(ctx, os.DirFS(dir))
+	if err != nil && reference != "" {
+		return nil, err
+	}
 	if err != nil {
 		return nil, located(dir, err)
+	}
+	if reference == "" {
+		catalog.path = dir
 	}
 	o.opened = append(o.opened, catalog)
 	return catalog, nil

@@ -30,6 +30,8 @@ type Source interface {
 type Directory struct {
 	reader *fbc.Reader
 	names  []string
+	// path of the directory; empty where the files are not the user's, as those of an image.
+	path string
 }
 
 // OpenDirectory finds the objects of the catalog below root. The error is [bundles.Problems]
@@ -67,9 +69,19 @@ func (d *Directory) Package(ctx context.Context, name string) (*declcfg.Declarat
 func (d *Directory) Some(ctx context.Context, name string, keep func(schema, name string) bool) (*declcfg.DeclarativeConfig, error) {
 	objects, err := d.reader.Objects(ctx, name, keep)
 	if err != nil {
-		return nil, fmt.Errorf("reading package %q: %w", name, err)
+		return nil, d.Located(fmt.Errorf("reading package %q: %w", name, err))
 	}
-	return Decode(objects)
+	cfg, err := Decode(objects)
+	return cfg, d.Located(err)
+}
+
+// Located returns an error of reading the catalog with the path of the directory before the files
+// that [bundles.Problems] name. What the catalog's [Directory.Reader] returns has no such path.
+func (d *Directory) Located(err error) error {
+	if problems, ok := errors.AsType[bundles.Problems](err); ok && d.path != "" {
+		return problems.Below(d.path)
+	}
+	return err
 }
 
 // Decode returns the objects as types of declcfg. The error is [bundles.Problems].

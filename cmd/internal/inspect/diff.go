@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/bundles/diff"
 	"github.com/chandlery/chandlery/bundles/outline"
 	"github.com/chandlery/chandlery/cmd/internal/exitcode"
@@ -87,6 +88,12 @@ func (o *diffOptions) compare(cmd *cobra.Command, before, after string) ([]diff.
 	var sides [2]*outline.Catalog
 	for i, argument := range []string{before, after} {
 		catalog, err := o.Reader.Outline(cmd.Context(), cmd.ErrOrStderr(), argument, outline.Options{Manifests: true})
+		if problems, ok := errors.AsType[bundles.Problems](err); ok {
+			for i := range problems {
+				problems[i] = located(argument, problems[i])
+			}
+			return nil, problems
+		}
 		if err != nil {
 			return nil, err
 		}

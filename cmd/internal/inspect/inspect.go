@@ -28,7 +28,7 @@ type Program struct {
 }
 
 // Reader is how a program reads catalogs. What is wrong with a catalog is
-// [github.com/chandlery/chandlery/bundles.Problems].
+// [github.com/chandlery/chandlery/bundles.Problems], which name files below the catalog's directory.
 type Reader interface { //nolint:interfacebloat // one for each thing that commands need
 	// AddFlags adds the flags that say how catalogs are read.
 	AddFlags(cmd *cobra.Command)

@@ -141,15 +141,20 @@ func (o *validateOptions) unreadable(argument string, err error) bool {
 	return err != nil
 }
 
+// located returns a problem of a catalog with its file below the directory that the argument
+// names, if it names one.
+func located(argument string, p bundles.Problem) bundles.Problem {
+	if info, err := os.Stat(argument); p.File != "" && p.File != argument && err == nil && info.IsDir() {
+		p.File = filepath.Join(argument, p.File)
+	}
+	return p
+}
+
 // newProblem names the file of a problem as it is seen from where the program
 // runs, so that editors find it.
 func newProblem(argument string, p bundles.Problem) problem {
 	out := problem{Package: p.Package, Channel: p.Channel, Bundle: p.Bundle, Message: p.Message, Remedy: p.Remedy}
-	if p.File != "" && p.File != argument {
-		if info, err := os.Stat(argument); err == nil && info.IsDir() {
-			p.File = filepath.Join(argument, p.File)
-		}
-	}
+	p = located(argument, p)
 	out.text = p.String()
 	out.File = p.File
 	if colon := strings.LastIndexByte(p.File, ':'); colon >= 0 {

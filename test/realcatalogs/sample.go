@@ -1,0 +1,40 @@
+package realcatalogs
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// ShareVariable is the environment variable with the share of packages in a sample: one in so
+// many. Without it a sample is the whole catalog.
+const ShareVariable = "CATALOG_SHARE"
+
+// Sample returns a directory with a part of the packages of a catalog, always the same ones, and
+// how many packages that are. It skips and fails as [Dir] does.
+func Sample(tb testing.TB, name string) (dir string, packages int) {
+	tb.Helper()
+	share, err := strconv.Atoi(cmp.Or(os.Getenv(ShareVariable), "1"))
+	if err != nil || share < 1 {
+		tb.Fatalf("$%s is %q; it has to be a number from 1 on", ShareVariable, os.Getenv(ShareVariable))
+	}
+	whole := Dir(tb, name)
+	entries, err := os.ReadDir(whole)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if share == 1 {
+		return whole, len(entries)
+	}
+	dir = tb.TempDir()
+	for i := share / 2; i < len(entries); i += share {
+		from, to := filepath.Join(whole, entries[i].Name()), filepath.Join(dir, entries[i].Name())
+		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+			tb.Fatal(err)
+		}
+		packages++
+	}
+	return dir, packages
+}
