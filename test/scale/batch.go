@@ -49,7 +49,7 @@ func (b *Batch) Totals() Totals {
 		default:
 			t.Writes++
 		}
-		if r.Code == conflict {
+		if isConflict(r) {
 			t.Conflicts++
 		}
 	}

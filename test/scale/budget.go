@@ -5,10 +5,14 @@ import "slices"
 // What one installation of a plain bundle may cost: a version, a CustomResourceDefinition, a
 // Deployment, rights in the namespace and in the cluster.
 const (
-	// MaxRequests and MaxReads are for each installation, all controllers together, without Events.
-	MaxRequests, MaxReads = 60, 20
-	// MaxConflicts are the answers 409 (Conflict) for ConflictsPer installations.
-	MaxConflicts, ConflictsPer = 10, 50
+	// MaxRequests are for each installation, all controllers together, without Events.
+	MaxRequests = 60
+	// MaxReads are how many of them may be reads.
+	MaxReads = 20
+	// MaxConflicts are the writes over a newer object that may be refused, for ConflictsPer installations.
+	MaxConflicts = 10
+	// ConflictsPer is the number of installations that MaxConflicts are for.
+	ConflictsPer = 50
 	// MaxGrowth is the factor by which requests and passes of an installation may grow from few
 	// namespaces with the operator to many.
 	MaxGrowth = 1.2
@@ -57,9 +61,9 @@ func writesOfPlans() []Row {
 		{Kind: Kind{"create", "serviceaccounts"}, Each: 1, Why: "A step of the plan."},
 		{Kind: Kind{"create", "roles" + rbac}, Each: 1, Why: "A step of the plan."},
 		{Kind: Kind{"create", "rolebindings" + rbac}, Each: 1, Why: "A step of the plan."},
-		{Kind: Kind{"create", "clusterroles" + rbac}, Each: 1, First: 6, Why: "A step of the plan; the first version of an API adds the roles of its users."},
+		{Kind: Kind{"create", "clusterroles" + rbac}, Each: 1, First: 12, Why: "A step of the plan; the first versions of an API create the four roles of its users."},
 		{Kind: Kind{"create", "clusterrolebindings" + rbac}, Each: 1, Why: "A step of the plan."},
-		{Kind: Kind{"create", events}, Each: 11, Why: "An Event for each transition of the Subscription, the plan and the version."},
+		{Kind: Kind{"create", events}, Each: 11, Why: "An Event for each transition of the Subscription and of the version."},
 	}
 }
 
@@ -67,7 +71,7 @@ func writesOfPlans() []Row {
 func writesOfVersions() []Row {
 	return []Row{
 		{Kind: Kind{"create", "deployments.apps"}, Each: 1, Why: "The Deployment of the version."},
-		{Kind: Kind{"patch", csvs}, Each: 1.5, Why: "Finalizer, labels and target namespaces of the version, in one write."},
+		{Kind: Kind{"patch", csvs}, Each: 1.5, Why: "The labels of its APIs and the annotations of its OperatorGroup, in one write."},
 		{Kind: Kind{"patch", csvs + "/status"}, Each: 7.5, Why: "Phases from Pending to Succeeded, requirements, and the progress of the Deployment."},
 		{Kind: Kind{"patch", groups}, Each: 1.5, Why: "The OperatorGroup claims the APIs of the version."},
 		{Kind: Kind{"update", "clusterroles" + rbac}, Each: 3, First: 3, Why: "The roles admin, edit and view of the OperatorGroup select the new APIs."},

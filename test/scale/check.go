@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/chandlery/chandlery/test/audit"
 )
 
 // Exceeded returns what of a batch is beyond the budget, one sentence each. Conflicts have a limit of
@@ -29,7 +32,7 @@ func Exceeded(b *Batch) []string {
 	}
 	counts := map[Kind]int{}
 	for _, r := range b.Requests {
-		if r.Code != conflict {
+		if !isConflict(r) {
 			counts[kindOf(r)]++
 		}
 	}
@@ -46,8 +49,9 @@ func Exceeded(b *Batch) []string {
 	return found
 }
 
-// conflict is the HTTP status of a write over a newer object, or of one that creates what exists.
-const conflict = 409
+// isConflict reports whether a write was refused since the object is newer or another manager's. The
+// creation of what exists has the same status, and is one more creation.
+func isConflict(r audit.Request) bool { return r.Code == http.StatusConflict && r.Verb != "create" }
 
 // allowance returns how often something may occur in some namespaces.
 func allowance(each float64, namespaces int) int { return int(math.Ceil(each * float64(namespaces))) }

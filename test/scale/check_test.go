@@ -67,12 +67,17 @@ func TestExceeded(t *testing.T) {
 		},
 		"Conflicts": {
 			reason: "conflicts have a limit of their own and count for no row",
-			change: func(b *Batch) { b.Requests = append(b.Requests, requests(3, "create", "deployments.apps", 409)...) },
+			change: func(b *Batch) { b.Requests = append(b.Requests, requests(3, "update", "deployments.apps", 409)...) },
 			want:   []string{"3 conflicts for 10 installations, want at most 2"},
 		},
 		"FewConflicts": {
 			reason: "a few conflicts are within the limit",
-			change: func(b *Batch) { b.Requests = append(b.Requests, requests(2, "create", "deployments.apps", 409)...) },
+			change: func(b *Batch) { b.Requests = append(b.Requests, requests(2, "update", "deployments.apps", 409)...) },
+		},
+		"Exists": {
+			reason: "the creation of what exists is one more creation",
+			change: func(b *Batch) { b.Requests = append(b.Requests, requests(1, "create", "deployments.apps", 409)...) },
+			want:   []string{"11 create deployments.apps for 10 installations, want at most 10"},
 		},
 		"Reads": {
 			reason: "reads have a limit all together",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -123,7 +124,7 @@ func objects(version *operatorsv1alpha1.ClusterServiceVersion, namespace string)
 		return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}}
 	}
 	accounts := map[string]bool{}
-	for _, p := range append(strategy.Permissions[:len(strategy.Permissions):len(strategy.Permissions)], strategy.ClusterPermissions...) {
+	for _, p := range slices.Concat(strategy.Permissions, strategy.ClusterPermissions) {
 		if !accounts[p.ServiceAccountName] {
 			accounts[p.ServiceAccountName] = true
 			all = append(all, &corev1.ServiceAccount{ObjectMeta: in(p.ServiceAccountName)})
