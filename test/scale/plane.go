@@ -146,7 +146,7 @@ func (p *plane) reached(ctx context.Context, names []string, list client.ObjectL
 	for _, name := range names {
 		waiting[name] = true
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience+time.Duration(len(names))*2*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, patience+time.Duration(len(names))*5*time.Second)
 	defer cancel()
 	for len(waiting) > 0 {
 		if err := p.watch(ctx, list, waiting, wanted); err != nil {
