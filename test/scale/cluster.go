@@ -136,6 +136,8 @@ func (c *Cluster) supervise(ctx context.Context) error {
 	c.metrics = metrics.Address()
 	args := append([]string{
 		"run", "--kubeconfig", kubeconfig, "--leader-election-namespace", home, "--metrics-address", c.metrics, "--health-address", "0",
+		// A machine that is busy for seconds must not end a measurement.
+		"--lease-duration", "60s", "--renew-deadline", "50s",
 	}, c.options.Args...)
 	if c.plane.measured, err = c.start(ctx, "supervisor", args...); err != nil {
 		return err
