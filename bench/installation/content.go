@@ -2,15 +2,9 @@ package main
 
 import (
 	"context"
-	"embed"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -21,70 +15,19 @@ import (
 	"github.com/chandlery/chandlery/bundles/image/assembly"
 	"github.com/chandlery/chandlery/bundles/image/layer"
 	"github.com/chandlery/chandlery/deploy/images"
+	"github.com/chandlery/chandlery/test/scale"
 )
-
-// bundleFiles are the manifests of every package, which write PACKAGE for its name:
-// an operator with a Deployment, a CustomResourceDefinition, a ConfigMap, and rights
-// in its namespace and in the cluster.
-//
-//go:embed bundle
-var bundleFiles embed.FS
-
-// manifests gives the manifests of a package, by the names of their files.
-func manifests(pkg string) (map[string]string, error) {
-	entries, err := bundleFiles.ReadDir("bundle")
-	if err != nil {
-		return nil, fmt.Errorf("reading the manifests: %w", err)
-	}
-	texts := make(map[string]string, len(entries))
-	for _, e := range entries {
-		text, err := bundleFiles.ReadFile("bundle/" + e.Name())
-		if err != nil {
-			return nil, fmt.Errorf("reading the manifests: %w", err)
-		}
-		texts[e.Name()] = strings.ReplaceAll(string(text), "PACKAGE", pkg)
-	}
-	return texts, nil
-}
-
-// property is one property of a bundle in a file-based catalog.
-type property struct {
-	Type  string `json:"type"`
-	Value any    `json:"value"`
-}
 
 // writePackage adds a package to a catalog, with one bundle: its manifests are in the
 // image, or inline where none is given.
 func writePackage(catalog, pkg, image string) error {
-	texts, err := manifests(pkg)
+	manifests, err := scale.Manifests(pkg)
 	if err != nil {
 		return err
 	}
-	properties := []property{
-		{"olm.package", map[string]string{"packageName": pkg, "version": "1.0.0"}},
-		{"olm.gvk", map[string]string{"group": pkg + ".example.com", "kind": "Widget", "version": "v1"}},
-	}
-	if image == "" {
-		for _, file := range slices.Sorted(maps.Keys(texts)) {
-			object, err := yaml.YAMLToJSON([]byte(texts[file]))
-			if err != nil {
-				return fmt.Errorf("reading a manifest of %s: %w", pkg, err)
-			}
-			properties = append(properties, property{"olm.bundle.object", map[string]string{"data": base64.StdEncoding.EncodeToString(object)}})
-		}
-	}
-	bundle := pkg + ".v1.0.0"
-	var text []byte
-	for _, blob := range []any{
-		map[string]any{"schema": "olm.package", "name": pkg, "defaultChannel": "stable"},
-		map[string]any{"schema": "olm.channel", "package": pkg, "name": "stable", "entries": []any{map[string]string{"name": bundle}}},
-		map[string]any{"schema": "olm.bundle", "package": pkg, "name": bundle, "image": image, "properties": properties},
-	} {
-		one, err := json.Marshal(blob)
-		if err != nil {
-			return fmt.Errorf("encoding package %s: %w", pkg, err)
-		}
-		text = append(append(text, one...), '\n')
+	text, err := scale.CatalogText(pkg, image, manifests)
+	if err != nil {
+		return err
 	}
 	if err := os.WriteFile(filepath.Join(catalog, pkg+".json"), text, 0o644); err != nil {
 		return fmt.Errorf("writing the catalog: %w", err)
@@ -117,7 +60,7 @@ func pushBundle(ctx context.Context, registry, pkg string) (string, error) {
 // bundleImage makes a bundle image as "opm alpha bundle build" would: manifests and
 // metadata, a layer for each, and labels that say the same as the metadata.
 func bundleImage(pkg string) (v1.Image, error) {
-	texts, err := manifests(pkg)
+	texts, err := scale.Manifests(pkg)
 	if err != nil {
 		return nil, err
 	}

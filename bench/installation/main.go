@@ -15,9 +15,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
+	"github.com/chandlery/chandlery/bench/document"
 	"github.com/chandlery/chandlery/test/programs"
 )
 
@@ -83,31 +83,9 @@ func start(ctx context.Context, args []string) error {
 		return fmt.Errorf("printing the report: %w", err)
 	}
 	if o.write != "" {
-		if err := insert(o.write, text); err != nil {
+		if err := document.Insert(o.write, "bench-installation", text); err != nil {
 			return err
 		}
 	}
 	return os.RemoveAll(dir)
-}
-
-const (
-	begin = "<!-- bench-installation: begin -->\n"
-	end   = "<!-- bench-installation: end -->\n"
-)
-
-// insert puts the report between the markers of a document.
-func insert(name, text string) error {
-	document, err := os.ReadFile(name)
-	if err != nil {
-		return fmt.Errorf("writing the report: %w", err)
-	}
-	before, rest, found := strings.Cut(string(document), begin)
-	_, after, ended := strings.Cut(rest, end)
-	if !found || !ended {
-		return fmt.Errorf("writing the report: %s has no lines %q and %q", name, strings.TrimSpace(begin), strings.TrimSpace(end))
-	}
-	if err := os.WriteFile(name, []byte(before+begin+text+end+after), 0o644); err != nil {
-		return fmt.Errorf("writing the report: %w", err)
-	}
-	return nil
 }

@@ -2,12 +2,13 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/chandlery/chandlery/bench/document"
 )
 
 // What is promised.
@@ -36,7 +37,7 @@ func (m stage) line() string {
 // markdown is the report.
 func (f *figures) markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d cores, on which %s processes ran or waited; %s; one supervisor.\n\n", runtime.NumCPU(), load(), runtime.Version())
+	fmt.Fprintf(&b, "%d cores, on which %s processes ran or waited; %s; one supervisor.\n\n", runtime.NumCPU(), document.Load(), runtime.Version())
 	f.targets(&b)
 	fmt.Fprintf(&b, "\n### One after the other\n\n%d installations of each kind. From the creation of the Subscription until a watcher sees the InstallPlan\n"+
 		"Complete, and the Subscription AtLatestKnown:\n\n", f.o.installs)
@@ -122,16 +123,6 @@ func (f *figures) writes(b *strings.Builder) {
 	})
 	fmt.Fprintf(b, "\nKubernetes' own are changes of %s.\n",
 		strings.Join(all.resources(func(c change) bool { return c.kubernetes() && !c.background() }), ", "))
-}
-
-// load is the mean number of processes that want a core, over the last minute.
-func load() string {
-	text, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "an unknown number of"
-	}
-	mean, _, _ := strings.Cut(string(text), " ")
-	return mean
 }
 
 func count(number float64) string {

@@ -1,22 +1,28 @@
-// Command scale installs one operator in many namespaces and prints what each installation costs.
+// Command scale measures what one operator in many namespaces costs: time, requests by the audit log
+// of the API server, passes of controllers, processor time and memory.
+//
+//	go run ./bench/scale [--namespaces 10,50,200] [--profile DIR] [--write docs/measurements.md]
+//
+// Each number of namespaces has control planes of its own, where one namespace has the operator
+// before, so that all is warm. Beside the supervisor stands the floor: a plain client that creates the
+// objects of each installation, with as many requests at once, and waits for the Deployments. The
+// control planes are real, their nodes and pods are kwok's. No root is needed.
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
+	"github.com/chandlery/chandlery/bench/document"
 	"github.com/chandlery/chandlery/test/programs"
-	"github.com/chandlery/chandlery/test/scale"
 )
 
 func main() {
@@ -32,12 +38,40 @@ func main() {
 	}
 }
 
-func start(ctx context.Context, args []string) error {
+// options are what the flags say.
+type options struct {
+	// sizes are the numbers of namespaces that get the operator at once.
+	sizes []int
+	// profile is a folder for profiles of the supervisor; empty for none.
+	profile string
+	// write is a document to put the report into.
+	write string
+}
+
+func parse(args []string, output io.Writer) (options, error) {
+	var o options
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	sizes := flags.String("namespaces", "10,50,200", "how many namespaces have the operator after each step")
-	trace := flags.Bool("trace", false, "print the requests of the last step in order")
-	keep := flags.Bool("keep", false, "keep the logs")
+	flags.SetOutput(output)
+	sizes := flags.String("namespaces", "10,50,200,1000", "numbers of namespaces that get the operator at once")
+	flags.StringVar(&o.profile, "profile", "", "folder for profiles of the supervisor: processor time and allocations")
+	flags.StringVar(&o.write, "write", "", "document to put the report into, between its markers")
 	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	for text := range strings.SplitSeq(*sizes, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return o, fmt.Errorf("--namespaces %s: %q is not a number from 1 on", *sizes, text)
+		}
+		o.sizes = append(o.sizes, n)
+	}
+	return o, nil
+}
+
+// start builds the programs, measures, and prints and writes the report.
+func start(ctx context.Context, args []string) error {
+	o, err := parse(args, os.Stderr)
+	if err != nil {
 		return err
 	}
 	dir, err := os.MkdirTemp("", "chandlery-bench-")
@@ -47,83 +81,17 @@ func start(ctx context.Context, args []string) error {
 	if err := programs.Build(ctx, dir, "./cmd/registry", "./cmd/supervisor"); err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
-	c, err := scale.Start(ctx, scale.Options{Root: ".", Dir: dir})
+	machine := document.Machine(ctx)
+	rounds, err := measure(ctx, o.sizes, sides(dir, o.profile))
 	if err != nil {
 		return fmt.Errorf("%w (logs are in %s)", err, dir)
 	}
-	before := 0
-	for text := range strings.SplitSeq(*sizes, ",") {
-		size, err := strconv.Atoi(text)
-		if err != nil {
+	text := report(machine, rounds)
+	fmt.Print(text)
+	if o.write != "" {
+		if err := document.Insert(o.write, "bench-scale", text); err != nil {
 			return err
 		}
-		var names []string
-		for i := before; i < size; i++ {
-			names = append(names, fmt.Sprintf("scale-%04d", i))
-		}
-		if err := c.Prepare(ctx, names); err != nil {
-			return errors.Join(err, c.Stop())
-		}
-		b, err := c.Install(ctx, before, names)
-		if err != nil {
-			return errors.Join(err, c.Stop())
-		}
-		show(b)
-		if *trace && size != before && !strings.Contains(*sizes, text+",") {
-			for _, r := range b.Requests {
-				fmt.Printf("%s %s %s %s/%s %d\n", r.At.Format("05.000"), r.Verb, r.Resource, r.Namespace, r.Name, r.Code)
-			}
-		}
-		before = size
 	}
-	if !*keep {
-		defer os.RemoveAll(dir)
-	} else {
-		fmt.Println("logs:", dir)
-	}
-	return c.Stop()
-}
-
-func show(b *scale.Batch) {
-	n := float64(b.Namespaces)
-	fmt.Printf("\n== %d to %d namespaces: %s (%s each), supervisor %s, API server %s of processor time each; memory %.1f MiB\n", b.Before, b.Before+b.Namespaces,
-		b.Took.Round(time.Millisecond), (b.Took / time.Duration(b.Namespaces)).Round(time.Millisecond),
-		(b.Supervisor / time.Duration(b.Namespaces)).Round(time.Millisecond), (b.APIServer / time.Duration(b.Namespaces)).Round(time.Millisecond), float64(b.Memory)/(1<<20))
-	counts := map[string]int{}
-	reads, writes, conflicts := 0, 0, 0
-	for _, r := range b.Requests {
-		key := r.Verb + " " + r.Resource
-		if r.Code >= 400 {
-			key += " " + strconv.Itoa(r.Code)
-		}
-		counts[key]++
-		if r.Resource == "events" || r.Resource == "events.events.k8s.io" {
-			continue
-		}
-		if r.Reads() {
-			reads++
-		} else {
-			writes++
-		}
-		if r.Code == 409 {
-			conflicts++
-		}
-	}
-	fmt.Printf("requests %.1f each: reads %.1f, writes %.1f (without Events), conflicts %d\n", float64(reads+writes)/n, float64(reads)/n, float64(writes)/n, conflicts)
-	print(counts, n, 0.05)
-	fmt.Println("reconciles:")
-	print(b.Reconciles, n, 0.05)
-}
-
-func print(counts map[string]int, n float64, least float64) {
-	var keys []string
-	for k := range counts {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b string) int { return cmp.Or(counts[b]-counts[a], strings.Compare(a, b)) })
-	for _, k := range keys {
-		if float64(counts[k])/n >= least {
-			fmt.Printf("  %7.2f %s\n", float64(counts[k])/n, k)
-		}
-	}
+	return os.RemoveAll(dir)
 }

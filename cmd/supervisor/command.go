@@ -16,6 +16,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/command/all"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
+	"github.com/chandlery/chandlery/cmd/internal/profiling"
 	"github.com/chandlery/chandlery/cmd/internal/program"
 	"github.com/chandlery/chandlery/supervisor"
 )
@@ -40,6 +41,7 @@ func newCommand() *cobra.Command {
 func newRunCommand() *cobra.Command {
 	options := supervisor.Options{Version: version}
 	logging := program.Logging{}
+	profiles := profiling.Flags{}
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run the controllers, or stand by while another process leads",
@@ -68,10 +70,12 @@ and take over when it stops or fails.`,
 			if _, decided := os.LookupEnv("GOGC"); !decided {
 				debug.SetGCPercent(gcPercent)
 			}
+			defer profiles.Start(cmd.Context(), slog.New(handler)).Stop(context.WithoutCancel(cmd.Context()))
 			return supervisor.Run(ctrl.LoggerInto(cmd.Context(), logger), cfg, options) //nolint:wrapcheck // wrapped where it arises
 		},
 	}
 	options.AddFlags(cmd.Flags())
+	profiles.AddAddressFlag(cmd.Flags(), "")
 	logging.AddFlags(cmd.Flags())
 	flagenv.Describe(cmd.Flags(), envPrefix)
 	return cmd

@@ -33,8 +33,11 @@ type Request struct {
 // Reads reports whether the request changes nothing. A request that only asks, such as for a review
 // of access, is a read though it is a create.
 func (r Request) Reads() bool {
-	return slices.Contains([]string{"get", "list", "watch"}, r.Verb) ||
-		strings.Contains(r.Resource, ".authorization.k8s.io") || strings.Contains(r.Resource, ".authentication.k8s.io")
+	if slices.Contains([]string{"get", "list", "watch"}, r.Verb) {
+		return true
+	}
+	_, group, _ := strings.Cut(r.Resource, ".")
+	return group == "authorization.k8s.io" || group == "authentication.k8s.io"
 }
 
 // event is what is used of an event of audit.k8s.io/v1.

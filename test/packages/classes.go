@@ -38,7 +38,7 @@ func long() []string {
 		module + "supervisor/clusterserviceversion/suite", module + "supervisor/installplan/suite",
 		module + "supervisor/catalogsource/suite", module + "cmd/internal/command/uninstall/suite",
 		module + "supervisor/catalogs",
-		endToEnd + "/faults", endToEnd + "/inventory",
+		endToEnd + "/faults", endToEnd + "/inventory", endToEnd + "/scale",
 	}
 }
 

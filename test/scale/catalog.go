@@ -5,13 +5,19 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 )
 
-// packageName is the one package of the catalog.
-const packageName = "widget"
+const (
+	// packageName is the one package of the catalog.
+	packageName = "widget"
+	// The files of a bundle.
+	fileCSV, fileCRD, fileSettings = "csv.yaml", "crd.yaml", "settings.yaml"
+)
 
 // bundle holds the manifests of a package, in which PACKAGE stands for its name: an operator with a
 // Deployment, a CustomResourceDefinition, a ConfigMap, and rights in its namespace and in the cluster.
@@ -36,33 +42,41 @@ func Manifests(pkg string) (map[string]string, error) {
 	return texts, nil
 }
 
-// catalogText returns a file-based catalog with one package, whose one bundle has its manifests inline.
-// The ConfigMap is left out: a plain bundle has none.
-func catalogText(pkg string) ([]byte, error) {
+// plainManifests returns the manifests of a plain bundle, which has no ConfigMap.
+func plainManifests(pkg string) (map[string]string, error) {
 	texts, err := Manifests(pkg)
-	if err != nil {
-		return nil, err
+	delete(texts, fileSettings)
+	return texts, err
+}
+
+// property is one property of a bundle in a file-based catalog.
+type property struct {
+	Type  string `json:"type"`
+	Value any    `json:"value"`
+}
+
+// CatalogText returns a file-based catalog with one package, whose one bundle is the image, or has
+// the manifests inline where the image is empty.
+func CatalogText(pkg, image string, manifests map[string]string) ([]byte, error) {
+	properties := []property{
+		{"olm.package", map[string]string{"packageName": pkg, "version": "1.0.0"}},
+		{"olm.gvk", map[string]string{"group": pkg + ".example.com", "kind": "Widget", "version": "v1"}},
 	}
-	delete(texts, "settings.yaml")
-	properties := []any{
-		map[string]any{"type": "olm.package", "value": map[string]string{"packageName": pkg, "version": "1.0.0"}},
-		map[string]any{"type": "olm.gvk", "value": map[string]string{"group": pkg + ".example.com", "kind": "Widget", "version": "v1"}},
-	}
-	for _, text := range texts {
-		object, err := yaml.YAMLToJSON([]byte(text))
-		if err != nil {
-			return nil, fmt.Errorf("reading a manifest of %s: %w", pkg, err)
+	if image == "" {
+		for _, file := range slices.Sorted(maps.Keys(manifests)) {
+			object, err := yaml.YAMLToJSON([]byte(manifests[file]))
+			if err != nil {
+				return nil, fmt.Errorf("reading manifest %s of %s: %w", file, pkg, err)
+			}
+			properties = append(properties, property{"olm.bundle.object", map[string]string{"data": base64.StdEncoding.EncodeToString(object)}})
 		}
-		properties = append(properties, map[string]any{
-			"type": "olm.bundle.object", "value": map[string]string{"data": base64.StdEncoding.EncodeToString(object)},
-		})
 	}
 	version := pkg + ".v1.0.0"
 	var text []byte
 	for _, blob := range []any{
 		map[string]any{"schema": "olm.package", "name": pkg, "defaultChannel": "stable"},
 		map[string]any{"schema": "olm.channel", "package": pkg, "name": "stable", "entries": []any{map[string]string{"name": version}}},
-		map[string]any{"schema": "olm.bundle", "package": pkg, "name": version, "image": "", "properties": properties},
+		map[string]any{"schema": "olm.bundle", "package": pkg, "name": version, "image": image, "properties": properties},
 	} {
 		one, err := json.Marshal(blob)
 		if err != nil {

@@ -10,31 +10,21 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-logr/logr"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/chandlery/chandlery/supervisor"
-	"github.com/chandlery/chandlery/test/audit"
-	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/ports"
 	"github.com/chandlery/chandlery/test/process"
 	"github.com/chandlery/chandlery/test/programs"
 )
 
-const (
-	catalogNamespace, catalogName = "olm", "scale"
-	// home is the namespace of the supervisor, and account the user that it has.
-	home    = "chandlery-system"
-	account = "system:serviceaccount:chandlery-system:chandlery-supervisor"
+const catalogNamespace, catalogName = "olm", "scale"
 
-	patience = 2 * time.Minute
-	polling  = 100 * time.Millisecond
-)
+// grace is how long a process gets to end.
+const grace = 10 * time.Second
 
 // Options say what runs.
 type Options struct {
@@ -45,26 +35,22 @@ type Options struct {
 	Args []string
 }
 
-// Cluster is a control plane with kwok's nodes, a catalog, and one supervisor with the rights that
-// it has in a cluster.
+// Cluster is a control plane with a catalog, and one supervisor with the rights that it has in a
+// cluster.
 type Cluster struct {
-	options    Options
-	plane      *controlplane.ControlPlane
-	client     client.WithWatch
-	registry   *process.Process
-	supervisor *process.Process
-	metrics    string
-	log        *audit.Log
+	plane    *plane
+	options  Options
+	registry *process.Process
+	metrics  string
 }
 
 // Start starts everything.
-func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
-	ctrllog.SetLogger(logr.Discard())
-	plane, err := controlplane.Start(ctx, controlplane.Options{AuditReads: true, EtcdQuota: 8 << 30})
+func Start(ctx context.Context, o Options) (*Cluster, error) {
+	p, err := startPlane(ctx, "chandlery-supervisor")
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{options: o, plane: plane, log: audit.Open(plane.AuditLog())}
+	c := &Cluster{options: o, plane: p}
 	for _, step := range []func(context.Context) error{c.connect, c.grant, c.serve, c.supervise} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, c.Stop())
@@ -75,9 +61,8 @@ func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 
 // Stop ends everything.
 func (c *Cluster) Stop() error {
-	const grace = 10 * time.Second
 	var failures []error
-	for _, p := range []*process.Process{c.supervisor, c.registry} {
+	for _, p := range []*process.Process{c.plane.measured, c.registry} {
 		if p != nil {
 			failures = append(failures, p.Stop(grace))
 		}
@@ -89,21 +74,12 @@ func (c *Cluster) connect(ctx context.Context) error {
 	if err := programs.InstallCRDs(ctx, filepath.Join(c.options.Dir, "supervisor"), c.plane.Kubeconfig()); err != nil {
 		return err
 	}
-	scheme, err := supervisor.NewScheme()
-	if err != nil {
-		return err
-	}
-	cfg := c.plane.Config()
-	cfg.QPS = -1
-	if c.client, err = client.NewWithWatch(cfg, client.Options{Scheme: scheme}); err != nil {
-		return fmt.Errorf("making a client: %w", err)
-	}
-	return nil
+	return c.plane.connect()
 }
 
 func (c *Cluster) grant(ctx context.Context) error {
 	for _, name := range []string{catalogNamespace, home} {
-		if err := c.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		if err := c.plane.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 			return err
 		}
 	}
@@ -118,13 +94,17 @@ func (c *Cluster) grant(ctx context.Context) error {
 
 // serve starts the registry on a catalog of one package.
 func (c *Cluster) serve(ctx context.Context) error {
+	manifests, err := plainManifests(packageName)
+	if err != nil {
+		return err
+	}
+	text, err := CatalogText(packageName, "", manifests)
+	if err != nil {
+		return err
+	}
 	catalog := filepath.Join(c.options.Dir, "catalog")
 	if err := os.MkdirAll(catalog, 0o755); err != nil {
 		return fmt.Errorf("making a folder for the catalog: %w", err)
-	}
-	text, err := catalogText(packageName)
-	if err != nil {
-		return err
 	}
 	if err := os.WriteFile(filepath.Join(catalog, packageName+".json"), text, 0o644); err != nil {
 		return fmt.Errorf("writing the catalog: %w", err)
@@ -134,10 +114,10 @@ func (c *Cluster) serve(ctx context.Context) error {
 		return err
 	}
 	if c.registry, err = c.start(ctx, "registry", "serve", catalog, "--host", "127.0.0.1", "--port", strconv.Itoa(address.Number),
-		"--metrics-address", "0", "--termination-log", ""); err != nil {
+		"--metrics-address", "0", "--pprof-addr", "0", "--termination-log", ""); err != nil {
 		return err
 	}
-	return c.create(ctx, &operatorsv1alpha1.CatalogSource{
+	return c.plane.create(ctx, &operatorsv1alpha1.CatalogSource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: catalogNamespace, Name: catalogName},
 		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: address.Address()},
 	})
@@ -145,7 +125,7 @@ func (c *Cluster) serve(ctx context.Context) error {
 
 // supervise starts the supervisor and waits until it has read the catalog.
 func (c *Cluster) supervise(ctx context.Context) error {
-	kubeconfig, err := c.plane.NewKubeconfig(account, "system:serviceaccounts", "system:serviceaccounts:"+home, "system:authenticated")
+	kubeconfig, err := c.plane.kubeconfig()
 	if err != nil {
 		return err
 	}
@@ -156,13 +136,15 @@ func (c *Cluster) supervise(ctx context.Context) error {
 	c.metrics = metrics.Address()
 	args := append([]string{
 		"run", "--kubeconfig", kubeconfig, "--leader-election-namespace", home, "--metrics-address", c.metrics, "--health-address", "0",
+		// A machine that is busy for seconds must not end a measurement.
+		"--lease-duration", "60s", "--renew-deadline", "50s",
 	}, c.options.Args...)
-	if c.supervisor, err = c.start(ctx, "supervisor", args...); err != nil {
+	if c.plane.measured, err = c.start(ctx, "supervisor", args...); err != nil {
 		return err
 	}
-	return c.await(ctx, "the catalog to be READY", func(ctx context.Context) (bool, error) {
+	return c.plane.await(ctx, "the catalog to be READY", func(ctx context.Context) (bool, error) {
 		source := &operatorsv1alpha1.CatalogSource{}
-		err := c.client.Get(ctx, client.ObjectKey{Namespace: catalogNamespace, Name: catalogName}, source)
+		err := c.plane.client.Get(ctx, client.ObjectKey{Namespace: catalogNamespace, Name: catalogName}, source)
 		state := source.Status.GRPCConnectionState
 		return state != nil && state.LastObservedState == "READY", err
 	})
@@ -174,24 +156,52 @@ func (c *Cluster) start(ctx context.Context, program string, args ...string) (*p
 	})
 }
 
-func (c *Cluster) create(ctx context.Context, o client.Object) error {
-	if err := c.client.Create(ctx, o); err != nil {
-		return fmt.Errorf("creating %T %s: %w", o, o.GetName(), err)
-	}
-	return nil
+// Prepare makes namespaces with their OperatorGroups, and waits until the supervisor is idle.
+func (c *Cluster) Prepare(ctx context.Context, names []string) error {
+	return c.plane.namespaces(ctx, names, func(ctx context.Context, name string) error {
+		return c.plane.create(ctx, &operatorsv1.OperatorGroup{
+			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "own"},
+			Spec:       operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{name}},
+		})
+	})
 }
 
-// await waits until something holds. That the supervisor ends is an error.
-func (c *Cluster) await(ctx context.Context, what string, holds wait.ConditionWithContextFunc) error {
-	err := wait.PollUntilContextTimeout(ctx, polling, patience, true, func(ctx context.Context) (bool, error) {
-		ok, err := holds(ctx)
-		if c.supervisor != nil {
-			err = errors.Join(err, c.supervisor.Unexpected())
-		}
-		return ok, err
+// Install subscribes to the operator in prepared namespaces, all at once, and counts what that takes.
+// Before is how many namespaces have the operator already.
+func (c *Cluster) Install(ctx context.Context, before int, names []string) (*Batch, error) {
+	start, err := c.measure(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b, err := c.plane.batch(ctx, names, c.subscribe)
+	if err != nil {
+		return nil, err
+	}
+	end, err := c.measure(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b.Before = before
+	b.Reconciles = added(start.reconciles, end.reconciles)
+	b.Supervisor, b.Memory = end.processor-start.processor, end.memory
+	return b, nil
+}
+
+// subscribe creates Subscriptions, and waits until all are AtLatestKnown.
+func (c *Cluster) subscribe(ctx context.Context, names []string) error {
+	err := each(ctx, names, func(ctx context.Context, name string) error {
+		return c.plane.create(ctx, &operatorsv1alpha1.Subscription{
+			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: packageName},
+			Spec: &operatorsv1alpha1.SubscriptionSpec{
+				Package: packageName, Channel: "stable", CatalogSource: catalogName, CatalogSourceNamespace: catalogNamespace,
+			},
+		})
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for %s: %w", what, err)
+		return err
 	}
-	return nil
+	return c.plane.reached(ctx, names, &operatorsv1alpha1.SubscriptionList{}, func(o client.Object) bool {
+		sub, is := o.(*operatorsv1alpha1.Subscription)
+		return is && sub.Status.State == operatorsv1alpha1.SubscriptionStateAtLatest
+	})
 }

@@ -14,20 +14,20 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// measurement is the state of counters.
+// measurement is the state of the supervisor's counters.
 type measurement struct {
-	reconciles            map[string]int
-	supervisor, apiServer time.Duration
-	memory                int64
+	reconciles map[string]int
+	processor  time.Duration
+	memory     int64
 }
 
 func (c *Cluster) measure(ctx context.Context) (measurement, error) {
 	var m measurement
 	var err error
-	if m.reconciles, err = c.reconciles(ctx); err != nil {
+	if m.reconciles, err = reconciles(ctx, c.metrics); err != nil {
 		return m, err
 	}
-	proc, err := procfs.NewProc(c.supervisor.PID())
+	proc, err := procfs.NewProc(c.plane.measured.PID())
 	if err != nil {
 		return m, fmt.Errorf("reading the state of the supervisor: %w", err)
 	}
@@ -36,14 +36,7 @@ func (c *Cluster) measure(ctx context.Context) (measurement, error) {
 		return m, fmt.Errorf("reading the memory of the supervisor: %w", err)
 	}
 	m.memory = int64(status.RssAnon)
-	if m.supervisor, err = processorTime(proc); err != nil {
-		return m, err
-	}
-	server, err := c.apiServer()
-	if err != nil {
-		return m, err
-	}
-	m.apiServer, err = processorTime(server)
+	m.processor, err = processorTime(proc)
 	return m, err
 }
 
@@ -56,27 +49,27 @@ func processorTime(p procfs.Proc) (time.Duration, error) {
 }
 
 // apiServer finds the process of the API server by the folder of this control plane in its arguments.
-func (c *Cluster) apiServer() (procfs.Proc, error) {
+func (p *plane) apiServer() (procfs.Proc, error) {
 	all, err := procfs.AllProcs()
 	if err != nil {
 		return procfs.Proc{}, fmt.Errorf("listing processes: %w", err)
 	}
-	folder := filepath.Dir(c.plane.Kubeconfig())
-	for _, p := range all {
-		line, err := p.CmdLine()
+	folder := filepath.Dir(p.Kubeconfig())
+	for _, one := range all {
+		line, err := one.CmdLine()
 		if err != nil || len(line) == 0 || filepath.Base(line[0]) != "kube-apiserver" {
 			continue // it ended, or is another program
 		}
 		if strings.Contains(strings.Join(line, " "), folder) {
-			return p, nil
+			return one, nil
 		}
 	}
 	return procfs.Proc{}, fmt.Errorf("no process of the API server uses folder %s", folder)
 }
 
-// reconciles reads how many passes each controller has made.
-func (c *Cluster) reconciles(ctx context.Context) (_ map[string]int, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.metrics+"/metrics", http.NoBody)
+// reconciles reads how many passes each controller of a process has made from its metrics.
+func reconciles(ctx context.Context, address string) (_ map[string]int, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("reading metrics: %w", err)
 	}

@@ -25,10 +25,16 @@ type Flags struct {
 
 // AddFlags adds the flags with their defaults.
 func (f *Flags) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&f.address, "pprof-addr", "localhost:6060",
-		"host:port to serve profiles on, at /debug/pprof; \"\" or 0 for none; a port that is taken is no reason to stop")
+	f.AddAddressFlag(flags, "localhost:6060")
 	flags.BoolVar(&f.startup, "pprof-capture-profiles", false,
 		"record what the start spends time on, for /debug/pprof/startup/cpu")
+}
+
+// AddAddressFlag adds the flag that says where profiles are served, with its default, and no flag for a
+// profile of the start.
+func (f *Flags) AddAddressFlag(flags *pflag.FlagSet, address string) {
+	flags.StringVar(&f.address, "pprof-addr", address,
+		"host:port to serve profiles on, at /debug/pprof; \"\" or 0 for none; a port that is taken is no reason to stop")
 }
 
 // Profiles are profiles that are served.

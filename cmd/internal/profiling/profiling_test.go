@@ -106,3 +106,24 @@ func TestTakenPort(t *testing.T) {
 		}
 	}
 }
+
+// TestAddAddressFlag checks that a program may serve no profiles by default.
+func TestAddAddressFlag(t *testing.T) {
+	var (
+		f    Flags
+		logs bytes.Buffer
+	)
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	f.AddAddressFlag(flags, "")
+	if err := flags.Parse(nil); err != nil {
+		t.Fatal(err)
+	}
+	p := f.Start(t.Context(), slog.New(slog.NewTextHandler(&logs, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	p.Stop(t.Context())
+	if logs.Len() > 0 {
+		t.Errorf("profiles are served without a flag:\n%s", &logs)
+	}
+	if flags.Lookup("pprof-capture-profiles") != nil {
+		t.Error("there is a flag for the profile of the start")
+	}
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/chandlery/chandlery/test/scale"
+)
+
+// report returns the figures as Markdown.
+func report(machine string, rounds []round) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s; one supervisor.\n\n", machine)
+	writeTimes(&b, rounds)
+	b.WriteString("\nRequests, of the supervisor or of the client of the floor, and processor time are for each installation; conflicts\n" +
+		"are those of all. Events, watches, and what follows the clock are not in the requests.\n")
+	writePasses(&b, rounds)
+	writeRequests(&b, rounds[len(rounds)-1])
+	return b.String()
+}
+
+// writeTimes writes a row for each number of namespaces and each side.
+func writeTimes(b *strings.Builder, rounds []round) {
+	b.WriteString("| Namespaces | By | Time | of the floor | Each | Requests | Reads | Writes | Events | Conflicts | Processor: supervisor | API server | Anonymous memory |\n" +
+		"|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
+	for _, r := range rounds {
+		floor := r.batches[len(r.batches)-1].Took
+		for i, one := range r.batches {
+			t := one.Totals()
+			fmt.Fprintf(b, "| %d | %s | %.1f s | %.2f | %d ms | %.1f | %.1f | %.1f | %.1f | %d | %s | %s | %s |\n",
+				r.namespaces, r.names[i], one.Took.Seconds(), one.Took.Seconds()/floor.Seconds(), each(one, one.Took).Milliseconds(),
+				one.Each(t.Requests()), one.Each(t.Reads), one.Each(t.Writes), one.Each(t.Events), t.Conflicts,
+				milliseconds(each(one, one.Supervisor)), milliseconds(each(one, one.APIServer)), mebibytes(one.Memory))
+		}
+	}
+}
+
+// writePasses writes a row for each controller of the first side.
+func writePasses(b *strings.Builder, rounds []round) {
+	b.WriteString("\n### Passes of the controllers\n\nFor each installation, by the number of namespaces:\n\n| Controller |")
+	passes := map[string]int{}
+	for _, r := range rounds {
+		fmt.Fprintf(b, " %d |", r.namespaces)
+		for name, n := range r.batches[0].Reconciles {
+			passes[name] += n
+		}
+	}
+	b.WriteString("\n|---" + strings.Repeat("|---", len(rounds)) + "|\n")
+	for _, name := range slices.SortedFunc(maps.Keys(passes), mostFirst(passes, strings.Compare)) {
+		fmt.Fprintf(b, "| %s |", name)
+		for _, r := range rounds {
+			fmt.Fprintf(b, " %.1f |", r.batches[0].Each(r.batches[0].Reconciles[name]))
+		}
+		b.WriteByte('\n')
+	}
+}
+
+// writeRequests writes the requests of one installation beside their budget.
+func writeRequests(b *strings.Builder, r round) {
+	fmt.Fprintf(b, "\n### Requests of one installation\n\nThe mean of %d installations at once, from the audit log of the API server, and the budget that `test/e2e/scale`\n"+
+		"enforces. %d requests and %d reads are the limit of all.\n\n| Verb | Resource | Number | Budget | Why |\n|---|---|---|---|---|\n",
+		r.namespaces, scale.MaxRequests, scale.MaxReads)
+	batch := r.batches[0]
+	counts := batch.Counts()
+	for _, row := range scale.Budget() {
+		fmt.Fprintf(b, "| %s | %s | %.2f | %s | %s |\n", row.Verb, row.Resource, batch.Each(counts[row.Kind]), budget(row), row.Why)
+		delete(counts, row.Kind)
+	}
+	compare := func(a, b scale.Kind) int { return strings.Compare(a.String(), b.String()) }
+	for _, k := range slices.SortedFunc(maps.Keys(counts), mostFirst(counts, compare)) {
+		fmt.Fprintf(b, "| %s | %s | %.2f | none | |\n", k.Verb, k.Resource, batch.Each(counts[k]))
+	}
+}
+
+// budget returns how many requests of a row there may be.
+func budget(row scale.Row) string {
+	switch {
+	case row.Minute > 0:
+		return fmt.Sprintf("%g in a minute", row.Minute)
+	case row.First > 0 && row.Each > 0:
+		return fmt.Sprintf("%g, %d more for the first", row.Each, row.First)
+	case row.First > 0:
+		return fmt.Sprintf("%d for the first", row.First)
+	}
+	return fmt.Sprintf("%g", row.Each)
+}
+
+// mostFirst returns an order by numbers, the largest first, then by name.
+func mostFirst[K comparable](numbers map[K]int, byName func(a, b K) int) func(a, b K) int {
+	return func(a, b K) int { return cmp.Or(numbers[b]-numbers[a], byName(a, b)) }
+}
+
+func each(b *scale.Batch, d time.Duration) time.Duration {
+	return d / time.Duration(max(1, b.Namespaces))
+}
+
+func milliseconds(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d ms", d.Milliseconds())
+}
+
+func mebibytes(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+}

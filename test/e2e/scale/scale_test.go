@@ -1,0 +1,101 @@
+package scale_test
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/chandlery/chandlery/test/programs"
+	"github.com/chandlery/chandlery/test/scale"
+)
+
+const (
+	// size is how many namespaces get the operator at once where an installation is measured.
+	size = 20
+	// defaultNamespaces is how many have it in the end without NAMESPACES.
+	defaultNamespaces = 200
+	// tries is how many later batches there are at most, when load has made passes in the one before.
+	tries = 3
+)
+
+// bin is the folder with the programs, built once for the package.
+var bin string
+
+func TestMain(m *testing.M) {
+	os.Exit(programs.Main(func(dir string) int {
+		bin = dir
+		return m.Run()
+	}, "./cmd/registry", "./cmd/supervisor"))
+}
+
+// TestInstallationsCostTheSame installs one operator in namespaces and compares the requests and the
+// passes of the first ones with those of the last ones.
+func TestInstallationsCostTheSame(t *testing.T) {
+	total := namespaces(t)
+	c, err := scale.Start(t.Context(), scale.Options{Root: "../../..", Dir: bin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	early := install(t, c, 0, size)
+	if between := total - size; between > size {
+		install(t, c, size, between)
+	}
+	var late []*scale.Batch
+	for before := total - size; ; before += size {
+		late = append(late, install(t, c, before, before+size))
+		grown := scale.Grown(early, late...)
+		if len(grown) == 0 {
+			return
+		}
+		if len(late) == tries {
+			t.Fatalf("an installation costs more beside others in each of %d batches:\n%s", tries, strings.Join(grown, "\n"))
+		}
+		t.Logf("measuring more installations:\n%s", strings.Join(grown, "\n"))
+	}
+}
+
+// namespaces is $NAMESPACES, or a default.
+func namespaces(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("NAMESPACES")
+	if text == "" {
+		return defaultNamespaces
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 2*size {
+		t.Fatalf("$NAMESPACES is %q; it has to be a number from %d on", text, 2*size)
+	}
+	return n
+}
+
+// install installs the operator in namespaces from one number up to and without another, and compares
+// what that costs with the budget.
+func install(t *testing.T, c *scale.Cluster, from, to int) *scale.Batch {
+	t.Helper()
+	b, err := measure(t.Context(), c, from, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, totals := b.Namespaces, b.Totals()
+	t.Logf("%d to %d namespaces: %s; for each %.1f requests (%.1f reads, %.1f Events beside them), %d conflicts in all; reconciles of all: %v",
+		from, to, b.Took, b.Each(totals.Requests()), b.Each(totals.Reads), b.Each(totals.Events), totals.Conflicts, b.Reconciles)
+	if exceeded := scale.Exceeded(b); len(exceeded) > 0 {
+		t.Errorf("%d installations beside %d others:\n%s", n, from, strings.Join(exceeded, "\n"))
+	}
+	return b
+}
+
+func measure(ctx context.Context, c *scale.Cluster, from, to int) (*scale.Batch, error) {
+	names := scale.Names(from, to)
+	if err := c.Prepare(ctx, names); err != nil {
+		return nil, err
+	}
+	return c.Install(ctx, from, names)
+}

@@ -1,0 +1,251 @@
+package scale
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chandlery/chandlery/test/audit"
+)
+
+// requests returns a number of equal requests.
+func requests(n int, verb, resource string, code int) []audit.Request {
+	return slices.Repeat([]audit.Request{{Verb: verb, Resource: resource, Code: code}}, n)
+}
+
+// usual returns a batch as it should be, in ten namespaces.
+func usual() *Batch {
+	return &Batch{
+		Before: 40, Namespaces: 10, Took: 10 * time.Second, Span: time.Minute,
+		Requests: slices.Concat(
+			requests(10, "create", "deployments.apps", 201), requests(60, "patch", csvs+"/status", 200),
+			requests(20, "get", csvs, 200), requests(90, "create", events, 201), requests(12, "get", "configmaps", 404),
+		),
+		Reconciles: map[string]int{"subscription": 100, "operator": 90, "olmconfig": 4},
+	}
+}
+
+func TestExceeded(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(*Batch)
+		want   []string
+	}{
+		"Usual": {reason: "a batch within the budget", change: func(*Batch) {}},
+		"Row": {
+			reason: "a kind has a budget of its own",
+			change: func(b *Batch) { b.Requests = append(b.Requests, requests(1, "create", "deployments.apps", 201)...) },
+			want:   []string{"11 create deployments.apps for 10 installations, want at most 10"},
+		},
+		"Unknown": {
+			reason: "a kind without a row must not occur",
+			change: func(b *Batch) { b.Requests = append(b.Requests, requests(1, "list", "secrets", 200)...) },
+			want:   []string{"1 list secrets for 10 installations, which the budget does not have"},
+		},
+		"OtherVerb": {
+			reason: "a row is for one verb alone",
+			change: func(b *Batch) { b.Requests = append(b.Requests, requests(1, "update", csvs+"/status", 200)...) },
+			want:   []string{"1 update " + csvs + "/status for 10 installations, which the budget does not have"},
+		},
+		"First": {
+			reason: "what the first namespace adds is for no later one",
+			change: func(b *Batch) { b.Requests = append(b.Requests, requests(1, "create", crds, 201)...) },
+			want:   []string{"1 create " + crds + " for 10 installations, want at most 0"},
+		},
+		"FirstBatch": {
+			reason: "the first namespace adds the definition",
+			change: func(b *Batch) { b.Before, b.Requests = 0, append(b.Requests, requests(1, "create", crds, 201)...) },
+		},
+		"Clock": {
+			reason: "what follows the clock has a budget for a minute",
+			change: func(b *Batch) { b.Requests = append(b.Requests, requests(6, "get", "configmaps", 404)...) },
+			want:   []string{"18 get configmaps for 10 installations, want at most 16"},
+		},
+		"Conflicts": {
+			reason: "conflicts have a limit of their own and count for no row",
+			change: func(b *Batch) { b.Requests = append(b.Requests, requests(3, "update", "deployments.apps", 409)...) },
+			want:   []string{"3 conflicts for 10 installations, want at most 2"},
+		},
+		"FewConflicts": {
+			reason: "a few conflicts are within the limit",
+			change: func(b *Batch) { b.Requests = append(b.Requests, requests(2, "update", "deployments.apps", 409)...) },
+		},
+		"Exists": {
+			reason: "the creation of what exists is one more creation",
+			change: func(b *Batch) { b.Requests = append(b.Requests, requests(1, "create", "deployments.apps", 409)...) },
+			want:   []string{"11 create deployments.apps for 10 installations, want at most 10"},
+		},
+		"Reads": {
+			reason: "reads have a limit all together",
+			change: func(b *Batch) { b.Requests = append(b.Requests, requests(190, "get", csvs, 200)...) },
+			want: []string{
+				"210 reads for 10 installations, want at most 200",
+				"210 get " + csvs + " for 10 installations, want at most 25",
+			},
+		},
+		"Requests": {
+			reason: "requests have a limit all together, writes of RBAC among them",
+			change: func(b *Batch) { b.Requests = append(b.Requests, requests(511, "update", "clusterroles"+rbac, 200)...) },
+			want: []string{
+				"601 requests for 10 installations, want at most 600",
+				"511 update clusterroles" + rbac + " for 10 installations, want at most 30",
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := usual()
+			tc.change(b)
+			if diff := cmp.Diff(tc.want, Exceeded(b)); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestGrown(t *testing.T) {
+	later := func(change func(*Batch)) *Batch {
+		b := usual()
+		b.Before = 180
+		change(b)
+		return b
+	}
+	same := later(func(*Batch) {})
+	passes := func(controller string, n int) *Batch {
+		return later(func(b *Batch) { b.Reconciles[controller] = n })
+	}
+	cases := map[string]struct {
+		reason string
+		late   []*Batch
+		want   []string
+	}{
+		"Same":   {reason: "the cost of an installation is the same", late: []*Batch{same}},
+		"Within": {reason: "a factor of 1.2 is allowed", late: []*Batch{passes("subscription", 120)}},
+		"Passes": {
+			reason: "passes of one controller grow", late: []*Batch{passes("subscription", 121)},
+			want: []string{"10.0 reconciles of subscription for one installation beside 40 others, 12.1 beside 180: want at most 1.2 times as many"},
+		},
+		"New": {
+			reason: "a controller that made no pass makes some", late: []*Batch{passes("copies", 10)},
+			want: []string{"0.0 reconciles of copies for one installation beside 40 others, 1.0 beside 180: want at most 1.2 times as many"},
+		},
+		"Few": {reason: "less than one pass for an installation is no matter", late: []*Batch{passes("olmconfig", 9)}},
+		"Requests": {
+			reason: "requests grow",
+			late:   []*Batch{later(func(b *Batch) { b.Requests = append(b.Requests, requests(19, "get", csvs, 200)...) })},
+			want:   []string{"9.0 requests for one installation beside 40 others, 10.9 beside 180: want at most 1.2 times as many"},
+		},
+		"Load": {reason: "one later batch without growth shows that load made the passes of the other", late: []*Batch{passes("subscription", 200), same}},
+		"Always": {
+			reason: "growth in all later batches counts", late: []*Batch{passes("subscription", 200), passes("subscription", 150)},
+			want: []string{"10.0 reconciles of subscription for one installation beside 40 others, 15.0 beside 180: want at most 1.2 times as many"},
+		},
+		"Paced": {
+			reason: "a controller that gathers events makes a pass in a while, for as long as an installation takes",
+			late:   []*Batch{later(func(b *Batch) { b.Took, b.Reconciles["operator"] = 20*time.Second, 147 })},
+		},
+		"PacedToo": {
+			reason: "such a controller has a limit as well",
+			late:   []*Batch{later(func(b *Batch) { b.Took, b.Reconciles["operator"] = 20*time.Second, 149 })},
+			want:   []string{"9.0 reconciles of operator for one installation beside 40 others, 14.9 beside 180: want at most 1.2 times as many"},
+		},
+		"Slow": {
+			reason: "time excuses no other controller",
+			late:   []*Batch{later(func(b *Batch) { b.Took, b.Reconciles["subscription"] = time.Hour, 121 })},
+			want:   []string{"10.0 reconciles of subscription for one installation beside 40 others, 12.1 beside 180: want at most 1.2 times as many"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Grown(usual(), tc.late...)); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestTotals(t *testing.T) {
+	b := usual()
+	b.Requests = append(b.Requests, requests(1, "patch", "roles"+rbac, 409)...)
+	want := Totals{Reads: 20, Writes: 71, Conflicts: 1, Events: 90}
+	if diff := cmp.Diff(want, b.Totals()); diff != "" {
+		t.Errorf("requests that follow the clock are in none: -want +got:\n%s", diff)
+	}
+}
+
+// TestBudget checks the table itself.
+func TestBudget(t *testing.T) {
+	var all, read float64
+	seen := map[Kind]bool{}
+	for _, row := range Budget() {
+		if seen[row.Kind] {
+			t.Errorf("%s has two rows", row.Kind)
+		}
+		seen[row.Kind] = true
+		if words := len(strings.Fields(row.Why)); words == 0 || words > 25 || !strings.HasSuffix(row.Why, ".") {
+			t.Errorf("%s: the reason %q is not one short sentence", row.Kind, row.Why)
+		}
+		if row.Each == 0 && row.First == 0 && row.Minute == 0 {
+			t.Errorf("%s may never occur; remove the row", row.Kind)
+		}
+		if row.Minute > 0 && row.Each > 0 {
+			t.Errorf("%s both follows the clock and belongs to an installation", row.Kind)
+		}
+		request := audit.Request{Verb: row.Verb, Resource: row.Resource}
+		switch {
+		case isEvent(request):
+		case request.Reads():
+			read += row.Each
+			all += row.Each
+		default:
+			all += row.Each
+		}
+	}
+	if all > MaxRequests || read > MaxReads {
+		t.Errorf("the rows allow %.1f requests and %.1f reads, want at most %d and %d", all, read, MaxRequests, MaxReads)
+	}
+}
+
+func TestAdded(t *testing.T) {
+	got := added(map[string]int{"a": 1, "b": 2}, map[string]int{"a": 4, "b": 2, "c": 1})
+	if diff := cmp.Diff(map[string]int{"a": 3, "c": 1}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestNames(t *testing.T) {
+	if diff := cmp.Diff([]string{"scale-0009", "scale-0010"}, Names(9, 11)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestCatalogText(t *testing.T) {
+	manifests, err := plainManifests("gadget")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{fileCRD, fileCSV}, slices.Sorted(maps.Keys(manifests))); diff != "" {
+		t.Errorf("a plain bundle has a version and a definition: -want +got:\n%s", diff)
+	}
+	inline, err := CatalogText("gadget", "", manifests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(inline), "olm.bundle.object"); n != 2 {
+		t.Errorf("got %d manifests, want 2", n)
+	}
+	pulled, err := CatalogText("gadget", "registry.invalid/gadget@sha256:1", manifests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := string(pulled); strings.Contains(text, "olm.bundle.object") || !strings.Contains(text, `"image":"registry.invalid/gadget@sha256:1"`) {
+		t.Errorf("a bundle image has its manifests; got %s", text)
+	}
+	if _, err := CatalogText("gadget", "", map[string]string{"bad.yaml": "a: ["}); err == nil {
+		t.Error("a manifest that is no YAML was accepted")
+	}
+}
