@@ -24,6 +24,9 @@ RACE ?= $(if $(and $(shell command -v gcc 2>/dev/null),$(filter amd64 arm64,$(sh
 # slower; what they run is raced by the other tests too.
 E2E_RACE ?= $(RACE)
 
+# So does this for the suites that take minutes each: controllers on a control plane.
+LONG_RACE ?= $(RACE)
+
 # The contract as clients of the last release know it.
 CONTRACT := proto/contract.txtpb
 
@@ -32,11 +35,13 @@ CONTRACT := proto/contract.txtpb
 AFRESH := -count=1
 
 # A hundred test programs are linked; what debuggers read of them is not needed, and the
-# linters do what go vet would do once more.
-LEAN := -ldflags=-w -vet=off
+# linters do what go vet would do once more. Without paths of this folder in them, what one
+# clone has compiled serves all others.
+LEAN := -trimpath -ldflags=-w -vet=off
 
-# Suites wait for control planes much of the time, so one more runs than there are cores.
-SIDE_BY_SIDE := -p $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
+# Suites wait for control planes much of the time: beside as many as there are cores, one that takes
+# minutes runs.
+SIDE_BY_SIDE := -p $(shell nproc 2>/dev/null || echo 2)
 
 # Tests of one goroutine that read whole real catalogs or large objects have no races, and take
 # ten times as long with the detector.
@@ -152,12 +157,17 @@ test-env: ## Build the programs of the control plane and of nodes into the cache
 	@$(NODES) build
 
 .PHONY: test
-test: raced ## Every test: units, control-plane suites, conformance, then the end-to-end suites.
+test: test-env build ## Every test: units, control-plane suites, conformance, then the end-to-end suites.
+	@$(MAKE) -j 2 raced long
 	@$(MAKE) -j 2 peers processes
 	@$(MAKE) losses
 
+.PHONY: long
+long:
+	@$(GO) run ./test/packages long | xargs $(GO) test $(LEAN) $(LONG_RACE) $(AFRESH) -p 1 -timeout $(TEST_TIMEOUT)
+
 .PHONY: raced
-raced: test-env build
+raced:
 	@$(GO) run ./test/packages raced | xargs $(GO) test $(LEAN) $(RACE) $(AFRESH) -skip '$(PLAIN)' $(SIDE_BY_SIDE) -timeout $(TEST_TIMEOUT)
 
 .PHONY: e2e

@@ -8,6 +8,7 @@
 //	packages e2e     end-to-end suites: our programs as processes (below test/e2e)
 //	packages nodes   the end-to-end suite that loses real nodes
 //	packages peers   those of both that only watch programs which run apart from them
+//	packages long    suites of both that take minutes each
 //	packages raced   the rest of both, which the race detector has something to do in
 //	packages bench   packages with benchmarks
 //	packages fuzz    one "PACKAGE TARGET" line for each fuzz target
