@@ -28,26 +28,36 @@ func TestJoin(t *testing.T) {
 			remove: []string{"example.com/old"}, want: map[string]string{"example.com/new": "x"},
 		},
 		"Changed": {
-			reason:  "a key of its own needs no lock",
-			between: func(t *testing.T, read *unstructured.Unstructured) { annotate(t, c, read, "example.com/other", "z") },
-			want:    map[string]string{"example.com/old": "y", "example.com/other": "z", "example.com/new": "x"},
+			reason: "a key of its own needs no lock",
+			between: func(t *testing.T, read *unstructured.Unstructured) {
+				t.Helper()
+				annotate(t, c, read, "example.com/other", "z")
+			},
+			want: map[string]string{"example.com/old": "y", "example.com/other": "z", "example.com/new": "x"},
 		},
 		"ChangedWhereKeysAreRemoved": {
-			reason:  "what is removed may have been written again",
-			between: func(t *testing.T, read *unstructured.Unstructured) { annotate(t, c, read, "example.com/old", "z") },
-			remove:  []string{"example.com/old"}, want: map[string]string{"example.com/old": "z"}, refused: apierrors.IsConflict,
+			reason: "what is removed may have been written again",
+			between: func(t *testing.T, read *unstructured.Unstructured) {
+				t.Helper()
+				annotate(t, c, read, "example.com/old", "z")
+			},
+			remove: []string{"example.com/old"}, want: map[string]string{"example.com/old": "z"}, refused: apierrors.IsConflict,
 		},
 		"Recreated": {
 			reason: "another object of the name was not checked",
 			between: func(t *testing.T, read *unstructured.Unstructured) {
+				t.Helper()
 				deleteIt(t, c, read)
 				mustApply(t, c, configMap(read.GetNamespace(), map[string]any{"a": "other"}), apply.Created)
 			},
 			want: nil, refused: apierrors.IsConflict,
 		},
 		"Deleted": {
-			reason:  "nothing is created",
-			between: func(t *testing.T, read *unstructured.Unstructured) { deleteIt(t, c, read) },
+			reason: "nothing is created",
+			between: func(t *testing.T, read *unstructured.Unstructured) {
+				t.Helper()
+				deleteIt(t, c, read)
+			},
 			refused: apierrors.IsNotFound,
 		},
 	}

@@ -98,9 +98,11 @@ func (e *execution) prepareChange(ctx context.Context, d *definition, u *unstruc
 	alongside := types.NamespacedName{Namespace: e.namespace, Name: s.Resolving}
 	keepComponents(d.wanted, d.live)
 	setDefaults(d.wanted)
-	if kept, err := e.keepNewer(ctx, d, s); err != nil {
+	kept, err := e.keepNewer(ctx, d, s)
+	if err != nil {
 		return err
-	} else if kept {
+	}
+	if kept {
 		return e.joinAlongside(ctx, d, alongside)
 	}
 	if err := e.checker.check(ctx, d.live, u); err != nil {
