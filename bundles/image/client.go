@@ -137,12 +137,21 @@ func (c *Client) Remote(ctx context.Context) ([]remote.Option, error) {
 	}, nil
 }
 
-// Describe returns what went wrong with an image as an [*Error].
-func Describe(reference string, err error) error {
+// Describe returns what went wrong with an image, using the options of [Client.Remote], as an
+// [*Error]. Where the registry denies access it names the credentials, without their value.
+func (c *Client) Describe(ref name.Reference, err error) error {
 	if err == nil {
 		return nil
 	}
-	return describe(reference, plain(err))
+	err = plain(err)
+	if !denied(err) || c.options.Keychain == nil {
+		return describe(ref.String(), err)
+	}
+	// Of several credentials those options use the first one.
+	if all, found := candidates(c.options.Keychain, ref.Context()); found == nil {
+		err = fail(classify(err), "%w; tried %s", err, all[0].name)
+	}
+	return describe(ref.String(), err)
 }
 
 // session is what one operation does with one repository.

@@ -15,6 +15,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 	"github.com/chandlery/chandlery/cmd/internal/progress"
 	"github.com/chandlery/chandlery/cmd/internal/selectionflags"
+	"github.com/chandlery/chandlery/server/source"
 )
 
 // imagesOptions are the flags of "catalog images".
@@ -56,13 +57,13 @@ func newImagesCommand() *cobra.Command {
 func (o *imagesOptions) run(cmd *cobra.Command, catalog string) error {
 	var images []mirror.Image
 	err := o.reading.with(cmd, func(opener *render.Opener) error {
-		source, err := selected(cmd, opener, &o.selection, catalog)
+		part, err := selected(cmd, opener, &o.selection, catalog)
 		if err != nil {
 			return err
 		}
 		done := progress.Start(cmd.ErrOrStderr(), o.reading.quiet, "Reading "+catalog)
 		defer done()
-		images, err = mirror.List(cmd.Context(), catalogImage(catalog), source)
+		images, err = mirror.List(cmd.Context(), catalogImage(catalog), part)
 		return err //nolint:wrapcheck // names the package
 	})
 	if err != nil {
@@ -107,7 +108,7 @@ func (o *imagesOptions) ask(cmd *cobra.Command, images []mirror.Image) error {
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s is missing\n", m.Image, m.Mirrored)
 			continue
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", m.Image, m.Message)
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s; %s\n", m.Image, m.Message, source.ImageRemedy(m.Reason))
 		unknown = errUnknown
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s has %d of %d images\n", o.check, len(images)-len(missing), len(images))
@@ -120,4 +121,4 @@ func (o *imagesOptions) ask(cmd *cobra.Command, images []mirror.Image) error {
 	return nil
 }
 
-var errUnknown = errors.New("the mirror could not be asked for all images; check that it can be reached, and the credentials")
+var errUnknown = errors.New("the mirror could not be asked for all images")

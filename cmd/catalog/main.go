@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/signal"
@@ -11,10 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/cmd/internal/exitcode"
 	"github.com/chandlery/chandlery/cmd/internal/inspect"
 	"github.com/chandlery/chandlery/cmd/internal/program"
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
+	"github.com/chandlery/chandlery/server/source"
 )
 
 // Set by the linker.
@@ -48,5 +52,11 @@ func newCommand() *cobra.Command {
 		newDockerfileCommand(), newPushCommand(), inspect.Validate(inspected()), inspect.Diff(inspected()))
 }
 
-// printError writes one line for each thing that is wrong.
-func printError(out io.Writer, err error) { inspect.PrintError(out, "catalog", err) }
+// printError writes one line for each thing that is wrong, with what to do about images.
+func printError(out io.Writer, err error) {
+	failed, isImage := errors.AsType[*image.Error](err)
+	if isImage && !errors.As(err, new(bundles.Problems)) {
+		err = bundles.Problems{{File: failed.Reference, Message: failed.Err.Error(), Remedy: source.ImageRemedy(failed.Reason)}}
+	}
+	inspect.PrintError(out, "catalog", err)
+}

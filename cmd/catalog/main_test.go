@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -146,6 +147,64 @@ func TestFilesOfProblems(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestImagesOutOfReach has a registry that lets no one in, and one without TLS: messages name the
+// registry, its answer, the credentials, but not their value, and a remedy.
+func TestImagesOutOfReach(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == "" {
+			w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer server.Close()
+	host := server.Listener.Addr().String()
+	secret := filepath.Join(t.TempDir(), "config.json")
+	const password = "hidden-word"
+	config := fmt.Sprintf(`{"auths":{%q:{"username":"u","password":%q}}}`, host, password)
+	if err := os.WriteFile(secret, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	catalog := lantern(t)
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	named := []string{"403 Forbidden; tried the pull secret's credentials for " + host, "--pull-secret"}
+	for name, tt := range map[string]struct {
+		reason string
+		args   []string
+		want   []string
+	}{
+		"Render":    {"the image is read", []string{"render", host + "/a:v1", "--use-http", "--pull-secret", secret}, named},
+		"Push":      {"the image is written", []string{"push", catalog, host + "/a:v1", "--use-http", "--pull-secret", secret}, named},
+		"Base":      {"the base is read", []string{"push", catalog, host + "/a:v1", "--base", host + "/b:v1", "--use-http", "--pull-secret", secret}, named},
+		"Check":     {"the mirror is asked", []string{"images", catalog, "--check", host, "--use-http", "--pull-secret", secret}, named},
+		"Anonymous": {"there are no credentials", []string{"push", catalog, host + "/a:v1", "--use-http"}, []string{"401 Unauthorized; tried no credentials", "--pull-secret"}},
+		"NoTLS":     {"plain HTTP is not allowed", []string{"render", host + "/a:v1"}, []string{host, "--use-http"}},
+		"CheckTLS":  {"plain HTTP is not allowed", []string{"images", catalog, "--check", host}, []string{host, "--use-http"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			output, code := run(t.Context(), tt.args...)
+			if code == 0 || strings.Contains(output, password) {
+				t.Errorf("%s: exit code %d:\n%s", tt.reason, code, output)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(output, want) {
+					t.Errorf("%s: no %q in:\n%s", tt.reason, want, output)
+				}
+			}
+		})
+	}
+}
+
+// TestLayout writes an image to a folder, which has to be new.
+func TestLayout(t *testing.T) {
+	catalog, dir := lantern(t), filepath.Join(t.TempDir(), "image")
+	succeed(t, "push", catalog, "example.com/a:v1", "--layout", dir)
+	if output, code := run(t.Context(), "push", catalog, "example.com/a:v1", "--layout", dir); code != 1 || !strings.Contains(output, dir) {
+		t.Errorf("a folder with files is written to: exit code %d:\n%s", code, output)
 	}
 }
 

@@ -306,12 +306,13 @@ func imageProblems(reference string, err error) error {
 		return err
 	}
 	return bundles.Problems{{
-		File: reference, Message: e.Err.Error(), Remedy: imageRemedy(e.Reason), Unreadable: e.MayPass(),
+		File: reference, Message: e.Err.Error(), Remedy: ImageRemedy(e.Reason), Unreadable: e.MayPass(),
 	}}
 }
 
-// imageRemedy says what to do about an image that cannot be used.
-func imageRemedy(reason image.Reason) string { return imageRemedies[reason] }
+// ImageRemedy returns what to do about an image that cannot be used, with flags that our programs
+// share.
+func ImageRemedy(reason image.Reason) string { return imageRemedies[reason] }
 
 var imageRemedies = map[image.Reason]string{
 	image.ReasonReference:    "name the image as oci:registry/repository:tag or oci:registry/repository@sha256:digest",
@@ -324,6 +325,6 @@ var imageRemedies = map[image.Reason]string{
 	image.ReasonUntrusted:    "trust the authority that signed the registry's certificate with --registry-ca",
 	image.ReasonPlainHTTP:    "if that is how the registry is to be reached, allow it with --use-http",
 	image.ReasonCredentials:  "correct what --pull-secret or the docker configuration names",
-	image.ReasonUnreachable:  "check the registry and the network; it is tried again",
+	image.ReasonUnreachable:  "check the registry and the network",
 	image.ReasonLocal:        "give --cache-dir or TMPDIR a directory that can be written to and has room",
 }

@@ -211,7 +211,7 @@ func TestImageRegistryDown(t *testing.T) {
 	}
 	_, err := other.Load(t.Context())
 	problems := bundles.AsProblems(err)
-	if len(problems) != 1 || !problems[0].Unreadable || problems[0].File != r.reference || !strings.Contains(problems[0].Remedy, "tried again") {
+	if len(problems) != 1 || !problems[0].Unreadable || problems[0].File != r.reference || !strings.Contains(problems[0].Remedy, "the network") {
 		t.Errorf("got %+v", problems)
 	}
 	if names := left(t, r.temporary); len(names) != 0 {
@@ -380,7 +380,7 @@ func TestImageProblems(t *testing.T) {
 		image.ReasonTooLarge, image.ReasonInvalid, image.ReasonUntrusted, image.ReasonPlainHTTP, image.ReasonCredentials,
 		image.ReasonUnreachable, image.ReasonLocal,
 	} {
-		if imageRemedy(reason) == "" {
+		if ImageRemedy(reason) == "" {
 			t.Errorf("there is no remedy for %s", reason)
 		}
 	}

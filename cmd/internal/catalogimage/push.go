@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
+	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/bundles/image"
 )
 
@@ -37,7 +39,7 @@ func (b *Built) Push(ctx context.Context, client *image.Client, reference string
 		return v1.Hash{}, fmt.Errorf("reading the digest: %w", err)
 	}
 	if err := remote.WriteIndex(tag.Digest(digest.String()), b.Index, options...); err != nil {
-		return v1.Hash{}, fmt.Errorf("pushing: %w", image.Describe(reference, err))
+		return v1.Hash{}, fmt.Errorf("pushing: %w", client.Describe(ref, err))
 	}
 	for _, contents := range b.Contents {
 		of, err := contents.Digest()
@@ -45,17 +47,21 @@ func (b *Built) Push(ctx context.Context, client *image.Client, reference string
 			return v1.Hash{}, fmt.Errorf("reading the digest of a list: %w", err)
 		}
 		if err := remote.Write(tag.Digest(of.String()), contents, options...); err != nil {
-			return v1.Hash{}, fmt.Errorf("pushing the list of what the catalog consists of: %w", image.Describe(reference, err))
+			return v1.Hash{}, fmt.Errorf("pushing the list of what the catalog consists of: %w", client.Describe(ref, err))
 		}
 	}
 	if err := remote.Tag(tag, b.Index, options...); err != nil {
-		return v1.Hash{}, fmt.Errorf("tagging: %w", image.Describe(reference, err))
+		return v1.Hash{}, fmt.Errorf("tagging: %w", client.Describe(ref, err))
 	}
 	return digest, nil
 }
 
-// WriteLayout writes the image and its lists to a new OCI layout.
+// WriteLayout writes the image and its lists to an OCI layout, in a directory that must not exist, or
+// be empty.
 func (b *Built) WriteLayout(dir, reference string) error {
+	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
+		return bundles.Problems{{File: dir, Message: "is not an empty directory", Remedy: "name one that does not exist yet, or remove it"}}
+	}
 	path, err := layout.Write(dir, empty.Index)
 	if err != nil {
 		return fmt.Errorf("creating the layout %s: %w", dir, err)
@@ -86,11 +92,11 @@ func Base(ctx context.Context, client *image.Client, reference string, platforms
 	}
 	found, err := remote.Get(ref, options...)
 	if err != nil {
-		return nil, fmt.Errorf("reading the base: %w", image.Describe(reference, err))
+		return nil, fmt.Errorf("reading the base: %w", client.Describe(ref, err))
 	}
 	all, err := imagesOf(found)
 	if err != nil {
-		return nil, fmt.Errorf("reading the base: %w", image.Describe(reference, err))
+		return nil, fmt.Errorf("reading the base: %w", client.Describe(ref, err))
 	}
 	if len(platforms) == 0 {
 		return all, nil
