@@ -1,0 +1,53 @@
+// Package olmpeer runs the two controllers of Operator Lifecycle Manager as processes on a
+// control plane. They are the peer of the supervisor: benchmarks give both the same work.
+package olmpeer
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/chandlery/chandlery/test/buildcache"
+)
+
+const (
+	helperModule = "test/oracle/olm"
+	peerModule   = "github.com/operator-framework/operator-lifecycle-manager"
+
+	// operatorProgram reconciles ClusterServiceVersions and OperatorGroups, catalogProgram
+	// CatalogSources, Subscriptions and InstallPlans.
+	operatorProgram = "olm"
+	catalogProgram  = "catalog"
+)
+
+// Build returns the folder of the two programs, building first what the cache does not hold.
+// Progress goes to the writer.
+func Build(ctx context.Context, progress io.Writer) (string, error) {
+	dir, err := buildcache.SourceDir(helperModule)
+	if err != nil {
+		return "", fmt.Errorf("building OLM: %w", err)
+	}
+	programs, err := buildcache.Build(ctx, buildcache.Module{
+		Name: "olm",
+		Dir:  dir,
+		Programs: []buildcache.Program{
+			{Name: operatorProgram, Package: peerModule + "/cmd/olm"},
+			{Name: catalogProgram, Package: peerModule + "/cmd/catalog"},
+		},
+		// The tags leave out image formats that need C libraries.
+		Tags: []string{"containers_image_openpgp", "exclude_graphdriver_btrfs", "exclude_graphdriver_devicemapper"},
+	}, progress)
+	if err != nil {
+		return "", fmt.Errorf("building OLM: %w", err)
+	}
+	return programs, nil
+}
+
+// Version returns the version of OLM that Build builds, such as v0.46.0.
+func Version() (string, error) {
+	dir, err := buildcache.SourceDir(helperModule)
+	if err != nil {
+		return "", fmt.Errorf("finding the version of OLM: %w", err)
+	}
+	return buildcache.Required(dir, peerModule)
+}

@@ -1,0 +1,72 @@
+package olmpeer
+
+import (
+	"context"
+	"fmt"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// Namespace is where OLM runs. Its CatalogSources serve Subscriptions of every namespace.
+	Namespace = "olm"
+	// Account is the user of both programs: they share a ServiceAccount, as in OLM's chart.
+	Account = "system:serviceaccount:" + Namespace + ":" + serviceAccount
+
+	serviceAccount = "olm-operator-serviceaccount"
+	clusterRole    = "system:controller:operator-lifecycle-manager"
+)
+
+// createObjects creates what OLM's chart creates beside the Deployments. A namespace that exists
+// stays as it is.
+func createObjects(ctx context.Context, c client.Client) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}}
+	if err := c.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating namespace %s: %w", Namespace, err)
+	}
+	for _, o := range append(permissions(), operatorGroup(), config()) {
+		if err := c.Create(ctx, o); err != nil {
+			return fmt.Errorf("creating %T %s: %w", o, o.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// permissions returns the ServiceAccount of the programs and what it may do.
+func permissions() []client.Object {
+	binding := "olm-operator-binding-" + Namespace
+	return []client.Object{
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: serviceAccount}},
+		&rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: clusterRole},
+			Rules: []rbacv1.PolicyRule{
+				{
+					APIGroups: []string{"*"}, Resources: []string{"*"},
+					Verbs: []string{"watch", "list", "get", "create", "update", "patch", "delete", "deletecollection", "escalate", "bind"},
+				},
+				{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},
+			},
+		},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: binding},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterRole},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: Namespace, Name: serviceAccount}},
+		},
+	}
+}
+
+func operatorGroup() *operatorsv1.OperatorGroup {
+	return &operatorsv1.OperatorGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "olm-operators"},
+		Spec:       operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{Namespace}},
+	}
+}
+
+func config() *operatorsv1.OLMConfig {
+	return &operatorsv1.OLMConfig{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}
+}

@@ -1,0 +1,173 @@
+package olmpeer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/scheme"
+	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/process"
+)
+
+const (
+	patience = 2 * time.Minute
+	polling  = 100 * time.Millisecond
+	// grace is how long a program may take to end after SIGTERM.
+	grace = 10 * time.Second
+)
+
+// Options say what runs and where.
+type Options struct {
+	// Programs is the folder that Build returns, and Logs an existing folder that gets olm.log,
+	// catalog.log and a kubeconfig. Its path has no colon.
+	Programs, Logs string
+	// Plane serves the kinds of operators.coreos.com.
+	Plane *controlplane.ControlPlane
+}
+
+// Peer is OLM, running. Its two programs run with the flags of OLM's chart, and without
+// certificates for their metrics. Both then serve these on port 8080 of every address: the program
+// that finds the port taken logs it and works without them.
+type Peer struct {
+	client   client.Client
+	operator *process.Process
+	catalog  *process.Process
+}
+
+// Start creates the objects of OLM's chart, starts both programs, and returns when the operator
+// has reconciled OLM's configuration and its OperatorGroup. AwaitCatalog waits for the other program.
+// Stop ends both.
+func Start(ctx context.Context, o Options) (*Peer, error) {
+	kinds, err := scheme.New()
+	if err != nil {
+		return nil, fmt.Errorf("starting OLM: %w", err)
+	}
+	p := &Peer{}
+	if p.client, err = client.New(o.Plane.Config(), client.Options{Scheme: kinds}); err != nil {
+		return nil, fmt.Errorf("starting OLM: making a client: %w", err)
+	}
+	if err := createObjects(ctx, p.client); err != nil {
+		return nil, fmt.Errorf("starting OLM: %w", err)
+	}
+	if err := p.startPrograms(ctx, o); err != nil {
+		return nil, errors.Join(fmt.Errorf("starting OLM: %w", err), p.Stop())
+	}
+	if err := p.await(ctx, "its operator to work", p.operatorWorks); err != nil {
+		return nil, errors.Join(err, p.Stop())
+	}
+	return p, nil
+}
+
+func (p *Peer) startPrograms(ctx context.Context, o Options) error {
+	kubeconfig, err := writeKubeconfig(o)
+	if err != nil {
+		return err
+	}
+	for _, one := range []struct {
+		into    **process.Process
+		program string
+		args    []string
+	}{
+		{into: &p.operator, program: operatorProgram, args: []string{"--namespace", Namespace, "--writeStatusName", ""}},
+		{into: &p.catalog, program: catalogProgram, args: []string{"--namespace", Namespace, "--set-workload-user-id=true"}},
+	} {
+		*one.into, err = process.Start(ctx, process.Spec{
+			Name: "OLM's program " + one.program, Path: filepath.Join(o.Programs, one.program), Args: one.args,
+			// The operator has no flag for the kubeconfig. The variables of this process are not for OLM.
+			Env: []string{"KUBECONFIG=" + kubeconfig},
+			Log: filepath.Join(o.Logs, one.program+".log"),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeKubeconfig writes a kubeconfig for the account and returns its path. The path has no colon,
+// which the account has: $KUBECONFIG is a list of paths with colons between them.
+func writeKubeconfig(o Options) (string, error) {
+	original, err := o.Plane.NewKubeconfig(Account, "system:serviceaccounts", "system:serviceaccounts:"+Namespace, "system:authenticated")
+	if err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(original)
+	if err != nil {
+		return "", fmt.Errorf("reading the kubeconfig of OLM: %w", err)
+	}
+	path := filepath.Join(o.Logs, "kubeconfig")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		return "", fmt.Errorf("writing the kubeconfig of OLM: %w", err)
+	}
+	return path, nil
+}
+
+// operatorWorks reports whether OLM's configuration and its OperatorGroup have a status.
+func (p *Peer) operatorWorks(ctx context.Context) (bool, error) {
+	settings, group := config(), operatorGroup()
+	err := errors.Join(
+		p.client.Get(ctx, client.ObjectKeyFromObject(settings), settings), p.client.Get(ctx, client.ObjectKeyFromObject(group), group),
+	)
+	return len(settings.Status.Conditions) > 0 && len(group.Status.Namespaces) > 0, err
+}
+
+// AwaitCatalog waits until OLM is connected to the server of a CatalogSource.
+func (p *Peer) AwaitCatalog(ctx context.Context, key client.ObjectKey) error {
+	return p.await(ctx, "CatalogSource "+key.String()+" to be READY", func(ctx context.Context) (bool, error) {
+		source := &operatorsv1alpha1.CatalogSource{}
+		err := p.client.Get(ctx, key, source)
+		state := source.Status.GRPCConnectionState
+		return state != nil && state.LastObservedState == "READY", err
+	})
+}
+
+func (p *Peer) await(ctx context.Context, what string, holds wait.ConditionWithContextFunc) error {
+	ctx, cancel := p.While(ctx)
+	defer cancel()
+	err := wait.PollUntilContextTimeout(ctx, polling, patience, true, holds)
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	if err != nil {
+		return fmt.Errorf("waiting for OLM: %s: %w", what, err)
+	}
+	return nil
+}
+
+// While returns a context that is canceled when one of the programs ends, or by cancel. How the
+// program ended is the cause: a *process.ExitError.
+func (p *Peer) While(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-p.operator.Done():
+			end(p.operator.Unexpected())
+		case <-p.catalog.Done():
+			end(p.catalog.Unexpected())
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { end(nil) }
+}
+
+// PIDs returns the process ids of the operator and of the program for catalogs.
+func (p *Peer) PIDs() (operator, catalog int) { return p.operator.PID(), p.catalog.PID() }
+
+// Stop ends both programs.
+func (p *Peer) Stop() error {
+	var failures []error
+	for _, one := range []*process.Process{p.catalog, p.operator} {
+		if one != nil {
+			failures = append(failures, one.Stop(grace))
+		}
+	}
+	return errors.Join(failures...)
+}

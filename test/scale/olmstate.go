@@ -1,0 +1,129 @@
+package scale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/prometheus/procfs"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/test/audit"
+)
+
+// reached waits until an object of a kind is as wanted in each of some namespaces, or the context
+// ends. It has no limit of its own.
+func (m *OLM) reached(ctx context.Context, names []string, list client.ObjectList, wanted func(client.Object) bool) error {
+	waiting := make(map[string]bool, len(names))
+	for _, name := range names {
+		waiting[name] = true
+	}
+	for len(waiting) > 0 {
+		if err := m.cluster.plane.watch(ctx, list, waiting, wanted); err != nil {
+			return fmt.Errorf("waiting for %d of %d namespaces, watching %T: %w", len(waiting), len(names), list, errors.Join(context.Cause(ctx), err))
+		}
+	}
+	return nil
+}
+
+func isDefaultAccount(o client.Object) bool { return o.GetName() == "default" }
+
+func isReconciledGroup(o client.Object) bool {
+	group, is := o.(*operatorsv1.OperatorGroup)
+	return is && len(group.Status.Namespaces) > 0
+}
+
+func isLatest(o client.Object) bool {
+	sub, is := o.(*operatorsv1alpha1.Subscription)
+	return is && sub.Status.State == operatorsv1alpha1.SubscriptionStateAtLatest
+}
+
+func isComplete(o client.Object) bool {
+	plan, is := o.(*operatorsv1alpha1.InstallPlan)
+	return is && plan.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete
+}
+
+func hasFailed(o client.Object) bool {
+	plan, is := o.(*operatorsv1alpha1.InstallPlan)
+	return is && plan.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed
+}
+
+func isSucceeded(o client.Object) bool {
+	csv, is := o.(*operatorsv1alpha1.ClusterServiceVersion)
+	return is && !csv.IsCopied() && csv.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded
+}
+
+// idle waits until OLM has sent no request for a while, and returns the requests since the last
+// call. Watches last longer than a batch and are left out. OLM renews no Lease.
+func (m *OLM) idle(ctx context.Context) ([]audit.Request, error) {
+	// OLM repeats some work after 5 s.
+	const rest = 8 * time.Second
+	var (
+		all  []audit.Request
+		last = time.Now()
+	)
+	p := m.cluster.plane
+	err := wait.PollUntilContextCancel(ctx, polling, true, func(context.Context) (bool, error) {
+		fresh, err := p.log.Next()
+		if err != nil {
+			return false, err
+		}
+		for _, r := range fresh {
+			if r.User == p.account && r.Verb != "watch" {
+				all, last = append(all, r), time.Now()
+			}
+		}
+		return time.Since(last) >= rest, nil
+	})
+	if err != nil {
+		return all, fmt.Errorf("waiting for OLM to be idle: %w", errors.Join(context.Cause(ctx), err))
+	}
+	return all, nil
+}
+
+// olmMeasurement is the state of counters.
+type olmMeasurement struct {
+	operator, catalog Usage
+	apiServer         time.Duration
+}
+
+func (m *OLM) measure() (olmMeasurement, error) {
+	operator, catalog := m.peer.PIDs()
+	var n olmMeasurement
+	var err error
+	if n.operator, err = usageOf(operator); err != nil {
+		return n, err
+	}
+	if n.catalog, err = usageOf(catalog); err != nil {
+		return n, err
+	}
+	server, err := m.cluster.plane.apiServer()
+	if err != nil {
+		return n, err
+	}
+	n.apiServer, err = processorTime(server)
+	return n, err
+}
+
+// usageOf returns what a process has used since it began.
+func usageOf(pid int) (Usage, error) {
+	proc, err := procfs.NewProc(pid)
+	if err != nil {
+		return Usage{}, fmt.Errorf("reading the state of process %d: %w", pid, err)
+	}
+	status, err := proc.NewStatus()
+	if err != nil {
+		return Usage{}, fmt.Errorf("reading the memory of process %d: %w", pid, err)
+	}
+	processor, err := processorTime(proc)
+	return Usage{Processor: processor, Memory: int64(status.RssAnon)}, err
+}
+
+// since returns the processor time since an earlier state, and the memory of the later one.
+func (u Usage) since(before Usage) Usage {
+	return Usage{Processor: u.Processor - before.Processor, Memory: u.Memory}
+}
