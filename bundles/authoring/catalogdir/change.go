@@ -1,7 +1,10 @@
 package catalogdir
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -82,20 +85,50 @@ type step struct {
 	Target string `json:"target"`
 	// Existed says that there was such a file; its content is kept.
 	Existed bool `json:"existed"`
+	// Digest is the SHA-256 of the new content, in hexadecimal digits.
+	Digest string `json:"digest"`
 	// Folder is the topmost folder that was made for the file; empty for none.
 	Folder string `json:"folder,omitempty"`
 }
 
-// The files of a change that is prepared.
+// The files of a change that is prepared. The first excludes all of them from the catalog.
 const (
-	planFile = "plan.json"
-	newFile  = "new-%d"
-	oldFile  = "old-%d"
+	ignoreFile = ".indexignore"
+	planFile   = "plan.json"
+	newFile    = "new-%d"
+	oldFile    = "old-%d"
 )
 
-// staging is the folder in which changes are prepared.
-func (c *Change) staging() string {
-	return filepath.Join(filepath.Dir(c.dir), "."+filepath.Base(c.dir)+".catalog-change")
+// staging is the folder in which changes are prepared. It is on the file system of the catalog, so
+// that files can be renamed into place.
+func (c *Change) staging() string { return filepath.Join(c.dir, ".catalog-change") }
+
+// stage creates the folder in which a change is prepared.
+func (c *Change) stage() error {
+	if err := os.MkdirAll(c.staging(), 0o755); err != nil { //nolint:gosec // as the catalog itself
+		return err
+	}
+	return writeFile(filepath.Join(c.staging(), ignoreFile), []byte("*\n"), 0o644)
+}
+
+// unstage removes the folder, and last the file that excludes the others from the catalog.
+func (c *Change) unstage() error {
+	entries, err := os.ReadDir(c.staging())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if entry.Name() == ignoreFile {
+			continue
+		}
+		if err := os.Remove(filepath.Join(c.staging(), entry.Name())); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(c.staging())
 }
 
 // Commit changes all files that were put. When it returns an error no file has changed.
@@ -103,8 +136,8 @@ func (c *Change) Commit() error {
 	if len(c.texts) == 0 {
 		return nil
 	}
-	if err := os.MkdirAll(c.staging(), 0o755); err != nil { //nolint:gosec // as the catalog itself
-		return fmt.Errorf("preparing the change beside the catalog: %w", err)
+	if err := c.stage(); err != nil {
+		return fmt.Errorf("preparing the change: %w", err)
 	}
 	if err := c.apply(); err != nil {
 		return errors.Join(fmt.Errorf("changing the catalog: %w", err), c.restore())
@@ -114,8 +147,8 @@ func (c *Change) Commit() error {
 		return errors.Join(fmt.Errorf("changing the catalog: %w", err), c.restore())
 	}
 	c.texts = map[string][]byte{}
-	if err := os.RemoveAll(c.staging()); err != nil {
-		return fmt.Errorf("removing what the change leaves beside the catalog: %w", err)
+	if err := c.unstage(); err != nil {
+		return fmt.Errorf("removing what the change leaves in the catalog: %w", err)
 	}
 	return nil
 }
@@ -152,7 +185,7 @@ func (c *Change) staged(form string, i int) string {
 func (c *Change) prepare(i int, name string) (step, error) {
 	target := filepath.Join(c.dir, filepath.FromSlash(name))
 	mode := fs.FileMode(0o644)
-	s := step{Target: target}
+	s := step{Target: target, Digest: digest(c.texts[name])}
 	resolved, err := filepath.EvalSymlinks(target)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -166,6 +199,12 @@ func (c *Change) prepare(i int, name string) (step, error) {
 		}
 	}
 	return s, writeFile(c.staged(newFile, i), c.texts[name], mode)
+}
+
+// digest is the SHA-256 of a content, in hexadecimal digits.
+func digest(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
 }
 
 // keep copies a file with its permissions, and returns these.
@@ -219,7 +258,7 @@ func (c *Change) writePlan(steps []step) error {
 func (c *Change) restore() error {
 	text, err := os.ReadFile(filepath.Join(c.staging(), planFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return os.RemoveAll(c.staging())
+		return c.unstage()
 	}
 	if err != nil {
 		return err
@@ -229,6 +268,11 @@ func (c *Change) restore() error {
 		return fmt.Errorf("reading %s: %w", filepath.Join(c.staging(), planFile), err)
 	}
 	for i, s := range steps {
+		if err := c.unedited(i, s); err != nil {
+			return err
+		}
+	}
+	for i, s := range steps {
 		if err := c.undo(i, s); err != nil {
 			return err
 		}
@@ -236,7 +280,31 @@ func (c *Change) restore() error {
 	if err := os.Remove(filepath.Join(c.staging(), planFile)); err != nil {
 		return err
 	}
-	return os.RemoveAll(c.staging())
+	return c.unstage()
+}
+
+// unedited returns an error if a file was edited after the change of it was interrupted.
+func (c *Change) unedited(i int, s step) error {
+	now, err := os.ReadFile(s.Target)
+	if errors.Is(err, fs.ErrNotExist) && !s.Existed {
+		return nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err == nil && digest(now) == s.Digest {
+		return nil
+	}
+	if s.Existed {
+		old, oldErr := os.ReadFile(c.staged(oldFile, i))
+		if oldErr != nil {
+			return oldErr
+		}
+		if err == nil && bytes.Equal(now, old) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s has been edited since; delete the folder %s to keep all files as they are now", s.Target, c.staging())
 }
 
 func (c *Change) undo(i int, s step) error {

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/chandlery/chandlery/bundles/fbc"
 )
 
 // snapshot returns the contents of all files and folders below a directory.
@@ -118,10 +121,13 @@ func TestInterrupted(t *testing.T) {
 			before := snapshot(t, filepath.Dir(dir))
 			c := begin(t, dir)
 			put(t, c)
-			if err := os.MkdirAll(c.staging(), 0o750); err != nil {
+			if err := c.stage(); err != nil {
 				t.Fatal(err)
 			}
 			stop(t, c)
+			if files, err := fbc.Files(os.DirFS(dir)); err != nil || slices.ContainsFunc(files, inStaging) {
+				t.Errorf("the catalog has the files %v, error %v", files, err)
+			}
 			if err := c.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -129,6 +135,41 @@ func TestInterrupted(t *testing.T) {
 			if diff := cmp.Diff(before, snapshot(t, filepath.Dir(dir))); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
+		})
+	}
+}
+
+func inStaging(name string) bool { return strings.HasPrefix(name, ".catalog-change/") }
+
+// TestEditedSince edits a file after its change was interrupted: the edit is not undone.
+func TestEditedSince(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		edit   func(dir string) error
+	}{
+		"Edited":  {"the content is neither the old nor the new one", func(dir string) error { return os.WriteFile(dir+"/p/a.yaml", []byte("a: 3\n"), 0o600) }},
+		"Deleted": {"the file was there before and after the change", func(dir string) error { return os.Remove(dir + "/p/a.yaml") }},
+		"New":     {"a file that the change created has another content", func(dir string) error { return os.WriteFile(dir+"/q/r/b.yaml", nil, 0o600) }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			dir := catalog(t)
+			c := begin(t, dir)
+			put(t, c)
+			if err := errors.Join(c.stage(), c.apply(), c.Close(), tc.edit(dir)); err != nil {
+				t.Fatal(err)
+			}
+			before := snapshot(t, dir)
+			if _, err := Begin(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "has been edited since; delete the folder "+c.staging()) {
+				t.Errorf("%s: error %v", tc.reason, err)
+			}
+			if diff := cmp.Diff(before, snapshot(t, dir)); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
+			}
+			if err := os.RemoveAll(c.staging()); err != nil {
+				t.Fatal(err)
+			}
+			begin(t, dir)
 		})
 	}
 }

@@ -2,6 +2,6 @@
 // that ends in between, for whatever reason, leaves the directory as it was, or the next one
 // restores it. Processes that change the same directory wait for each other.
 //
-// Changes are prepared in a folder beside the catalog, since everything in a catalog directory
-// is read as a part of the catalog.
+// Changes are prepared in the folder .catalog-change of the directory. A file .indexignore in it
+// excludes it from the catalog.
 package catalogdir

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -201,7 +202,7 @@ func relatedImages(b *registry.Bundle) ([]declcfg.RelatedImage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the images of Deployments: %w", err)
 	}
-	for reference := range deployed {
+	for _, reference := range slices.Sorted(maps.Keys(deployed)) {
 		add(reference)
 	}
 	return all, nil
