@@ -55,6 +55,11 @@ func newImagesCommand() *cobra.Command {
 }
 
 func (o *imagesOptions) run(cmd *cobra.Command, catalog string) error {
+	if o.check == "" { // before the whole catalog is read
+		if _, err := mirror.Format(o.form, nil, o.mirror); err != nil {
+			return fmt.Errorf("--output %s: %w", o.form, err)
+		}
+	}
 	var images []mirror.Image
 	err := o.reading.with(cmd, func(opener *render.Opener) error {
 		part, err := selected(cmd, opener, &o.selection, catalog)

@@ -92,6 +92,9 @@ func (o *pushOptions) run(cmd *cobra.Command, catalog, reference string) (err er
 	if err != nil {
 		return err //nolint:wrapcheck // names the flag
 	}
+	if !image.IsReference(reference) {
+		return fmt.Errorf("%w, found %q", errReference, reference)
+	}
 	scratch, err := os.MkdirTemp("", "catalog-push-*")
 	if err != nil {
 		return fmt.Errorf("creating a temporary directory: %w", err)
@@ -142,8 +145,9 @@ func (o *pushOptions) options(cmd *cobra.Command, client *image.Client, catalog,
 }
 
 var (
-	errPlatform = errors.New("--platform must be os/architecture, as linux/amd64")
-	errEpoch    = errors.New("$SOURCE_DATE_EPOCH must be a number of seconds since 1970")
+	errReference = errors.New("the image must be named as HOST/PATH:TAG, in lower case")
+	errPlatform  = errors.New("--platform must be os/architecture, as linux/amd64")
+	errEpoch     = errors.New("$SOURCE_DATE_EPOCH must be a number of seconds since 1970")
 )
 
 // created returns the time that images carry.

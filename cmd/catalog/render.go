@@ -81,6 +81,11 @@ var errFormat = errors.New("--output must be json or yaml")
 func (f *formatFlag) addFlag(cmd *cobra.Command, value, usage string) {
 	cmd.Flags().StringVarP(&f.value, "output", "o", value, usage+": "+strings.Join(render.Formats(), " or "))
 	complete(cmd, "output", render.Formats()...)
+	// Before a whole catalog is read.
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		_, err := f.format()
+		return err
+	}
 }
 
 func (f *formatFlag) format() (render.Format, error) {

@@ -28,7 +28,7 @@ const (
 func Forms() []string { return []string{Lines, JSON, Skopeo, OCMirror, Mapping} }
 
 var (
-	errForm     = errors.New("there is no such form")
+	errForm     = errors.New("there is no such form; the forms are " + strings.Join(Forms(), ", "))
 	errNoTarget = errors.New("a mapping needs the mirror that images go to; name it with --mirror")
 )
 
