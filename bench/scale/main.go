@@ -1,12 +1,13 @@
 // Command scale measures what one operator in many namespaces costs: time, requests by the audit log
 // of the API server, passes of controllers, processor time and memory.
 //
-//	go run ./bench/scale [--namespaces 10,50,200] [--profile DIR] [--write docs/measurements.md]
+//	go run ./bench/scale [--namespaces 10,50,200] [--peer] [--profile DIR] [--write docs/measurements.md]
 //
 // Each number of namespaces has control planes of its own, where one namespace has the operator
 // before, so that all is warm. Beside the supervisor stands the floor: a plain client that creates the
-// objects of each installation, with as many requests at once, and waits for the Deployments. The
-// control planes are real, their nodes and pods are kwok's. No root is needed.
+// objects of each installation, with as many requests at once, and waits for the Deployments. With
+// --peer Operator Lifecycle Manager, which is built on first use, installs the same. The control
+// planes are real, their nodes and pods are kwok's. No root is needed.
 package main
 
 import (
@@ -44,6 +45,8 @@ type options struct {
 	sizes []int
 	// profile is a folder for profiles of the supervisor; empty for none.
 	profile string
+	// peer says that Operator Lifecycle Manager is measured too.
+	peer bool
 	// write is a document to put the report into.
 	write string
 }
@@ -54,6 +57,7 @@ func parse(args []string, output io.Writer) (options, error) {
 	flags.SetOutput(output)
 	sizes := flags.String("namespaces", "10,50,200,1000", "numbers of namespaces that get the operator at once")
 	flags.StringVar(&o.profile, "profile", "", "folder for profiles of the supervisor: processor time and allocations")
+	flags.BoolVar(&o.peer, "peer", false, "measure Operator Lifecycle Manager beside the supervisor")
 	flags.StringVar(&o.write, "write", "", "document to put the report into, between its markers")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -82,7 +86,11 @@ func start(ctx context.Context, args []string) error {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	machine := document.Machine(ctx)
-	rounds, err := measure(ctx, o.sizes, sides(dir, o.profile))
+	all, err := sides(dir, o.profile, o.peer)
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	rounds, err := measure(ctx, o.sizes, all)
 	if err != nil {
 		return fmt.Errorf("%w (logs are in %s)", err, dir)
 	}

@@ -57,8 +57,8 @@ func TestReport(t *testing.T) {
 	text := report("a machine", []round{{namespaces: 2, names: []string{"supervisor", "floor"}, batches: []*scale.Batch{ours, floor}}})
 	for _, want := range []string{
 		"a machine; one supervisor.\n",
-		"| 2 | supervisor | 3.0 s | 1.50 | 1500 ms | 1.5 | 0.5 | 1.0 | 0.0 | 0 | 100 ms | 500 ms | 40.0 MiB |\n",
-		"| 2 | floor | 2.0 s | 1.00 | 1000 ms | 0.0 | 0.0 | 0.0 | 0.0 | 0 |  | 500 ms |  |\n",
+		"| 2 | supervisor | 3.0 s | 1.50 | 1500 ms | 1.5 | 0.5 | 1.0 | 0.0 | 0 | 0 | 100 ms | 500 ms | 40.0 MiB |\n",
+		"| 2 | floor | 2.0 s | 1.00 | 1000 ms | 0.0 | 0.0 | 0.0 | 0.0 | 0 | 0 |  | 500 ms |  |\n",
 		"| operator | 6.5 |\n| subscription | 5.0 |\n",
 		"| create | deployments.apps | 1.00 | 1 | The Deployment of the version. |\n",
 		"| get | configmaps | 0.50 | 15 in a minute |",

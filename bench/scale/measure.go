@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/chandlery/chandlery/test/oracle/olmpeer"
 	"github.com/chandlery/chandlery/test/ports"
 	"github.com/chandlery/chandlery/test/scale"
 )
@@ -23,12 +24,19 @@ type side struct {
 	install func(ctx context.Context, namespaces int) (*scale.Batch, error)
 }
 
-// sides returns all ways, with programs of a folder.
-func sides(dir, profiles string) []side {
-	return []side{
+// sides returns all ways, with programs of a folder. The peer is Operator Lifecycle Manager.
+func sides(dir, profiles string, withPeer bool) ([]side, error) {
+	all := []side{
 		{name: "supervisor", install: func(ctx context.Context, n int) (*scale.Batch, error) { return supervised(ctx, dir, profiles, n) }},
-		{name: "floor", install: floor},
 	}
+	if withPeer {
+		version, err := olmpeer.Version()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, side{name: "OLM " + version, install: func(ctx context.Context, n int) (*scale.Batch, error) { return peer(ctx, dir, n) }})
+	}
+	return append(all, side{name: "floor", install: floor}), nil
 }
 
 // round is one number of namespaces, measured on each side.
@@ -67,7 +75,7 @@ type installer interface {
 // supervised installs with a supervisor, and stores its profiles where there is a folder for them.
 func supervised(ctx context.Context, dir, profiles string, namespaces int) (*scale.Batch, error) {
 	options := scale.Options{Root: ".", Dir: dir}
-	profiling := func(context.Context) (func() error, error) { return func() error { return nil }, nil }
+	profiling := nothing
 	if profiles != "" {
 		port, err := ports.Reserve(ctx)
 		if err != nil {
@@ -84,13 +92,24 @@ func supervised(ctx context.Context, dir, profiles string, namespaces int) (*sca
 	return install(ctx, c, namespaces, profiling)
 }
 
+func peer(ctx context.Context, dir string, namespaces int) (*scale.Batch, error) {
+	m, err := scale.StartOLM(ctx, scale.Options{Dir: dir})
+	if err != nil {
+		return nil, err
+	}
+	return install(ctx, m, namespaces, nothing)
+}
+
 func floor(ctx context.Context, namespaces int) (*scale.Batch, error) {
 	f, err := scale.StartFloor(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return install(ctx, f, namespaces, func(context.Context) (func() error, error) { return func() error { return nil }, nil })
+	return install(ctx, f, namespaces, nothing)
 }
+
+// nothing happens around an installation of which no profiles are stored.
+func nothing(context.Context) (func() error, error) { return func() error { return nil }, nil }
 
 // install installs the operator in namespaces of a control plane, and stops it. What around returns ends
 // what it began for the time of the installation.

@@ -17,7 +17,7 @@ func report(machine string, rounds []round) string {
 	fmt.Fprintf(&b, "%s; one supervisor.\n\n", machine)
 	writeTimes(&b, rounds)
 	b.WriteString("\nRequests, of the supervisor or of the client of the floor, and processor time are for each installation; conflicts\n" +
-		"are those of all. Events, watches, and what follows the clock are not in the requests.\n")
+		"and failed installations are those of all. Events, watches, and what follows the clock are not in the requests.\n")
 	writePasses(&b, rounds)
 	writeRequests(&b, rounds[len(rounds)-1])
 	return b.String()
@@ -25,15 +25,15 @@ func report(machine string, rounds []round) string {
 
 // writeTimes writes a row for each number of namespaces and each side.
 func writeTimes(b *strings.Builder, rounds []round) {
-	b.WriteString("| Namespaces | By | Time | of the floor | Each | Requests | Reads | Writes | Events | Conflicts | Processor: supervisor | API server | Anonymous memory |\n" +
-		"|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| Namespaces | By | Time | of the floor | Each | Requests | Reads | Writes | Events | Conflicts | Failed | Processor: supervisor | API server | Anonymous memory |\n" +
+		"|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range rounds {
 		floor := r.batches[len(r.batches)-1].Took
 		for i, one := range r.batches {
 			t := one.Totals()
-			fmt.Fprintf(b, "| %d | %s | %.1f s | %.2f | %d ms | %.1f | %.1f | %.1f | %.1f | %d | %s | %s | %s |\n",
+			fmt.Fprintf(b, "| %d | %s | %.1f s | %.2f | %d ms | %.1f | %.1f | %.1f | %.1f | %d | %d | %s | %s | %s |\n",
 				r.namespaces, r.names[i], one.Took.Seconds(), one.Took.Seconds()/floor.Seconds(), each(one, one.Took).Milliseconds(),
-				one.Each(t.Requests()), one.Each(t.Reads), one.Each(t.Writes), one.Each(t.Events), t.Conflicts,
+				one.Each(t.Requests()), one.Each(t.Reads), one.Each(t.Writes), one.Each(t.Events), t.Conflicts, len(one.Failed),
 				milliseconds(each(one, one.Supervisor)), milliseconds(each(one, one.APIServer)), mebibytes(one.Memory))
 		}
 	}

@@ -24,6 +24,8 @@ type Batch struct {
 	Supervisor, APIServer time.Duration
 	// Memory is what the supervisor has in memory of its own afterwards (RssAnon), in bytes.
 	Memory int64
+	// Failed are the namespaces whose installation failed for good, in order.
+	Failed []string
 }
 
 // Totals are sums over the requests of a batch. Requests that follow the clock, and Events, are in

@@ -10,7 +10,6 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -26,30 +25,6 @@ const olmPatience = 20 * time.Second
 type OLM struct {
 	cluster *Cluster
 	peer    *olmpeer.Peer
-}
-
-// OLMBatch is a Batch of OLM: Supervisor and Memory are sums over its two programs. Took is until all
-// Subscriptions are AtLatestKnown, and all ClusterServiceVersions are Succeeded but those of Failed.
-type OLMBatch struct {
-	Batch
-
-	// Latest is until all Subscriptions are AtLatestKnown. OLM sets this state when the
-	// ClusterServiceVersion exists, even when its InstallPlan fails later.
-	Latest time.Duration
-	// Failed are the namespaces whose InstallPlan has failed, in order. OLM retries a plan for a
-	// minute after its first error, such as a conflict about the shared CustomResourceDefinition.
-	Failed []string
-	// Operator is what the program for ClusterServiceVersions used, Catalog what the one for
-	// Subscriptions and InstallPlans used.
-	Operator, Catalog Usage
-}
-
-// Usage is what one program used.
-type Usage struct {
-	// Processor is the processor time during a batch.
-	Processor time.Duration
-	// Memory is the anonymous memory afterwards (RssAnon), in bytes.
-	Memory int64
 }
 
 // StartOLM starts everything, and builds OLM where the cache lacks it. Of the options it uses Dir.
@@ -127,17 +102,19 @@ func (m *OLM) Prepare(ctx context.Context, names []string) error {
 }
 
 // Install subscribes to the operator in prepared namespaces, all at once, and counts what that takes.
-// Before is how many namespaces have the operator already.
-func (m *OLM) Install(ctx context.Context, before int, names []string) (*OLMBatch, error) {
+// Before is how many namespaces have the operator already. Took is until the ClusterServiceVersions are
+// Succeeded whose InstallPlan is Complete: OLM says AtLatestKnown as soon as a ClusterServiceVersion
+// exists. Supervisor and Memory are sums over its two programs.
+func (m *OLM) Install(ctx context.Context, before int, names []string) (*Batch, error) {
 	ctx, cancel := m.limit(ctx, names)
 	defer cancel()
 	start, err := m.measure()
 	if err != nil {
 		return nil, err
 	}
-	b := &OLMBatch{Batch: Batch{Before: before, Namespaces: len(names)}}
+	b := &Batch{Before: before, Namespaces: len(names)}
 	began := time.Now()
-	if err := m.subscribe(ctx, b, names); err != nil {
+	if b.Failed, err = m.subscribe(ctx, names); err != nil {
 		return nil, err
 	}
 	b.Took = time.Since(began)
@@ -149,16 +126,13 @@ func (m *OLM) Install(ctx context.Context, before int, names []string) (*OLMBatc
 	if err != nil {
 		return nil, err
 	}
-	b.Operator, b.Catalog = end.operator.since(start.operator), end.catalog.since(start.catalog)
-	b.Supervisor, b.Memory = b.Operator.Processor+b.Catalog.Processor, b.Operator.Memory+b.Catalog.Memory
-	b.APIServer = end.apiServer - start.apiServer
+	b.Supervisor, b.APIServer, b.Memory = end.processor-start.processor, end.apiServer-start.apiServer, end.memory
 	return b, nil
 }
 
-// subscribe creates Subscriptions, and waits until all are AtLatestKnown and each installation has
-// ended. It sets Latest and Failed.
-func (m *OLM) subscribe(ctx context.Context, b *OLMBatch, names []string) error {
-	began := time.Now()
+// subscribe creates Subscriptions, and waits until each installation has ended. It returns the
+// namespaces whose InstallPlan has failed.
+func (m *OLM) subscribe(ctx context.Context, names []string) ([]string, error) {
 	err := each(ctx, names, func(ctx context.Context, name string) error {
 		return m.cluster.plane.create(ctx, &operatorsv1alpha1.Subscription{
 			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: packageName},
@@ -168,20 +142,9 @@ func (m *OLM) subscribe(ctx context.Context, b *OLMBatch, names []string) error 
 		})
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		err := m.reached(ctx, names, &operatorsv1alpha1.SubscriptionList{}, isLatest)
-		b.Latest = time.Since(began)
-		return err
-	})
-	group.Go(func() error {
-		failed, err := m.installed(ctx, names)
-		b.Failed = failed
-		return err
-	})
-	return group.Wait()
+	return m.installed(ctx, names)
 }
 
 // installed waits until all plans are Complete or Failed, and the ClusterServiceVersions of complete

@@ -37,11 +37,6 @@ func isReconciledGroup(o client.Object) bool {
 	return is && len(group.Status.Namespaces) > 0
 }
 
-func isLatest(o client.Object) bool {
-	sub, is := o.(*operatorsv1alpha1.Subscription)
-	return is && sub.Status.State == operatorsv1alpha1.SubscriptionStateAtLatest
-}
-
 func isComplete(o client.Object) bool {
 	plan, is := o.(*operatorsv1alpha1.InstallPlan)
 	return is && plan.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete
@@ -87,19 +82,19 @@ func (m *OLM) idle(ctx context.Context) ([]audit.Request, error) {
 
 // olmMeasurement is the state of counters.
 type olmMeasurement struct {
-	operator, catalog Usage
-	apiServer         time.Duration
+	// processor and memory are sums over both programs.
+	processor, apiServer time.Duration
+	memory               int64
 }
 
 func (m *OLM) measure() (olmMeasurement, error) {
-	operator, catalog := m.peer.PIDs()
 	var n olmMeasurement
-	var err error
-	if n.operator, err = usageOf(operator); err != nil {
-		return n, err
-	}
-	if n.catalog, err = usageOf(catalog); err != nil {
-		return n, err
+	for _, pid := range m.peer.PIDs() {
+		processor, memory, err := usageOf(pid)
+		if err != nil {
+			return n, err
+		}
+		n.processor, n.memory = n.processor+processor, n.memory+memory
 	}
 	server, err := m.cluster.plane.apiServer()
 	if err != nil {
@@ -109,21 +104,16 @@ func (m *OLM) measure() (olmMeasurement, error) {
 	return n, err
 }
 
-// usageOf returns what a process has used since it began.
-func usageOf(pid int) (Usage, error) {
+// usageOf returns the processor time that a process has used, and its anonymous memory in bytes.
+func usageOf(pid int) (processor time.Duration, memory int64, err error) {
 	proc, err := procfs.NewProc(pid)
 	if err != nil {
-		return Usage{}, fmt.Errorf("reading the state of process %d: %w", pid, err)
+		return 0, 0, fmt.Errorf("reading the state of process %d: %w", pid, err)
 	}
 	status, err := proc.NewStatus()
 	if err != nil {
-		return Usage{}, fmt.Errorf("reading the memory of process %d: %w", pid, err)
+		return 0, 0, fmt.Errorf("reading the memory of process %d: %w", pid, err)
 	}
-	processor, err := processorTime(proc)
-	return Usage{Processor: processor, Memory: int64(status.RssAnon)}, err
-}
-
-// since returns the processor time since an earlier state, and the memory of the later one.
-func (u Usage) since(before Usage) Usage {
-	return Usage{Processor: u.Processor - before.Processor, Memory: u.Memory}
+	processor, err = processorTime(proc)
+	return processor, int64(status.RssAnon), err
 }

@@ -2,9 +2,7 @@ package scale
 
 import (
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,9 +16,6 @@ func TestStateOfOLM(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Labels: labels}, Status: operatorsv1alpha1.ClusterServiceVersionStatus{Phase: phase},
 		}
 	}
-	subscription := func(state operatorsv1alpha1.SubscriptionState) client.Object {
-		return &operatorsv1alpha1.Subscription{Status: operatorsv1alpha1.SubscriptionStatus{State: state}}
-	}
 	plan := func(phase operatorsv1alpha1.InstallPlanPhase) client.Object {
 		return &operatorsv1alpha1.InstallPlan{Status: operatorsv1alpha1.InstallPlanStatus{Phase: phase}}
 	}
@@ -31,8 +26,6 @@ func TestStateOfOLM(t *testing.T) {
 		object client.Object
 		want   bool
 	}{
-		"Latest":    {reason: "The state is AtLatestKnown.", wanted: isLatest, object: subscription(operatorsv1alpha1.SubscriptionStateAtLatest), want: true},
-		"Pending":   {reason: "The upgrade is pending.", wanted: isLatest, object: subscription(operatorsv1alpha1.SubscriptionStateUpgradePending)},
 		"Complete":  {reason: "The plan is Complete.", wanted: isComplete, object: plan(operatorsv1alpha1.InstallPlanPhaseComplete), want: true},
 		"Running":   {reason: "Steps are left.", wanted: isComplete, object: plan(operatorsv1alpha1.InstallPlanPhaseInstalling)},
 		"Failed":    {reason: "The plan is Failed.", wanted: hasFailed, object: plan(operatorsv1alpha1.InstallPlanPhaseFailed), want: true},
@@ -58,12 +51,5 @@ func TestStateOfOLM(t *testing.T) {
 				t.Errorf("%s\nwant %t, got %t", tc.reason, tc.want, got)
 			}
 		})
-	}
-}
-
-func TestUsageSince(t *testing.T) {
-	got := Usage{Processor: 5 * time.Second, Memory: 30}.since(Usage{Processor: 2 * time.Second, Memory: 20})
-	if diff := cmp.Diff(Usage{Processor: 3 * time.Second, Memory: 30}, got); diff != "" {
-		t.Errorf("Processor time is spent during the batch, memory is what is left after it.\nsince(...): -want, +got:\n%s", diff)
 	}
 }

@@ -158,8 +158,8 @@ func (p *Peer) While(ctx context.Context) (_ context.Context, cancel context.Can
 	return ctx, func() { end(nil) }
 }
 
-// PIDs returns the process ids of the operator and of the program for catalogs.
-func (p *Peer) PIDs() (operator, catalog int) { return p.operator.PID(), p.catalog.PID() }
+// PIDs returns the process ids of both programs.
+func (p *Peer) PIDs() []int { return []int{p.operator.PID(), p.catalog.PID()} }
 
 // Stop ends both programs.
 func (p *Peer) Stop() error {
