@@ -318,14 +318,21 @@ func (c *cluster) end() {
 	c.supervisor = nil
 }
 
-// atRest returns the inventory of the cluster once nothing changes any more.
+// atRest returns the inventory of the cluster once nothing changes any more. An Operator lists its
+// components at most each five seconds.
 func (c *cluster) atRest() inventory {
 	c.t.Helper()
-	var last inventory
+	const quiet = 6 * time.Second
+	var (
+		last  inventory
+		since time.Time
+	)
 	c.Eventually(func() bool {
-		before := last
-		last = takeInventory(c.t, c)
-		return maps.Equal(before, last)
+		now := takeInventory(c.t, c)
+		if !maps.Equal(last, now) {
+			last, since = now, time.Now()
+		}
+		return time.Since(since) > quiet
 	}, patience, time.Second).Should(gomega.BeTrue(), "the cluster never becomes idle")
 	return last
 }
