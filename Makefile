@@ -24,8 +24,8 @@ RACE ?= $(if $(and $(shell command -v gcc 2>/dev/null),$(filter amd64 arm64,$(sh
 # slower; what they run is raced by the other tests too.
 E2E_RACE ?= $(RACE)
 
-# So does this for the suites that take minutes each: controllers on a control plane.
-LONG_RACE ?= $(RACE)
+# So does this for the suites that run on a control plane.
+SUITE_RACE ?= $(RACE)
 
 # The contract as clients of the last release know it.
 CONTRACT := proto/contract.txtpb
@@ -39,14 +39,14 @@ AFRESH := -count=1
 # clone has compiled serves all others.
 LEAN := -trimpath -ldflags=-w -vet=off
 
-# Suites wait for control planes much of the time: beside as many as there are cores, one that takes
-# minutes runs.
+# Suites wait for control planes much of the time, so twice as many packages are tested at a time as
+# there are cores: half of them suites.
 SIDE_BY_SIDE := -p $(shell nproc 2>/dev/null || echo 2)
 
-# Tests of one goroutine that read whole real catalogs or large objects have no races, and take
-# ten times as long with the detector.
-PLAIN := ^(TestSynthesizeRealCatalogs|TestSelectRealCatalog|TestRequireRealCatalog|TestObjectLimit)$$
-PLAIN_PACKAGES := ./bundles/index ./bundles/selection ./bundles/fbc
+# Tests that read whole real catalogs or large objects take ten times as long with the race
+# detector; the same code is raced with small ones.
+PLAIN := ^(TestSynthesizeRealCatalogs|TestSelectRealCatalog|TestRequireRealCatalog|TestObjectLimit|TestReducedWatches|TestCompleteReadsWholeLists|TestGetReadsWholeObjects|TestTransformBoundsHeap)$$
+PLAIN_PACKAGES := ./bundles/index ./bundles/selection ./bundles/fbc ./supervisor/informer
 
 TEST_TIMEOUT ?= 25m
 FUZZTIME     ?= 10s
@@ -158,17 +158,17 @@ test-env: ## Build the programs of the control plane and of nodes into the cache
 
 .PHONY: test
 test: test-env build ## Every test: units, control-plane suites, conformance, then the end-to-end suites.
-	@$(MAKE) -j 2 raced long
+	@$(MAKE) -j 2 units suites
 	@$(MAKE) -j 2 peers processes
 	@$(MAKE) losses
 
-.PHONY: long
-long:
-	@$(GO) run ./test/packages long | xargs $(GO) test $(LEAN) $(LONG_RACE) $(AFRESH) -p 1 -timeout $(TEST_TIMEOUT)
+.PHONY: suites
+suites:
+	@$(GO) run ./test/packages suites | xargs $(GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) $(SIDE_BY_SIDE) -timeout $(TEST_TIMEOUT)
 
-.PHONY: raced
-raced:
-	@$(GO) run ./test/packages raced | xargs $(GO) test $(LEAN) $(RACE) $(AFRESH) -skip '$(PLAIN)' $(SIDE_BY_SIDE) -timeout $(TEST_TIMEOUT)
+.PHONY: units
+units:
+	@$(GO) run ./test/packages unit | xargs $(GO) test $(LEAN) $(RACE) $(AFRESH) -skip '$(PLAIN)' $(SIDE_BY_SIDE) -timeout $(TEST_TIMEOUT)
 
 .PHONY: e2e
 e2e: test-env build ## The end-to-end suites, as root on real nodes too (ROUNDS=20 of taking things away), then the demo.

@@ -31,44 +31,35 @@ const module = "github.com/chandlery/chandlery/"
 // as long.
 func peers() []string { return []string{module + "test/conformance", module + "deploy/images"} }
 
-// long names the suites that take minutes each, the longest first.
+// long names the packages whose tests take minutes, the longest first. They run first: at the
+// end nothing would be left to run beside them.
 func long() []string {
 	return []string{
 		module + "supervisor/clusterserviceversion/suite", module + "supervisor/installplan/suite",
 		module + "cmd/internal/command/uninstall/suite", module + "supervisor/catalogsource/suite",
-	}
-}
-
-// longEndToEnd names the end-to-end suites that take minutes, the longest first. They run
-// first: at the end nothing would be left to run beside them.
-func longEndToEnd() []string {
-	return []string{
+		module + "supervisor/catalogs", module + "supervisor/informer",
 		endToEnd + "/faults", endToEnd + "/inventory", endToEnd + "/scale",
 	}
 }
 
 // classes returns the names of the classes, in the order of the documentation.
 func classes() []string {
-	return []string{"unit", "suites", "e2e", "nodes", "peers", "long", "raced", "bench", "fuzz"}
+	return []string{"unit", "suites", "e2e", "nodes", "peers", "bench", "fuzz"}
 }
 
 // lines returns what to print for a class.
 func lines(class string, packages []golist.Package) ([]string, error) {
 	switch class {
 	case "unit":
-		return paths(packages, isUnit), nil
+		return longFirst(paths(packages, isUnit)), nil
 	case "suites":
-		return paths(packages, func(p golist.Package) bool { return !isEndToEnd(p) && isSuite(p) }), nil
+		return longFirst(paths(packages, func(p golist.Package) bool { return !isEndToEnd(p) && !isPeer(p) && isSuite(p) })), nil
 	case "e2e":
-		return longFirst(longEndToEnd(), paths(packages, needsNoNodes)), nil
+		return longFirst(paths(packages, needsNoNodes)), nil
 	case "nodes":
 		return paths(packages, needsNodes), nil
 	case "peers":
 		return paths(packages, isPeer), nil
-	case "long":
-		return longFirst(long(), paths(packages, isLong)), nil
-	case "raced":
-		return paths(packages, isRaced), nil
 	case "bench":
 		return benchmarks(packages)
 	case "fuzz":
@@ -83,18 +74,11 @@ func isEndToEnd(p golist.Package) bool {
 }
 
 // isUnit says whether the package's tests need nothing but Go.
-func isUnit(p golist.Package) bool { return !isEndToEnd(p) && !isSuite(p) }
+func isUnit(p golist.Package) bool { return !isEndToEnd(p) && !isPeer(p) && !isSuite(p) }
 
 // needsNoNodes says whether the package is an end-to-end suite that can do without real
 // nodes.
 func needsNoNodes(p golist.Package) bool { return isEndToEnd(p) && !needsNodes(p) }
-
-// isRaced says whether the package's tests run with the race detector before the
-// end-to-end suites.
-func isRaced(p golist.Package) bool { return !isEndToEnd(p) && !isPeer(p) && !isLong(p) }
-
-// isLong says whether the package is a suite that takes minutes.
-func isLong(p golist.Package) bool { return slices.Contains(long(), p.ImportPath) }
 
 // isPeer says whether the package's tests only watch other programs.
 func isPeer(p golist.Package) bool { return slices.Contains(peers(), p.ImportPath) }
@@ -121,12 +105,12 @@ func paths(packages []golist.Package, keep func(golist.Package) bool) []string {
 }
 
 // longFirst puts the packages whose tests take long before the others.
-func longFirst(long, paths []string) []string {
+func longFirst(paths []string) []string {
 	place := func(path string) int {
-		if i := slices.Index(long, path); i >= 0 {
+		if i := slices.Index(long(), path); i >= 0 {
 			return i
 		}
-		return len(long)
+		return len(long())
 	}
 	slices.SortStableFunc(paths, func(a, b string) int { return place(a) - place(b) })
 	return paths

@@ -7,9 +7,7 @@
 //	                 plane, a peer server)
 //	packages e2e     end-to-end suites: our programs as processes (below test/e2e)
 //	packages nodes   the end-to-end suite that loses real nodes
-//	packages peers   those of both that only watch programs which run apart from them
-//	packages long    suites of both that take minutes each
-//	packages raced   the rest of both, which the race detector has something to do in
+//	packages peers   those that only watch programs which run apart from them: in no other class
 //	packages bench   packages with benchmarks
 //	packages fuzz    one "PACKAGE TARGET" line for each fuzz target
 package main
