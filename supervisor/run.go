@@ -118,7 +118,7 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, standing func() f
 		subscription.Setup(mgr, subscription.Options{
 			Catalogs: store, Unpacker: unpacker, GlobalNamespace: o.GlobalCatalogNamespace, Concurrency: o.Concurrency, Lender: lender,
 		}),
-		installplan.Setup(mgr, installplan.Options{
+		installplan.Setup(mgr, installplan.Options{ //nolint:contextcheck // its indexes are only noted down
 			CRDs: crds, Bundles: store, Unpacker: unpacker, RetryTimeout: o.InstallPlanRetryTimeout, Concurrency: o.Concurrency, Lender: lender,
 			CRDAsServiceAccount: o.CRDAsServiceAccount,
 		}),

@@ -79,7 +79,8 @@ func TestJoin(t *testing.T) {
 				t.Errorf("%s: error %v", tc.reason, err)
 			}
 			found := &corev1.ConfigMap{}
-			if err := c.Get(t.Context(), client.ObjectKeyFromObject(u), found); client.IgnoreNotFound(err) != nil {
+			err = client.IgnoreNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(u), found))
+			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, found.Annotations); diff != "" {

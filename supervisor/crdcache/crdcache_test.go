@@ -1,6 +1,7 @@
 package crdcache
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -35,9 +36,7 @@ func TestWithoutSchemas(t *testing.T) {
 		},
 		Status: status,
 	}
-	for key, value := range records {
-		crd.Annotations[key] = value
-	}
+	maps.Copy(crd.Annotations, records)
 	want := &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "cups.example.com", UID: "1", ResourceVersion: "7", Generation: 3, Annotations: records, Labels: crd.Labels,
