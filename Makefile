@@ -223,7 +223,7 @@ bench-installation: ## How long an installation takes, and what it writes to the
 
 .PHONY: bench-scale
 bench-scale: ## What one operator in 10 to 1,000 namespaces costs, beside a plain client (ARGS=--help says what else).
-	@$(GO) run ./bench/scale --write docs/measurements.md $(ARGS)
+	@$(GO) run ./bench/scale --write docs/measurements-scale.md $(ARGS)
 
 .PHONY: bench-tenant
 bench-tenant: ## What a tenant with edit in one namespace can do to a supervisor: lead, memory, installations of others (ARGS=--help says what else).

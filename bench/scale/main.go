@@ -1,7 +1,7 @@
 // Command scale measures what one operator in many namespaces costs: time, requests by the audit log
 // of the API server, passes of controllers, processor time and memory.
 //
-//	go run ./bench/scale [--namespaces 10,50,200] [--peer] [--profile DIR] [--write docs/measurements.md]
+//	go run ./bench/scale [--namespaces 10,50,200] [--peer] [--profile DIR] [--write docs/measurements-scale.md]
 //
 // Each number of namespaces has control planes of its own, where one namespace has the operator
 // before, so that all is warm. Beside the supervisor stands the floor: a plain client that creates the

@@ -41,7 +41,7 @@ func writeTimes(b *strings.Builder, rounds []round) {
 
 // writePasses writes a row for each controller of the first side.
 func writePasses(b *strings.Builder, rounds []round) {
-	b.WriteString("\n### Passes of the controllers\n\nFor each installation, by the number of namespaces:\n\n| Controller |")
+	b.WriteString("\n## Passes of the controllers\n\nFor each installation, by the number of namespaces:\n\n| Controller |")
 	passes := map[string]int{}
 	for _, r := range rounds {
 		fmt.Fprintf(b, " %d |", r.namespaces)
@@ -61,7 +61,7 @@ func writePasses(b *strings.Builder, rounds []round) {
 
 // writeRequests writes the requests of one installation beside their budget.
 func writeRequests(b *strings.Builder, r round) {
-	fmt.Fprintf(b, "\n### Requests of one installation\n\nThe mean of %d installations at once, from the audit log of the API server, and the budget that `test/e2e/scale`\n"+
+	fmt.Fprintf(b, "\n## Requests of one installation\n\nThe mean of %d installations at once, from the audit log of the API server, and the budget that `test/e2e/scale`\n"+
 		"enforces. %d requests and %d reads are the limit of all.\n\n| Verb | Resource | Number | Budget | Why |\n|---|---|---|---|---|\n",
 		r.namespaces, scale.MaxRequests, scale.MaxReads)
 	batch := r.batches[0]
