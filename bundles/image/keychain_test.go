@@ -146,7 +146,7 @@ func TestTried(t *testing.T) {
 		keychain authn.Keychain
 		want     string
 	}{
-		"None":   {"nobody has credentials", nil, "tried no credentials"},
+		"None":   {"no source has credentials", nil, "tried no credentials"},
 		"Secret": {"a pull secret has some", PullSecrets(secret), "tried the pull secret's credentials for 127.0.0.1:*/team"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -34,7 +34,7 @@ func TestAdmit(t *testing.T) {
 		ours    bool
 		foreign bool
 	}{
-		"Nobody":       {reason: "it belongs to nobody"},
+		"Unowned":      {reason: "it has no owner"},
 		"Own":          {reason: "the version has it", owners: []metav1.OwnerReference{version("lamp.v1")}, ours: true},
 		"Replaced":     {reason: "the version that is replaced has it", owners: []metav1.OwnerReference{version("lamp.v0")}, ours: true},
 		"Other":        {reason: "another operator has it", owners: []metav1.OwnerReference{version("tray.v1")}, foreign: true},

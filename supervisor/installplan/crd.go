@@ -196,7 +196,7 @@ func (e *execution) applyCRD(ctx context.Context, s *operatorsv1alpha1.Step) (op
 }
 
 // applyOnce writes the definition of a step, which it reads first unless the plan has just read it.
-// The error wraps errChanged where the definition changed meanwhile.
+// The error wraps errChanged where the definition has changed since it was read.
 func (e *execution) applyOnce(ctx context.Context, s *operatorsv1alpha1.Step) (*unstructured.Unstructured, apply.Result, error) {
 	if e.definitions[s] == nil {
 		if err := e.prepare(ctx, s); err != nil {

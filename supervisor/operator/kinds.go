@@ -140,7 +140,7 @@ func (k kind) list() client.ObjectList {
 }
 
 // memory is what is read: what the controllers share, the metadata of what is made
-// for operators, of kinds that nobody else keeps, and definitions; live reads past all.
+// for operators, of kinds that no other cache keeps, and definitions; live reads past all.
 type memory struct {
 	shared, managed, definitions, live client.Reader
 }

@@ -228,12 +228,12 @@ func (r *Reconciler) tellSome(
 }
 
 // writeLedger writes the ledger of a Subscription where it has changed, or the label alone where
-// there is no ledger, and tells of fresh transitions. Anew says that the ledger is written in any case.
-func (r *Reconciler) writeLedger(ctx context.Context, sub *operatorsv1alpha1.Subscription, c chronicle, anew bool) error {
+// there is no ledger, and tells of fresh transitions. With rewrite the ledger is written in any case.
+func (r *Reconciler) writeLedger(ctx context.Context, sub *operatorsv1alpha1.Subscription, c chronicle, rewrite bool) error {
 	switch {
 	case c.ledger == nil && !labelled(sub):
 		return r.label(ctx, sub)
-	case len(c.fresh) > 0 || !labelled(sub) || anew:
+	case len(c.fresh) > 0 || !labelled(sub) || rewrite:
 		if err := r.record(ctx, sub, c.ledger); err != nil {
 			return err
 		}
