@@ -20,12 +20,22 @@ LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 # The race detector needs a C compiler; without one the tests run plainly.
 RACE ?= $(if $(and $(shell command -v gcc 2>/dev/null),$(filter amd64 arm64,$(shell $(GO) env GOARCH))),-race)
 
-# The end-to-end suites run whole supervisors, which the detector makes several times
-# slower; what they run is raced by the other tests too.
-E2E_RACE ?= $(RACE)
+# The detector makes suites on a control plane and whole supervisors several times slower;
+# `make whole` has it there too.
+SUITE_RACE ?=
 
-# So does this for the suites that run on a control plane.
-SUITE_RACE ?= $(RACE)
+# What repeats itself does so less often in `make test` than in `make whole`, so that both are
+# done in time: kinds of loss on real nodes and frozen leaders (ROUNDS), interleavings of
+# Subscriptions, plans whose phases are watched, packages that are uninstalled without trace, and
+# namespaces that get one operator. Of the faults of the API server one in FAULTS is made, and of
+# the packages of real catalogs one in CATALOG_SHARE is compared with opm.
+export ROUNDS        ?= 2
+export INTERLEAVINGS ?= 8
+export PLANS         ?= 20
+export PACKAGES      ?= 4
+export NAMESPACES    ?= 40
+export FAULTS        ?= 24
+export CATALOG_SHARE ?= 16
 
 # The contract as clients of the last release know it.
 CONTRACT := proto/contract.txtpb
@@ -43,15 +53,14 @@ LEAN := -trimpath -ldflags=-w -vet=off
 # there are cores: half of them suites.
 SIDE_BY_SIDE := -p $(shell nproc 2>/dev/null || echo 2)
 
-# Tests that read whole real catalogs or large objects take ten times as long with the race
-# detector; the same code is raced with small ones.
-PLAIN := ^(TestSynthesizeRealCatalogs|TestSelectRealCatalog|TestRequireRealCatalog|TestObjectLimit|TestReducedWatches|TestCompleteReadsWholeLists|TestGetReadsWholeObjects|TestTransformBoundsHeap)$$
-PLAIN_PACKAGES := ./bundles/index ./bundles/selection ./bundles/fbc ./supervisor/informer
+# Tests that read whole real catalogs or large objects, or open thousands of connections, take
+# ten times as long with the race detector; the same code is raced with small and few ones.
+PLAIN := ^(TestIdleConnections|TestSynthesizeRealCatalogs|TestSelectRealCatalog|TestRequireRealCatalog|TestObjectLimit|TestReducedWatches|TestCompleteReadsWholeLists|TestGetReadsWholeObjects|TestTransformBoundsHeap)$$
+PLAIN_PACKAGES := ./server ./bundles/index ./bundles/selection ./bundles/fbc ./supervisor/informer
 
 TEST_TIMEOUT ?= 25m
 FUZZTIME     ?= 10s
 SOAK         ?= 4m
-export ROUNDS ?= 20
 BENCH        ?= .
 BENCHTIME    ?= 1s
 
@@ -162,6 +171,10 @@ test: test-env build ## Every test: units, control-plane suites, conformance, th
 	@$(MAKE) -j 2 peers processes
 	@$(MAKE) losses
 
+.PHONY: whole
+whole: ## The tests of `make test` with the race detector everywhere, and nothing left out: hours.
+	@$(MAKE) test SUITE_RACE='$(RACE)' ROUNDS=20 INTERLEAVINGS=500 PLANS=1000 PACKAGES=24 NAMESPACES=200 FAULTS=1 CATALOG_SHARE=1
+
 .PHONY: suites
 suites:
 	@$(GO) run ./test/packages suites | xargs $(GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) $(SIDE_BY_SIDE) -timeout $(TEST_TIMEOUT)
@@ -171,7 +184,7 @@ units:
 	@$(GO) run ./test/packages unit | xargs $(GO) test $(LEAN) $(RACE) $(AFRESH) -skip '$(PLAIN)' $(SIDE_BY_SIDE) -timeout $(TEST_TIMEOUT)
 
 .PHONY: e2e
-e2e: test-env build ## The end-to-end suites, as root on real nodes too (ROUNDS=20 of taking things away), then the demo.
+e2e: test-env build ## The end-to-end suites, as root on real nodes too, then the demo.
 	@$(MAKE) processes
 	@$(MAKE) losses
 
@@ -184,13 +197,13 @@ peers:
 
 .PHONY: processes
 processes:
-	@$(GO) run ./test/packages e2e | xargs $(GO) test $(LEAN) $(E2E_RACE) $(AFRESH) -v -p 2 -timeout $(TEST_TIMEOUT)
+	@$(GO) run ./test/packages e2e | xargs $(GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) -v -p 2 -timeout $(TEST_TIMEOUT)
 
 # Nothing else runs beside the suite that measures how long calls fail when nodes are lost;
 # its verbose output is the table of what was lost.
 .PHONY: losses
 losses:
-	@$(GO) run ./test/packages nodes | xargs $(GO) test $(LEAN) $(E2E_RACE) $(AFRESH) -v -p 1 -timeout $(TEST_TIMEOUT)
+	@$(GO) run ./test/packages nodes | xargs $(GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) -v -p 1 -timeout $(TEST_TIMEOUT)
 	@$(GO) run ./test/demo --exit
 
 .PHONY: bench
