@@ -250,6 +250,15 @@ bench-copies: ## What copied versions cost a supervisor: memory with and without
 bench-versions: ## How soon versions have succeeded, and what others notice of a removal (ARGS=--help says what else).
 	@$(GO) run ./bench/versions $(ARGS)
 
+.PHONY: measurements
+measurements: ## Measure again what docs/measurements*.md publishes, for some hours, as root; what has no markers there is printed.
+	@for bench in scale installation catalog resolver registry copies versions sources tenant failover; do \
+	  echo "==> bench-$$bench" >&2; $(MAKE) bench-$$bench; done
+
+.PHONY: measurements-check
+measurements-check: ## List the published figures that are older than what they measure (RELEASE=1 fails on them).
+	@$(GO) run ./bench/document/check $(if $(RELEASE),--release)
+
 .PHONY: soak
 soak: ## Two replicas under load while content and processes change (SOAK=4m).
 	@SOAK=$(SOAK) $(GO) test $(RACE) $(AFRESH) -v -timeout $(TEST_TIMEOUT) -run TestSoak ./test/soak

@@ -14,9 +14,9 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 
+	"github.com/chandlery/chandlery/bench/document"
 	"github.com/chandlery/chandlery/test/oracle"
 	"github.com/chandlery/chandlery/test/programs"
 	"github.com/chandlery/chandlery/test/realcatalogs"
@@ -58,6 +58,7 @@ func start(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("finding the catalog: %w", err)
 	}
+	origin := document.NewOrigin(ctx, "./cmd/catalog", "./bench/catalog")
 	figures, err := measure(ctx, commands(opm, filepath.Join(dir, "catalog"), catalog), max(1, *rounds))
 	if err != nil {
 		return err
@@ -67,31 +68,5 @@ func start(ctx context.Context, args []string) error {
 	if *write == "" {
 		return nil
 	}
-	return insert(*write, text)
-}
-
-// The lines between which a document has the report.
-const (
-	beginMarker = "<!-- bench-catalog: begin -->\n"
-	endMarker   = "<!-- bench-catalog: end -->"
-)
-
-var errNoMarkers = errors.New("has no markers for the report")
-
-// insert puts a text between the markers of a document.
-func insert(name, text string) error {
-	page, err := os.ReadFile(name)
-	if err != nil {
-		return fmt.Errorf("reading the document: %w", err)
-	}
-	before, rest, found := strings.Cut(string(page), beginMarker)
-	_, after, ended := strings.Cut(rest, endMarker)
-	if !found || !ended {
-		return fmt.Errorf("%s %w", name, errNoMarkers)
-	}
-	changed := before + beginMarker + "\n" + text + "\n" + endMarker + after
-	if err := os.WriteFile(name, []byte(changed), 0o644); err != nil {
-		return fmt.Errorf("writing the document: %w", err)
-	}
-	return nil
+	return document.Insert(*write, "bench-catalog", text, origin)
 }

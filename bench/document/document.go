@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Insert puts a text between the markers of a benchmark in a document, which are the lines
-// "<!-- NAME: begin -->" and "<!-- NAME: end -->".
-func Insert(path, name, text string) error {
+// Insert puts the report of a benchmark between its markers in a document, which are the lines
+// "<!-- NAME: begin -->" and "<!-- NAME: end -->", after a comment with its origin.
+func Insert(path, name, text string, origin Origin) error {
 	begin, end := "<!-- "+name+": begin -->\n", "<!-- "+name+": end -->\n"
 	page, err := os.ReadFile(path)
 	if err != nil {
@@ -23,7 +23,7 @@ func Insert(path, name, text string) error {
 	if !found || !ended {
 		return fmt.Errorf("writing the report: %s has no lines %q and %q; add them", path, strings.TrimSpace(begin), strings.TrimSpace(end))
 	}
-	if err := os.WriteFile(path, []byte(before+begin+text+end+after), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(before+begin+origin.String()+"\n\n"+strings.Trim(text, "\n")+"\n"+end+after), 0o644); err != nil {
 		return fmt.Errorf("writing the report: %w", err)
 	}
 	return nil

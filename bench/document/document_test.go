@@ -14,7 +14,7 @@ func TestInsert(t *testing.T) {
 		"Replaces": {
 			reason: "only what is between the markers of this benchmark changes",
 			page:   "a\n<!-- x: begin -->\nkept\n<!-- x: end -->\n<!-- y: begin -->\nold\n<!-- y: end -->\nb\n",
-			want:   "a\n<!-- x: begin -->\nkept\n<!-- x: end -->\n<!-- y: begin -->\nnew\n<!-- y: end -->\nb\n",
+			want:   "a\n<!-- x: begin -->\nkept\n<!-- x: end -->\n<!-- y: begin -->\n<!-- measured at abc: ./cmd/x ./bench/y -->\n\nnew\n<!-- y: end -->\nb\n",
 		},
 		"NoMarkers": {reason: "a document without markers stays as it is", page: "a\n", want: "a\n", fails: true},
 		"NoEnd":     {reason: "a report without an end stays as it is", page: "<!-- y: begin -->\nold\n", want: "<!-- y: begin -->\nold\n", fails: true},
@@ -25,7 +25,7 @@ func TestInsert(t *testing.T) {
 			if err := os.WriteFile(path, []byte(tc.page), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if err := Insert(path, "y", "new\n"); (err != nil) != tc.fails {
+			if err := Insert(path, "y", "\nnew\n", Origin{Commit: "abc", Programs: []string{"./cmd/x", "./bench/y"}}); (err != nil) != tc.fails {
 				t.Errorf("%s: Insert() = %v, want an error: %t", tc.reason, err, tc.fails)
 			}
 			got, err := os.ReadFile(path)

@@ -74,6 +74,7 @@ func start(ctx context.Context, args []string) error {
 	if err := programs.Build(ctx, dir, "./cmd/registry", "./cmd/supervisor"); err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
+	origin := document.NewOrigin(ctx, "./cmd/supervisor", "./bench/installation")
 	figures, err := measure(ctx, o, dir)
 	if err != nil {
 		return fmt.Errorf("%w (logs are in %s)", err, dir)
@@ -83,7 +84,7 @@ func start(ctx context.Context, args []string) error {
 		return fmt.Errorf("printing the report: %w", err)
 	}
 	if o.write != "" {
-		if err := document.Insert(o.write, "bench-installation", text); err != nil {
+		if err := document.Insert(o.write, "bench-installation", text, origin); err != nil {
 			return err
 		}
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"os"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -54,32 +53,6 @@ func TestQuick(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Logf("%s\n%s", progress.String(), text)
-	}
-}
-
-func TestInsert(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "document.md")
-	write := func(text string) {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("before\n" + beginMarker + "\nold\n" + endMarker + "\nafter\n")
-	for range 2 {
-		if err := insert(name, "new"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := "before\n" + beginMarker + "\n\nnew\n\n" + endMarker + "\nafter\n"; string(got) != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	write("no markers")
-	if err := insert(name, "new"); err == nil {
-		t.Error("a document without markers is accepted")
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/chandlery/chandlery/bench/document"
 	"github.com/chandlery/chandlery/test/realcatalogs"
 )
 
@@ -39,6 +40,7 @@ func start(ctx context.Context, args []string) error {
 	if err := o.findPaths(ctx); err != nil {
 		return err
 	}
+	origin := document.NewOrigin(ctx, "./cmd/registry", "./bench/registry")
 	report, err := measure(ctx, o, os.Stderr)
 	if report == nil {
 		return err
@@ -48,7 +50,7 @@ func start(ctx context.Context, args []string) error {
 	if err != nil || o.write == "" {
 		return err
 	}
-	return insert(o.write, text)
+	return document.Insert(o.write, "bench-registry", text, origin)
 }
 
 // options are what the flags say.

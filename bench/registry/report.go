@@ -1,9 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"os"
 	"strings"
 )
 
@@ -89,30 +86,4 @@ func (t *table) markdown(out *strings.Builder) {
 		line(row)
 	}
 	out.WriteString("\n")
-}
-
-// The report goes between these lines of a document.
-const (
-	beginMarker = "<!-- bench-registry: begin -->"
-	endMarker   = "<!-- bench-registry: end -->"
-)
-
-var errNoMarkers = errors.New("the document has no lines " + beginMarker + " and " + endMarker + " to put the report between")
-
-// insert replaces what a document has between the markers.
-func insert(name, text string) error {
-	old, err := os.ReadFile(name)
-	if err != nil {
-		return fmt.Errorf("writing the report: %w", err)
-	}
-	before, rest, begins := strings.Cut(string(old), beginMarker)
-	_, after, ends := strings.Cut(rest, endMarker)
-	if !begins || !ends {
-		return fmt.Errorf("writing the report into %s: %w", name, errNoMarkers)
-	}
-	updated := before + beginMarker + "\n\n" + text + "\n\n" + endMarker + after
-	if err := os.WriteFile(name, []byte(updated), 0o644); err != nil {
-		return fmt.Errorf("writing the report: %w", err)
-	}
-	return nil
 }

@@ -5,8 +5,6 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -45,27 +43,5 @@ func TestPictureIsWellFormed(t *testing.T) {
 	}
 	if circles != 8 {
 		t.Errorf("%d points are drawn, want 8", circles)
-	}
-}
-
-func TestReportGoesBetweenTheMarkers(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "measurements.md")
-	write := func(text string) {
-		t.Helper()
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("before\n" + begin + "old\n" + end + "after\n")
-	if err := insert(name, "new\n"); err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile(name)
-	if want := "before\n" + begin + "new\n" + end + "after\n"; err != nil || string(got) != want {
-		t.Errorf("got %q (%v), want %q", got, err, want)
-	}
-	write("no markers\n")
-	if err := insert(name, "new\n"); err == nil {
-		t.Error("a document without markers was written")
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 
+	"github.com/chandlery/chandlery/bench/document"
 	"github.com/chandlery/chandlery/bundles/fbc"
 	"github.com/chandlery/chandlery/test/realcatalogs"
 )
@@ -71,6 +71,7 @@ func start(ctx context.Context, args []string, output io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("reading the catalog: %w", err)
 	}
+	origin := document.NewOrigin(ctx, "./supervisor/resolver", "./bench/resolver")
 	figures, err := measure(ctx, source, o.rounds)
 	if err != nil {
 		return err
@@ -87,27 +88,5 @@ func start(ctx context.Context, args []string, output io.Writer) error {
 	if o.write == "" {
 		return nil
 	}
-	return insert(o.write, text)
-}
-
-const (
-	begin = "<!-- bench-resolver: begin -->\n"
-	end   = "<!-- bench-resolver: end -->\n"
-)
-
-// insert puts the report between the markers of a document.
-func insert(name, text string) error {
-	document, err := os.ReadFile(name)
-	if err != nil {
-		return fmt.Errorf("writing the report: %w", err)
-	}
-	before, rest, found := strings.Cut(string(document), begin)
-	_, after, ended := strings.Cut(rest, end)
-	if !found || !ended {
-		return fmt.Errorf("writing the report: %s has no lines %q and %q", name, strings.TrimSpace(begin), strings.TrimSpace(end))
-	}
-	if err := os.WriteFile(name, []byte(before+begin+text+end+after), 0o644); err != nil {
-		return fmt.Errorf("writing the report: %w", err)
-	}
-	return nil
+	return document.Insert(o.write, "bench-resolver", text, origin)
 }

@@ -85,7 +85,7 @@ func start(ctx context.Context, args []string) error {
 	if err := programs.Build(ctx, dir, "./cmd/registry", "./cmd/supervisor"); err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
-	machine := document.Machine(ctx)
+	machine, origin := document.Machine(ctx), document.NewOrigin(ctx, "./cmd/supervisor", "./bench/scale")
 	all, err := sides(dir, o.profile, o.peer)
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
@@ -97,7 +97,7 @@ func start(ctx context.Context, args []string) error {
 	text := report(machine, rounds)
 	fmt.Print(text)
 	if o.write != "" {
-		if err := document.Insert(o.write, "bench-scale", text); err != nil {
+		if err := document.Insert(o.write, "bench-scale", text, origin); err != nil {
 			return err
 		}
 	}

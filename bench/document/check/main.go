@@ -1,0 +1,181 @@
+// Command check lists the measurements that are older than the code which they measure.
+//
+//	go run ./bench/document/check [--release]
+//
+// Each part of docs/measurements*.md that has a table states the commit of its figures and the
+// programs that were measured, in a comment. The part is old when a package that one of these
+// programs is built of has changed since, tests left out. With --release, old parts are an error.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/chandlery/chandlery/bench/document"
+)
+
+// reports is the folder of what writes reports, and measures nothing.
+const reports = "bench/document"
+
+var errOld = errors.New("figures are older than the code that they measure: measure again, or remove them")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := start(ctx, os.Args[1:])
+	stop()
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "measurements-check:", err)
+		os.Exit(1)
+	}
+}
+
+func start(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("check", flag.ContinueOnError)
+	release := flags.Bool("release", false, "fail when a figure is old")
+	pattern := flags.String("pages", "docs/measurements*.md", "the pages")
+	if err := flags.Parse(args); err != nil {
+		return err //nolint:wrapcheck // It names the flag.
+	}
+	pages, err := filepath.Glob(*pattern)
+	if err != nil || len(pages) == 0 {
+		return fmt.Errorf("no page is named %s; run this in the folder of the module", *pattern)
+	}
+	repository := repository{dir: ".", packages: map[string][]string{}}
+	old := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			return fmt.Errorf("reading measurements: %w", err)
+		}
+		for _, section := range document.Sections(string(text)) {
+			if !section.Tables {
+				continue
+			}
+			verdict, isOld, err := repository.judge(ctx, section)
+			if err != nil {
+				return fmt.Errorf("%s, %q: %w", page, section.Title, err)
+			}
+			fmt.Printf("%s, %q: %s\n", page, section.Title, verdict)
+			if isOld {
+				old++
+			}
+		}
+	}
+	if old > 0 && *release {
+		return fmt.Errorf("%d parts: %w", old, errOld)
+	}
+	return nil
+}
+
+// repository is the module in a clone.
+type repository struct {
+	dir string
+	// packages are the folders of what a program is built of, by program.
+	packages map[string][]string
+}
+
+// judge returns what to print about a section, and whether its figures are old.
+func (r repository) judge(ctx context.Context, section document.Section) (verdict string, isOld bool, err error) {
+	o := section.Origin
+	if o.Commit == "" {
+		return "", false, errors.New("it has a table and no comment <!-- measured at COMMIT: PROGRAMS -->; add one")
+	}
+	id, dirty := strings.CutSuffix(o.Commit, ", changed")
+	if _, err := r.run(ctx, "git", "cat-file", "-e", id+"^{commit}"); err != nil {
+		return "", false, fmt.Errorf("commit %s is not in this clone; get the whole history, or measure again: %w", id, err)
+	}
+	changed, err := r.changed(ctx, id, o.Programs)
+	if err != nil {
+		return "", false, err
+	}
+	renew := cmp.Or(section.Command, "the section names no command")
+	switch {
+	case dirty:
+		return "measured with changes that no commit has; renew: " + renew, true, nil
+	case len(changed) > 0:
+		return fmt.Sprintf("measured at %s; changed since: %s; renew: %s", id, list(changed), renew), true, nil
+	}
+	return "measured at " + id + ", and nothing that it measures has changed", false, nil
+}
+
+// list returns the first of some names, and how many more there are.
+func list(names []string) string {
+	const most = 3
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
+
+// changed returns the folders of packages that programs are built of and that have changed since
+// a commit.
+func (r repository) changed(ctx context.Context, commit string, programs []string) ([]string, error) {
+	files, err := r.run(ctx, "git", "diff", "--name-only", commit, "--", "*.go", ":!*_test.go")
+	if err != nil {
+		return nil, err
+	}
+	var folders []string
+	for _, program := range programs {
+		of, err := r.builtOf(ctx, program)
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			if folder := path.Dir(file); folder != reports && slices.Contains(of, folder) {
+				folders = append(folders, folder)
+			}
+		}
+	}
+	slices.Sort(folders)
+	return slices.Compact(folders), nil
+}
+
+// builtOf returns the folders of the packages of the module that a program is built of.
+func (r repository) builtOf(ctx context.Context, program string) ([]string, error) {
+	if of, known := r.packages[program]; known {
+		return of, nil
+	}
+	root, err := r.run(ctx, "go", "list", "-m", "-f", "{{.Dir}}")
+	if err != nil {
+		return nil, err
+	}
+	const inModule = "{{if .Module}}{{if .Module.Main}}{{.Dir}}{{end}}{{end}}"
+	dirs, err := r.run(ctx, "go", "list", "-deps", "-f", inModule, program)
+	if err != nil {
+		return nil, err
+	}
+	for i, dir := range dirs {
+		if dirs[i], err = filepath.Rel(root[0], dir); err != nil {
+			return nil, fmt.Errorf("naming the folder %s: %w", dir, err)
+		}
+	}
+	r.packages[program] = dirs
+	return dirs, nil
+}
+
+// run returns the lines that a command prints.
+func (r repository) run(ctx context.Context, name string, args ...string) ([]string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = r.dir
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
+	}
+	return strings.Fields(string(out)), nil
+}
