@@ -25,7 +25,7 @@ func writePackage(catalog, pkg, image string) error {
 	if err != nil {
 		return err
 	}
-	text, err := scale.CatalogText(pkg, image, manifests)
+	text, err := scale.CatalogText(pkg, scale.CatalogBundle{Version: "1.0.0", Image: image, Manifests: manifests})
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/chandlery/chandlery/bench/document"
 	"github.com/chandlery/chandlery/test/programs"
@@ -45,8 +46,13 @@ type options struct {
 	sizes []int
 	// profile is a folder for profiles of the supervisor; empty for none.
 	profile string
-	// peer says that Operator Lifecycle Manager is measured too.
-	peer bool
+	// peer is the largest number of namespaces at which Operator Lifecycle Manager is measured too.
+	peer int
+	// rest is for how long requests are counted while nothing changes, with the operator in the
+	// largest number of namespaces; 0 for not at all.
+	rest time.Duration
+	// real has pods run on real nodes.
+	real bool
 	// write is a document to put the report into.
 	write string
 }
@@ -57,7 +63,9 @@ func parse(args []string, output io.Writer) (options, error) {
 	flags.SetOutput(output)
 	sizes := flags.String("namespaces", "10,50,200,1000", "numbers of namespaces that get the operator at once")
 	flags.StringVar(&o.profile, "profile", "", "folder for profiles of the supervisor: processor time and allocations")
-	flags.BoolVar(&o.peer, "peer", false, "measure Operator Lifecycle Manager beside the supervisor")
+	flags.IntVar(&o.peer, "peer", 0, "up to how many namespaces Operator Lifecycle Manager is measured beside the supervisor, 0 for not at all: it takes some 5 s for each")
+	flags.DurationVar(&o.rest, "rest", time.Minute, "for how long to count requests at rest with the most namespaces, before all get an update; 0 leaves both out")
+	flags.BoolVar(&o.real, "real-nodes", false, "run pods on three real nodes, as root, in the place of kwok's")
 	flags.StringVar(&o.write, "write", "", "document to put the report into, between its markers")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -86,7 +94,8 @@ func start(ctx context.Context, args []string) error {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	machine, origin := document.Machine(ctx), document.NewOrigin(ctx, "./cmd/supervisor", "./bench/scale")
-	all, err := sides(dir, o.profile, o.peer)
+	var after afterwards
+	all, err := sides(dir, o, &after)
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
@@ -94,7 +103,7 @@ func start(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("%w (logs are in %s)", err, dir)
 	}
-	text := report(machine, rounds)
+	text := report(machine, rounds, after)
 	fmt.Print(text)
 	if o.write != "" {
 		if err := document.Insert(o.write, "bench-scale", text, origin); err != nil {

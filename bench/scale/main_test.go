@@ -54,11 +54,17 @@ func TestReport(t *testing.T) {
 		Reconciles: map[string]int{"subscription": 10, "operator": 13},
 	}
 	floor := &scale.Batch{Before: 1, Namespaces: 2, Took: 2 * time.Second, APIServer: time.Second}
-	text := report("a machine", []round{{namespaces: 2, names: []string{"supervisor", "floor"}, batches: []*scale.Batch{ours, floor}}})
+	text := report("a machine", []round{{namespaces: 2, names: []string{"supervisor", "floor"}, batches: []*scale.Batch{ours, floor}}}, afterwards{
+		rest:   &scale.Batch{Before: 2, Namespaces: 2, Span: 30 * time.Second, Memory: 40 << 20, Supervisor: time.Second, Requests: ours.Requests[2:]},
+		update: ours,
+	})
 	for _, want := range []string{
 		"a machine; one supervisor.\n",
 		"| 2 | supervisor | 3.0 s | 1.50 | 1500 ms | 1.5 | 0.5 | 1.0 | 0.0 | 0 | 0 | 100 ms | 500 ms | 40.0 MiB |\n",
 		"| 2 | floor | 2.0 s | 1.00 | 1000 ms | 0.0 | 0.0 | 0.0 | 0.0 | 0 | 0 |  | 500 ms |  |\n",
+		"With 2 namespaces, at rest, the supervisor sends 4.0 requests in a minute, 0.0 of them writes;",
+		"It has 40.0 MiB of anonymous memory, and uses 2000 ms of processor time in a minute.\n",
+		"is in all 2 namespaces 3.0 s after the catalog has it: 1500 ms, 1.5 requests and\n0.0 Events for each, 0 conflicts.\n",
 		"| operator | 6.5 |\n| subscription | 5.0 |\n",
 		"| create | deployments.apps | 1.00 | 1 | The Deployment of the version. |\n",
 		"| get | configmaps | 0.50 | 15 in a minute |",
@@ -78,12 +84,14 @@ func TestMeasure(t *testing.T) {
 			return &scale.Batch{Namespaces: n}, nil
 		}}
 	}
-	rounds, err := measure(t.Context(), []int{1, 2}, []side{counting("a"), counting("b")})
+	small := counting("small")
+	small.most = 1
+	rounds, err := measure(t.Context(), []int{1, 2}, []side{counting("a"), small, counting("b")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]int{1, 1, 2, 2}, installed); diff != "" {
-		t.Errorf("the sides of a size follow each other: -want +got:\n%s", diff)
+	if diff := cmp.Diff([]int{1, 1, 1, 2, 2}, installed); diff != "" {
+		t.Errorf("the sides of a size follow each other, but one that has a limit: -want +got:\n%s", diff)
 	}
 	if got := rounds[1]; got.namespaces != 2 || len(got.batches) != 2 || !slices.Equal(got.names, []string{"a", "b"}) {
 		t.Errorf("got %+v", got)

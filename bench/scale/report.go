@@ -12,12 +12,13 @@ import (
 )
 
 // report returns the figures as Markdown.
-func report(machine string, rounds []round) string {
+func report(machine string, rounds []round, after afterwards) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s; one supervisor.\n\n", machine)
 	writeTimes(&b, rounds)
 	b.WriteString("\nRequests, of the supervisor or of the client of the floor, and processor time are for each installation; conflicts\n" +
 		"and failed installations are those of all. Events, watches, and what follows the clock are not in the requests.\n")
+	writeAfterwards(&b, after)
 	writePasses(&b, rounds)
 	writeRequests(&b, rounds[len(rounds)-1])
 	return b.String()
@@ -37,6 +38,27 @@ func writeTimes(b *strings.Builder, rounds []round) {
 				milliseconds(each(one, one.Supervisor)), milliseconds(each(one, one.APIServer)), mebibytes(one.Memory))
 		}
 	}
+}
+
+// writeAfterwards writes what follows the installation in the largest number of namespaces.
+func writeAfterwards(b *strings.Builder, after afterwards) {
+	if after.rest == nil || after.update == nil {
+		return
+	}
+	minute := func(n int) float64 { return float64(n) / after.rest.Span.Minutes() }
+	writes := 0
+	for _, r := range after.rest.Requests {
+		if !r.Reads() {
+			writes++
+		}
+	}
+	update, totals := after.update, after.update.Totals()
+	fmt.Fprintf(b, "\n## Afterwards\n\nWith %d namespaces, at rest, the supervisor sends %.1f requests in a minute, %.1f of them writes; its Lease and its\n"+
+		"watches are not among them. It has %s of anonymous memory, and uses %s of processor time in a minute.\n\n", after.rest.Before, minute(len(after.rest.Requests)),
+		minute(writes), mebibytes(after.rest.Memory), milliseconds(time.Duration(float64(after.rest.Supervisor)/after.rest.Span.Minutes())))
+	fmt.Fprintf(b, "A version that replaces the installed one is in all %d namespaces %.1f s after the catalog has it: %d ms, %.1f requests and\n"+
+		"%.1f Events for each, %d conflicts.\n", update.Namespaces, update.Took.Seconds(), each(update, update.Took).Milliseconds(),
+		update.Each(totals.Requests()), update.Each(totals.Events), totals.Conflicts)
 }
 
 // writePasses writes a row for each controller of the first side.

@@ -64,7 +64,7 @@ type scene struct {
 // setUp starts everything but the supervisor. quota is how large etcd may become.
 func setUp(ctx context.Context, o Options, quota int64) (_ *scene, err error) {
 	ctrllog.SetLogger(logr.Discard())
-	plane, err := controlplane.Start(ctx, controlplane.Options{EtcdQuota: quota})
+	plane, err := controlplane.Start(ctx, controlplane.Options{EtcdQuota: quota, LargeObjects: true})
 	if err != nil {
 		return nil, err
 	}

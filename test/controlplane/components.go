@@ -29,6 +29,8 @@ type layout struct {
 	auditPolicy string
 	// etcdQuota is how large etcd's database may become, in bytes; 0 for etcd's default.
 	etcdQuota int64
+	// largeObjects reports whether memory is saved.
+	largeObjects bool
 }
 
 func (l layout) pki(file string) string        { return filepath.Join(l.dir, "pki", file) }
@@ -78,7 +80,7 @@ func (l layout) command(c Component) command {
 // collected less often than by default, which saves an eighth of the processor time of
 // kube-apiserver. Where objects are large, memory is scarcer.
 func (l layout) env() []string {
-	if l.etcdQuota > 0 {
+	if l.largeObjects {
 		return nil
 	}
 	return []string{"GOGC=300"}
@@ -101,7 +103,7 @@ func (l layout) etcdArgs() []string {
 		"--key-file=" + l.pki("etcd.key"),
 		"--quota-backend-bytes=" + strconv.FormatInt(l.etcdQuota, 10),
 	}
-	if l.etcdQuota > 0 {
+	if l.largeObjects {
 		// etcd keeps the latest writes in memory, 10000 by default: too much of large objects.
 		args = append(args, "--snapshot-count=100", "--snapshot-catchup-entries=100")
 	}

@@ -40,6 +40,8 @@ type Options struct {
 	// EtcdQuota is how large etcd's database may become, in bytes: 0 means what etcd does by
 	// default, 2 GiB.
 	EtcdQuota int64
+	// LargeObjects has the components keep less in memory: they hold many objects of a megabyte.
+	LargeObjects bool
 	// Progress hears about the build: nil means standard error.
 	Progress io.Writer
 }

@@ -198,6 +198,7 @@ func (b *Bed) startControlPlane(ctx context.Context) error {
 	plane, err := controlplane.Start(ctx, controlplane.Options{
 		Address:                hostAddress,
 		NodeMonitorGracePeriod: b.options.NodeMonitorGracePeriod,
+		AuditReads:             b.options.AuditReads,
 		Dir:                    filepath.Join(b.dir, "controlplane"),
 		Progress:               b.options.Progress,
 	})

@@ -23,6 +23,9 @@ type Options struct {
 	// means what Kubernetes does by default, 50 s with a lease of 40 s. With another
 	// value the kubelets renew their leases that much more often.
 	NodeMonitorGracePeriod time.Duration
+	// AuditReads has the API server write down every request of ServiceAccounts:
+	// see controlplane.Options.
+	AuditReads bool
 	// Dir is where data, credentials and logs go. It must be empty or absent and stays
 	// after Stop; an empty string means a folder in the cache that Stop removes.
 	Dir string

@@ -11,8 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/chandlery/chandlery/test/images"
 )
@@ -91,6 +93,21 @@ func (i *imageServer) stop() error {
 // Registry returns the address of the registry, host and port. It speaks HTTP, to nodes,
 // pods and this machine.
 func (*Bed) Registry() string { return net.JoinHostPort(hostAddress, registryPort) }
+
+// PushIdle stores the image whose program only waits, which is that of the sandboxes of pods, under a
+// name without a host.
+func (b *Bed) PushIdle(ctx context.Context, repositoryTag string) error {
+	reference, err := name.ParseReference(b.Registry()+"/"+pauseImage, name.Insecure)
+	if err != nil {
+		return fmt.Errorf("naming image %s: %w", pauseImage, err)
+	}
+	image, err := remote.Image(reference, remote.WithContext(ctx))
+	if err != nil {
+		return fmt.Errorf("reading image %s: %w", pauseImage, err)
+	}
+	_, err = b.Push(ctx, image, repositoryTag)
+	return err
+}
 
 // Push stores an image under a name without a host ("chandlery/registry:dev") and returns
 // its digest.

@@ -55,29 +55,57 @@ type property struct {
 	Value any    `json:"value"`
 }
 
-// CatalogText returns a file-based catalog with one package, whose one bundle is the image, or has
-// the manifests inline where the image is empty.
-func CatalogText(pkg, image string, manifests map[string]string) ([]byte, error) {
-	properties := []property{
-		{"olm.package", map[string]string{"packageName": pkg, "version": "1.0.0"}},
+// CatalogBundle is one version of a package in a catalog.
+type CatalogBundle struct {
+	// Version is a semantic version.
+	Version string
+	// Image is the bundle's. Where it is empty the manifests, by file, are inline.
+	Image     string
+	Manifests map[string]string
+}
+
+func (v CatalogBundle) properties(pkg string) ([]property, error) {
+	all := []property{
+		{"olm.package", map[string]string{"packageName": pkg, "version": v.Version}},
 		{"olm.gvk", map[string]string{"group": pkg + ".example.com", "kind": "Widget", "version": "v1"}},
 	}
-	if image == "" {
-		for _, file := range slices.Sorted(maps.Keys(manifests)) {
-			object, err := yaml.YAMLToJSON([]byte(manifests[file]))
-			if err != nil {
-				return nil, fmt.Errorf("reading manifest %s of %s: %w", file, pkg, err)
-			}
-			properties = append(properties, property{"olm.bundle.object", map[string]string{"data": base64.StdEncoding.EncodeToString(object)}})
-		}
+	if v.Image != "" {
+		return all, nil
 	}
-	version := pkg + ".v1.0.0"
+	for _, file := range slices.Sorted(maps.Keys(v.Manifests)) {
+		object, err := yaml.YAMLToJSON([]byte(v.Manifests[file]))
+		if err != nil {
+			return nil, fmt.Errorf("reading manifest %s of %s: %w", file, pkg, err)
+		}
+		all = append(all, property{"olm.bundle.object", map[string]string{"data": base64.StdEncoding.EncodeToString(object)}})
+	}
+	return all, nil
+}
+
+// CatalogText returns a file-based catalog with one package, each of whose versions replaces the one
+// before.
+func CatalogText(pkg string, versions ...CatalogBundle) ([]byte, error) {
+	var bundles, entries []any
+	var before string
+	for _, v := range versions {
+		properties, err := v.properties(pkg)
+		if err != nil {
+			return nil, err
+		}
+		name := pkg + ".v" + v.Version
+		entry := map[string]string{"name": name}
+		if before != "" {
+			entry["replaces"] = before
+		}
+		entries = append(entries, entry)
+		bundles = append(bundles, map[string]any{"schema": "olm.bundle", "package": pkg, "name": name, "image": v.Image, "properties": properties})
+		before = name
+	}
 	var text []byte
-	for _, blob := range []any{
+	for _, blob := range append([]any{
 		map[string]any{"schema": "olm.package", "name": pkg, "defaultChannel": "stable"},
-		map[string]any{"schema": "olm.channel", "package": pkg, "name": "stable", "entries": []any{map[string]string{"name": version}}},
-		map[string]any{"schema": "olm.bundle", "package": pkg, "name": version, "image": image, "properties": properties},
-	} {
+		map[string]any{"schema": "olm.channel", "package": pkg, "name": "stable", "entries": entries},
+	}, bundles...) {
 		one, err := json.Marshal(blob)
 		if err != nil {
 			return nil, fmt.Errorf("encoding package %s: %w", pkg, err)
@@ -85,4 +113,14 @@ func CatalogText(pkg, image string, manifests map[string]string) ([]byte, error)
 		text = append(append(text, one...), '\n')
 	}
 	return text, nil
+}
+
+// updated returns the manifests of a version that replaces another.
+func updated(manifests map[string]string, pkg, from, to string) map[string]string {
+	next := map[string]string{}
+	for file, text := range manifests {
+		text = strings.ReplaceAll(text, "name: "+pkg+".v"+from, "name: "+pkg+".v"+to)
+		next[file] = strings.ReplaceAll(text, "  version: "+from+"\n", "  version: "+to+"\n  replaces: "+pkg+".v"+from+"\n")
+	}
+	return next
 }

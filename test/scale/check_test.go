@@ -231,21 +231,38 @@ func TestCatalogText(t *testing.T) {
 	if diff := cmp.Diff([]string{fileCRD, fileCSV}, slices.Sorted(maps.Keys(manifests))); diff != "" {
 		t.Errorf("a plain bundle has a version and a definition: -want +got:\n%s", diff)
 	}
-	inline, err := CatalogText("gadget", "", manifests)
+	inline, err := CatalogText("gadget", CatalogBundle{Version: "1.0.0", Manifests: manifests})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(string(inline), "olm.bundle.object"); n != 2 {
 		t.Errorf("got %d manifests, want 2", n)
 	}
-	pulled, err := CatalogText("gadget", "registry.invalid/gadget@sha256:1", manifests)
+	pulled, err := CatalogText("gadget", CatalogBundle{Version: "1.0.0", Image: "registry.invalid/gadget@sha256:1", Manifests: manifests})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if text := string(pulled); strings.Contains(text, "olm.bundle.object") || !strings.Contains(text, `"image":"registry.invalid/gadget@sha256:1"`) {
 		t.Errorf("a bundle image has its manifests; got %s", text)
 	}
-	if _, err := CatalogText("gadget", "", map[string]string{"bad.yaml": "a: ["}); err == nil {
+	if _, err := CatalogText("gadget", CatalogBundle{Version: "1.0.0", Manifests: map[string]string{"bad.yaml": "a: ["}}); err == nil {
 		t.Error("a manifest that is no YAML was accepted")
+	}
+}
+
+func TestUpdated(t *testing.T) {
+	manifests, err := plainManifests("gadget")
+	if err != nil {
+		t.Fatal(err)
+	}
+	csv := updated(manifests, "gadget", "1.0.0", "1.1.0")[fileCSV]
+	for _, want := range []string{"  name: gadget.v1.1.0\n", "  version: 1.1.0\n  replaces: gadget.v1.0.0\n"} {
+		if !strings.Contains(csv, want) {
+			t.Errorf("want %q in\n%s", want, csv)
+		}
+	}
+	text, err := CatalogText("gadget", CatalogBundle{Version: "1.0.0"}, CatalogBundle{Version: "1.1.0"})
+	if want := `{"name":"gadget.v1.1.0","replaces":"gadget.v1.0.0"}`; err != nil || !strings.Contains(string(text), want) {
+		t.Errorf("want %s in %s (%v)", want, text, err)
 	}
 }

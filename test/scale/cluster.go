@@ -23,6 +23,9 @@ import (
 
 const catalogNamespace, catalogName = "olm", "scale"
 
+// nextVersion of the package replaces firstVersion.
+const firstVersion, nextVersion = "1.0.0", "1.1.0"
+
 // grace is how long a process gets to end.
 const grace = 10 * time.Second
 
@@ -33,6 +36,8 @@ type Options struct {
 	Root, Dir string
 	// Args are further arguments of the supervisor.
 	Args []string
+	// RealNodes has pods run on real nodes, which takes root.
+	RealNodes bool
 }
 
 // Cluster is a control plane with a catalog, and one supervisor with the rights that it has in a
@@ -46,7 +51,7 @@ type Cluster struct {
 
 // Start starts everything.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
-	p, err := startPlane(ctx, "chandlery-supervisor")
+	p, err := startPlane(ctx, o, "chandlery-supervisor")
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +72,7 @@ func (c *Cluster) Stop() error {
 			failures = append(failures, p.Stop(grace))
 		}
 	}
-	return errors.Join(append(failures, c.plane.Stop())...)
+	return errors.Join(append(failures, c.plane.stop())...)
 }
 
 func (c *Cluster) connect(ctx context.Context) error {
@@ -94,20 +99,9 @@ func (c *Cluster) grant(ctx context.Context) error {
 
 // serve starts the registry on a catalog of one package.
 func (c *Cluster) serve(ctx context.Context) error {
-	manifests, err := plainManifests(packageName)
-	if err != nil {
-		return err
-	}
-	text, err := CatalogText(packageName, "", manifests)
-	if err != nil {
-		return err
-	}
 	catalog := filepath.Join(c.options.Dir, "catalog")
-	if err := os.MkdirAll(catalog, 0o755); err != nil {
-		return fmt.Errorf("making a folder for the catalog: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(catalog, packageName+".json"), text, 0o644); err != nil {
-		return fmt.Errorf("writing the catalog: %w", err)
+	if err := c.publish(firstVersion); err != nil {
+		return err
 	}
 	address, err := ports.Reserve(ctx)
 	if err != nil {
@@ -121,6 +115,30 @@ func (c *Cluster) serve(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{Namespace: catalogNamespace, Name: catalogName},
 		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: address.Address()},
 	})
+}
+
+// publish writes a catalog of one package whose newest version is the given one.
+func (c *Cluster) publish(version string) error {
+	manifests, err := plainManifests(packageName)
+	if err != nil {
+		return err
+	}
+	bundles := []CatalogBundle{{Version: firstVersion, Manifests: manifests}}
+	if version != firstVersion {
+		bundles = append(bundles, CatalogBundle{Version: version, Manifests: updated(manifests, packageName, firstVersion, version)})
+	}
+	text, err := CatalogText(packageName, bundles...)
+	if err != nil {
+		return err
+	}
+	catalog := filepath.Join(c.options.Dir, "catalog")
+	if err := os.MkdirAll(catalog, 0o755); err != nil {
+		return fmt.Errorf("making a folder for the catalog: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(catalog, packageName+".json"), text, 0o644); err != nil {
+		return fmt.Errorf("writing the catalog: %w", err)
+	}
+	return nil
 }
 
 // supervise starts the supervisor and waits until it has read the catalog.
@@ -169,11 +187,39 @@ func (c *Cluster) Prepare(ctx context.Context, names []string) error {
 // Install subscribes to the operator in prepared namespaces, all at once, and counts what that takes.
 // Before is how many namespaces have the operator already.
 func (c *Cluster) Install(ctx context.Context, before int, names []string) (*Batch, error) {
+	return c.counted(ctx, before, names, c.subscribe)
+}
+
+// Update publishes a version that replaces the installed one, and counts what it takes until all of some
+// namespaces have it.
+func (c *Cluster) Update(ctx context.Context, names []string) (*Batch, error) {
+	return c.counted(ctx, len(names), names, func(ctx context.Context, names []string) error {
+		if err := c.publish(nextVersion); err != nil {
+			return err
+		}
+		return c.atLatest(ctx, names, nextVersion)
+	})
+}
+
+// Rest counts what is sent in a time in which nothing changes, with the operator in some namespaces.
+func (c *Cluster) Rest(ctx context.Context, names []string, period time.Duration) (*Batch, error) {
+	return c.counted(ctx, len(names), names, func(ctx context.Context, _ []string) error {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(period):
+			return nil
+		}
+	})
+}
+
+// counted counts what it takes to do something in some namespaces.
+func (c *Cluster) counted(ctx context.Context, before int, names []string, do func(context.Context, []string) error) (*Batch, error) {
 	start, err := c.measure(ctx)
 	if err != nil {
 		return nil, err
 	}
-	b, err := c.plane.batch(ctx, names, c.subscribe)
+	b, err := c.plane.batch(ctx, names, do)
 	if err != nil {
 		return nil, err
 	}
@@ -190,18 +236,18 @@ func (c *Cluster) Install(ctx context.Context, before int, names []string) (*Bat
 // subscribe creates Subscriptions, and waits until all are AtLatestKnown.
 func (c *Cluster) subscribe(ctx context.Context, names []string) error {
 	err := each(ctx, names, func(ctx context.Context, name string) error {
-		return c.plane.create(ctx, &operatorsv1alpha1.Subscription{
-			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: packageName},
-			Spec: &operatorsv1alpha1.SubscriptionSpec{
-				Package: packageName, Channel: "stable", CatalogSource: catalogName, CatalogSourceNamespace: catalogNamespace,
-			},
-		})
+		return c.plane.create(ctx, subscription(name))
 	})
 	if err != nil {
 		return err
 	}
+	return c.atLatest(ctx, names, firstVersion)
+}
+
+// atLatest waits until the Subscriptions of some namespaces are AtLatestKnown with a version.
+func (c *Cluster) atLatest(ctx context.Context, names []string, version string) error {
 	return c.plane.reached(ctx, names, &operatorsv1alpha1.SubscriptionList{}, func(o client.Object) bool {
 		sub, is := o.(*operatorsv1alpha1.Subscription)
-		return is && sub.Status.State == operatorsv1alpha1.SubscriptionStateAtLatest
+		return is && sub.Status.State == operatorsv1alpha1.SubscriptionStateAtLatest && sub.Status.InstalledCSV == packageName+".v"+version
 	})
 }

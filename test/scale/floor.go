@@ -2,51 +2,77 @@ package scale
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
-	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 )
 
-// Floor is a control plane without a supervisor, on which a plain client creates what an installation
-// consists of: the CustomResourceDefinition once, and for each namespace a ServiceAccount, a Role, a
-// ClusterRole, their bindings and a Deployment. No installation can take fewer requests.
+// Floor is a control plane on which a plain client writes what an installation leaves behind. A
+// supervisor installs the operator in the first namespace. Every object that it creates or changes
+// there is then written once for each further namespace, and once more where it has a status. With
+// these objects no installation can take fewer requests.
 type Floor struct {
-	plane   *plane
-	version *operatorsv1alpha1.ClusterServiceVersion
+	cluster *Cluster
+	// client has the account whose requests are counted.
+	client client.Client
+	// model is the namespace in which the supervisor has installed the operator, and templates
+	// are the objects there.
+	model     string
+	templates []template
 }
 
-// StartFloor starts the control plane and creates the CustomResourceDefinition.
-func StartFloor(ctx context.Context) (*Floor, error) {
-	p, err := startPlane(ctx, "floor")
+// StartFloor starts everything.
+func StartFloor(ctx context.Context, o Options) (*Floor, error) {
+	c, err := Start(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	f := &Floor{plane: p}
-	if err := f.begin(ctx); err != nil {
-		return nil, errors.Join(err, f.Stop())
-	}
-	return f, nil
+	return &Floor{cluster: c}, nil
 }
 
-// Stop ends the control plane.
-func (f *Floor) Stop() error { return f.plane.Stop() }
+// Stop ends everything.
+func (f *Floor) Stop() error { return f.cluster.Stop() }
 
-// begin makes the client, which is an account whose requests are counted, and reads the manifests.
-func (f *Floor) begin(ctx context.Context) error {
-	if err := f.plane.connect(); err != nil {
-		return err
+// Prepare makes namespaces with their OperatorGroups.
+func (f *Floor) Prepare(ctx context.Context, names []string) error {
+	return f.cluster.Prepare(ctx, names)
+}
+
+// Install writes the objects of an installation for each of some prepared namespaces, waits until the
+// Deployments are available, and counts what that takes. Before is how many namespaces have them
+// already: where there are none, the supervisor installs them, and ends.
+func (f *Floor) Install(ctx context.Context, before int, names []string) (*Batch, error) {
+	if before == 0 {
+		b, err := f.cluster.Install(ctx, before, names)
+		if err != nil {
+			return nil, err
+		}
+		return b, f.learn(ctx, names[0], b)
 	}
-	kubeconfig, err := f.plane.kubeconfig("system:masters")
+	b, err := f.cluster.plane.batch(ctx, names, f.install)
+	if err != nil {
+		return nil, err
+	}
+	b.Before = before
+	return b, nil
+}
+
+// learn ends the supervisor, and reads what it has written for a namespace.
+func (f *Floor) learn(ctx context.Context, model string, b *Batch) error {
+	p := f.cluster.plane
+	if err := p.measured.Stop(grace); err != nil {
+		return fmt.Errorf("ending the supervisor: %w", err)
+	}
+	p.measured = nil
+	kubeconfig, err := p.kubeconfig("system:masters")
 	if err != nil {
 		return err
 	}
@@ -55,55 +81,93 @@ func (f *Floor) begin(ctx context.Context) error {
 		return fmt.Errorf("reading the kubeconfig: %w", err)
 	}
 	cfg.QPS = -1
-	if f.plane.client, err = client.NewWithWatch(cfg, client.Options{Scheme: f.plane.client.Scheme()}); err != nil {
+	if f.client, err = client.New(cfg, client.Options{Scheme: p.client.Scheme()}); err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
-	manifests, err := plainManifests(packageName)
-	if err != nil {
-		return err
-	}
-	f.version = &operatorsv1alpha1.ClusterServiceVersion{}
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	for file, into := range map[string]any{fileCSV: f.version, fileCRD: crd} {
-		if err := yaml.UnmarshalStrict([]byte(manifests[file]), into); err != nil {
-			return fmt.Errorf("reading manifest %s: %w", file, err)
+	f.model = model
+	for _, w := range written(b.Requests) {
+		t, err := f.template(ctx, w)
+		if err != nil {
+			return err
 		}
+		f.templates = append(f.templates, t)
 	}
-	return f.plane.create(ctx, crd)
+	_, err = p.idle(ctx)
+	return err
 }
 
-// Prepare makes namespaces.
-func (f *Floor) Prepare(ctx context.Context, names []string) error {
-	return f.plane.namespaces(ctx, names, func(context.Context, string) error { return nil })
-}
-
-// Install creates the objects of an installation in each of some prepared namespaces, waits until the
-// Deployments are available, and counts what that takes. Before is how many namespaces have them already.
-func (f *Floor) Install(ctx context.Context, before int, names []string) (*Batch, error) {
-	b, err := f.plane.batch(ctx, names, f.install)
+func (f *Floor) template(ctx context.Context, w writtenObject) (template, error) {
+	gvk, err := f.client.RESTMapper().KindFor(schema.ParseGroupResource(w.resource).WithVersion(""))
 	if err != nil {
-		return nil, err
+		return template{}, fmt.Errorf("finding the kind of %s: %w", w.resource, err)
 	}
-	b.Before = before
-	return b, nil
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(gvk)
+	if err := f.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: w.name}, o); err != nil {
+		return template{}, fmt.Errorf("reading what an installation has written: %w", err)
+	}
+	return newTemplate(o, w, f.model)
 }
 
 func (f *Floor) install(ctx context.Context, names []string) error {
-	err := each(ctx, names, func(ctx context.Context, name string) error {
-		for _, o := range objects(f.version, name) {
-			if err := f.plane.create(ctx, o); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
+	if err := each(ctx, names, f.write); err != nil {
 		return err
 	}
-	return f.plane.reached(ctx, names, &appsv1.DeploymentList{}, func(o client.Object) bool {
+	return f.cluster.plane.reached(ctx, names, &appsv1.DeploymentList{}, func(o client.Object) bool {
 		d, is := o.(*appsv1.Deployment)
 		return is && available(d)
 	})
+}
+
+// write creates a Subscription, as a user does, and writes all objects of the installation in its
+// namespace.
+func (f *Floor) write(ctx context.Context, namespace string) error {
+	sub := subscription(namespace)
+	if err := f.cluster.plane.create(ctx, sub); err != nil {
+		return err
+	}
+	r := newReplacements(f.model, namespace)
+	for _, t := range f.templates {
+		if t.kind == operatorsv1alpha1.SubscriptionKind {
+			r.add(string(t.uid), string(sub.UID))
+		}
+		if err := f.apply(ctx, t, r); err != nil {
+			return fmt.Errorf("writing %s %s for namespace %s: %w", t.kind, t.name, namespace, err)
+		}
+	}
+	return nil
+}
+
+// apply writes an object of a template, and its status.
+func (f *Floor) apply(ctx context.Context, t template, r *replacements) error {
+	o := &unstructured.Unstructured{}
+	if err := json.Unmarshal([]byte(r.replace(t.object)), o); err != nil {
+		return fmt.Errorf("reading the template: %w", err)
+	}
+	status, hasStatus := o.Object["status"]
+	delete(o.Object, "status")
+	switch {
+	case t.patch != "":
+		if err := f.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(r.replace(t.patch)))); err != nil {
+			return err //nolint:wrapcheck // The caller names the object.
+		}
+	default:
+		if renamed := t.rename(r); renamed != "" {
+			o.SetName(renamed)
+		}
+		if err := f.client.Create(ctx, o); err != nil {
+			return err //nolint:wrapcheck // The caller names the object.
+		}
+		r.add(string(t.uid), string(o.GetUID()))
+	}
+	if !t.status || !hasStatus {
+		return nil
+	}
+	text, err := json.Marshal(map[string]any{"status": status})
+	if err != nil {
+		return fmt.Errorf("encoding the status: %w", err)
+	}
+	return f.client.Status().Patch(ctx, o, client.RawPatch(types.MergePatchType, text)) //nolint:wrapcheck // The caller names the object.
 }
 
 func available(d *appsv1.Deployment) bool {
@@ -113,38 +177,4 @@ func available(d *appsv1.Deployment) bool {
 		}
 	}
 	return false
-}
-
-// objects returns what a version asks for in a namespace, in the order in which one needs the other.
-func objects(version *operatorsv1alpha1.ClusterServiceVersion, namespace string) []client.Object {
-	var all []client.Object
-	strategy := version.Spec.InstallStrategy.StrategySpec
-	in := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
-	account := func(name string) []rbacv1.Subject {
-		return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}}
-	}
-	accounts := map[string]bool{}
-	for _, p := range slices.Concat(strategy.Permissions, strategy.ClusterPermissions) {
-		if !accounts[p.ServiceAccountName] {
-			accounts[p.ServiceAccountName] = true
-			all = append(all, &corev1.ServiceAccount{ObjectMeta: in(p.ServiceAccountName)})
-		}
-	}
-	for _, p := range strategy.Permissions {
-		all = append(all, &rbacv1.Role{ObjectMeta: in(p.ServiceAccountName), Rules: p.Rules}, &rbacv1.RoleBinding{
-			ObjectMeta: in(p.ServiceAccountName), Subjects: account(p.ServiceAccountName),
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: p.ServiceAccountName},
-		})
-	}
-	for _, p := range strategy.ClusterPermissions {
-		name := namespace + "-" + p.ServiceAccountName
-		all = append(all, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: p.Rules}, &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: account(p.ServiceAccountName),
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		})
-	}
-	for _, d := range strategy.DeploymentSpecs {
-		all = append(all, &appsv1.Deployment{ObjectMeta: in(d.Name), Spec: d.Spec})
-	}
-	return all
 }

@@ -27,13 +27,13 @@ type OLM struct {
 	peer    *olmpeer.Peer
 }
 
-// StartOLM starts everything, and builds OLM where the cache lacks it. Of the options it uses Dir.
+// StartOLM starts everything, and builds OLM where the cache lacks it. Of the options it uses Dir and RealNodes.
 func StartOLM(ctx context.Context, o Options) (*OLM, error) {
 	programs, err := olmpeer.Build(ctx, os.Stderr)
 	if err != nil {
 		return nil, err
 	}
-	p, err := startPlane(ctx, "")
+	p, err := startPlane(ctx, o, "")
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/test/audit"
 	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/nodes"
 	"github.com/chandlery/chandlery/test/process"
 )
 
@@ -30,9 +31,16 @@ const (
 	polling  = 100 * time.Millisecond
 )
 
-// plane is a control plane with kwok's nodes, of which the requests of one account are counted.
+// operatorImage is what the Deployment of the operator names, after its host.
+const operatorImage = "operator:v1"
+
+// plane is a control plane of which the requests of one account are counted. Its nodes are kwok's, or
+// real.
 type plane struct {
 	*controlplane.ControlPlane
+
+	// bed has the real nodes; nil where there are none.
+	bed *nodes.Bed
 
 	// account is the user whose requests are counted.
 	account string
@@ -42,13 +50,31 @@ type plane struct {
 	measured *process.Process
 }
 
-func startPlane(ctx context.Context, account string) (*plane, error) {
+func startPlane(ctx context.Context, o Options, account string) (*plane, error) {
 	ctrllog.SetLogger(logr.Discard())
-	cp, err := controlplane.Start(ctx, controlplane.Options{AuditReads: true, EtcdQuota: 8 << 30})
-	if err != nil {
+	p := &plane{account: "system:serviceaccount:" + home + ":" + account}
+	var err error
+	if o.RealNodes {
+		if p.bed, err = nodes.Start(ctx, nodes.Options{AuditReads: true}); err != nil {
+			return nil, err
+		}
+		p.ControlPlane = p.bed.ControlPlane()
+		if err := p.bed.PushIdle(ctx, operatorImage); err != nil {
+			return nil, errors.Join(err, p.stop())
+		}
+	} else if p.ControlPlane, err = controlplane.Start(ctx, controlplane.Options{AuditReads: true, EtcdQuota: 8 << 30}); err != nil {
 		return nil, err
 	}
-	return &plane{ControlPlane: cp, account: "system:serviceaccount:" + home + ":" + account, log: audit.Open(cp.AuditLog())}, nil
+	p.log = audit.Open(p.AuditLog())
+	return p, nil
+}
+
+// stop ends the control plane and its nodes.
+func (p *plane) stop() error {
+	if p.bed != nil {
+		return p.bed.Stop()
+	}
+	return p.Stop()
 }
 
 // kubeconfig writes a kubeconfig for the account, which has the given groups as well.

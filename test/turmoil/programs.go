@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/chandlery/chandlery/deploy/images"
 	"github.com/chandlery/chandlery/test/buildcache"
@@ -16,26 +15,8 @@ import (
 // version is the tag that the manifests ask for.
 const version = "latest"
 
-// The sample operators only wait, as the bed's own image does that keeps the
-// namespaces of pods.
-const (
-	waitingImage        = "chandlery/pause:test"
-	sampleOperatorImage = "pause:3.10"
-)
-
-// pushSampleOperator lets the image that the sample operators name be found.
-func (s *Scene) pushSampleOperator(ctx context.Context) error {
-	reference, err := name.ParseReference(s.Bed.Registry()+"/"+waitingImage, name.Insecure)
-	if err != nil {
-		return fmt.Errorf("naming image %s: %w", waitingImage, err)
-	}
-	image, err := remote.Image(reference, remote.WithContext(ctx))
-	if err != nil {
-		return fmt.Errorf("reading image %s: %w", waitingImage, err)
-	}
-	_, err = s.Bed.Push(ctx, image, sampleOperatorImage)
-	return err
-}
+// sampleOperatorImage is what the sample operators name. They only wait.
+const sampleOperatorImage = "pause:3.10"
 
 // pushPrograms makes the images of this checkout's programs, for this machine
 // only, and pushes them to where the bed's nodes find them.

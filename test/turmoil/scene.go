@@ -60,7 +60,7 @@ func Install(ctx context.Context, bed *nodes.Bed, dir string, progress io.Writer
 	if err := s.build(ctx); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(s.pushPrograms(ctx), s.pushSampleOperator(ctx)); err != nil {
+	if err := errors.Join(s.pushPrograms(ctx), s.Bed.PushIdle(ctx, sampleOperatorImage)); err != nil {
 		return nil, err
 	}
 	manifests, err := buildcache.SourceDir("deploy")

@@ -1,0 +1,142 @@
+package scale
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/test/audit"
+)
+
+// writtenObject is an object that an installation has created or changed.
+type writtenObject struct {
+	// resource is RESOURCE.GROUP.
+	resource, namespace, name string
+	// created reports whether it was created, and status whether its status was written.
+	created, status bool
+}
+
+// written returns the objects that requests have written, in the order of the first write of each.
+// Events are none of them.
+func written(requests []audit.Request) []writtenObject {
+	var all []writtenObject
+	for _, r := range requests {
+		if r.Reads() || isEvent(r) || r.Code >= 300 || !slices.Contains([]string{"create", "update", "patch"}, r.Verb) {
+			continue
+		}
+		resource, sub, _ := strings.Cut(r.Resource, "/")
+		at := slices.IndexFunc(all, func(w writtenObject) bool {
+			return w.resource == resource && w.namespace == r.Namespace && w.name == r.Name
+		})
+		if at < 0 {
+			all = append(all, writtenObject{resource: resource, namespace: r.Namespace, name: r.Name})
+			at = len(all) - 1
+		}
+		all[at].created = all[at].created || r.Verb == "create" && sub == ""
+		all[at].status = all[at].status || sub == "status"
+	}
+	return all
+}
+
+// template is an object of the model, from which those of other namespaces are made.
+type template struct {
+	kind, name string
+	uid        types.UID
+	// object is JSON; patch is a JSON merge patch where the object exists in each namespace before
+	// an installation, or exists once for all.
+	object, patch string
+	// status reports whether the status is written.
+	status bool
+	// shared reports whether the name of the object, which is in no namespace, says nothing of the
+	// namespace that it is for: another one needs another name.
+	shared bool
+}
+
+// rename returns the name of a copy; empty where the replacements give it one.
+func (t template) rename(r *replacements) string {
+	if !t.shared {
+		return ""
+	}
+	name := t.name + "-" + r.namespace
+	r.add(t.name, name)
+	return name
+}
+
+// newTemplate makes a template of an object that was written for the namespace of a model.
+func newTemplate(o *unstructured.Unstructured, w writtenObject, model string) (template, error) {
+	t := template{kind: o.GetKind(), name: o.GetName(), uid: o.GetUID(), status: w.status}
+	o.SetUID("")
+	o.SetResourceVersion("")
+	o.SetGeneration(0)
+	o.SetManagedFields(nil)
+	o.SetCreationTimestamp(metav1.Time{})
+	// A definition is one for all; what exists in a namespace before an installation gets the
+	// annotations and labels that name it.
+	exists := !w.created && (w.namespace != "" || t.kind == "CustomResourceDefinition")
+	t.shared = w.namespace == "" && !exists && !strings.Contains(t.name, model)
+	if exists {
+		naming := w.namespace == ""
+		text, err := json.Marshal(map[string]any{"metadata": pairs{
+			Annotations: about(o.GetAnnotations(), model, naming), Labels: about(o.GetLabels(), model, naming),
+		}})
+		if err != nil {
+			return t, fmt.Errorf("encoding the patch of %s %s: %w", t.kind, t.name, err)
+		}
+		t.patch = string(text)
+	}
+	text, err := json.Marshal(o)
+	if err != nil {
+		return t, fmt.Errorf("encoding %s %s: %w", t.kind, t.name, err)
+	}
+	t.object = string(text)
+	return t, nil
+}
+
+// pairs are the metadata of an object that a patch changes.
+type pairs struct {
+	Annotations map[string]string `json:"annotations,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+}
+
+// about returns the pairs that name a namespace, or all.
+func about(of map[string]string, namespace string, naming bool) map[string]string {
+	kept := maps.Clone(of)
+	maps.DeleteFunc(kept, func(key, value string) bool {
+		return naming && !strings.Contains(key, namespace) && !strings.Contains(value, namespace)
+	})
+	return kept
+}
+
+// replacements turn the text of a template into that for another namespace.
+type replacements struct {
+	namespace string
+	pairs     []string
+}
+
+func newReplacements(model, namespace string) *replacements {
+	return &replacements{namespace: namespace, pairs: []string{model, namespace}}
+}
+
+// add has one text replaced by another from now on.
+func (r *replacements) add(from, to string) { r.pairs = append(r.pairs, from, to) }
+
+func (r *replacements) replace(text string) string {
+	return strings.NewReplacer(r.pairs...).Replace(text)
+}
+
+// subscription is what a user creates in a namespace.
+func subscription(namespace string) *operatorsv1alpha1.Subscription {
+	return &operatorsv1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: packageName},
+		Spec: &operatorsv1alpha1.SubscriptionSpec{
+			Package: packageName, Channel: "stable", CatalogSource: catalogName, CatalogSourceNamespace: catalogNamespace,
+		},
+	}
+}
