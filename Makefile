@@ -53,10 +53,19 @@ LEAN := -trimpath -ldflags=-w -vet=off
 # there are cores: half of them suites.
 SIDE_BY_SIDE := -p $(shell nproc 2>/dev/null || echo 2)
 
-# Tests that read whole real catalogs or large objects, or open thousands of connections, take
-# ten times as long with the race detector; the same code is raced with small and few ones.
-PLAIN := ^(TestIdleConnections|TestSynthesizeRealCatalogs|TestSelectRealCatalog|TestRequireRealCatalog|TestObjectLimit|TestReducedWatches|TestCompleteReadsWholeLists|TestGetReadsWholeObjects|TestTransformBoundsHeap)$$
-PLAIN_PACKAGES := ./server ./bundles/index ./bundles/selection ./bundles/fbc ./supervisor/informer
+# Tests that read whole real catalogs or large objects, open thousands of connections, or go through
+# a state machine in one goroutine take ten times as long with the race detector; the same code is
+# raced with less. Tests of pages race nothing.
+PLAIN := ^(TestIdleConnections|TestSynthesizeRealCatalogs|TestSelectRealCatalog|TestRequireRealCatalog|TestSnapshotOfRealCatalogs|$\
+  TestContract|TestObjectLimit|TestReducedWatches|TestReducedWatchesKeepNoBuffers|TestCompleteReadsWholeLists|TestGetReadsWholeObjects|$\
+  TestTransformBoundsHeap|TestTransformBoundsObjectsOfTenants|TestManyWhiteouts|TestNoDeadEnd|TestTransitionsAreSound|$\
+  TestSolutionsAreTheOraclesOnAllSmallProblems)$$
+PLAIN_PACKAGES := ./server ./bundles/index ./bundles/selection ./bundles/fbc ./bundles/image ./supervisor/informer ./supervisor/catalogs $\
+  ./supervisor/clusterserviceversion ./supervisor/resolver/sat
+PAGES := ./test/docs ./docs/reference/facts ./test/depcheck
+
+# These have a test that needs a built program, and much that goroutines share.
+RACED := ./bundles/index ./bundles/selection ./bundles/fbc ./supervisor/catalogs ./supervisor/subscription
 
 TEST_TIMEOUT ?= 25m
 FUZZTIME     ?= 10s
@@ -177,11 +186,12 @@ whole: ## The tests of `make test` with the race detector everywhere, and nothin
 
 .PHONY: suites
 suites:
-	@$(GO) run ./test/packages suites | xargs $(GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) $(SIDE_BY_SIDE) -timeout $(TEST_TIMEOUT)
+	@$(GO) run ./test/packages suites | grep -vxF "$$($(GO) list $(RACED))" | xargs $(GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) $(SIDE_BY_SIDE) -timeout $(TEST_TIMEOUT)
 
 .PHONY: units
 units:
-	@$(GO) run ./test/packages unit | xargs $(GO) test $(LEAN) $(RACE) $(AFRESH) -skip '$(PLAIN)' $(SIDE_BY_SIDE) -timeout $(TEST_TIMEOUT)
+	@$(GO) test $(LEAN) $(AFRESH) $(PAGES)
+	@{ $(GO) list $(RACED); $(GO) run ./test/packages unit | grep -vxF "$$($(GO) list $(PAGES))"; } | xargs $(GO) test $(LEAN) $(RACE) $(AFRESH) -skip '$(PLAIN)' $(SIDE_BY_SIDE) -timeout $(TEST_TIMEOUT)
 
 .PHONY: e2e
 e2e: test-env build ## The end-to-end suites, as root on real nodes too, then the demo.
@@ -192,7 +202,7 @@ e2e: test-env build ## The end-to-end suites, as root on real nodes too, then th
 # done side by side.
 .PHONY: peers
 peers:
-	@$(GO) test $(LEAN) $(AFRESH) -run '$(PLAIN)' $(PLAIN_PACKAGES)
+	@$(GO) test $(LEAN) $(AFRESH) $(SIDE_BY_SIDE) -run '$(PLAIN)' $(PLAIN_PACKAGES)
 	@$(GO) run ./test/packages peers | xargs $(GO) test $(LEAN) $(AFRESH) -timeout $(TEST_TIMEOUT)
 
 .PHONY: processes

@@ -50,7 +50,9 @@ func sides(dir string, o options, after *afterwards) ([]side, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, side{name: "OLM " + version, most: o.peer, install: func(ctx context.Context, n int) (*scale.Batch, error) { return peer(ctx, cluster, n) }})
+		all = append(all, side{name: "OLM " + version, most: o.peer, install: func(ctx context.Context, n int) (*scale.Batch, error) {
+			return peer(ctx, cluster, n)
+		}})
 	}
 	return append(all, side{name: "floor", install: func(ctx context.Context, n int) (*scale.Batch, error) { return floor(ctx, cluster, n) }}), nil
 }

@@ -58,7 +58,7 @@ func serveImages(ctx context.Context, folder string) (*imageServer, error) {
 // guard asks for credentials where a private name is asked for.
 func guard(open http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		name, private := strings.CutPrefix(r.URL.Path, privatePrefix)
+		path, private := strings.CutPrefix(r.URL.Path, privatePrefix)
 		if !private {
 			open.ServeHTTP(w, r)
 
@@ -72,7 +72,7 @@ func guard(open http.Handler) http.Handler {
 			return
 		}
 
-		r.URL.Path = "/v2/" + name
+		r.URL.Path = "/v2/" + path
 		open.ServeHTTP(w, r)
 	})
 }

@@ -58,7 +58,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	c := &Cluster{options: o, plane: p}
 	for _, step := range []func(context.Context) error{c.connect, c.grant, c.serve, c.supervise} {
 		if err := step(ctx); err != nil {
-			return nil, errors.Join(err, c.Stop())
+			return nil, errors.Join(err, c.Stop()) //nolint:contextcheck // What was started is removed after ctx too.
 		}
 	}
 	return c, nil

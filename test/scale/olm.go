@@ -40,7 +40,7 @@ func StartOLM(ctx context.Context, o Options) (*OLM, error) {
 	p.account = olmpeer.Account
 	m := &OLM{cluster: &Cluster{options: o, plane: p}}
 	if err := m.start(ctx, programs); err != nil {
-		return nil, errors.Join(err, m.Stop())
+		return nil, errors.Join(err, m.Stop()) //nolint:contextcheck // What was started is removed after ctx too.
 	}
 	return m, nil
 }

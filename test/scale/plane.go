@@ -60,7 +60,7 @@ func startPlane(ctx context.Context, o Options, account string) (*plane, error) 
 		}
 		p.ControlPlane = p.bed.ControlPlane()
 		if err := p.bed.PushIdle(ctx, operatorImage); err != nil {
-			return nil, errors.Join(err, p.stop())
+			return nil, errors.Join(err, p.stop()) //nolint:contextcheck // What was started is removed after ctx too.
 		}
 	} else if p.ControlPlane, err = controlplane.Start(ctx, controlplane.Options{AuditReads: true, EtcdQuota: 8 << 30}); err != nil {
 		return nil, err
