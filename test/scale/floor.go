@@ -15,17 +15,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// modelNamespace is the namespace whose objects are copied.
+const modelNamespace = "scale-model"
+
 // Floor is a control plane on which a plain client writes what an installation leaves behind. A
-// supervisor installs the operator in the first namespace. Every object that it creates or changes
+// supervisor installs the operator in a namespace, the model. Every object that it creates or changes
 // there is then written once for each further namespace, and once more where it has a status. With
 // these objects no installation can take fewer requests.
 type Floor struct {
 	cluster *Cluster
 	// client has the account whose requests are counted.
 	client client.Client
-	// model is the namespace in which the supervisor has installed the operator, and templates
-	// are the objects there.
-	model     string
+	// templates are the objects of the model.
 	templates []template
 }
 
@@ -51,11 +52,19 @@ func (f *Floor) Prepare(ctx context.Context, names []string) error {
 // already: where there are none, the supervisor installs them, and ends.
 func (f *Floor) Install(ctx context.Context, before int, names []string) (*Batch, error) {
 	if before == 0 {
-		b, err := f.cluster.Install(ctx, before, names)
+		first, err := f.cluster.Install(ctx, before, names)
 		if err != nil {
 			return nil, err
 		}
-		return b, f.learn(ctx, names[0], b)
+		// The first installation also makes what all share.
+		if err := f.cluster.Prepare(ctx, []string{modelNamespace}); err != nil {
+			return nil, err
+		}
+		b, err := f.cluster.Install(ctx, len(names), []string{modelNamespace})
+		if err != nil {
+			return nil, err
+		}
+		return first, f.learn(ctx, b)
 	}
 	b, err := f.cluster.plane.batch(ctx, names, f.install)
 	if err != nil {
@@ -65,8 +74,8 @@ func (f *Floor) Install(ctx context.Context, before int, names []string) (*Batch
 	return b, nil
 }
 
-// learn ends the supervisor, and reads what it has written for a namespace.
-func (f *Floor) learn(ctx context.Context, model string, b *Batch) error {
+// learn ends the supervisor, and reads what it has written for the model.
+func (f *Floor) learn(ctx context.Context, b *Batch) error {
 	p := f.cluster.plane
 	if err := p.measured.Stop(grace); err != nil {
 		return fmt.Errorf("ending the supervisor: %w", err)
@@ -84,7 +93,6 @@ func (f *Floor) learn(ctx context.Context, model string, b *Batch) error {
 	if f.client, err = client.New(cfg, client.Options{Scheme: p.client.Scheme()}); err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
-	f.model = model
 	for _, w := range written(b.Requests) {
 		t, err := f.template(ctx, w)
 		if err != nil {
@@ -106,7 +114,7 @@ func (f *Floor) template(ctx context.Context, w writtenObject) (template, error)
 	if err := f.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: w.name}, o); err != nil {
 		return template{}, fmt.Errorf("reading what an installation has written: %w", err)
 	}
-	return newTemplate(o, w, f.model)
+	return newTemplate(o, w, modelNamespace)
 }
 
 func (f *Floor) install(ctx context.Context, names []string) error {
@@ -126,7 +134,7 @@ func (f *Floor) write(ctx context.Context, namespace string) error {
 	if err := f.cluster.plane.create(ctx, sub); err != nil {
 		return err
 	}
-	r := newReplacements(f.model, namespace)
+	r := newReplacements(modelNamespace, namespace)
 	for _, t := range f.templates {
 		if t.kind == operatorsv1alpha1.SubscriptionKind {
 			r.add(string(t.uid), string(sub.UID))

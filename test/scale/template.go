@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -28,7 +29,7 @@ type writtenObject struct {
 func written(requests []audit.Request) []writtenObject {
 	var all []writtenObject
 	for _, r := range requests {
-		if r.Reads() || isEvent(r) || r.Code >= 300 || !slices.Contains([]string{"create", "update", "patch"}, r.Verb) {
+		if r.Reads() || isEvent(r) || r.Code >= http.StatusMultipleChoices || !slices.Contains([]string{"create", "update", "patch"}, r.Verb) {
 			continue
 		}
 		resource, sub, _ := strings.Cut(r.Resource, "/")
@@ -39,7 +40,7 @@ func written(requests []audit.Request) []writtenObject {
 			all = append(all, writtenObject{resource: resource, namespace: r.Namespace, name: r.Name})
 			at = len(all) - 1
 		}
-		all[at].created = all[at].created || r.Verb == "create" && sub == ""
+		all[at].created = all[at].created || r.Code == http.StatusCreated && sub == ""
 		all[at].status = all[at].status || sub == "status"
 	}
 	return all

@@ -15,6 +15,7 @@ func TestWritten(t *testing.T) {
 		{Verb: "create", Resource: "roles.rbac.authorization.k8s.io", Namespace: "a", Name: "r", Code: 201},
 		{Verb: "get", Resource: "configmaps", Namespace: "a", Name: "read", Code: 200},
 		{Verb: "create", Resource: "events.events.k8s.io", Namespace: "a", Name: "e", Code: 201},
+		{Verb: "patch", Resource: "rolebindings.rbac.authorization.k8s.io", Namespace: "a", Name: "applied", Code: 201},
 		{Verb: "patch", Resource: "subscriptions.operators.coreos.com", Namespace: "a", Name: "s", Code: 200},
 		{Verb: "patch", Resource: "subscriptions.operators.coreos.com/status", Namespace: "a", Name: "s", Code: 200},
 		{Verb: "update", Resource: "roles.rbac.authorization.k8s.io", Namespace: "a", Name: "r", Code: 200},
@@ -23,6 +24,7 @@ func TestWritten(t *testing.T) {
 	}
 	want := []writtenObject{
 		{resource: "roles.rbac.authorization.k8s.io", namespace: "a", name: "r", created: true},
+		{resource: "rolebindings.rbac.authorization.k8s.io", namespace: "a", name: "applied", created: true},
 		{resource: "subscriptions.operators.coreos.com", namespace: "a", name: "s", status: true},
 	}
 	if diff := cmp.Diff(want, written(requests), cmp.AllowUnexported(writtenObject{})); diff != "" {
