@@ -144,7 +144,9 @@ func (l layout) apiServerArgs() []string {
 	}
 
 	if l.auditPolicy != "" {
-		args = append(args, "--audit-policy-file="+l.auditFile(), "--audit-log-path="+l.auditLog())
+		args = append(args, "--audit-policy-file="+l.auditFile(), "--audit-log-path="+l.auditLog(),
+			// Megabytes, after which the API server begins a new file, which no test reads.
+			"--audit-log-maxsize=100000")
 	}
 
 	if l.address == "" {
