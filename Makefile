@@ -32,10 +32,10 @@ SUITE_RACE ?=
 export ROUNDS        ?= 2
 export INTERLEAVINGS ?= 8
 export PLANS         ?= 20
-export PACKAGES      ?= 4
+export PACKAGES      ?= 2
 export NAMESPACES    ?= 40
 export FAULTS        ?= 24
-export CATALOG_SHARE ?= 16
+export CATALOG_SHARE ?= 32
 
 # The contract as clients of the last release know it.
 CONTRACT := proto/contract.txtpb
