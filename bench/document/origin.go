@@ -26,7 +26,11 @@ func (o Origin) String() string {
 	return fmt.Sprintf("<!-- measured at %s: %s -->", o.Commit, strings.Join(o.Programs, " "))
 }
 
-var originLine = regexp.MustCompile(`^<!-- measured at ([^:]+): (.+) -->$`)
+var (
+	originLine = regexp.MustCompile(`^<!-- measured at ([^:]+): (.+) -->$`)
+	// headingLine is a heading of the first or second level.
+	headingLine = regexp.MustCompile(`^##? (.+)$`)
+)
 
 // Section is a part of a document that has figures.
 type Section struct {
@@ -50,18 +54,15 @@ func Sections(page string) []Section {
 	)
 	for line := range strings.Lines(page) {
 		line = strings.TrimSpace(line)
-		title, isHeading := strings.CutPrefix(strings.TrimPrefix(line, "#"), "# ")
-		if !isHeading {
-			title, isHeading = strings.CutPrefix(line, "# ")
-		}
+		heading := headingLine.FindStringSubmatch(line)
 		switch {
 		case strings.HasSuffix(line, ": begin -->"):
 			written = true
 		case strings.HasSuffix(line, ": end -->"):
 			written = false
-		case isHeading && !written:
+		case heading != nil && !written:
 			sections = append(sections, current)
-			current = Section{Title: title}
+			current = Section{Title: heading[1]}
 		case strings.HasPrefix(line, "|"):
 			current.Tables = true
 		case strings.HasPrefix(line, "make ") && current.Command == "":

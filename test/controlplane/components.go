@@ -70,17 +70,17 @@ func (l layout) command(c Component) command {
 		component: c,
 		path:      filepath.Join(l.binDir, string(c)),
 		args:      args[c](),
-		env:       l.env(),
+		env:       environment(l.largeObjects),
 		dir:       l.dir,
 		log:       filepath.Join(l.logDir(), string(c)+".log"),
 	}
 }
 
-// env returns what the environment of every component has beside its folders. Garbage is
-// collected less often than by default, which saves an eighth of the processor time of
-// kube-apiserver. Where objects are large, memory is scarcer.
-func (l layout) env() []string {
-	if l.largeObjects {
+// environment returns what the environment of every component has beside its folders. Garbage is
+// collected less often than by default, which saves processor time. Where objects are large,
+// memory is scarcer.
+func environment(largeObjects bool) []string {
+	if largeObjects {
 		return nil
 	}
 	return []string{"GOGC=300"}

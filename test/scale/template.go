@@ -83,10 +83,11 @@ func newTemplate(o *unstructured.Unstructured, w writtenObject, model string) (t
 	exists := !w.created && (w.namespace != "" || t.kind == "CustomResourceDefinition")
 	t.shared = w.namespace == "" && !exists && !strings.Contains(t.name, model)
 	if exists {
-		naming := w.namespace == ""
-		text, err := json.Marshal(map[string]any{"metadata": pairs{
-			Annotations: about(o.GetAnnotations(), model, naming), Labels: about(o.GetLabels(), model, naming),
-		}})
+		added := metadata{o.GetAnnotations(), o.GetLabels()}
+		if w.namespace == "" {
+			added = metadata{naming(added.Annotations, model), naming(added.Labels, model)}
+		}
+		text, err := json.Marshal(map[string]any{"metadata": added})
 		if err != nil {
 			return t, fmt.Errorf("encoding the patch of %s %s: %w", t.kind, t.name, err)
 		}
@@ -100,17 +101,17 @@ func newTemplate(o *unstructured.Unstructured, w writtenObject, model string) (t
 	return t, nil
 }
 
-// pairs are the metadata of an object that a patch changes.
-type pairs struct {
+// metadata is what a patch changes of an object.
+type metadata struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"`
 }
 
-// about returns the pairs that name a namespace, or all.
-func about(of map[string]string, namespace string, naming bool) map[string]string {
-	kept := maps.Clone(of)
+// naming returns the annotations or labels that name a namespace.
+func naming(all map[string]string, namespace string) map[string]string {
+	kept := maps.Clone(all)
 	maps.DeleteFunc(kept, func(key, value string) bool {
-		return naming && !strings.Contains(key, namespace) && !strings.Contains(value, namespace)
+		return !strings.Contains(key, namespace) && !strings.Contains(value, namespace)
 	})
 	return kept
 }
