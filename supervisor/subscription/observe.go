@@ -37,6 +37,8 @@ type observation struct {
 	library *library
 	// claims say which package each version belongs to.
 	claims claims
+	// untold has, by UID, the phases of plans that ledgers may lack.
+	untold map[types.UID][]operatorsv1alpha1.InstallPlanPhase
 	// arrivals are the versions that plans are bringing.
 	arrivals []arrival
 	// digests are those of manifests that the snapshots do not tell.
@@ -76,6 +78,7 @@ func (r *Reconciler) observe(ctx context.Context, namespace string) (*observatio
 	objects.Versions, objects.Plans, objects.Groups = pointers(versions.Items), pointers(plans.Items), pointers(groups.Items)
 	o := objects.observe(&r.library)
 	o.library.keep(namespace, o.csvs)
+	o.untold = untold(o.subscriptions, r.journal.since)
 	return o, nil
 }
 

@@ -1,6 +1,7 @@
 package subscription
 
 import (
+	"strconv"
 	"testing"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -112,8 +113,12 @@ func TestInterrupted(t *testing.T) {
 	const missing = history.PhaseMissing
 	for name, tc := range map[string]struct {
 		phases []string
+		// untold are phases that the plan came to while no supervisor ran.
+		untold []string
 		want   bool
 	}{
+		"done, not told":             {phases: []string{"Installing"}, untold: []string{"Installing", "Complete", "Failed"}},
+		"begun, not told":            {phases: []string{"RequiresApproval"}, untold: []string{"RequiresApproval", "Installing"}, want: true},
 		"nothing told":               {},
 		"waited for approval":        {phases: []string{"Planning", "RequiresApproval", missing}},
 		"begun":                      {phases: []string{"Planning", "Installing", missing}, want: true},
@@ -130,7 +135,13 @@ func TestInterrupted(t *testing.T) {
 				ledger = append(ledger, history.Transition{Plan: "p", UID: "p", Phase: phase})
 			}
 			metav1.SetMetaDataAnnotation(&sub.ObjectMeta, history.Annotation, ledger.Text())
-			o := &observation{}
+			var j journal
+			for i, phase := range tc.untold {
+				p := installPlan("p", "lamp.v2", operatorsv1alpha1.InstallPlanPhase(phase), 1, sub)
+				p.UID, p.ResourceVersion = "p", strconv.Itoa(i+1)
+				j.see(p, at(i).Time)
+			}
+			o := &observation{untold: untold([]*operatorsv1alpha1.Subscription{sub}, j.since)}
 			if got := o.interrupted(sub); got != tc.want {
 				t.Errorf("interrupted: %t, want %t", got, tc.want)
 			}

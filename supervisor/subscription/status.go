@@ -202,7 +202,8 @@ func (o *observation) carriedOut(csv string) bool {
 }
 
 // interrupted reports whether the plan that a Subscription refers to was deleted after it began
-// and before it was complete, so that what it brought lacks parts. The ledger has the phases.
+// and before it was complete, so that what it brought lacks parts. The ledger has the phases, but
+// for those that no supervisor has told yet.
 func (o *observation) interrupted(sub *operatorsv1alpha1.Subscription) bool {
 	ref := sub.Status.InstallPlanRef
 	if ref == nil || generatedBy(sub) == ref.Name || o.referred(ref) != nil {
@@ -212,16 +213,33 @@ func (o *observation) interrupted(sub *operatorsv1alpha1.Subscription) bool {
 	if err != nil {
 		return false
 	}
-	begun := false
+	phases := slices.Clone(o.untold[ref.UID])
 	for _, t := range ledger {
-		phase := operatorsv1alpha1.InstallPlanPhase(t.Phase)
-		if t.UID == ref.UID && phase == operatorsv1alpha1.InstallPlanPhaseComplete {
-			return false
+		if t.UID == ref.UID {
+			phases = append(phases, operatorsv1alpha1.InstallPlanPhase(t.Phase))
 		}
-		wrote := phase == operatorsv1alpha1.InstallPlanPhaseInstalling || phase == operatorsv1alpha1.InstallPlanPhaseFailed
-		begun = begun || (t.UID == ref.UID && wrote)
 	}
-	return begun
+	if slices.Contains(phases, operatorsv1alpha1.InstallPlanPhaseComplete) {
+		return false
+	}
+	return slices.Contains(phases, operatorsv1alpha1.InstallPlanPhaseInstalling) || slices.Contains(phases, operatorsv1alpha1.InstallPlanPhaseFailed)
+}
+
+// untold returns, by UID, the phases of the plans that Subscriptions refer to, as far as
+// ledgers may lack them.
+func untold(subscriptions []*operatorsv1alpha1.Subscription, find pages) map[types.UID][]operatorsv1alpha1.InstallPlanPhase {
+	phases := map[types.UID][]operatorsv1alpha1.InstallPlanPhase{}
+	for _, sub := range subscriptions {
+		ref := sub.Status.InstallPlanRef
+		if ref == nil || phases[ref.UID] != nil {
+			continue
+		}
+		stages, _ := find(ref.UID, 0)
+		for _, s := range stages {
+			phases[ref.UID] = append(phases[ref.UID], s.plan.Status.Phase)
+		}
+	}
+	return phases
 }
 
 // reference makes a status point at a plan. Without one, the pointer to the plan
