@@ -183,7 +183,7 @@ func (e *execution) applyCRD(ctx context.Context, s *operatorsv1alpha1.Step) (op
 		}
 	}
 	defer e.crds.turns.take(s.Resource.Name)()
-	if d := e.definitions[s]; d != nil && d.joins == nil && e.crds.turns.changed(s.Resource.Name, d.live) {
+	if d := e.definitions[s]; d != nil && e.outdated(s, d) {
 		delete(e.definitions, s)
 	}
 	for range attempts {
@@ -193,6 +193,17 @@ func (e *execution) applyCRD(ctx context.Context, s *operatorsv1alpha1.Step) (op
 		}
 	}
 	return "", errChanged
+}
+
+// outdated reports whether a definition has to be read again now that its turn has come. A key that is
+// added needs no fresh read. Records of versions that are gone are removed from what is the newest: from
+// an older one, the removal would meet a conflict while other plans add theirs, the records would pile up,
+// and each plan would ask for each of their versions.
+func (e *execution) outdated(s *operatorsv1alpha1.Step, d *definition) bool {
+	if d.joins != nil {
+		return len(d.joins.Remove) > 0
+	}
+	return e.crds.turns.changed(s.Resource.Name, d.live)
 }
 
 // applyOnce writes the definition of a step, which it reads first unless the plan has just read it.

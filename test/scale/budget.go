@@ -7,6 +7,8 @@ import "slices"
 const (
 	// MaxRequests are for each installation, all controllers together, without Events.
 	MaxRequests = 60
+	// MaxUpdateRequests are for each update to a version that replaces another.
+	MaxUpdateRequests = 100
 	// MaxReads are how many of them may be reads.
 	MaxReads = 20
 	// MaxConflicts are the writes over a newer object that may be refused, for ConflictsPer installations.

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestInstallationsCostTheSame installs one operator in namespaces and compares the requests and the
-// passes of the first ones with those of the last ones.
+// passes of the first ones with those of the last ones. Then all get a version that replaces the first.
 func TestInstallationsCostTheSame(t *testing.T) {
 	total := namespaces(t)
 	c, err := scale.Start(t.Context(), scale.Options{Root: "../../..", Dir: bin})
@@ -43,6 +43,13 @@ func TestInstallationsCostTheSame(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	update(t, c, installAll(t, c, total))
+}
+
+// installAll installs the operator in namespaces, and more where passes have to be counted again. It returns
+// how many have it.
+func installAll(t *testing.T, c *scale.Cluster, total int) int {
+	t.Helper()
 	early := install(t, c, 0, size)
 	if between := total - size; between > size {
 		install(t, c, size, between)
@@ -52,12 +59,30 @@ func TestInstallationsCostTheSame(t *testing.T) {
 		late = append(late, install(t, c, before, before+size))
 		grown := scale.Grown(early, late...)
 		if len(grown) == 0 {
-			return
+			return before + size
 		}
 		if len(late) == tries {
 			t.Fatalf("an installation costs more beside others in each of %d batches:\n%s", tries, strings.Join(grown, "\n"))
 		}
 		t.Logf("measuring more installations:\n%s", strings.Join(grown, "\n"))
+	}
+}
+
+// update has all namespaces get the next version, and compares what that costs with the limits.
+func update(t *testing.T, c *scale.Cluster, namespaces int) {
+	t.Helper()
+	b, err := c.Update(t.Context(), scale.Names(0, namespaces))
+	if err != nil {
+		t.Fatal(err)
+	}
+	totals := b.Totals()
+	t.Logf("update of %d namespaces: %s; for each %.1f requests (%.1f reads), %d conflicts in all; requests of all: %v",
+		namespaces, b.Took, b.Each(totals.Requests()), b.Each(totals.Reads), totals.Conflicts, b.Counts())
+	if each := b.Each(totals.Requests()); each > scale.MaxUpdateRequests {
+		t.Errorf("%.1f requests for each of %d updates at once, want at most %d", each, namespaces, scale.MaxUpdateRequests)
+	}
+	if most := max(1, namespaces*scale.MaxConflicts/scale.ConflictsPer); totals.Conflicts > most {
+		t.Errorf("%d conflicts in %d updates at once, want at most %d", totals.Conflicts, namespaces, most)
 	}
 }
 
