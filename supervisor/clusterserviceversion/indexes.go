@@ -21,12 +21,22 @@ const (
 	stateLacking = "lacking"
 )
 
-// addIndexes adds the indexes by which events find the versions that they concern.
+// addIndexes adds the indexes by which events find the versions that they concern, and by which
+// versions find the rights of their accounts.
 func addIndexes(to client.FieldIndexer) error {
 	ctx := context.Background() //nolint:forbidigo // Indexes are added before anything runs, and adding them waits for nothing.
-	for name, keys := range map[string]client.IndexerFunc{indexCRD: crdKeys, indexState: stateKeys} {
-		if err := to.IndexField(ctx, &operatorsv1alpha1.ClusterServiceVersion{}, name, keys); err != nil {
-			return fmt.Errorf("adding the index %s: %w", name, err)
+	for _, index := range []struct {
+		object client.Object
+		name   string
+		keys   client.IndexerFunc
+	}{
+		{&operatorsv1alpha1.ClusterServiceVersion{}, indexCRD, crdKeys},
+		{&operatorsv1alpha1.ClusterServiceVersion{}, indexState, stateKeys},
+		{&rbacv1.ClusterRole{}, indexNamespace, namespaceKeys},
+		{&rbacv1.ClusterRoleBinding{}, indexNamespace, namespaceKeys},
+	} {
+		if err := to.IndexField(ctx, index.object, index.name, index.keys); err != nil {
+			return fmt.Errorf("adding the index %s: %w", index.name, err)
 		}
 	}
 	return nil

@@ -10,7 +10,6 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -100,7 +99,7 @@ func (r *reconciler) observeNeeds(ctx context.Context, s *scope, others csvs) er
 	if found.Accounts, err = r.readAccounts(ctx, s.CSV); err != nil {
 		return err
 	}
-	if found.RBAC, err = r.readRBAC(ctx, s.CSV.Namespace); err != nil {
+	if found.RBAC, err = (rbacReader{cached: r.client, live: r.live}).read(ctx, s.CSV.Namespace); err != nil {
 		return err
 	}
 	if s.CSV.Spec.MinKubeVersion != "" {
@@ -183,39 +182,6 @@ func accountMetadata() *metav1.PartialObjectMetadata {
 	account := &metav1.PartialObjectMetadata{}
 	account.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
 	return account
-}
-
-func (r *reconciler) readRBAC(ctx context.Context, namespace string) (rbac, error) {
-	var (
-		roles        rbacv1.RoleList
-		bindings     rbacv1.RoleBindingList
-		clusterRoles rbacv1.ClusterRoleList
-		clusterBinds rbacv1.ClusterRoleBindingList
-	)
-	if err := r.client.List(ctx, &roles, client.InNamespace(namespace), readOnly); err != nil {
-		return rbac{}, fmt.Errorf("listing Roles in namespace %s: %w", namespace, err)
-	}
-	if err := r.client.List(ctx, &bindings, client.InNamespace(namespace), readOnly); err != nil {
-		return rbac{}, fmt.Errorf("listing RoleBindings in namespace %s: %w", namespace, err)
-	}
-	if err := r.client.List(ctx, &clusterRoles, readOnly); err != nil {
-		return rbac{}, fmt.Errorf("listing ClusterRoles: %w", err)
-	}
-	if err := r.client.List(ctx, &clusterBinds, readOnly); err != nil {
-		return rbac{}, fmt.Errorf("listing ClusterRoleBindings: %w", err)
-	}
-	// Roles and bindings of this version are needed whole, and others may give its accounts
-	// the rights that it asks for.
-	if err := informer.Complete(ctx, r.live, roles.Items, func(o *rbacv1.Role) bool { return o.Labels[LabelOwner] != "" }); err != nil {
-		return rbac{}, err //nolint:wrapcheck // names the object
-	}
-	if err := informer.Complete(ctx, r.live, bindings.Items, func(o *rbacv1.RoleBinding) bool { return o.Labels[LabelOwner] != "" }); err != nil {
-		return rbac{}, err //nolint:wrapcheck // names the object
-	}
-	return rbac{
-		Roles: roles.Items, RoleBindings: bindings.Items,
-		ClusterRoles: clusterRoles.Items, ClusterRoleBindings: clusterBinds.Items,
-	}, nil
 }
 
 // observeComponents reads the Deployments. When it cannot be said how they ought

@@ -3,6 +3,7 @@ package rights
 
 import (
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
@@ -42,4 +43,25 @@ func Bound(subjects []rbacv1.Subject, namespace, account string) bool {
 		}
 		return false
 	})
+}
+
+// Namespace returns the namespace whose ServiceAccounts a subject may be, as Bound reports it. With all,
+// they may be those of every namespace. Both are empty for a subject that is no ServiceAccount.
+func Namespace(s rbacv1.Subject) (namespace string, all bool) {
+	switch s.Kind {
+	case rbacv1.ServiceAccountKind:
+		return s.Namespace, false
+	case rbacv1.UserKind:
+		if namespace, _, err := serviceaccount.SplitUsername(s.Name); err == nil {
+			return namespace, false
+		}
+	case rbacv1.GroupKind:
+		if s.Name == user.AllAuthenticated || s.Name == serviceaccount.AllServiceAccountsGroup {
+			return "", true
+		}
+		if namespace, of := strings.CutPrefix(s.Name, serviceaccount.ServiceAccountGroupPrefix); of {
+			return namespace, false
+		}
+	}
+	return "", false
 }

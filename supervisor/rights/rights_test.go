@@ -33,6 +33,10 @@ func TestBound(t *testing.T) {
 		if got := rights.Bound(subjects, "ops", "installer"); got != tt.want {
 			t.Errorf("%s: bound is %t, want %t", name, got, tt.want)
 		}
+		// An index by namespace finds whatever binds an account.
+		if namespace, all := rights.Namespace(tt.subject); tt.want && !all && namespace != "ops" {
+			t.Errorf("%s: namespace %q, want ops or all", name, namespace)
+		}
 	}
 	for _, role := range []client.Object{&rbacv1.Role{}, &rbacv1.ClusterRole{}} {
 		if _, bound := rights.Subjects(role); bound {
