@@ -176,13 +176,22 @@ test-env: ## Build the programs of the control plane and of nodes into the cache
 
 .PHONY: test
 test: test-env build ## Every test: units, control-plane suites, conformance, then the end-to-end suites.
-	@$(MAKE) -j 2 units suites
-	@$(MAKE) -j 2 peers processes
+	@$(MAKE) -j 2 computing waiting
 	@$(MAKE) losses
 
 .PHONY: whole
 whole: ## The tests of `make test` with the race detector everywhere, and nothing left out: hours.
 	@$(MAKE) test SUITE_RACE='$(RACE)' ROUNDS=20 INTERLEAVINGS=500 PLANS=1000 PACKAGES=24 NAMESPACES=200 FAULTS=1 CATALOG_SHARE=1
+
+# Two rows of packages are tested side by side: one that computes most of the time, and one that waits
+# for control planes.
+.PHONY: computing waiting
+computing:
+	@$(MAKE) units
+	@$(MAKE) peers
+waiting:
+	@$(MAKE) suites
+	@$(MAKE) processes
 
 .PHONY: suites
 suites:
@@ -198,8 +207,6 @@ e2e: test-env build ## The end-to-end suites, as root on real nodes too, then th
 	@$(MAKE) processes
 	@$(MAKE) losses
 
-# What compares programs and what runs them as processes wait more than they work, and are
-# done side by side.
 .PHONY: peers
 peers:
 	@$(GO) test $(LEAN) $(AFRESH) $(SIDE_BY_SIDE) -run '$(PLAIN)' $(PLAIN_PACKAGES)
