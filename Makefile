@@ -188,18 +188,13 @@ whole: ## The tests of `make test` with the race detector everywhere, and nothin
 	@$(MAKE) test SUITE_RACE='$(RACE)' ROUNDS=20 INTERLEAVINGS=500 PLANS=1000 PACKAGES=24 NAMESPACES=200 FAULTS=1 CATALOG_SHARE=1
 
 # Two rows of packages are tested side by side: one that computes most of the time, and one that waits
-# for control planes.
+# for control planes, three packages at a time.
 .PHONY: computing waiting
 computing:
 	@$(MAKE) units
 	@$(MAKE) peers
 waiting:
-	@$(MAKE) suites
-	@$(MAKE) processes
-
-.PHONY: suites
-suites:
-	@$(GO) run ./test/packages suites | grep -vxF "$$($(GO) list $(RACED))" | xargs $(GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) $(SIDE_BY_SIDE) -timeout $(TEST_TIMEOUT)
+	@$(GO) run ./test/packages suites e2e | grep -vxF "$$($(GO) list $(RACED))" | xargs $(GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) -p 3 -timeout $(TEST_TIMEOUT)
 
 .PHONY: units
 units:
@@ -209,17 +204,13 @@ units:
 
 .PHONY: e2e
 e2e: test-env build ## The end-to-end suites, as root on real nodes too, then the demo.
-	@$(MAKE) processes
+	@$(GO) run ./test/packages e2e | xargs $(GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) -v -p 2 -timeout $(TEST_TIMEOUT)
 	@$(MAKE) losses
 
 .PHONY: peers
 peers:
 	@$(GO) test $(LEAN) $(AFRESH) $(SIDE_BY_SIDE) -run '$(PLAIN)' $(PLAIN_PACKAGES)
 	@$(GO) run ./test/packages peers | xargs $(GO) test $(LEAN) $(AFRESH) -timeout $(TEST_TIMEOUT)
-
-.PHONY: processes
-processes:
-	@$(GO) run ./test/packages e2e | xargs $(GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) -v -p 2 -timeout $(TEST_TIMEOUT)
 
 # Nothing else runs beside the suite that measures how long calls fail when nodes are lost;
 # its verbose output is the table of what was lost.

@@ -38,7 +38,8 @@ func long() []string {
 		module + "supervisor/clusterserviceversion/suite", module + "supervisor/installplan/suite",
 		module + "cmd/internal/command/uninstall/suite", module + "supervisor/catalogsource/suite",
 		module + "supervisor/catalogs", module + "supervisor/informer",
-		endToEnd + "/faults", endToEnd + "/inventory", endToEnd + "/scale",
+		endToEnd + "/faults", endToEnd + "/explain", endToEnd, endToEnd + "/inventory", endToEnd + "/tenant",
+		endToEnd + "/transitions", endToEnd + "/cleanup", endToEnd + "/scale",
 	}
 }
 

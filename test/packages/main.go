@@ -31,18 +31,22 @@ func main() {
 
 // run prints the lines that the arguments ask for.
 func run(ctx context.Context, args []string, out io.Writer) error {
-	if len(args) != 1 {
-		return fmt.Errorf("want one argument (%s), got %d", strings.Join(classes(), ", "), len(args))
+	if len(args) == 0 {
+		return fmt.Errorf("want one class or more (%s)", strings.Join(classes(), ", "))
 	}
 	packages, err := golist.Load(ctx, ".", "./...")
 	if err != nil {
 		return fmt.Errorf("listing the packages of the module: %w", err)
 	}
-	lines, err := lines(args[0], packages)
-	if err != nil {
-		return err
+	var all []string
+	for _, class := range args {
+		lines, err := lines(class, packages)
+		if err != nil {
+			return err
+		}
+		all = append(all, lines...)
 	}
-	for _, line := range lines {
+	for _, line := range longFirst(all) {
 		fmt.Fprintln(out, line)
 	}
 	return nil
