@@ -21,7 +21,7 @@ import (
 // is to go with them, takes them from those that have changed their mind, and works on
 // what departs. What goes wrong with one concerns no other.
 func (r *Reconciler) attend(ctx context.Context, o *observation) error {
-	errs := []error{r.bringBack(ctx, o)}
+	var errs []error
 	for i, sub := range o.subscriptions {
 		change := controllerutil.RemoveFinalizer
 		if uninstalls(sub) {

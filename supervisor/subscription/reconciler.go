@@ -54,7 +54,6 @@ type Reconciler struct {
 	library  library
 	journal  journal
 	refusals refusals
-	hurried  hurried
 	lag      cacheLag
 	// caughtUp is closed when the journal has what happened before the process began.
 	caughtUp chan struct{}

@@ -73,7 +73,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	byCatalog := handler.EnqueueRequestsFromMapFunc(r.besideCatalog)
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("subscription").
-		Watches(&operatorsv1alpha1.Subscription{}, byNamespace, builder.WithPredicates(r.watchingHaste())).
+		Watches(&operatorsv1alpha1.Subscription{}, byNamespace).
 		WatchesRawSource(source.Channel(o.Unpacker.Listen(), byNamespace)).
 		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, byNamespace).
 		Watches(&operatorsv1alpha1.InstallPlan{}, byNamespace, builder.WithPredicates(r.noting())).

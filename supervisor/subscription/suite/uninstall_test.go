@@ -54,26 +54,6 @@ func TestUninstall(t *testing.T) {
 	}
 }
 
-// TestUninstallInOneBreath asks for the operator to go and deletes the Subscription before
-// that can have been heard.
-func TestUninstallInOneBreath(t *testing.T) {
-	w := newWorld(t)
-	sub := w.subscription("my-lamp", "lamp")
-	w.create(sub)
-	w.supervise()
-	w.succeed("lamp.v2")
-	w.settled("my-lamp", "lamp.v2")
-	w.annotate("my-lamp", "chandlery.dev/on-delete", "uninstall")
-	if err := w.Delete(t.Context(), sub); err != nil {
-		t.Fatal(err)
-	}
-	w.goes("lamp.v2")
-	w.absent("my-lamp")
-	if csv := w.version("lamp.v2"); csv != nil {
-		t.Errorf("lamp.v2 is back: %+v", csv.Status)
-	}
-}
-
 // TestDeletedWithoutWish leaves the operator where nobody has asked for more, or has
 // taken that back.
 func TestDeletedWithoutWish(t *testing.T) {
