@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
@@ -90,7 +91,7 @@ func applyCRD(ctx context.Context, c client.Client, crd *unstructured.Unstructur
 	if client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("reading %s: %w", crd.GetName(), err)
 	}
-	options := append([]client.ApplyOption{client.FieldOwner(apply.FieldManager)}, force...)
+	options := append([]client.ApplyOption{client.FieldOwner(api.FieldManager)}, force...)
 	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(crd), options...); err != nil {
 		return "", fmt.Errorf("applying %s: %w", crd.GetName(), err)
 	}

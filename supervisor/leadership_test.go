@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	testingclock "k8s.io/utils/clock/testing"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/failover"
 )
 
@@ -38,7 +39,7 @@ func (l *fakeLock) Update(context.Context, resourcelock.LeaderElectionRecord) er
 func TestFence(t *testing.T) {
 	mine, nobodys := resourcelock.LeaderElectionRecord{HolderIdentity: "me"}, resourcelock.LeaderElectionRecord{}
 	errBoom := errors.New("boom")
-	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "leases"}, LeaseName)
+	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "leases"}, api.LeaseName)
 	for name, tt := range map[string]struct {
 		reason  string
 		history func(context.Context, *fencedLock, *fakeLock, *testingclock.FakePassiveClock)

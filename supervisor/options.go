@@ -14,15 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogsource"
 	"github.com/chandlery/chandlery/supervisor/discovery"
 	"github.com/chandlery/chandlery/supervisor/discovery/optional"
 	"github.com/chandlery/chandlery/supervisor/rival"
 	"github.com/chandlery/chandlery/supervisor/unpack"
 )
-
-// LeaseName is the name of the Lease that the leading supervisor holds.
-const LeaseName = rival.LeaseName
 
 // namespaceFile tells a process in a pod which namespace it runs in.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
@@ -98,8 +96,8 @@ type Options struct {
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "path of a kubeconfig file; empty: $KUBECONFIG, then the pod's own account, then ~/.kube/config")
 	fs.StringVar(&o.Identity, "identity", defaultIdentity(), "name of this process in leader election; a random suffix makes it unique")
-	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", ownNamespace(), "namespace of the Lease "+LeaseName+"; default: the pod's own")
-	fs.StringSliceVar(&o.ManagerNamespaces, "manager-namespaces", nil, "namespaces, separated by commas, where every Deployment that looks like OLM's and every Lease "+LeaseName+" that is renewed is that of another lifecycle manager, beside which a supervisor does not work; elsewhere its service account has to be allowed to write ClusterServiceVersions or InstallPlans in all namespaces")
+	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", ownNamespace(), "namespace of the Lease "+api.LeaseName+"; default: the pod's own")
+	fs.StringSliceVar(&o.ManagerNamespaces, "manager-namespaces", nil, "namespaces, separated by commas, where every Deployment that looks like OLM's and every Lease "+api.LeaseName+" that is renewed is that of another lifecycle manager, beside which a supervisor does not work; elsewhere its service account has to be allowed to write ClusterServiceVersions or InstallPlans in all namespaces")
 	fs.DurationVar(&o.LeaseDuration, "lease-duration", 15*time.Second, "how long a standby waits after the leader's last sign of life before it takes over; whole seconds, 60s at most")
 	fs.DurationVar(&o.RenewDeadline, "renew-deadline", 10*time.Second, "how long the leader tries to renew the Lease before it gives up; at least 1s less than --lease-duration")
 	fs.DurationVar(&o.RetryPeriod, "retry-period", 500*time.Millisecond, "pause between tries to take or renew the Lease; a takeover may come up to two of them later than --lease-duration")

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/catalogsource"
 	"github.com/chandlery/chandlery/supervisor/clusterserviceversion"
@@ -139,10 +140,10 @@ func (s *startup) newManager(f *fence) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, o.LeaderElectionNamespace, LeaseName,
+	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, o.LeaderElectionNamespace, api.LeaseName,
 		resourcelock.ResourceLockConfig{Identity: uniqueIdentity(o.Identity)}, cfg, o.RenewDeadline)
 	if err != nil {
-		return nil, fmt.Errorf("preparing leader election on Lease %s/%s: %w", o.LeaderElectionNamespace, LeaseName, err)
+		return nil, fmt.Errorf("preparing leader election on Lease %s/%s: %w", o.LeaderElectionNamespace, api.LeaseName, err)
 	}
 	cached, err := cacheOptions()
 	if err != nil {
@@ -191,7 +192,7 @@ func cacheOptions() (cache.Options, error) {
 	if err != nil {
 		return cache.Options{}, fmt.Errorf("telling copies of ClusterServiceVersions from others: %w", err)
 	}
-	ofCatalogs := labels.SelectorFromSet(labels.Set{catalogs.LabelManaged: catalogs.LabelManagedValue})
+	ofCatalogs := labels.SelectorFromSet(labels.Set{api.LabelManaged: catalogs.LabelManagedValue})
 	return cache.Options{
 		NewInformer:      informer.New,
 		DefaultTransform: informer.Transform,

@@ -3,7 +3,7 @@ package supervisor
 import (
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/chandlery/chandlery/supervisor/scheme"
+	"github.com/chandlery/chandlery/supervisor/api/scheme"
 )
 
 // NewScheme gives the kinds that the controllers work with.

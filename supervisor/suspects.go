@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
@@ -70,7 +71,7 @@ func describeSuspects(f *rival.Finding) string {
 		named = append(named, fmt.Sprintf("Deployment %s/%s (service account %s)", w.Namespace, w.Name, w.ServiceAccount))
 	}
 	for _, s := range f.SuspectLeases[:min(len(f.SuspectLeases), suspectsNamed)] {
-		named = append(named, fmt.Sprintf("Lease %s/%s (holder %q)", s.Namespace, rival.LeaseName, s.Holder))
+		named = append(named, fmt.Sprintf("Lease %s/%s (holder %q)", s.Namespace, api.LeaseName, s.Holder))
 	}
 	total := f.SuspectCount + f.SuspectLeaseCount
 	if total == 0 {

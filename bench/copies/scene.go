@@ -20,7 +20,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor"
-	"github.com/chandlery/chandlery/supervisor/copies"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/ports"
 	"github.com/chandlery/chandlery/test/process"
@@ -189,9 +189,9 @@ func (s *scene) settled(ctx context.Context, on bool) error {
 			return false, nil
 		}
 		if on {
-			return c.Reason == copies.ReasonEnabled && strings.Contains(c.Message, "present"), nil
+			return c.Reason == api.ReasonCopiedCSVsEnabled && strings.Contains(c.Message, "present"), nil
 		}
-		return c.Reason == copies.ReasonDisabled && c.Status == metav1.ConditionTrue, nil
+		return c.Reason == api.ReasonCopiedCSVsDisabled && c.Status == metav1.ConditionTrue, nil
 	})
 }
 
@@ -201,7 +201,7 @@ func (s *scene) counted(ctx context.Context, on bool) error {
 	list.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind("ClusterServiceVersionList"))
 	count := 0
 	for {
-		err := s.client.List(ctx, list, client.HasLabels{copies.LabelCopiedFrom}, client.Limit(100), client.Continue(list.Continue))
+		err := s.client.List(ctx, list, client.HasLabels{api.LabelCopiedFrom}, client.Limit(100), client.Continue(list.Continue))
 		if err != nil {
 			return fmt.Errorf("counting copies: %w", err)
 		}

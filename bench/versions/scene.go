@@ -21,7 +21,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/process"
 	"github.com/chandlery/chandlery/test/programs"
@@ -113,7 +113,7 @@ const keeper = "keeper"
 func definition() *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "lamps." + lamps().Group, Annotations: map[string]string{plan.PrefixAlongside + "1": home + "/" + keeper},
+			Name: "lamps." + lamps().Group, Annotations: map[string]string{api.PrefixAlongside + "1": home + "/" + keeper},
 		},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: lamps().Group, Scope: apiextensionsv1.NamespaceScoped,

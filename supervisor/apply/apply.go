@@ -23,16 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply/merge"
-)
-
-const (
-	// FieldManager is the name under which the supervisor sets single fields.
-	FieldManager = "chandlery-supervisor"
-	// ManifestManager is the name under which this package writes manifests. It is one of
-	// its own, so that what a manifest no longer has can be told from what other parts of
-	// the supervisor set on the same object.
-	ManifestManager = "chandlery-supervisor-manifests"
 )
 
 // Result is what writing an object came to.
@@ -138,7 +130,7 @@ func Join(ctx context.Context, c client.Client, live *unstructured.Unstructured,
 	target.SetGroupVersionKind(live.GroupVersionKind())
 	target.SetNamespace(live.GetNamespace())
 	target.SetName(live.GetName())
-	err = c.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(ManifestManager))
+	err = c.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(api.ManifestFieldManager))
 	if recreated(err) {
 		err = apierrors.NewConflict(schema.GroupResource{Group: live.GroupVersionKind().Group, Resource: live.GetKind()}, live.GetName(), err)
 	}
@@ -171,7 +163,7 @@ func TakeOver(ctx context.Context, c client.Client, u, live *unstructured.Unstru
 
 func create(ctx context.Context, c client.Client, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	made := manifest(u)
-	if err := c.Create(ctx, made, client.FieldOwner(ManifestManager), client.FieldValidation(metav1.FieldValidationWarn)); err != nil {
+	if err := c.Create(ctx, made, client.FieldOwner(api.ManifestFieldManager), client.FieldValidation(metav1.FieldValidationWarn)); err != nil {
 		return nil, fmt.Errorf("creating %s: %w", describe(u), err)
 	}
 	return made, nil
@@ -185,7 +177,7 @@ func update(ctx context.Context, c client.Client, wanted, live *unstructured.Uns
 	next = next.DeepCopy()
 	// The API server keeps them.
 	next.SetManagedFields(nil)
-	if err := c.Update(ctx, next, client.FieldOwner(ManifestManager), client.FieldValidation(metav1.FieldValidationWarn)); err != nil {
+	if err := c.Update(ctx, next, client.FieldOwner(api.ManifestFieldManager), client.FieldValidation(metav1.FieldValidationWarn)); err != nil {
 		return nil, "", fmt.Errorf("updating %s: %w", describe(live), err)
 	}
 	if next.GetResourceVersion() == live.GetResourceVersion() {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/test/controlplane"
 )
@@ -180,7 +181,7 @@ func TestWhatEarlierReleasesAppliedIsReplaced(t *testing.T) {
 	before := manifestOf(t, namespace, deploymentWith(`{"name":"a","image":"i","env":[{"name":"A","value":"1"},{"name":"B","value":"1"}]},{"name":"old","image":"i"}`))
 	before.SetOwnerReferences([]metav1.OwnerReference{owner("ClusterServiceVersion", "lamp.v1")})
 	_ = unstructured.SetNestedSlice(before.Object, []any{map[string]any{"name": "v", "configMap": map[string]any{"name": "c"}}}, "spec", "template", "spec", "volumes")
-	if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(before.DeepCopy()), client.FieldOwner(apply.FieldManager), client.ForceOwnership); err != nil {
+	if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(before.DeepCopy()), client.FieldOwner(api.FieldManager), client.ForceOwnership); err != nil {
 		t.Fatal(err)
 	}
 	live := &appsv1.Deployment{}

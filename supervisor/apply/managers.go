@@ -1,6 +1,10 @@
 package apply
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+)
 
 // IsOLM reports whether a field manager is one of OLM's programs.
 func IsOLM(manager string) bool {
@@ -9,4 +13,6 @@ func IsOLM(manager string) bool {
 
 // IsOurs reports whether a field manager is the supervisor: ManifestManager, or FieldManager,
 // as which earlier releases wrote manifests.
-func IsOurs(manager string) bool { return manager == ManifestManager || manager == FieldManager }
+func IsOurs(manager string) bool {
+	return manager == api.ManifestFieldManager || manager == api.FieldManager
+}

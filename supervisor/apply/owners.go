@@ -9,11 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply/merge"
 )
-
-// componentPrefix begins those labels.
-const componentPrefix = "operators.coreos.com/"
 
 const (
 	kindCSV = "ClusterServiceVersion"
@@ -78,7 +76,7 @@ func left(kind string) *fieldpath.Set {
 func components(theirs *fieldpath.Set) *fieldpath.Set {
 	found := fieldpath.NewSet()
 	theirs.Iterate(func(path fieldpath.Path) {
-		if text := path.String(); strings.HasPrefix(text, ".metadata.labels."+componentPrefix) {
+		if text := path.String(); strings.HasPrefix(text, ".metadata.labels."+api.PrefixComponent) {
 			found.Insert(path.Copy())
 		}
 	})
@@ -99,7 +97,7 @@ func lifecycle(entry *metav1.ManagedFieldsEntry, fields *fieldpath.Set, live *un
 	case IsOLM(entry.Manager):
 		return true
 	}
-	for _, label := range []string{"olm.managed", "olm.owner"} {
+	for _, label := range []string{api.LabelManaged, api.LabelOwner} {
 		if fields.Has(fieldpath.MakePathOrDie("metadata", "labels", label)) {
 			return true
 		}
@@ -112,7 +110,7 @@ func lifecycle(entry *metav1.ManagedFieldsEntry, fields *fieldpath.Set, live *un
 // marked reports whether an object bears a sign that it is an operator's.
 func marked(live *unstructured.Unstructured) bool {
 	labels := live.GetLabels()
-	return labels["olm.managed"] == "true" || labels["olm.owner"] != "" ||
+	return labels[api.LabelManaged] == "true" || labels[api.LabelOwner] != "" ||
 		slices.ContainsFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.Kind == kindCSV })
 }
 
@@ -121,9 +119,9 @@ func marked(live *unstructured.Unstructured) bool {
 func isOwn(entry *metav1.ManagedFieldsEntry) bool {
 	switch entry.Operation {
 	case metav1.ManagedFieldsOperationApply:
-		return entry.Manager == FieldManager && entry.Subresource == ""
+		return entry.Manager == api.FieldManager && entry.Subresource == ""
 	case metav1.ManagedFieldsOperationUpdate:
-		return entry.Manager == ManifestManager && entry.Subresource == ""
+		return entry.Manager == api.ManifestFieldManager && entry.Subresource == ""
 	default:
 		return false
 	}

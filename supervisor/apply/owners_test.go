@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 const (
@@ -32,7 +34,7 @@ func TestOwnership(t *testing.T) {
 	const none = `{}`
 	status, old := entry("olm", update, dataA), entry("olm", update, dataA)
 	status.Subresource, old.APIVersion = "status", "v1beta1"
-	older := entry(ManifestManager, update, dataA)
+	older := entry(api.ManifestFieldManager, update, dataA)
 	older.APIVersion = "v1beta1"
 	const foreignOwner = `{"f:data":{"f:a":{}},"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"2\"}":{}}}}`
 	subscribed := []metav1.OwnerReference{{Kind: "Subscription", Name: "lamp", UID: "2"}}
@@ -45,12 +47,12 @@ func TestOwnership(t *testing.T) {
 		entries      []metav1.ManagedFieldsEntry
 		mine, others string
 	}{
-		"what was written":                 {entries: []metav1.ManagedFieldsEntry{entry(ManifestManager, update, dataA)}, mine: dataA, others: none},
-		"what an earlier release applied":  {entries: []metav1.ManagedFieldsEntry{entry(FieldManager, applied, dataA), entry(ManifestManager, update, dataB)}, mine: `{"f:data":{"f:a":{},"f:b":{}}}`, others: none},
-		"what the supervisor patched":      {entries: []metav1.ManagedFieldsEntry{entry(FieldManager, update, dataA)}, mine: none, others: dataA},
+		"what was written":                 {entries: []metav1.ManagedFieldsEntry{entry(api.ManifestFieldManager, update, dataA)}, mine: dataA, others: none},
+		"what an earlier release applied":  {entries: []metav1.ManagedFieldsEntry{entry(api.FieldManager, applied, dataA), entry(api.ManifestFieldManager, update, dataB)}, mine: `{"f:data":{"f:a":{},"f:b":{}}}`, others: none},
+		"what the supervisor patched":      {entries: []metav1.ManagedFieldsEntry{entry(api.FieldManager, update, dataA)}, mine: none, others: dataA},
 		"what was written in old versions": {entries: []metav1.ManagedFieldsEntry{older}, mine: none, others: none},
 		"OLM's":                            {entries: []metav1.ManagedFieldsEntry{entry("catalog", update, dataA)}, mine: dataA, others: none},
-		"OLM's, beside ours":               {entries: []metav1.ManagedFieldsEntry{entry("olm", update, dataA), entry(FieldManager, applied, dataB)}, mine: `{"f:data":{"f:a":{},"f:b":{}}}`, others: none},
+		"OLM's, beside ours":               {entries: []metav1.ManagedFieldsEntry{entry("olm", update, dataA), entry(api.FieldManager, applied, dataB)}, mine: `{"f:data":{"f:a":{},"f:b":{}}}`, others: none},
 		"the manager that gave the owner":  {entries: []metav1.ManagedFieldsEntry{entry("tool", update, both)}, mine: dataA, others: owned},
 		"the manager that labelled it":     {entries: []metav1.ManagedFieldsEntry{entry("tool", update, labelled)}, mine: labelled, others: none},
 		"the label of a component": {

@@ -11,6 +11,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/replicas"
 )
 
@@ -57,7 +58,7 @@ const labelTemplateHash = appsv1.DefaultDeploymentUniqueLabelKey
 func belonging(found []discoveryv1.EndpointSlice, catalog string, pods map[types.UID]*corev1.Pod) []discoveryv1.EndpointSlice {
 	var kept []discoveryv1.EndpointSlice
 	for _, slice := range found {
-		label, labelled := slice.Labels[LabelCatalogSource]
+		label, labelled := slice.Labels[api.LabelCatalogSource]
 		switch {
 		case labelled && label == catalog:
 			kept = append(kept, slice)

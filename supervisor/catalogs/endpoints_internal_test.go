@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 func TestBelonging(t *testing.T) {
@@ -24,8 +26,8 @@ func TestBelonging(t *testing.T) {
 		labels map[string]string
 		want   []types.UID
 	}{
-		{"the Service is the catalog's own", map[string]string{LabelCatalogSource: "shop"}, []types.UID{"", "ours", "theirs"}},
-		{"the Service is another catalog's", map[string]string{LabelCatalogSource: "other"}, nil},
+		{"the Service is the catalog's own", map[string]string{api.LabelCatalogSource: "shop"}, []types.UID{"", "ours", "theirs"}},
+		{"the Service is another catalog's", map[string]string{api.LabelCatalogSource: "other"}, nil},
 		{"the Service is one of OLM's: the catalog's pods", nil, []types.UID{"ours"}},
 	} {
 		var got []types.UID

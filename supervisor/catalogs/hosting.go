@@ -10,20 +10,8 @@ import (
 // Port is where replicas of a catalog and their Service listen.
 const Port = 50051
 
-// Labels that the objects of a catalog bear, and by which today's tools find
-// them.
-const (
-	// LabelCatalogSource names the CatalogSource that an object serves.
-	LabelCatalogSource = "olm.catalogSource"
-	// LabelManaged marks what belongs to the supervisor's kind of controllers;
-	// its value is LabelManagedValue.
-	LabelManaged      = "olm.managed"
-	LabelManagedValue = "true"
-)
-
-// ReasonReplicaUnreachable is the reason of a pod's condition Ready that was set
-// because the replica in it does not answer while others do.
-const ReasonReplicaUnreachable = "ReplicaUnreachable"
+// LabelManagedValue is the value of api.LabelManaged on the objects of a catalog.
+const LabelManagedValue = "true"
 
 // Hosted says whether the supervisor runs the catalog of a CatalogSource, as
 // replicas behind a Service, instead of dialling where somebody else runs it. An

@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // reconcileTimeout bounds one reconciliation, so that a call that hangs cannot hold a worker
@@ -47,7 +49,7 @@ func Setup(mgr ctrl.Manager, store *Store) error {
 
 // labelled names the catalog that an object bears in a label.
 func labelled(_ context.Context, o client.Object) []reconcile.Request {
-	name := o.GetLabels()[LabelCatalogSource]
+	name := o.GetLabels()[api.LabelCatalogSource]
 	if name == "" {
 		return nil
 	}
@@ -115,7 +117,7 @@ func (f *follower) followReplicas(ctx context.Context, source *operatorsv1alpha1
 		return fmt.Errorf("listing the EndpointSlices of Service %s/%s: %w", source.Namespace, ServiceName(source), err)
 	}
 	var pods corev1.PodList
-	ofCatalog := client.MatchingLabels{LabelManaged: LabelManagedValue, LabelCatalogSource: source.Name}
+	ofCatalog := client.MatchingLabels{api.LabelManaged: LabelManagedValue, api.LabelCatalogSource: source.Name}
 	if err := f.reader.List(ctx, &pods, client.InNamespace(source.Namespace), ofCatalog, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the pods of CatalogSource %s/%s: %w", source.Namespace, source.Name, err)
 	}

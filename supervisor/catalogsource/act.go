@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/informer"
 )
@@ -203,7 +203,7 @@ func (c *children) apply(ctx context.Context, wanted *unstructured.Unstructured,
 	if d, is := live.(*appsv1.Deployment); is {
 		u.SetResourceVersion(d.ResourceVersion)
 	}
-	err := c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(apply.FieldManager), client.ForceOwnership)
+	err := c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(api.FieldManager), client.ForceOwnership)
 	if err != nil {
 		if u.GroupVersionKind() == kindDeployment {
 			err = inTerms(err)
@@ -229,7 +229,7 @@ func (c *children) overwrite(ctx context.Context, wanted *unstructured.Unstructu
 	object := prototype(u.GroupVersionKind())
 	object.SetNamespace(u.GetNamespace())
 	object.SetName(u.GetName())
-	if err := c.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, text), client.FieldOwner(apply.FieldManager)); err != nil {
+	if err := c.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, text), client.FieldOwner(api.FieldManager)); err != nil {
 		return nil, fmt.Errorf("overwriting %s %s: %w", u.GetKind(), client.ObjectKeyFromObject(u), err)
 	}
 	return object, nil
@@ -242,7 +242,7 @@ func (c *children) replace(ctx context.Context, live client.Object, wanted *unst
 	trial := wanted.DeepCopy()
 	trial.SetName("")
 	trial.SetGenerateName("trial-")
-	if err := c.client.Create(ctx, trial, client.DryRunAll, client.FieldOwner(apply.FieldManager)); err != nil {
+	if err := c.client.Create(ctx, trial, client.DryRunAll, client.FieldOwner(api.FieldManager)); err != nil {
 		return nil, fmt.Errorf("%w; it is not deleted either, for it could not be made again: %w", cause, err)
 	}
 	uid := live.GetUID()
@@ -354,7 +354,7 @@ func judge(pod *corev1.Pod, source *operatorsv1alpha1.CatalogSource, replaced bo
 		}
 		return stays
 	case owned(pod, source):
-		if ended || replaced || pod.Labels[labelUpdate] != "" {
+		if ended || replaced || pod.Labels[api.LabelUpdate] != "" {
 			return goes
 		}
 		return stays

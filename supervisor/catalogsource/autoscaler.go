@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/event"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // autoscalerInterval is how soon it is noticed that an autoscaler has gone. That one
@@ -76,11 +76,11 @@ func (h *hosted) tellAutoscaler(o *Observation) {
 	}
 	h.soonest(autoscalerInterval)
 	who := "; HorizontalPodAutoscaler " + o.Autoscaler + " sets the number of replicas"
-	if _, given := o.Source.Annotations[AnnotationReplicas]; given {
-		who += ", and annotation " + AnnotationReplicas + " has no effect"
+	if _, given := o.Source.Annotations[api.AnnotationReplicas]; given {
+		who += ", and annotation " + api.AnnotationReplicas + " has no effect"
 	}
 	for i := range h.conditions {
-		if h.conditions[i].Type == conditionAvailable {
+		if h.conditions[i].Type == api.ConditionAvailable {
 			h.conditions[i].Message += who
 		}
 	}
@@ -90,7 +90,7 @@ func (h *hosted) tellAutoscaler(o *Observation) {
 // has scaled it, or when another number is wanted than was applied.
 func (o *Observation) undoesScaling(wanted *unstructured.Unstructured) string {
 	d := o.Deployment
-	if d == nil || d.Spec.Replicas == nil || d.Annotations[annotationHash] != wanted.GetAnnotations()[annotationHash] {
+	if d == nil || d.Spec.Replicas == nil || d.Annotations[api.AnnotationAppliedHash] != wanted.GetAnnotations()[api.AnnotationAppliedHash] {
 		return ""
 	}
 	replicas, _, err := unstructured.NestedFieldNoCopy(wanted.Object, "spec", "replicas")
@@ -112,7 +112,7 @@ func (r *Reconciler) tellUndone(o *Observation, all []*unstructured.Unstructured
 		}
 		if undone := o.undoesScaling(wanted); undone != "" {
 			r.recorder.Eventf(reference(o.Source), nil, corev1.EventTypeWarning, "ScalingUndone", "Host", "%s",
-				event.Note("Deployment "+wanted.GetName()+" was set back "+undone+
+				api.EventNote("Deployment "+wanted.GetName()+" was set back "+undone+
 					"; if a HorizontalPodAutoscaler had scaled it, allow the supervisor to list horizontalpodautoscalers of API group autoscaling, which it may not"))
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 func TestAutoscalerOf(t *testing.T) {
@@ -55,7 +57,7 @@ func TestScaledReplicas(t *testing.T) {
 		{"no Deployment yet", "a", nil, asked},
 		{"an autoscaler does nothing at 0", "a", scaledTo(0), asked},
 	} {
-		o := observed(annotated(AnnotationReplicas, "3"))
+		o := observed(annotated(api.AnnotationReplicas, "3"))
 		o.Deployment, o.Autoscaler = tt.live, tt.autoscaler
 		if got := o.replicas(&corev1.PodSpec{}, &Hosting{}); got != tt.want {
 			t.Errorf("%s: %d replicas, want %d", tt.reason, got, tt.want)
@@ -86,10 +88,10 @@ func TestTellAutoscaler(t *testing.T) {
 	} {
 		o := observed()
 		if tt.asked != "" {
-			annotated(AnnotationReplicas, tt.asked)(o)
+			annotated(api.AnnotationReplicas, tt.asked)(o)
 		}
 		o.Deployment, o.Autoscaler = tt.live, tt.autoscaler
-		h := hosted{conditions: []metav1.Condition{{Type: conditionAvailable, Message: "7 of 7"}, {Type: conditionProgressing, Message: "done"}}}
+		h := hosted{conditions: []metav1.Condition{{Type: api.ConditionAvailable, Message: "7 of 7"}, {Type: api.ConditionProgressing, Message: "done"}}}
 		h.tellAutoscaler(o)
 		if got, want := h.conditions[0].Message, "7 of 7"+tt.want; got != want || h.conditions[1].Message != "done" || h.next != tt.next {
 			t.Errorf("%s: %q, %q, again after %v; want %q after %v", tt.reason, got, h.conditions[1].Message, h.next, want, tt.next)
@@ -107,10 +109,10 @@ func TestUndoesScaling(t *testing.T) {
 		{"scaled up", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(5)) }, "from 5 to 3 replicas"},
 		{"scaled to nothing", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(0)) }, "from 0 to 3 replicas"},
 		{"another number was applied: it is we who change it", func(d *appsv1.Deployment) {
-			d.Spec.Replicas, d.Annotations = new(int32(2)), map[string]string{annotationHash: "other"}
+			d.Spec.Replicas, d.Annotations = new(int32(2)), map[string]string{api.AnnotationAppliedHash: "other"}
 		}, ""},
 	} {
-		o := observed(annotated(AnnotationReplicas, "3"))
+		o := observed(annotated(api.AnnotationReplicas, "3"))
 		wanted := desiredDeployment(t, o)
 		o.Deployment = scaledTo(3)
 		o.Deployment.Annotations = wanted.GetAnnotations()

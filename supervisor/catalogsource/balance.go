@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
-	"github.com/chandlery/chandlery/supervisor/event"
 )
 
 // How long replicas that share a node are left there, at first, and at most after
@@ -129,7 +129,7 @@ func (r *Reconciler) balance(ctx context.Context, o *Observation, view *replicas
 	}
 	r.moves.note(key, now)
 	r.recorder.Eventf(reference(o.Source), nil, corev1.EventTypeNormal, "Rebalancing", "Host", "%s",
-		event.Note("replica "+pod.Name+" shares node "+pod.Spec.NodeName+" while another node is free; it is made again"))
+		api.EventNote("replica "+pod.Name+" shares node "+pod.Spec.NodeName+" while another node is free; it is made again"))
 	return r.children.remove(ctx, "Pod", pod)
 }
 

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/informer"
 )
 
@@ -29,11 +29,11 @@ func (c objectCache) GetCache() cache.Cache { return c.Cache }
 // the labels, and of Nodes what matters here. It is not the manager's, where
 // others would miss all the rest.
 func newObjectCache(mgr ctrl.Manager) (cache.Cache, error) {
-	ofCatalogs, err := labels.NewRequirement(catalogs.LabelCatalogSource, selection.Exists, nil)
+	ofCatalogs, err := labels.NewRequirement(api.LabelCatalogSource, selection.Exists, nil)
 	if err != nil {
 		return nil, fmt.Errorf("selecting the objects of catalogs: %w", err)
 	}
-	managed, err := labels.NewRequirement(catalogs.LabelManaged, selection.Exists, nil)
+	managed, err := labels.NewRequirement(api.LabelManaged, selection.Exists, nil)
 	if err != nil {
 		return nil, fmt.Errorf("selecting the objects of catalogs: %w", err)
 	}
@@ -68,7 +68,7 @@ func newObjectCache(mgr ctrl.Manager) (cache.Cache, error) {
 // says none.
 func catalogOfPod(pod client.Object) string {
 	given := pod.GetLabels()
-	return cmp.Or(given[catalogs.LabelCatalogSource], given[labelUpdate])
+	return cmp.Or(given[api.LabelCatalogSource], given[api.LabelUpdate])
 }
 
 // leanPod leaves of a pod what tells where it runs and how it is.

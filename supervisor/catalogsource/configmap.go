@@ -15,8 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/bundles/manifests"
-	"github.com/chandlery/chandlery/supervisor/apply"
-	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // configMaps looks after the ConfigMaps that hold catalogs. The cache has the
@@ -66,7 +65,7 @@ type held struct {
 func (c *configMaps) observe(ctx context.Context, source *operatorsv1alpha1.CatalogSource, running *appsv1.Deployment) (held, error) {
 	var h held
 	if running != nil {
-		h.version, h.snapshot = running.Spec.Template.Labels[labelConfigMapVersion], mountedConfigMap(running)
+		h.version, h.snapshot = running.Spec.Template.Labels[api.LabelConfigMapVersion], mountedConfigMap(running)
 	}
 	found, err := c.find(ctx, client.ObjectKey{Namespace: source.Namespace, Name: source.Spec.ConfigMap}, "spec.configMap")
 	if err != nil {
@@ -109,7 +108,7 @@ func (c *configMaps) find(ctx context.Context, key client.ObjectKey, field strin
 		}
 		return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
 	}
-	if _, labelled := found.Labels[catalogs.LabelManaged]; labelled {
+	if _, labelled := found.Labels[api.LabelManaged]; labelled {
 		return found, nil
 	}
 	before := found.DeepCopy()
@@ -117,8 +116,8 @@ func (c *configMaps) find(ctx context.Context, key client.ObjectKey, field strin
 		found.Labels = map[string]string{}
 	}
 	// Its value says that it is the user's.
-	found.Labels[catalogs.LabelManaged] = "false"
-	if err := c.client.Patch(ctx, found, client.MergeFrom(before), client.FieldOwner(apply.FieldManager)); err != nil {
+	found.Labels[api.LabelManaged] = "false"
+	if err := c.client.Patch(ctx, found, client.MergeFrom(before), client.FieldOwner(api.FieldManager)); err != nil {
 		return nil, fmt.Errorf("labelling ConfigMap %s, so that its changes are seen: %w", key, err)
 	}
 	return found, nil

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
@@ -93,7 +94,7 @@ func (d desired) encode() (*unstructured.Unstructured, error) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[annotationHash] = sum
+	annotations[api.AnnotationAppliedHash] = sum
 	u.SetAnnotations(annotations)
 	return u, nil
 }
@@ -196,7 +197,7 @@ func service(source *operatorsv1alpha1.CatalogSource) (*corev1.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Labels[labelServiceSpecHash] = sum
+	s.Labels[api.LabelServiceSpecHash] = sum
 	return s, nil
 }
 
@@ -282,12 +283,12 @@ func deployment(o *Observation, template *corev1.PodTemplateSpec, replicas int) 
 	if isConfigMap(o.Source) {
 		return d
 	}
-	d.Annotations = map[string]string{annotationImage: o.Pin.Image}
+	d.Annotations = map[string]string{api.AnnotationImage: o.Pin.Image}
 	if o.Pin.Digest != "" {
-		d.Annotations[annotationDigest] = o.Pin.Digest
+		d.Annotations[api.AnnotationImageDigest] = o.Pin.Digest
 	}
 	if o.Pin.CatalogDir != "" {
-		d.Annotations[annotationCatalogDir] = o.Pin.CatalogDir
+		d.Annotations[api.AnnotationCatalogDir] = o.Pin.CatalogDir
 	}
 	return d
 }
@@ -297,14 +298,14 @@ func copiedAnnotations(source *operatorsv1alpha1.CatalogSource) map[string]strin
 	annotations := maps.Clone(source.Annotations)
 	maps.DeleteFunc(annotations, func(key, _ string) bool {
 		// It repeats the whole object, and would start new replicas at each change.
-		return key == annotationLastApplied || strings.HasPrefix(key, ownPrefix)
+		return key == annotationLastApplied || strings.HasPrefix(key, api.Prefix)
 	})
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
 	annotations[annotationSafeToEvict] = "true"
 	if len(source.Spec.Secrets) > 0 {
-		annotations[annotationSecrets] = strings.Join(source.Spec.Secrets, ",")
+		annotations[api.AnnotationPullSecrets] = strings.Join(source.Spec.Secrets, ",")
 	}
 	return annotations
 }

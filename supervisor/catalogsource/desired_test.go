@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 const (
@@ -113,7 +115,7 @@ func TestDesiredObjects(t *testing.T) {
 	}{
 		{reason: "image", want: []string{"ServiceAccount shop", "NetworkPolicy shop-grpc-server", "Service shop", "Deployment shop", "PodDisruptionBudget shop"}},
 		{
-			reason: "one replica needs no budget", change: []func(*Observation){annotated(AnnotationReplicas, "1")},
+			reason: "one replica needs no budget", change: []func(*Observation){annotated(api.AnnotationReplicas, "1")},
 			want: []string{"ServiceAccount shop", "NetworkPolicy shop-grpc-server", "Service shop", "Deployment shop"},
 		},
 		{
@@ -136,7 +138,7 @@ func TestDesiredObjects(t *testing.T) {
 		var got []string
 		for _, u := range all {
 			got = append(got, u.GetKind()+" "+u.GetName())
-			if u.GetAnnotations()[annotationHash] == "" || len(u.GetOwnerReferences()) != 1 || u.GetNamespace() != "olm" {
+			if u.GetAnnotations()[api.AnnotationAppliedHash] == "" || len(u.GetOwnerReferences()) != 1 || u.GetNamespace() != "olm" {
 				t.Errorf("%s: %s is not complete: %v", tt.reason, u.GetKind(), u.Object["metadata"])
 			}
 		}
@@ -177,9 +179,9 @@ func TestReplicas(t *testing.T) {
 		{reason: "one node", change: []func(*Observation){nodes(node("a"))}, want: 1},
 		{reason: "no node", change: []func(*Observation){nodes()}, want: 1},
 		{reason: "many nodes", change: []func(*Observation){nodes(node("a"), node("b"), node("c"))}, want: 2},
-		{reason: "annotation", change: []func(*Observation){annotated(AnnotationReplicas, "5")}, flag: 3, want: 5},
-		{reason: "annotation that is no number", change: []func(*Observation){annotated(AnnotationReplicas, "x")}, flag: 3, want: 3},
-		{reason: "annotation out of bounds", change: []func(*Observation){annotated(AnnotationReplicas, "0")}, want: 2},
+		{reason: "annotation", change: []func(*Observation){annotated(api.AnnotationReplicas, "5")}, flag: 3, want: 5},
+		{reason: "annotation that is no number", change: []func(*Observation){annotated(api.AnnotationReplicas, "x")}, flag: 3, want: 3},
+		{reason: "annotation out of bounds", change: []func(*Observation){annotated(api.AnnotationReplicas, "0")}, want: 2},
 		{reason: "flag", flag: 3, want: 3},
 		{reason: "a second node that is lost", change: []func(*Observation){nodes(node("a"), node("b", lost))}, want: 1},
 		{reason: "a second node that is lost takes no replica away", change: []func(*Observation){nodes(node("a"), node("b", lost)), had(2)}, want: 2},
@@ -236,9 +238,9 @@ func TestPodOfAnImage(t *testing.T) {
 	}
 	wantLabels := map[string]string{
 		"olm.catalogSource": "shop", "olm.managed": "true", "app.kubernetes.io/managed-by": "chandlery-supervisor",
-		labelPodSpecHash: pod.Labels[labelPodSpecHash],
+		api.LabelPodSpecHash: pod.Labels[api.LabelPodSpecHash],
 	}
-	if diff := cmp.Diff(wantLabels, pod.Labels); diff != "" || pod.Labels[labelPodSpecHash] == "" {
+	if diff := cmp.Diff(wantLabels, pod.Labels); diff != "" || pod.Labels[api.LabelPodSpecHash] == "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
 	serving := pod.Spec.Containers[0]
@@ -249,7 +251,7 @@ func TestPodOfAnImage(t *testing.T) {
 	if got := serving.Resources.Requests; got.Cpu().String() != "10m" || got.Memory().String() != "50Mi" || len(serving.Resources.Limits) != 0 {
 		t.Errorf("resources %+v", serving.Resources)
 	}
-	if diff := cmp.Diff(map[string]string{annotationImage: "shops/shop:1", annotationDigest: someDigest}, without(d.Annotations, annotationHash)); diff != "" {
+	if diff := cmp.Diff(map[string]string{api.AnnotationImage: "shops/shop:1", api.AnnotationImageDigest: someDigest}, without(d.Annotations, api.AnnotationAppliedHash)); diff != "" {
 		t.Errorf("annotations of the Deployment (-want +got):\n%s", diff)
 	}
 	untold := deploymentOf(t, observed(func(o *Observation) { o.Pin = Pin{Image: "shops/shop:1"} }), hosting()).Spec.Template.Spec.Containers[0]
@@ -270,7 +272,7 @@ func TestNoNewReplicas(t *testing.T) {
 	}
 	for reason, change := range map[string]func(*Observation){
 		"last-applied":    annotated(annotationLastApplied, "{}"),
-		"replicas":        annotated(AnnotationReplicas, "5"),
+		"replicas":        annotated(api.AnnotationReplicas, "5"),
 		"another display": func(o *Observation) { o.Source.Spec.DisplayName = "Shop" },
 		"same digest":     func(o *Observation) { o.Pin.Image = "shops/shop:2" },
 		"a node more":     func(o *Observation) { o.Nodes = append(o.Nodes, node("c")) },
@@ -313,7 +315,7 @@ func TestGrpcPodConfig(t *testing.T) {
 	if diff := cmp.Diff([]corev1.EnvVar{{Name: "GOMEMLIMIT", Value: "60MiB"}}, serving.Env); diff != "" || serving.Resources.Requests.Memory().String() != "60Mi" {
 		t.Errorf("memory %s, environment (-want +got):\n%s", serving.Resources.Requests.Memory(), diff)
 	}
-	plain := deploymentOf(t, observed(annotated(annotationPriorityClass, "other")), hosting()).Spec.Template.Spec
+	plain := deploymentOf(t, observed(annotated(api.AnnotationPriorityClass, "other")), hosting()).Spec.Template.Spec
 	if len(plain.Tolerations) != 2 || *plain.Tolerations[0].TolerationSeconds != lostNodeTolerance {
 		t.Errorf("tolerations %+v", plain.Tolerations)
 	}
@@ -456,10 +458,10 @@ func TestConfigMapPod(t *testing.T) {
 	}
 	pod := d.Spec.Template
 	serving := pod.Spec.Containers[0]
-	if serving.Name != "configmap-registry-server" || strings.Join(serving.Args, " ") != "serve configmap:/configmap" || pod.Labels[labelConfigMapVersion] != "7" {
+	if serving.Name != "configmap-registry-server" || strings.Join(serving.Args, " ") != "serve configmap:/configmap" || pod.Labels[api.LabelConfigMapVersion] != "7" {
 		t.Errorf("container %s %v, labels %v", serving.Name, serving.Args, pod.Labels)
 	}
-	if pod.Spec.ServiceAccountName != "shop-configmap-server" || pod.Spec.SecurityContext.RunAsUser == nil || d.Annotations[annotationImage] != "" {
+	if pod.Spec.ServiceAccountName != "shop-configmap-server" || pod.Spec.SecurityContext.RunAsUser == nil || d.Annotations[api.AnnotationImage] != "" {
 		t.Errorf("pod %+v", pod.Spec)
 	}
 }
@@ -502,7 +504,7 @@ func TestDiffers(t *testing.T) {
 		{"status", "Deployment", set(int64(3), "status", "replicas"), false},
 		{"somebody's label", "Deployment", set("there", "metadata", "labels", "their"), false},
 		{"our label", "Deployment", set("odd", "metadata", "labels", "olm.managed"), true},
-		{"hash", "Deployment", set("odd", "metadata", "annotations", annotationHash), true},
+		{"hash", "Deployment", set("odd", "metadata", "annotations", api.AnnotationAppliedHash), true},
 		{"scaled", "Deployment", set(int64(9), "spec", "replicas"), true},
 		{"node selector", "Deployment", set("odd", "spec", "template", "spec", "nodeSelector", "odd"), true},
 		{"image", "Deployment", container(func(c map[string]any) { c["image"] = "odd" }), true},

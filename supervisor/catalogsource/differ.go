@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // exact are the fields whose content has to be the same: to whatever else
@@ -15,7 +17,7 @@ var exact = []string{"selector", "podSelector", "matchLabels", "nodeSelector", "
 // something else was applied last, or because somebody has since changed a field
 // that was. What others added beside those is theirs.
 func differs(wanted, live *unstructured.Unstructured) bool {
-	return wanted.GetAnnotations()[annotationHash] != live.GetAnnotations()[annotationHash] || !contains(live.Object, wanted.Object)
+	return wanted.GetAnnotations()[api.AnnotationAppliedHash] != live.GetAnnotations()[api.AnnotationAppliedHash] || !contains(live.Object, wanted.Object)
 }
 
 // contains says whether live has all that is wanted.

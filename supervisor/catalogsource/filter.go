@@ -18,11 +18,8 @@ import (
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/bundles/selection"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
-
-// AnnotationFilter on a CatalogSource says which part of its catalog is served: it
-// names a ConfigMap that holds a selection, or is one. The image stays as it is.
-const AnnotationFilter = "chandlery.dev/catalog-filter"
 
 const (
 	// keySelection is the key of a selection in a ConfigMap that has others.
@@ -46,12 +43,14 @@ type filterVerdict struct {
 type filterError struct{ problem string }
 
 // Error names the annotation.
-func (e *filterError) Error() string { return "annotation " + AnnotationFilter + " " + e.problem }
+func (e *filterError) Error() string {
+	return "annotation " + api.AnnotationCatalogFilter + " " + e.problem
+}
 
 // filter finds what is served of the catalog. False when that cannot be said or done:
 // what runs is left alone then, and nothing is started that serves more.
 func (r *Reconciler) filter(ctx context.Context, o *Observation, h *hosted) bool {
-	if _, given := o.Source.Annotations[AnnotationFilter]; !given {
+	if _, given := o.Source.Annotations[api.AnnotationCatalogFilter]; !given {
 		return true
 	}
 	text, err := "", error(&filterError{"cannot be followed, since the replicas run the image as it is; set spec.grpcPodConfig.extractContent, or remove the annotation"})
@@ -76,7 +75,7 @@ func (r *Reconciler) filter(ctx context.Context, o *Observation, h *hosted) bool
 // our registry takes; empty for the whole catalog. The error is a [*filterError] where
 // somebody has to correct something.
 func (c *configMaps) selection(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (string, error) {
-	value := strings.TrimSpace(source.Annotations[AnnotationFilter])
+	value := strings.TrimSpace(source.Annotations[api.AnnotationCatalogFilter])
 	if len(validation.IsDNS1123Subdomain(value)) > 0 {
 		text, err := readSelection(value, source.Spec.Image)
 		if err != nil {
@@ -85,7 +84,7 @@ func (c *configMaps) selection(ctx context.Context, source *operatorsv1alpha1.Ca
 		return text, nil
 	}
 	key := client.ObjectKey{Namespace: source.Namespace, Name: value}
-	found, err := c.find(ctx, key, "annotation "+AnnotationFilter)
+	found, err := c.find(ctx, key, "annotation "+api.AnnotationCatalogFilter)
 	if err != nil {
 		return "", err
 	}
@@ -170,7 +169,7 @@ func selectsFrom(d *appsv1.Deployment) bool {
 // filterMistake says that the annotation has no effect on a catalog that is not run
 // here.
 func filterMistake(source *operatorsv1alpha1.CatalogSource) string {
-	value, given := source.Annotations[AnnotationFilter]
+	value, given := source.Annotations[api.AnnotationCatalogFilter]
 	if !given {
 		return ""
 	}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
@@ -89,7 +90,7 @@ func TestSelectedPod(t *testing.T) {
 			if !selectsFrom(part) || selectsFrom(whole) || selectsFrom(nil) {
 				t.Error("it is not known which serves a part")
 			}
-			if whole.Spec.Template.Labels[labelPodSpecHash] == part.Spec.Template.Labels[labelPodSpecHash] {
+			if whole.Spec.Template.Labels[api.LabelPodSpecHash] == part.Spec.Template.Labels[api.LabelPodSpecHash] {
 				t.Error("no new replicas are made")
 			}
 		})
@@ -98,7 +99,7 @@ func TestSelectedPod(t *testing.T) {
 
 // TestFilterOfAddress reports the annotation where it has no effect.
 func TestFilterOfAddress(t *testing.T) {
-	source := observed(annotated(AnnotationFilter, "part")).Source
+	source := observed(annotated(api.AnnotationCatalogFilter, "part")).Source
 	source.Spec.Image, source.Spec.Address = "", "here:1"
 	got := derive(source, catalogs.State{}, false, &hosted{}, metav1.NewTime(noon))
 	const want = `annotation chandlery.dev/catalog-filter is "part" and has no effect on a catalog at spec.address; ` +

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
@@ -151,7 +152,7 @@ func (r *Reconciler) describe(h *hosted, view *replicasOf) {
 		h.fail(operatorsv1alpha1.CatalogSourceRegistryServerError, errors.New(message))
 	}
 	if h.blocked || (view.deployment == nil && h.problem != "") {
-		progressing.Status, progressing.Reason, progressing.Message = metav1.ConditionFalse, reasonBlocked, h.problem
+		progressing.Status, progressing.Reason, progressing.Message = metav1.ConditionFalse, api.ReasonBlocked, h.problem
 	}
 	h.starting = available.Status == metav1.ConditionFalse && progressing.Status == metav1.ConditionTrue && len(view.lost()) == 0
 	h.conditions = []metav1.Condition{available, progressing}

@@ -9,6 +9,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
@@ -19,7 +20,7 @@ func TestDeriveHosted(t *testing.T) {
 	ready := catalogs.State{Address: address, Connectivity: "READY", LastConnect: at(3).Time, Snapshot: &catalogs.Snapshot{}}
 	service := &operatorsv1alpha1.RegistryServiceStatus{Protocol: "grpc", CreatedAt: at(1), ServiceName: "shop", ServiceNamespace: "olm", Port: "50051"}
 	connected := &operatorsv1alpha1.GRPCConnectionState{Address: address, LastObservedState: "READY", LastConnectTime: at(3)}
-	available := metav1.Condition{Type: conditionAvailable, Status: metav1.ConditionTrue, Reason: reasonServing, Message: "2 of 2"}
+	available := metav1.Condition{Type: api.ConditionAvailable, Status: metav1.ConditionTrue, Reason: api.ReasonReplicasServe, Message: "2 of 2"}
 	shown := available
 	shown.LastTransitionTime = at(9)
 	failing := hosted{created: at(1)}
@@ -103,7 +104,7 @@ func TestDeriveHosted(t *testing.T) {
 			},
 		},
 		{
-			reason: "number", source: observed(annotated(AnnotationReplicas, "many")).Source, h: hosted{created: at(1)}, state: ready,
+			reason: "number", source: observed(annotated(api.AnnotationReplicas, "many")).Source, h: hosted{created: at(1)}, state: ready,
 			want: operatorsv1alpha1.CatalogSourceStatus{
 				Reason:                "SpecInvalidError",
 				Message:               `annotation chandlery.dev/replicas is "many", and the default is used instead; set it to a whole number from 1 to 32`,
@@ -168,17 +169,17 @@ func TestDeriveHosted(t *testing.T) {
 			reason: "the spec became invalid", source: observed(func(o *Observation) { o.Source.Spec.SourceType, o.Source.Generation = "helm", 2 }).Source,
 			before: operatorsv1alpha1.CatalogSourceStatus{
 				RegistryServiceStatus: service, GRPCConnectionState: connected,
-				Conditions: []metav1.Condition{shown, {Type: conditionProgressing, Status: metav1.ConditionFalse, Reason: reasonComplete, LastTransitionTime: at(2)}},
+				Conditions: []metav1.Condition{shown, {Type: api.ConditionProgressing, Status: metav1.ConditionFalse, Reason: api.ReasonRolledOut, LastTransitionTime: at(2)}},
 			},
 			want: operatorsv1alpha1.CatalogSourceStatus{
 				Reason: "SpecInvalidError", Message: "unknown sourcetype: helm; set spec.sourceType to grpc, configmap or internal",
 				Conditions: []metav1.Condition{
 					{
-						Type: conditionAvailable, Status: metav1.ConditionFalse, Reason: "SpecInvalid", ObservedGeneration: 2, LastTransitionTime: at(9),
+						Type: api.ConditionAvailable, Status: metav1.ConditionFalse, Reason: "SpecInvalid", ObservedGeneration: 2, LastTransitionTime: at(9),
 						Message: "the catalog is not used while the spec is invalid; its running replicas are left alone",
 					},
 					{
-						Type: conditionProgressing, Status: metav1.ConditionFalse, Reason: "SpecInvalid", ObservedGeneration: 2, LastTransitionTime: at(2),
+						Type: api.ConditionProgressing, Status: metav1.ConditionFalse, Reason: "SpecInvalid", ObservedGeneration: 2, LastTransitionTime: at(2),
 						Message: "nothing is changed while the spec is invalid",
 					},
 				},

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // What runs in the replicas of a catalog with an image, where the CatalogSource
@@ -80,7 +81,7 @@ func (h *Hosting) setDefaults() {
 func (h *Hosting) AddFlags(fs *pflag.FlagSet, version string) {
 	fs.StringVar(&h.RegistryImage, "registry-image", DefaultRegistryImage(version), "image of our registry, which serves ConfigMaps and the content of images")
 	fs.StringVar(&h.Server, "catalog-server", ServerImage, "what serves the catalog of an image: image runs it as it is, registry serves its content with --registry-image; extractContent always does the latter")
-	fs.IntVar(&h.Replicas, "catalog-replicas", 0, "replicas of a catalog without the annotation "+AnnotationReplicas+"; 0 for two where two nodes can run them, else one")
+	fs.IntVar(&h.Replicas, "catalog-replicas", 0, "replicas of a catalog without the annotation "+api.AnnotationReplicas+"; 0 for two where two nodes can run them, else one")
 	fs.StringVar(&h.Content, "catalog-content", ContentAuto, "how content gets from an image to --registry-image: image-volume mounts it, init-container copies it, auto mounts it where every node can")
 	fs.BoolVar(&h.SetWorkloadUserID, "set-workload-user-id", true, "give restricted catalog pods the user 1001; off where the platform assigns one")
 	fs.StringVar(&h.MemoryLimit, "registry-memory-limit", defaultMemoryLimit, "memory limit of containers that run --registry-image, as a quantity of bytes; 0 for none; at least what the CatalogSource requests")

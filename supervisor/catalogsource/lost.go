@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // lostReplica is one that is out of reach. It is no trouble of what it serves.
@@ -36,7 +36,7 @@ func (r *replicasOf) isLost(pod *corev1.Pod) bool {
 	if c == nil || c.Status == corev1.ConditionTrue {
 		return false
 	}
-	return c.Reason == catalogs.ReasonReplicaUnreachable || r.onLostNode(pod)
+	return c.Reason == api.ReasonReplicaUnreachable || r.onLostNode(pod)
 }
 
 func (r *replicasOf) onLostNode(pod *corev1.Pod) bool {

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/kubeversion"
 )
@@ -172,7 +173,7 @@ func (o *Observation) replicas(pod *corev1.PodSpec, h *Hosting) int {
 // askedReplicas is what the annotation of a CatalogSource says; 0 when it has
 // none.
 func askedReplicas(source *operatorsv1alpha1.CatalogSource) (int, error) {
-	text, given := source.Annotations[AnnotationReplicas]
+	text, given := source.Annotations[api.AnnotationReplicas]
 	if !given {
 		return 0, nil
 	}
@@ -187,7 +188,7 @@ type annotationError struct{ value string }
 
 // Error names the annotation and the remedy.
 func (e *annotationError) Error() string {
-	return "annotation " + AnnotationReplicas + " is " + strconv.Quote(e.value) + ", and the default is used instead; set it to a whole number from 1 to " + strconv.Itoa(maxReplicas)
+	return "annotation " + api.AnnotationReplicas + " is " + strconv.Quote(e.value) + ", and the default is used instead; set it to a whole number from 1 to " + strconv.Itoa(maxReplicas)
 }
 
 // isConfigMap says whether the catalog of a CatalogSource is in a ConfigMap.

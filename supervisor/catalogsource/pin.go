@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // Pin is what is run of an image.
@@ -131,12 +132,12 @@ func choose(wanted string, running *Pin, answer *Answer) (pin Pin, ok bool) {
 // runningPin reads off a Deployment what it runs; nil when that is no image of a
 // catalog.
 func runningPin(deployment *appsv1.Deployment) *Pin {
-	if deployment == nil || deployment.Annotations[annotationImage] == "" {
+	if deployment == nil || deployment.Annotations[api.AnnotationImage] == "" {
 		return nil
 	}
 	return &Pin{
-		Image:      deployment.Annotations[annotationImage],
-		Digest:     deployment.Annotations[annotationDigest],
-		CatalogDir: deployment.Annotations[annotationCatalogDir],
+		Image:      deployment.Annotations[api.AnnotationImage],
+		Digest:     deployment.Annotations[api.AnnotationImageDigest],
+		CatalogDir: deployment.Annotations[api.AnnotationCatalogDir],
 	}
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 func TestReference(t *testing.T) {
@@ -233,7 +234,7 @@ func TestTemplate(t *testing.T) {
 		"shop:{odd}":                                      "",
 		"":                                                "",
 	} {
-		source := observed(annotated(annotationTemplate, template)).Source
+		source := observed(annotated(api.AnnotationCatalogImageTemplate, template)).Source
 		if got := templateImage(source, version); got != want {
 			t.Errorf("template %q: %q, want %q", template, got, want)
 		}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
@@ -39,9 +40,9 @@ func podTemplate(o *Observation, h *Hosting) (*corev1.PodTemplateSpec, error) {
 		return nil, err
 	}
 	labels := replicaLabels(o.Source.Name)
-	labels[labelPodSpecHash] = sum
+	labels[api.LabelPodSpecHash] = sum
 	if isConfigMap(o.Source) {
-		labels[labelConfigMapVersion] = o.ConfigMapVersion
+		labels[api.LabelConfigMapVersion] = o.ConfigMapVersion
 	}
 	return &corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: copiedAnnotations(o.Source)},
@@ -144,7 +145,7 @@ func configure(spec *corev1.PodSpec, source *operatorsv1alpha1.CatalogSource) {
 	if config.PriorityClassName != nil {
 		spec.PriorityClassName = *config.PriorityClassName
 	}
-	spec.PriorityClassName = cmp.Or(source.Annotations[annotationPriorityClass], spec.PriorityClassName)
+	spec.PriorityClassName = cmp.Or(source.Annotations[api.AnnotationPriorityClass], spec.PriorityClassName)
 	if target := config.MemoryTarget; target != nil {
 		serving := &spec.Containers[0]
 		serving.Resources.Requests[corev1.ResourceMemory] = target.DeepCopy()

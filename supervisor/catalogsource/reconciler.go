@@ -25,8 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
-	"github.com/chandlery/chandlery/supervisor/event"
 )
 
 // conflictDelay is how soon an object is looked at again that somebody else
@@ -150,7 +150,7 @@ func (r *Reconciler) end(ctx context.Context, source *operatorsv1alpha1.CatalogS
 // resolveTemplate writes the image that the template of a CatalogSource stands
 // for. again says that the CatalogSource has changed and will be looked at again.
 func (r *Reconciler) resolveTemplate(ctx context.Context, u *unstructured.Unstructured, source *operatorsv1alpha1.CatalogSource) (again bool, err error) {
-	if source.Annotations[annotationTemplate] == "" {
+	if source.Annotations[api.AnnotationCatalogImageTemplate] == "" {
 		return false, nil
 	}
 	version, err := r.version.get()
@@ -168,7 +168,7 @@ func (r *Reconciler) resolveTemplate(ctx context.Context, u *unstructured.Unstru
 	if err := r.client.Patch(ctx, after, client.MergeFromWithOptions(u, client.MergeFromWithOptimisticLock{})); err != nil {
 		return false, fmt.Errorf("writing spec.image of CatalogSource %s/%s: %w", u.GetNamespace(), u.GetName(), err)
 	}
-	log.FromContext(ctx).Info("Resolved image template", "template", source.Annotations[annotationTemplate], "image", resolved)
+	log.FromContext(ctx).Info("Resolved image template", "template", source.Annotations[api.AnnotationCatalogImageTemplate], "image", resolved)
 	return true, nil
 }
 
@@ -234,10 +234,10 @@ func silently(err error) (ctrl.Result, error) {
 // announce makes Events of what a person would want to be told.
 func (r *Reconciler) announce(u *unstructured.Unstructured, before, after operatorsv1alpha1.CatalogSourceStatus) {
 	if after.Message != "" && after.Message != before.Message {
-		r.recorder.Eventf(u, nil, corev1.EventTypeWarning, string(after.Reason), "Connect", "%s", event.Note(after.Message))
+		r.recorder.Eventf(u, nil, corev1.EventTypeWarning, string(after.Reason), "Connect", "%s", api.EventNote(after.Message))
 	}
 	for _, c := range newsOf(before, after) {
-		r.recorder.Eventf(u, nil, levelOf(c), c.Reason, "Host", "%s", event.Note(c.Message))
+		r.recorder.Eventf(u, nil, levelOf(c), c.Reason, "Host", "%s", api.EventNote(c.Message))
 	}
 	was, is := before.GRPCConnectionState, after.GRPCConnectionState
 	if after.Message != "" || is == nil || (was != nil && was.LastObservedState == is.LastObservedState) {
@@ -248,7 +248,7 @@ func (r *Reconciler) announce(u *unstructured.Unstructured, before, after operat
 		kind = corev1.EventTypeWarning
 	}
 	r.recorder.Eventf(u, nil, kind, "ConnectionState", "Connect", "%s",
-		event.Note("connection to "+is.Address+" is "+is.LastObservedState))
+		api.EventNote("connection to "+is.Address+" is "+is.LastObservedState))
 }
 
 // newsOf are the conditions that tell of roll-outs that begin, end or cannot go
@@ -256,12 +256,12 @@ func (r *Reconciler) announce(u *unstructured.Unstructured, before, after operat
 // is told with it.
 func newsOf(before, after operatorsv1alpha1.CatalogSourceStatus) []*metav1.Condition {
 	var news []*metav1.Condition
-	for _, kind := range []string{conditionAvailable, conditionProgressing} {
+	for _, kind := range []string{api.ConditionAvailable, api.ConditionProgressing} {
 		was, is := apimeta.FindStatusCondition(before.Conditions, kind), apimeta.FindStatusCondition(after.Conditions, kind)
 		switch {
 		case is == nil, was != nil && was.Reason == is.Reason:
-		case is.Reason == reasonAsking, is.Reason == reasonInvalid:
-		case is.Reason == reasonNone && was == nil:
+		case is.Reason == api.ReasonAskingRegistry, is.Reason == api.ReasonSpecInvalid:
+		case is.Reason == api.ReasonNoReplicaServes && was == nil:
 		case strings.Contains(after.Message, is.Message):
 		default:
 			news = append(news, is)
@@ -272,7 +272,7 @@ func newsOf(before, after operatorsv1alpha1.CatalogSourceStatus) []*metav1.Condi
 
 // levelOf says whether a condition tells of a trouble.
 func levelOf(c *metav1.Condition) string {
-	if c.Status == metav1.ConditionFalse && c.Reason != reasonComplete || c.Reason == reasonLost {
+	if c.Status == metav1.ConditionFalse && c.Reason != api.ReasonRolledOut || c.Reason == api.ReasonReplicaLost {
 		return corev1.EventTypeWarning
 	}
 	return corev1.EventTypeNormal

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 func TestSilently(t *testing.T) {
@@ -43,18 +45,18 @@ func TestNews(t *testing.T) {
 		before, after []metav1.Condition
 		message, want string
 	}{
-		{name: "asking", after: one(conditionProgressing, yes, reasonAsking)},
-		{name: "invalid", before: one(conditionAvailable, yes, reasonServing), after: one(conditionAvailable, no, reasonInvalid)},
-		{name: "serves", after: one(conditionAvailable, yes, reasonServing), want: "Normal ReplicasServe"},
-		{name: "serves on", before: one(conditionAvailable, yes, reasonServing), after: one(conditionAvailable, yes, reasonServing)},
-		{name: "does not serve yet", after: one(conditionAvailable, no, reasonNone)},
-		{name: "ceases to serve", before: one(conditionAvailable, yes, reasonServing), after: one(conditionAvailable, no, reasonNone), want: "Warning NoReplicaServes"},
-		{name: "rolls out", after: one(conditionProgressing, yes, reasonRollingOut), want: "Normal RollingOut"},
-		{name: "has rolled out", after: one(conditionProgressing, no, reasonComplete), want: "Normal RolledOut"},
-		{name: "lost one", after: one(conditionProgressing, yes, reasonLost), want: "Warning ReplicaLost"},
-		{name: "cannot go on", after: one(conditionProgressing, no, "Unschedulable"), want: "Warning Unschedulable"},
-		{name: "blocked", after: one(conditionProgressing, no, reasonBlocked), want: "Warning Blocked"},
-		{name: "told already", after: one(conditionProgressing, no, "ErrImagePull"), message: "couldn't ensure registry server - the cause; what served before serves on"},
+		{name: "asking", after: one(api.ConditionProgressing, yes, api.ReasonAskingRegistry)},
+		{name: "invalid", before: one(api.ConditionAvailable, yes, api.ReasonReplicasServe), after: one(api.ConditionAvailable, no, api.ReasonSpecInvalid)},
+		{name: "serves", after: one(api.ConditionAvailable, yes, api.ReasonReplicasServe), want: "Normal ReplicasServe"},
+		{name: "serves on", before: one(api.ConditionAvailable, yes, api.ReasonReplicasServe), after: one(api.ConditionAvailable, yes, api.ReasonReplicasServe)},
+		{name: "does not serve yet", after: one(api.ConditionAvailable, no, api.ReasonNoReplicaServes)},
+		{name: "ceases to serve", before: one(api.ConditionAvailable, yes, api.ReasonReplicasServe), after: one(api.ConditionAvailable, no, api.ReasonNoReplicaServes), want: "Warning NoReplicaServes"},
+		{name: "rolls out", after: one(api.ConditionProgressing, yes, api.ReasonRollingOut), want: "Normal RollingOut"},
+		{name: "has rolled out", after: one(api.ConditionProgressing, no, api.ReasonRolledOut), want: "Normal RolledOut"},
+		{name: "lost one", after: one(api.ConditionProgressing, yes, api.ReasonReplicaLost), want: "Warning ReplicaLost"},
+		{name: "cannot go on", after: one(api.ConditionProgressing, no, "Unschedulable"), want: "Warning Unschedulable"},
+		{name: "blocked", after: one(api.ConditionProgressing, no, api.ReasonBlocked), want: "Warning Blocked"},
+		{name: "told already", after: one(api.ConditionProgressing, no, "ErrImagePull"), message: "couldn't ensure registry server - the cause; what served before serves on"},
 	} {
 		var got []string
 		for _, c := range newsOf(operatorsv1alpha1.CatalogSourceStatus{Conditions: tt.before}, operatorsv1alpha1.CatalogSourceStatus{Conditions: tt.after, Message: tt.message}) {

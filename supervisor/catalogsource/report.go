@@ -12,27 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
-)
-
-// Conditions of a catalog that the supervisor hosts.
-const (
-	conditionAvailable   = "Available"
-	conditionProgressing = "Progressing"
-)
-
-// Reasons of these conditions, besides the pods' own.
-const (
-	reasonServing    = "ReplicasServe"
-	reasonNone       = "NoReplicaServes"
-	reasonRollingOut = "RollingOut"
-	reasonComplete   = "RolledOut"
-	reasonStarting   = "StartingReplicas"
-	reasonNotServing = "NotServing"
-	reasonAsking     = "AskingRegistry"
-	reasonBlocked    = "Blocked"
-	reasonLost       = "ReplicaLost"
-	reasonInvalid    = "SpecInvalid"
 )
 
 // patience is how long a replica may run without serving before that is called a
@@ -88,11 +69,11 @@ func findPodCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.Pod
 
 // available says how many replicas serve, and where.
 func (r *replicasOf) available() metav1.Condition {
-	c := metav1.Condition{Type: conditionAvailable, Status: metav1.ConditionTrue, Reason: reasonServing}
+	c := metav1.Condition{Type: api.ConditionAvailable, Status: metav1.ConditionTrue, Reason: api.ReasonReplicasServe}
 	serving := r.serving()
 	count := len(serving)
 	if count == 0 {
-		c.Status, c.Reason = metav1.ConditionFalse, reasonNone
+		c.Status, c.Reason = metav1.ConditionFalse, api.ReasonNoReplicaServes
 	}
 	if r.deployment == nil && count == 0 {
 		c.Message = "no replica has been made"
@@ -109,7 +90,7 @@ func (r *replicasOf) available() metav1.Condition {
 		c.Message += "; " + l.what()
 	}
 	if selectsFrom(r.deployment) {
-		c.Message += "; a part of the catalog, by annotation " + AnnotationFilter
+		c.Message += "; a part of the catalog, by annotation " + api.AnnotationCatalogFilter
 	}
 	if pin := runningPin(r.deployment); pin != nil {
 		c.Message += "; image " + pin.Reference()
@@ -125,7 +106,7 @@ func (r *replicasOf) available() metav1.Condition {
 func (r *replicasOf) serving() []string {
 	var serving []string
 	for _, pod := range r.pods {
-		selected := pod.Labels[catalogs.LabelCatalogSource] != "" && pod.Labels[catalogs.LabelManaged] == catalogs.LabelManagedValue
+		selected := pod.Labels[api.LabelCatalogSource] != "" && pod.Labels[api.LabelManaged] == catalogs.LabelManagedValue
 		if selected && serves(pod) {
 			serving = append(serving, pod.Name+" on "+pod.Spec.NodeName)
 		}
@@ -149,14 +130,14 @@ func (r *replicasOf) tally(ready int) string {
 // progressing says how far a roll-out is, or what keeps it from going on; trouble
 // is the latter.
 func (r *replicasOf) progressing(now time.Time) (c metav1.Condition, t *trouble, next time.Duration) {
-	c = metav1.Condition{Type: conditionProgressing, Status: metav1.ConditionTrue, Reason: reasonRollingOut}
+	c = metav1.Condition{Type: api.ConditionProgressing, Status: metav1.ConditionTrue, Reason: api.ReasonRollingOut}
 	d := r.deployment
 	switch {
 	case d == nil:
-		c.Reason, c.Message = reasonAsking, r.waiting
+		c.Reason, c.Message = api.ReasonAskingRegistry, r.waiting
 		return c, nil, 0
 	case isComplete(d):
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonComplete, "all replicas are as they should be"
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, api.ReasonRolledOut, "all replicas are as they should be"
 		return c, nil, 0
 	}
 	t, next = r.trouble(now)
@@ -169,9 +150,9 @@ func (r *replicasOf) progressing(now time.Time) (c metav1.Condition, t *trouble,
 	case d.Status.ObservedGeneration < d.Generation:
 		c.Message = "new replicas are being made"
 	case d.Status.UpdatedReplicas == want && d.Status.Replicas == want:
-		c.Reason, c.Message = reasonStarting, fmt.Sprintf("%d of %d replicas are available", d.Status.AvailableReplicas, want)
+		c.Reason, c.Message = api.ReasonStartingReplicas, fmt.Sprintf("%d of %d replicas are available", d.Status.AvailableReplicas, want)
 		if len(lost) > 0 {
-			c.Reason = reasonLost
+			c.Reason = api.ReasonReplicaLost
 		}
 	default:
 		c.Message = fmt.Sprintf("%d of %d replicas are of the newest make, %d of all are available",
@@ -220,16 +201,16 @@ func (r *replicasOf) content() string {
 		content = "ConfigMap " + r.source.Spec.ConfigMap
 	}
 	if selectsFrom(r.deployment) {
-		content += ", of which annotation " + AnnotationFilter + " selects a part,"
+		content += ", of which annotation " + api.AnnotationCatalogFilter + " selects a part,"
 	}
 	return content
 }
 
 // starting are the replicas of the newest make that do not serve, sorted.
 func (r *replicasOf) starting() []*corev1.Pod {
-	newest := r.deployment.Spec.Template.Labels[labelPodSpecHash]
+	newest := r.deployment.Spec.Template.Labels[api.LabelPodSpecHash]
 	pods := slices.DeleteFunc(slices.Clone(r.pods), func(pod *corev1.Pod) bool {
-		return pod.Labels[labelPodSpecHash] != newest || pod.Labels[labelManagedBy] != managedBy || pod.DeletionTimestamp != nil || serves(pod)
+		return pod.Labels[api.LabelPodSpecHash] != newest || pod.Labels[labelManagedBy] != managedBy || pod.DeletionTimestamp != nil || serves(pod)
 	})
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
 	return pods
@@ -257,7 +238,7 @@ func podTrouble(pod *corev1.Pod, content string, now time.Time) (t *trouble, nex
 		if left := patience - now.Sub(silentSince(pod, running)); left > 0 {
 			return nil, left
 		}
-		return &trouble{reasonNotServing, fmt.Sprintf(
+		return &trouble{api.ReasonNotServing, fmt.Sprintf(
 			"pod %s runs but does not answer health checks at port %d; check that %s serves a catalog there, and the pod's log", pod.Name, catalogs.Port, content)}, 0
 	}
 	return nil, 0

@@ -8,6 +8,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
@@ -15,7 +17,7 @@ var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 // replica describes a pod of ours, of the newest make.
 func replica(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	labels := replicaLabels("shop")
-	labels[labelPodSpecHash] = "new"
+	labels[api.LabelPodSpecHash] = "new"
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Spec: corev1.PodSpec{NodeName: "node-" + name}}
 	for _, c := range change {
 		c(pod)
@@ -27,7 +29,7 @@ func serving(pod *corev1.Pod) {
 	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
 }
 
-func older(pod *corev1.Pod) { pod.Labels[labelPodSpecHash] = "old" }
+func older(pod *corev1.Pod) { pod.Labels[api.LabelPodSpecHash] = "old" }
 
 func going(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: noon} }
 
@@ -83,8 +85,8 @@ func shortOne(d *appsv1.Deployment) { complete(d); d.Status.AvailableReplicas = 
 // rolling describes a Deployment of two replicas in a roll-out.
 func rolling(change ...func(*appsv1.Deployment)) *appsv1.Deployment {
 	d := &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: new(int32(2))}, Status: appsv1.DeploymentStatus{Replicas: 3, UpdatedReplicas: 1, AvailableReplicas: 2}}
-	d.Annotations = map[string]string{annotationImage: "shops/shop:1", annotationDigest: someDigest}
-	d.Spec.Template.Labels = map[string]string{labelPodSpecHash: "new"}
+	d.Annotations = map[string]string{api.AnnotationImage: "shops/shop:1", api.AnnotationImageDigest: someDigest}
+	d.Spec.Template.Labels = map[string]string{api.LabelPodSpecHash: "new"}
 	for _, c := range change {
 		c(d)
 	}
@@ -116,7 +118,7 @@ func TestAvailable(t *testing.T) {
 		{
 			"another controller's poll", rolling(),
 			[]*corev1.Pod{replica("a", serving, func(p *corev1.Pod) {
-				p.Labels = map[string]string{"olm.catalogSource": "", "olm.managed": "true", labelUpdate: "shop"}
+				p.Labels = map[string]string{"olm.catalogSource": "", "olm.managed": "true", api.LabelUpdate: "shop"}
 			})},
 			"False NoReplicaServes 0 of 2 replicas are ready" + image,
 		},
@@ -126,7 +128,7 @@ func TestAvailable(t *testing.T) {
 			"True ReplicasServe 1 of 2 replicas are ready: a on node-a; b on node-b does not answer since 2026-03-01T11:59:00Z and was taken out of the Service" + image,
 		},
 		{
-			"by tag", rolling(func(d *appsv1.Deployment) { delete(d.Annotations, annotationDigest) }), nil,
+			"by tag", rolling(func(d *appsv1.Deployment) { delete(d.Annotations, api.AnnotationImageDigest) }), nil,
 			"False NoReplicaServes 0 of 2 replicas are ready; image shops/shop:1 by its tag, since its digest is not known",
 		},
 	} {
@@ -247,7 +249,7 @@ func TestProgressing(t *testing.T) {
 		if next != tt.next {
 			t.Errorf("%s: next look in %s, want %s", tt.reason, next, tt.next)
 		}
-		if stuck := c.Status == metav1.ConditionFalse && c.Reason != reasonComplete; stuck != (found != nil) {
+		if stuck := c.Status == metav1.ConditionFalse && c.Reason != api.ReasonRolledOut; stuck != (found != nil) {
 			t.Errorf("%s: trouble %v", tt.reason, found)
 		}
 	}
@@ -278,7 +280,7 @@ func TestJudge(t *testing.T) {
 		{reason: "inherited, still needed", pod: inherited(), want: stays},
 		{reason: "inherited", pod: inherited(), replaced: true, want: goes},
 		{reason: "inherited, dead", pod: inherited(failed), want: goes},
-		{reason: "another controller's poll", pod: inherited(func(p *corev1.Pod) { p.Labels = map[string]string{labelUpdate: "shop"} }), want: goes},
+		{reason: "another controller's poll", pod: inherited(func(p *corev1.Pod) { p.Labels = map[string]string{api.LabelUpdate: "shop"} }), want: goes},
 		{reason: "another make, still needed", pod: inherited(ofSet), want: stays},
 		{reason: "another make", pod: inherited(ofSet), replaced: true, want: goesWithSet},
 		{reason: "another CatalogSource of the same name", pod: inherited(func(p *corev1.Pod) { p.OwnerReferences[0].UID = "u-2" }), replaced: true, want: stays},

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/retry"
 )
@@ -155,7 +156,7 @@ func (r *Reconciler) servedFrom(ctx context.Context, object client.Object) []rec
 	}
 	return r.selected(ctx, func(u *unstructured.Unstructured) bool {
 		name, _, _ := unstructured.NestedString(u.Object, "spec", "configMap")
-		return name == object.GetName() || strings.TrimSpace(u.GetAnnotations()[AnnotationFilter]) == object.GetName()
+		return name == object.GetName() || strings.TrimSpace(u.GetAnnotations()[api.AnnotationCatalogFilter]) == object.GetName()
 	}, client.InNamespace(object.GetNamespace()))
 }
 

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // snapshot is a copy of the content of a ConfigMap that cannot be changed, named
@@ -41,7 +41,7 @@ func (c *configMaps) keep(ctx context.Context, source *operatorsv1alpha1.Catalog
 		return "", err
 	}
 	key := client.ObjectKeyFromObject(made)
-	err = c.client.Create(ctx, made, client.FieldOwner(apply.FieldManager))
+	err = c.client.Create(ctx, made, client.FieldOwner(api.FieldManager))
 	switch {
 	case err == nil:
 		log.FromContext(ctx).Info("Copied ConfigMap", "configMap", client.ObjectKeyFromObject(content).String(), "copy", key.String())

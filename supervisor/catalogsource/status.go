@@ -13,6 +13,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
@@ -56,13 +57,13 @@ func nowhere(status *operatorsv1alpha1.CatalogSourceStatus, source *operatorsv1a
 // makes no sense.
 func suspend(status *operatorsv1alpha1.CatalogSourceStatus, source *operatorsv1alpha1.CatalogSource, now metav1.Time) {
 	for _, c := range []metav1.Condition{
-		{Type: conditionAvailable, Message: "the catalog is not used while the spec is invalid; its running replicas are left alone"},
-		{Type: conditionProgressing, Message: "nothing is changed while the spec is invalid"},
+		{Type: api.ConditionAvailable, Message: "the catalog is not used while the spec is invalid; its running replicas are left alone"},
+		{Type: api.ConditionProgressing, Message: "nothing is changed while the spec is invalid"},
 	} {
 		if apimeta.FindStatusCondition(status.Conditions, c.Type) == nil {
 			continue
 		}
-		c.Status, c.Reason, c.ObservedGeneration = metav1.ConditionFalse, reasonInvalid, source.Generation
+		c.Status, c.Reason, c.ObservedGeneration = metav1.ConditionFalse, api.ReasonSpecInvalid, source.Generation
 		setCondition(&status.Conditions, c, now)
 	}
 }
@@ -77,8 +78,8 @@ func describeHosted(status *operatorsv1alpha1.CatalogSourceStatus, source *opera
 		status.LatestImageRegistryPoll = new(metav1.NewTime(h.polled).Rfc3339Copy())
 	}
 	if len(h.conditions) == 0 {
-		apimeta.RemoveStatusCondition(&status.Conditions, conditionAvailable)
-		apimeta.RemoveStatusCondition(&status.Conditions, conditionProgressing)
+		apimeta.RemoveStatusCondition(&status.Conditions, api.ConditionAvailable)
+		apimeta.RemoveStatusCondition(&status.Conditions, api.ConditionProgressing)
 	}
 	for _, c := range h.conditions {
 		c.ObservedGeneration = source.Generation
@@ -140,7 +141,7 @@ func remedyOf(source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *
 		return ""
 	case !catalogs.Hosted(source):
 		return "; check spec.address " + source.Spec.Address + " and that the catalog serves there"
-	case apimeta.IsStatusConditionTrue(h.conditions, conditionAvailable):
+	case apimeta.IsStatusConditionTrue(h.conditions, api.ConditionAvailable):
 		return fmt.Sprintf("; its pods are ready: see that NetworkPolicies let the supervisor reach them at port %d, and that it runs in the pod network", catalogs.Port)
 	default:
 		return ""

@@ -12,18 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/bundles"
-)
-
-// annotationTemplate holds a reference to an image with variables in it, for
-// catalogs that differ from one version of Kubernetes to the next.
-const annotationTemplate = "olm.catalogImageTemplate"
-
-// Conditions and reasons of image templates.
-const (
-	conditionTemplates     = "TemplatesHaveResolved"
-	conditionResolvedImage = "ResolvedImage"
-	reasonResolved         = "AllTemplatesResolved"
-	reasonUnresolved       = "UnableToResolve"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 var templateVariable = regexp.MustCompile(`\{[^{}]*\}`)
@@ -44,7 +33,7 @@ func resolveTemplate(template string, version Version) (resolved string, unknown
 // templateImage is the image that the template of a CatalogSource stands for;
 // empty when it has none, or none that can be resolved.
 func templateImage(source *operatorsv1alpha1.CatalogSource, version Version) string {
-	template := strings.TrimSpace(source.Annotations[annotationTemplate])
+	template := strings.TrimSpace(source.Annotations[api.AnnotationCatalogImageTemplate])
 	resolved, unknown := resolveTemplate(template, version)
 	if len(unknown) > 0 {
 		return ""
@@ -54,21 +43,21 @@ func templateImage(source *operatorsv1alpha1.CatalogSource, version Version) str
 
 // setTemplateConditions says what became of the template.
 func setTemplateConditions(conditions *[]metav1.Condition, source *operatorsv1alpha1.CatalogSource, version Version, now metav1.Time) {
-	template := strings.TrimSpace(source.Annotations[annotationTemplate])
+	template := strings.TrimSpace(source.Annotations[api.AnnotationCatalogImageTemplate])
 	if template == "" {
-		apimeta.RemoveStatusCondition(conditions, conditionTemplates)
-		apimeta.RemoveStatusCondition(conditions, conditionResolvedImage)
+		apimeta.RemoveStatusCondition(conditions, api.ConditionTemplatesResolved)
+		apimeta.RemoveStatusCondition(conditions, api.ConditionResolvedImage)
 		return
 	}
 	resolved, unknown := resolveTemplate(template, version)
-	status, reason, message := metav1.ConditionTrue, reasonResolved, "catalog image reference was successfully resolved"
+	status, reason, message := metav1.ConditionTrue, api.ReasonAllTemplatesResolved, "catalog image reference was successfully resolved"
 	if len(unknown) > 0 {
-		status, reason = metav1.ConditionFalse, reasonUnresolved
+		status, reason = metav1.ConditionFalse, api.ReasonUnableToResolve
 		message = fmt.Sprintf("cannot construct catalog image reference %q because one or more variable(s) are unknown: %s; use {kube_major_version}, {kube_minor_version} and {kube_patch_version}",
 			template, strings.Join(unknown, ", "))
 	}
-	setCondition(conditions, metav1.Condition{Type: conditionTemplates, Status: status, Reason: reason, Message: message}, now)
-	setCondition(conditions, metav1.Condition{Type: conditionResolvedImage, Status: status, Reason: reason, Message: resolved}, now)
+	setCondition(conditions, metav1.Condition{Type: api.ConditionTemplatesResolved, Status: status, Reason: reason, Message: message}, now)
+	setCondition(conditions, metav1.Condition{Type: api.ConditionResolvedImage, Status: status, Reason: reason, Message: resolved}, now)
 }
 
 // maxMessage is how long, in bytes, a message may be. Registries and container

@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 func TestUnpulled(t *testing.T) {
@@ -14,7 +16,7 @@ func TestUnpulled(t *testing.T) {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}}}
 		}
 	}
-	older := func(p *corev1.Pod) { p.Labels[labelPodSpecHash] = "older" }
+	older := func(p *corev1.Pod) { p.Labels[api.LabelPodSpecHash] = "older" }
 	for reason, tt := range map[string]struct {
 		pod  *corev1.Pod
 		want bool

@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/crdguard"
-	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // errStale says that the object, or its OperatorGroup, changed since it was read; the event
@@ -66,7 +66,7 @@ func (r *reconciler) annotate(ctx context.Context, s *scope) error {
 		annotations[key] = value
 	}
 	if staleRecord(s.CSV, &s.Groups[0]) {
-		annotations[plan.AnnotationGroupAccount] = nil
+		annotations[api.AnnotationGroupAccount] = nil
 	}
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"resourceVersion": s.CSV.ResourceVersion,
@@ -77,7 +77,7 @@ func (r *reconciler) annotate(ctx context.Context, s *scope) error {
 		return fmt.Errorf("encoding annotations and labels: %w", err)
 	}
 	target := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: s.CSV.Namespace, Name: s.CSV.Name}}
-	if err := r.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, body), client.FieldOwner(FieldManager)); err != nil {
+	if err := r.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, body), client.FieldOwner(api.FieldManager)); err != nil {
 		return fmt.Errorf("annotating ClusterServiceVersion %s/%s: %w", s.CSV.Namespace, s.CSV.Name, err)
 	}
 	r.lag.Wrote(target, r.clock.Now())

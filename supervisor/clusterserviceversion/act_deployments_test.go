@@ -10,6 +10,8 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // TestPutDeployment gives, for who made a Deployment and who changed it since, what the
@@ -39,7 +41,7 @@ func TestPutDeployment(t *testing.T) {
 		want   []string
 	}{
 		"Absent":   {"there is none yet", "", false, []string{"manager"}},
-		"Ours":     {"an earlier version of ours made it", FieldManager, false, []string{"manager"}},
+		"Ours":     {"an earlier version of ours made it", api.FieldManager, false, []string{"manager"}},
 		"OLM":      {"another lifecycle manager made it", "olm", false, []string{"manager"}},
 		"Injected": {"what somebody added stays", "olm", true, []string{"manager", "tracing"}},
 	}
@@ -49,7 +51,7 @@ func TestPutDeployment(t *testing.T) {
 			r := &reconciler{client: c, live: c}
 			switch tc.maker {
 			case "":
-			case FieldManager:
+			case api.FieldManager:
 				if _, err := r.putDeployment(t.Context(), c, old); err != nil {
 					t.Fatal(err)
 				}

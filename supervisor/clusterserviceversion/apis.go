@@ -22,8 +22,8 @@ import (
 // versions ask of the same few groups, one after the other.
 const discoveryAge = 10 * time.Second
 
-// api is what is known of an API that a version requires.
-type api struct {
+// servedAPI is what is known of an API that a version requires.
+type servedAPI struct {
 	// served is true when requests for it are answered.
 	served bool
 	// away is true when it is there and does not answer.
@@ -33,7 +33,7 @@ type api struct {
 }
 
 // apis holds the APIs that a version names. One that is not among them is not served.
-type apis map[schema.GroupVersionKind]api
+type apis map[schema.GroupVersionKind]servedAPI
 
 // discovered are the kinds that the API server serves, as it said a short time ago. A
 // mapper of kinds does not do: what it has seen once it takes to be there for good.
@@ -54,17 +54,17 @@ type said struct {
 // find says whether a kind is served. What the API server cannot say of a group is said
 // of that group alone: another server stands behind it, and it does not answer. An
 // error is the API server's own.
-func (d *discovered) find(ctx context.Context, gvk schema.GroupVersionKind) (api, error) {
+func (d *discovered) find(ctx context.Context, gvk schema.GroupVersionKind) (servedAPI, error) {
 	kinds, err := d.kinds(ctx, gvk.GroupVersion().String())
 	switch {
 	case apierrors.IsNotFound(err):
-		return api{}, nil
+		return servedAPI{}, nil
 	case err != nil && behind(err):
-		return api{away: true, why: err.Error()}, nil
+		return servedAPI{away: true, why: err.Error()}, nil
 	case err != nil:
-		return api{}, fmt.Errorf("looking for the API %s: %w", gvk, err)
+		return servedAPI{}, fmt.Errorf("looking for the API %s: %w", gvk, err)
 	}
-	return api{served: slices.Contains(kinds, gvk.Kind)}, nil
+	return servedAPI{served: slices.Contains(kinds, gvk.Kind)}, nil
 }
 
 // behind tells an answer of the API server about a server behind it from no answer, and
@@ -121,17 +121,17 @@ func (r *reconciler) observeAPIs(ctx context.Context, s *scope) (apis, error) {
 			return nil, err
 		}
 		if live == nil {
-			found[gvk] = api{}
+			found[gvk] = servedAPI{}
 			continue
 		}
 		available, since, why := serving.Available(live)
 		moment := s.CSV.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded && s.Now.Sub(since) < disruptionTime
 		switch {
 		case !available && moment:
-			found[gvk] = api{served: true}
+			found[gvk] = servedAPI{served: true}
 			first(&s.Serving.Disrupted, fmt.Sprintf("APIService %s is not available: %s", d.GetName(), why))
 		case !available:
-			found[gvk] = api{away: true, why: why}
+			found[gvk] = servedAPI{away: true, why: why}
 		default:
 			if found[gvk], err = r.discovered.find(ctx, gvk); err != nil {
 				return nil, err
@@ -156,7 +156,7 @@ func namesAPIs(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 }
 
 // judge completes the entry of a requirement, which is called what.
-func (a api) judge(s operatorsv1alpha1.RequirementStatus, what string) operatorsv1alpha1.RequirementStatus {
+func (a servedAPI) judge(s operatorsv1alpha1.RequirementStatus, what string) operatorsv1alpha1.RequirementStatus {
 	switch {
 	case a.served:
 		s.Status, s.Message = operatorsv1alpha1.RequirementStatusReasonPresent, what+" is served"

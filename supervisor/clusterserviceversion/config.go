@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/extras"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
@@ -46,8 +47,8 @@ func sourceOf(sub *operatorsv1alpha1.Subscription) string {
 	if sub.Spec.Config != nil && !equality.Semantic.DeepEqual(*sub.Spec.Config, operatorsv1alpha1.SubscriptionConfig{}) {
 		fields = append(fields, "spec.config")
 	}
-	if _, annotated := sub.Annotations[extras.Annotation]; annotated {
-		fields = append(fields, "annotation "+extras.Annotation)
+	if _, annotated := sub.Annotations[api.AnnotationConfig]; annotated {
+		fields = append(fields, "annotation "+api.AnnotationConfig)
 	}
 	if len(fields) == 0 {
 		return ""

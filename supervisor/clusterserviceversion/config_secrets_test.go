@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/chandlery/chandlery/supervisor/extras"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 func TestPullSecrets(t *testing.T) {
@@ -29,7 +29,7 @@ func TestPullSecrets(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			sub := subscription("kettle", installed("kettle.v1"))
-			sub.Annotations = map[string]string{extras.Annotation: `{"imagePullSecrets": ` + tc.text + `}`}
+			sub.Annotations = map[string]string{api.AnnotationConfig: `{"imagePullSecrets": ` + tc.text + `}`}
 			s, err := settingsOf(&sub)
 			if (tc.err == "") != (err == nil) || (err != nil && !strings.Contains(err.Error(), tc.err)) {
 				t.Fatalf("%s\nsettingsOf(...): %v, want %q", tc.reason, err, tc.err)
@@ -51,12 +51,12 @@ func TestDocumentedSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	example := regexp.MustCompile(`(?s)` + extras.Annotation + `: \|\s*(\{.*?\})\s*` + "```").FindSubmatch(text)
+	example := regexp.MustCompile(`(?s)` + api.AnnotationConfig + `: \|\s*(\{.*?\})\s*` + "```").FindSubmatch(text)
 	if example == nil {
 		t.Fatal("docs/operations.md has no example")
 	}
 	sub := subscription("kettle", installed("kettle.v1"))
-	sub.Annotations = map[string]string{extras.Annotation: string(example[1])}
+	sub.Annotations = map[string]string{api.AnnotationConfig: string(example[1])}
 	if _, err := settingsOf(&sub); err != nil {
 		t.Error(err)
 	}

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/chandlery/chandlery/supervisor/extras"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // subscription is for the package of the kettle.
@@ -74,7 +74,7 @@ func TestSubscriptionOf(t *testing.T) {
 func TestSettingsFor(t *testing.T) {
 	asking := func(text string) []operatorsv1alpha1.Subscription {
 		return []operatorsv1alpha1.Subscription{subscription("my-kettle", installed("kettle.v1"), func(s *operatorsv1alpha1.Subscription) {
-			s.Annotations = map[string]string{extras.Annotation: text}
+			s.Annotations = map[string]string{api.AnnotationConfig: text}
 		})}
 	}
 	for name, tc := range map[string]struct{ text, want string }{
@@ -201,7 +201,7 @@ func TestConfiguredDeployment(t *testing.T) {
 	if diff := cmp.Diff([]corev1.EnvVar{{Name: conditionEnv, Value: "kettle.v1"}}, got.Spec.Template.Spec.Containers[0].Env); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
 	}
-	if got.Labels[LabelDeploymentHash] == desired(t, csv).Labels[LabelDeploymentHash] {
+	if got.Labels[api.LabelDeploymentHash] == desired(t, csv).Labels[api.LabelDeploymentHash] {
 		t.Error("the configured Deployment has the same hash")
 	}
 }

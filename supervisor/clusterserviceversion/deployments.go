@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -36,7 +37,7 @@ func desiredDeployments(csv *operatorsv1alpha1.ClusterServiceVersion, config set
 		if err != nil {
 			return nil, fmt.Errorf("spec.install.spec.deployments[%d] (%s): %w", i, specs[i].Name, err)
 		}
-		d.Labels[LabelDeploymentHash] = hash
+		d.Labels[api.LabelDeploymentHash] = hash
 		out = append(out, d)
 	}
 	return out, nil

@@ -10,6 +10,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 func desired(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion) *appsv1.Deployment {
@@ -30,7 +32,7 @@ func TestDesiredDeployment(t *testing.T) {
 	template.Annotations = map[string]string{"own": "kept", "olm.targetNamespaces": "overwritten"}
 	before := csv.DeepCopy()
 	got := desired(t, csv)
-	hash := got.Labels[LabelDeploymentHash]
+	hash := got.Labels[api.LabelDeploymentHash]
 	want := &appsv1.Deployment{
 		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -60,14 +62,14 @@ func TestDesiredDeployment(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("desired Deployment: -want, +got:\n%s", diff)
 	}
-	if len(hash) < 30 || desired(t, csv).Labels[LabelDeploymentHash] != hash {
+	if len(hash) < 30 || desired(t, csv).Labels[api.LabelDeploymentHash] != hash {
 		t.Errorf("hash %q is not one, or not the same twice", hash)
 	}
 	if diff := cmp.Diff(before, csv); diff != "" {
 		t.Errorf("the ClusterServiceVersion was modified:\n%s", diff)
 	}
 	template.Spec.Containers[0].Image = "example.com/kettle:2"
-	if desired(t, csv).Labels[LabelDeploymentHash] == hash {
+	if desired(t, csv).Labels[api.LabelDeploymentHash] == hash {
 		t.Error("another image has the same hash")
 	}
 }
@@ -143,25 +145,25 @@ func TestComponents(t *testing.T) {
 		"GaveUp": {"progress deadline", func(d *appsv1.Deployment) {
 			d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Reason: "ProgressDeadlineExceeded"}}
 		}, Components{Exhausted: `deployment kettle not ready before timeout: deployment "kettle" exceeded its progress deadline`}},
-		"Changed": {"applied from another spec", func(d *appsv1.Deployment) { d.Labels[LabelDeploymentHash] = "old" }, Components{
-			Stale: "deployment kettle changed: old hash=old, new hash=" + desired(t, csv).Labels[LabelDeploymentHash],
+		"Changed": {"applied from another spec", func(d *appsv1.Deployment) { d.Labels[api.LabelDeploymentHash] = "old" }, Components{
+			Stale: "deployment kettle changed: old hash=old, new hash=" + desired(t, csv).Labels[api.LabelDeploymentHash],
 		}},
 		"Predecessors": {"taken over from the version replaced", func(d *appsv1.Deployment) {
 			available(d)
 			d.OwnerReferences = nil
-			d.Labels[LabelOwner] = "kettle.v0"
+			d.Labels[api.LabelOwner] = "kettle.v0"
 		}, Components{}},
 		"Orphaned": {"left by a version that is gone", func(d *appsv1.Deployment) {
 			available(d)
 			d.OwnerReferences = nil
-			d.Labels[LabelOwner] = "gone.v1"
+			d.Labels[api.LabelOwner] = "gone.v1"
 		}, Components{}},
 		"AnotherOperators": {"not ours to take", func(d *appsv1.Deployment) {
 			d.OwnerReferences = nil
-			d.Labels[LabelOwner] = "pot.v1"
+			d.Labels[api.LabelOwner] = "pot.v1"
 		}, Components{Foreign: `deployment "kettle" exists and belongs to csv pot.v1; delete or rename one of the two`}},
 		"LabelsStripped": {"still ours by reference", func(d *appsv1.Deployment) { available(d); d.Labels = nil }, Components{
-			Stale: "deployment kettle changed: old hash=, new hash=" + desired(t, csv).Labels[LabelDeploymentHash],
+			Stale: "deployment kettle changed: old hash=, new hash=" + desired(t, csv).Labels[api.LabelDeploymentHash],
 		}},
 	}
 	for name, tc := range cases {
@@ -223,7 +225,7 @@ func TestLift(t *testing.T) {
 	if got := surplus(csv, lifted{}, r); len(got) != 2 || got[0].Kind != "ClusterRoleBinding" {
 		t.Errorf("surplus(...) = %+v, want the binding, then the role", got)
 	}
-	r.ClusterRoles[0].Labels[LabelOwnerNamespace] = "pantry"
+	r.ClusterRoles[0].Labels[api.LabelOwnerNamespace] = "pantry"
 	got := liftState(csv, want, r, lives)
 	if diff := cmp.Diff(`ClusterRole "r" exists and belongs to csv pantry/kettle.v1; for all namespaces an operator can be installed once: uninstall one of the two`, got.Foreign); diff != "" {
 		t.Errorf("liftState(taken): -want, +got:\n%s", diff)

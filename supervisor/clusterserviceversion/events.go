@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply/warnings"
-	"github.com/chandlery/chandlery/supervisor/event"
 	"github.com/chandlery/chandlery/supervisor/openshift"
 )
 
@@ -25,18 +25,14 @@ func announce(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServi
 	if t.Phase == operatorsv1alpha1.CSVPhaseFailed {
 		kind = corev1.EventTypeWarning
 	}
-	recorder.Eventf(csv, nil, kind, string(t.Reason), string(t.Phase), "%s", event.Note(t.Message))
+	recorder.Eventf(csv, nil, kind, string(t.Reason), string(t.Phase), "%s", api.EventNote(t.Message))
 }
-
-// reasonProxiesUnknown is the reason of the Event about a version that waits until the
-// proxies of the cluster are known.
-const reasonProxiesUnknown = "ProxiesUnknown"
 
 // announceUnproxied records why a version is left as it is, once for each time that its
 // status did not say so.
 func announceUnproxied(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, err error) {
 	if !strings.Contains(csv.Status.Message, openshift.ErrUnknown.Error()) {
-		recorder.Eventf(csv, nil, corev1.EventTypeWarning, reasonProxiesUnknown, "Install", "%s", event.Note(err.Error()))
+		recorder.Eventf(csv, nil, corev1.EventTypeWarning, api.ReasonProxiesUnknown, "Install", "%s", api.EventNote(err.Error()))
 	}
 }
 
@@ -50,14 +46,14 @@ func announceCleanup(recorder events.EventRecorder, csv *operatorsv1alpha1.Clust
 	case csv.Status.Reason == reason:
 		return
 	}
-	recorder.Eventf(csv, nil, kind, string(reason), "Cleanup", "%s", event.Note(t.message))
+	recorder.Eventf(csv, nil, kind, string(reason), "Cleanup", "%s", api.EventNote(t.message))
 }
 
 // announceLeft records that custom resources stay which a version wanted to go with it.
 func announceLeft(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, left []string) {
 	if len(left) > 0 {
 		recorder.Eventf(csv, nil, corev1.EventTypeNormal, "CustomResourcesLeft", "Cleanup", "%s",
-			event.Note("custom resources stay: "+strings.Join(left, "; ")))
+			api.EventNote("custom resources stay: "+strings.Join(left, "; ")))
 	}
 }
 
@@ -71,6 +67,6 @@ func announceWarnings(recorder events.EventRecorder, csv *operatorsv1alpha1.Clus
 		APIVersion: operatorsv1alpha1.ClusterServiceVersionAPIVersion, Kind: operatorsv1alpha1.ClusterServiceVersionKind,
 		Namespace: csv.Namespace, Name: csv.Name, UID: csv.UID, FieldPath: fmt.Sprintf("spec.install.spec.deployments[%d]", index),
 	}
-	recorder.Eventf(about, nil, corev1.EventTypeWarning, warnings.Reason, "Install", "%s",
-		event.Note(warnings.Note(csv.Name, "Deployment", name, texts, len(texts))))
+	recorder.Eventf(about, nil, corev1.EventTypeWarning, api.ReasonAppliedWithWarnings, "Install", "%s",
+		api.EventNote(warnings.Note(csv.Name, "Deployment", name, texts, len(texts))))
 }

@@ -16,7 +16,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 const (
@@ -83,7 +83,7 @@ func (r *reconciler) stages() []stage {
 // lets it go when nothing is left. Each pass starts from the beginning and
 // finds what is left to do by looking, so it may be broken off anywhere.
 func (r *reconciler) finalize(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (reconcile.Result, error) {
-	if !controllerutil.ContainsFinalizer(csv, Finalizer) {
+	if !controllerutil.ContainsFinalizer(csv, api.FinalizerCleanup) {
 		return ctrl.Result{}, nil
 	}
 	if there, err := r.isThere(ctx, csv); err != nil || !there {
@@ -126,7 +126,7 @@ func (r *reconciler) isThere(ctx context.Context, csv *operatorsv1alpha1.Cluster
 	if err != nil {
 		return false, fmt.Errorf("getting ClusterServiceVersion %s/%s before its clean-up: %w", csv.Namespace, csv.Name, err)
 	}
-	return live.UID == csv.UID && controllerutil.ContainsFinalizer(live, Finalizer), nil
+	return live.UID == csv.UID && controllerutil.ContainsFinalizer(live, api.FinalizerCleanup), nil
 }
 
 func (r *reconciler) observeCleanup(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (*cleanup, error) {
@@ -170,7 +170,7 @@ func (c csvs) in(namespace string) csvs {
 // Where that would damage them it waits for somebody to decide.
 func (r *reconciler) cleanConversions(ctx context.Context, c *cleanup) (remains, error) {
 	note, err := r.unserve(ctx, c)
-	if err != nil || note == "" || c.skips() || c.csv.Annotations[plan.AnnotationWithdrawn] == plan.WithdrawnToInstall {
+	if err != nil || note == "" || c.skips() || c.csv.Annotations[api.AnnotationWithdrawn] == api.WithdrawnToInstall {
 		return remains{}, err
 	}
 	return remains{note: note + "; " + c.wayOut()}, nil
@@ -178,11 +178,11 @@ func (r *reconciler) cleanConversions(ctx context.Context, c *cleanup) (remains,
 
 // skips reports whether somebody has decided to leave custom resources as they
 // are.
-func (c *cleanup) skips() bool { return c.csv.Annotations[AnnotationSkipCleanup] == "true" }
+func (c *cleanup) skips() bool { return c.csv.Annotations[api.AnnotationSkipCleanup] == "true" }
 
 // withdrawn reports whether the version is deleted because an older one, which goes on
 // with its custom resources, is to take its place.
-func (c *cleanup) withdrawn() bool { return c.csv.Annotations[plan.AnnotationWithdrawn] != "" }
+func (c *cleanup) withdrawn() bool { return c.csv.Annotations[api.AnnotationWithdrawn] != "" }
 
 // lastResort is the command by which a version goes though something is left of it.
 func (c *cleanup) lastResort() string {
@@ -193,7 +193,7 @@ func (c *cleanup) lastResort() string {
 // wayOut is the command by which that is decided.
 func (c *cleanup) wayOut() string {
 	return fmt.Sprintf("%q goes on and leaves custom resources as they are", fmt.Sprintf("kubectl annotate csv %s -n %s %s=true",
-		c.csv.Name, c.csv.Namespace, AnnotationSkipCleanup))
+		c.csv.Name, c.csv.Namespace, api.AnnotationSkipCleanup))
 }
 
 // tell writes what the clean-up waits for, if it differs. The phase stays as it
@@ -217,11 +217,11 @@ func (r *reconciler) setFinalizer(ctx context.Context, csv *operatorsv1alpha1.Cl
 	change func(client.Object, string) bool,
 ) error {
 	changed := csv.DeepCopy()
-	if !change(changed, Finalizer) {
+	if !change(changed, api.FinalizerCleanup) {
 		return nil
 	}
 	patch := client.MergeFromWithOptions(csv, client.MergeFromWithOptimisticLock{})
-	if err := r.client.Patch(ctx, changed, patch, client.FieldOwner(FieldManager)); err != nil {
+	if err := r.client.Patch(ctx, changed, patch, client.FieldOwner(api.FieldManager)); err != nil {
 		return fmt.Errorf("changing finalizers of ClusterServiceVersion %s/%s: %w", csv.Namespace, csv.Name, err)
 	}
 	if csv.DeletionTimestamp.IsZero() {

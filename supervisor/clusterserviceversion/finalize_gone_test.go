@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // TestLeavesWhatAnotherOfTheNameOwns cleans up after a version that only the cache still
@@ -22,7 +24,7 @@ func TestLeavesWhatAnotherOfTheNameOwns(t *testing.T) {
 		}
 	}
 	gone := kettle()
-	gone.UID, gone.Finalizers, gone.DeletionTimestamp = "gone", []string{Finalizer}, &metav1.Time{Time: noon()}
+	gone.UID, gone.Finalizers, gone.DeletionTimestamp = "gone", []string{api.FinalizerCleanup}, &metav1.Time{Time: noon()}
 	installed, leaving := gone.DeepCopy(), gone.DeepCopy()
 	installed.UID, installed.DeletionTimestamp = "installed", nil
 	leaving.UID = "leaving"

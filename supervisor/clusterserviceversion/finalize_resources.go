@@ -20,11 +20,6 @@ import (
 )
 
 const (
-	// AnnotationSkipCleanup leaves custom resources as they are, with the value true
-	// on a ClusterServiceVersion that is being deleted: the way out when something
-	// holds them that will not let go.
-	AnnotationSkipCleanup = "chandlery.dev/skip-cleanup"
-
 	// maxTerminating is how many custom resources of one ClusterServiceVersion may
 	// be on their way out at a time. Those that have been stuck for long do not
 	// count: they make no work.

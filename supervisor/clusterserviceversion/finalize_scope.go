@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/loan"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
@@ -77,7 +78,7 @@ func (b bounds) namespaces(csv *operatorsv1alpha1.ClusterServiceVersion) []strin
 // hadNoAccount reports whether the OperatorGroup named no service account when the supervisor
 // last recorded it on a version. The record of its targets is of the same write.
 func hadNoAccount(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
-	account, recorded := csv.Annotations[plan.AnnotationGroupAccount]
+	account, recorded := csv.Annotations[api.AnnotationGroupAccount]
 	return recorded && account == ""
 }
 

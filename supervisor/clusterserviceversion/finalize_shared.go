@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // An operator that is installed in several namespaces shares what its bundle brings that
@@ -97,14 +97,14 @@ func (r *reconciler) relabel(
 	ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, o *metav1.PartialObjectMetadata, heir types.NamespacedName,
 ) error {
 	after := o.DeepCopy()
-	after.Labels[LabelOwner], after.Labels[LabelOwnerNamespace] = heir.Name, heir.Namespace
+	after.Labels[api.LabelOwner], after.Labels[api.LabelOwnerNamespace] = heir.Name, heir.Namespace
 	for key := range csv.Labels {
-		if strings.HasPrefix(key, plan.PrefixComponent) {
+		if strings.HasPrefix(key, api.PrefixComponent) {
 			delete(after.Labels, key)
 		}
 	}
 	patch := client.MergeFromWithOptions(o, client.MergeFromWithOptimisticLock{})
-	if err := r.client.Patch(ctx, after, patch, client.FieldOwner(FieldManager)); err != nil {
+	if err := r.client.Patch(ctx, after, patch, client.FieldOwner(api.FieldManager)); err != nil {
 		return err //nolint:wrapcheck // wrapped by the one caller, who looks at what kind of error it is
 	}
 	logf.FromContext(ctx).Info("Left an object to another version that has it too", "object", describe(o), "heir", heir.String())

@@ -9,7 +9,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
@@ -114,7 +114,7 @@ func annotationsDiffer(o Observation) bool {
 	}
 	for key, value := range groupAnnotations(&o.Groups[0]) {
 		have, ok := o.CSV.Annotations[key]
-		lags := key == plan.AnnotationGroupAccount && ok && mayLag(o.CSV, value)
+		lags := key == api.AnnotationGroupAccount && ok && mayLag(o.CSV, value)
 		if (!ok || have != value) && !lags {
 			return true
 		}
@@ -143,7 +143,7 @@ func groupAnnotations(group *operatorsv1.OperatorGroup) map[string]string {
 		operatorsv1.OperatorGroupTargetsAnnotationKey:   group.BuildTargetNamespaces(),
 	}
 	if hasTargets(group) {
-		annotations[plan.AnnotationGroupAccount] = group.Spec.ServiceAccountName
+		annotations[api.AnnotationGroupAccount] = group.Spec.ServiceAccountName
 	}
 	return annotations
 }
@@ -155,23 +155,19 @@ func hasTargets(group *operatorsv1.OperatorGroup) bool { return len(group.Status
 // staleRecord reports whether a version has a record of the account though its group targets no
 // namespace. After the group is deleted, a clean-up would take the targets for all namespaces.
 func staleRecord(csv *operatorsv1alpha1.ClusterServiceVersion, group *operatorsv1.OperatorGroup) bool {
-	_, recorded := csv.Annotations[plan.AnnotationGroupAccount]
+	_, recorded := csv.Annotations[api.AnnotationGroupAccount]
 	return recorded && !hasTargets(group)
 }
-
-// apiLabelPrefix begins the labels that say which APIs a ClusterServiceVersion
-// provides and requires, a hash of the API behind it.
-const apiLabelPrefix = "olm.api."
 
 // apiLabels are the labels by which the providers of an API, and those that need
 // it, are found.
 func apiLabels(csv *operatorsv1alpha1.ClusterServiceVersion) map[string]string {
 	labels := map[string]string{}
-	for api := range requiredAPIs(csv) {
-		labels[apiLabelPrefix+providedapis.Hash(api)] = "required"
+	for gvk := range requiredAPIs(csv) {
+		labels[api.PrefixAPI+providedapis.Hash(gvk)] = "required"
 	}
-	for api := range providedapis.Of(csv) {
-		labels[apiLabelPrefix+providedapis.Hash(api)] = "provided"
+	for gvk := range providedapis.Of(csv) {
+		labels[api.PrefixAPI+providedapis.Hash(gvk)] = "provided"
 	}
 	return labels
 }
@@ -188,7 +184,7 @@ func staleLabels(csv *operatorsv1alpha1.ClusterServiceVersion) []string {
 	want := apiLabels(csv)
 	var stale []string
 	for key := range csv.Labels {
-		if _, wanted := want[key]; strings.HasPrefix(key, apiLabelPrefix) && !wanted {
+		if _, wanted := want[key]; strings.HasPrefix(key, api.PrefixAPI) && !wanted {
 			stale = append(stale, key)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // TestRecordOfTheGroup compares what a version records of the account and the targets of its group
@@ -46,9 +46,9 @@ func TestRecordOfTheGroup(t *testing.T) {
 			csv := cupOwner("a")
 			csv.Status, csv.Labels, csv.Annotations = o.CSV.Status, apiLabels(csv), maps.Clone(o.CSV.Annotations)
 			o.CSV = csv
-			delete(csv.Annotations, plan.AnnotationGroupAccount)
+			delete(csv.Annotations, api.AnnotationGroupAccount)
 			if tc.recorded != nil {
-				csv.Annotations[plan.AnnotationGroupAccount] = *tc.recorded
+				csv.Annotations[api.AnnotationGroupAccount] = *tc.recorded
 			}
 			group := &o.Groups[0]
 			group.Namespace, group.Spec.ServiceAccountName, group.Status.Namespaces = csv.Namespace, tc.account, tc.targets
@@ -71,7 +71,7 @@ func TestRecordOfTheGroup(t *testing.T) {
 				}
 			}
 			var got *string
-			if account, recorded := found.Annotations[plan.AnnotationGroupAccount]; recorded {
+			if account, recorded := found.Annotations[api.AnnotationGroupAccount]; recorded {
 				got = &account
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

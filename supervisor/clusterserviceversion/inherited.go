@@ -9,6 +9,8 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // derive returns the Deployments that a version declares, with its settings and
@@ -26,8 +28,8 @@ func (s *scope) derive(config settings) ([]*appsv1.Deployment, error) {
 // and to have it the way it would be made here, its pods would have to be replaced. nil
 // where it differs in more than the way it was made.
 func (s *scope) inherited(config settings, want, have *appsv1.Deployment) (*appsv1.Deployment, error) {
-	hash := have.Labels[LabelDeploymentHash]
-	if hash == "" || hash == want.Labels[LabelDeploymentHash] || !isOwnedBy(have.Labels, s.CSV) {
+	hash := have.Labels[api.LabelDeploymentHash]
+	if hash == "" || hash == want.Labels[api.LabelDeploymentHash] || !isOwnedBy(have.Labels, s.CSV) {
 		return nil, nil //nolint:nilnil // nothing is inherited, which is no error
 	}
 	plain, err := desiredDeployments(s.CSV, config, s.mountCertificates)
@@ -43,7 +45,7 @@ func (s *scope) inherited(config settings, want, have *appsv1.Deployment) (*apps
 	}
 	// By its hash it was made so, whatever people have changed since.
 	if made == hash {
-		theirs.Labels[LabelDeploymentHash] = hash
+		theirs.Labels[api.LabelDeploymentHash] = hash
 		return theirs, nil
 	}
 	// Or it is so, whatever its hash was made of.
@@ -57,7 +59,7 @@ func (s *scope) inherited(config settings, want, have *appsv1.Deployment) (*apps
 	if err != nil || !equal {
 		return nil, err
 	}
-	same.Labels[LabelDeploymentHash] = hash
+	same.Labels[api.LabelDeploymentHash] = hash
 	return same, nil
 }
 

@@ -6,6 +6,8 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // defaulted is a Deployment as the API server gives it back.
@@ -55,7 +57,7 @@ func TestInherited(t *testing.T) {
 		{"resources that the Subscription has set before and does no more", func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: {}}
 		}, "unknown", false},
-		{"of another version", func(d *appsv1.Deployment) { d.Labels[LabelOwner] = "kettle.v0" }, "", false},
+		{"of another version", func(d *appsv1.Deployment) { d.Labels[api.LabelOwner] = "kettle.v0" }, "", false},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			csv := kettle()
@@ -68,11 +70,11 @@ func TestInherited(t *testing.T) {
 			}
 			have := made[0]
 			annotate(have, csv)
-			if have.Labels[LabelDeploymentHash], err = specHash(&have.Spec); err != nil {
+			if have.Labels[api.LabelDeploymentHash], err = specHash(&have.Spec); err != nil {
 				t.Fatal(err)
 			}
 			if tt.hash != "" {
-				have.Labels[LabelDeploymentHash] = tt.hash
+				have.Labels[api.LabelDeploymentHash] = tt.hash
 			}
 			defaulted(have)
 			tt.change(have)
@@ -88,8 +90,8 @@ func TestInherited(t *testing.T) {
 				return
 			}
 			// Applied or not, it looks as it does.
-			if same.Labels[LabelDeploymentHash] != have.Labels[LabelDeploymentHash] {
-				t.Errorf("hash %s, want %s", same.Labels[LabelDeploymentHash], have.Labels[LabelDeploymentHash])
+			if same.Labels[api.LabelDeploymentHash] != have.Labels[api.LabelDeploymentHash] {
+				t.Errorf("hash %s, want %s", same.Labels[api.LabelDeploymentHash], have.Labels[api.LabelDeploymentHash])
 			}
 			for key, value := range have.Spec.Template.Annotations {
 				if same.Spec.Template.Annotations[key] != value {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/serving"
 )
@@ -121,7 +122,7 @@ func certificateRights(csv *operatorsv1alpha1.ClusterServiceVersion) map[string]
 
 func liftLabels(csv *operatorsv1alpha1.ClusterServiceVersion) map[string]string {
 	labels := owned(csv)
-	labels[LabelLifted] = "true"
+	labels[api.LabelLifted] = "true"
 	return labels
 }
 
@@ -195,7 +196,7 @@ func surplus(csv *operatorsv1alpha1.ClusterServiceVersion, want lifted, r rbac) 
 }
 
 func sameLift(labels map[string]string, csv *operatorsv1alpha1.ClusterServiceVersion) bool {
-	return labels[LabelLifted] == "true" && isOwnedBy(labels, csv)
+	return labels[api.LabelLifted] == "true" && isOwnedBy(labels, csv)
 }
 
 func metadataOf(kind string, meta metav1.ObjectMeta) metav1.PartialObjectMetadata {

@@ -15,9 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/groupindex"
 	"github.com/chandlery/chandlery/supervisor/informer"
-	"github.com/chandlery/chandlery/supervisor/pin"
 )
 
 // scope carries one reconcile: what Next sees, and what actions need besides.
@@ -237,7 +237,7 @@ func (r *reconciler) observePin(ctx context.Context, s *scope) error {
 		return fmt.Errorf("listing Subscriptions in namespace %s: %w", s.CSV.Namespace, err)
 	}
 	s.Replacement.Pinned = slices.ContainsFunc(subs.Items, func(sub operatorsv1alpha1.Subscription) bool {
-		return pin.Of(sub.Annotations) == s.Replacement.Successor.Name
+		return api.PinnedVersion(sub.Annotations) == s.Replacement.Successor.Name
 	})
 	return nil
 }
@@ -284,7 +284,7 @@ func hasBegun(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 func (r *reconciler) readDeployment(ctx context.Context, want *appsv1.Deployment, begun bool) (*appsv1.Deployment, error) {
 	have := &appsv1.Deployment{}
 	err := r.client.Get(ctx, client.ObjectKeyFromObject(want), have) // is whole: see package informer
-	if err == nil && (!begun || have.Labels[LabelDeploymentHash] == want.Labels[LabelDeploymentHash]) {
+	if err == nil && (!begun || have.Labels[api.LabelDeploymentHash] == want.Labels[api.LabelDeploymentHash]) {
 		return have, nil
 	}
 	if apierrors.IsNotFound(err) && !begun {

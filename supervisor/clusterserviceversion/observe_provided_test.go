@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
@@ -38,7 +39,7 @@ func TestLeavesWhatOthersProvide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			secret := serving.Secret(good.CSV, server, cert)
-			secret.Annotations[serving.AnnotationProvided], secret.Data = serving.Provided, tc.data
+			secret.Annotations[api.AnnotationCertificate], secret.Data = serving.Provided, tc.data
 			if tc.theirs {
 				secret.Labels, secret.OwnerReferences = nil, nil
 			}
@@ -80,7 +81,7 @@ func TestLeavesWhatOthersProvide(t *testing.T) {
 func TestLeavesASecretThatOthersTakeOn(t *testing.T) {
 	s := hookedScope(t)
 	theirs := serving.Secret(s.CSV, s.served.servers[0], s.served.certs["kettle"])
-	theirs.Annotations[serving.AnnotationProvided] = serving.Provided
+	theirs.Annotations[api.AnnotationCertificate] = serving.Provided
 	theirs.Data = nil
 	cluster := memory(t, theirs)
 	r := &reconciler{client: cluster, live: cluster}
@@ -120,7 +121,7 @@ func TestLooksAgainAtCertificates(t *testing.T) {
 	ours := hookedScope(t)
 	secret := serving.Secret(ours.CSV, ours.served.servers[0], ours.served.certs["kettle"])
 	theirs := secret.DeepCopy()
-	theirs.Annotations[serving.AnnotationProvided] = serving.Provided
+	theirs.Annotations[api.AnnotationCertificate] = serving.Provided
 	theirs.Data["ca.crt"] = ours.served.certs["kettle"].CA
 	for whose, there := range map[string][]client.Object{"Theirs": {theirs}, "Ours": {secret}, "Gone": nil} {
 		s := hookedScope(t)

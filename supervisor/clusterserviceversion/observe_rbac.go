@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/informer"
 	"github.com/chandlery/chandlery/supervisor/rights"
 )
@@ -25,7 +26,7 @@ const (
 // that of its owner, and those whose accounts it binds.
 func namespaceKeys(o client.Object) []string {
 	var keys []string
-	if owner := o.GetLabels()[LabelOwnerNamespace]; owner != "" {
+	if owner := o.GetLabels()[api.LabelOwnerNamespace]; owner != "" {
 		keys = append(keys, owner)
 	}
 	subjects, _ := rights.Subjects(o)
@@ -63,10 +64,10 @@ func (r rbacReader) read(ctx context.Context, namespace string) (rbac, error) {
 	}
 	// Roles and bindings of a version are needed whole, and others may give its accounts
 	// the rights that it asks for.
-	if err := informer.Complete(ctx, r.live, roles.Items, func(o *rbacv1.Role) bool { return o.Labels[LabelOwner] != "" }); err != nil {
+	if err := informer.Complete(ctx, r.live, roles.Items, func(o *rbacv1.Role) bool { return o.Labels[api.LabelOwner] != "" }); err != nil {
 		return rbac{}, err //nolint:wrapcheck // names the object
 	}
-	if err := informer.Complete(ctx, r.live, bindings.Items, func(o *rbacv1.RoleBinding) bool { return o.Labels[LabelOwner] != "" }); err != nil {
+	if err := informer.Complete(ctx, r.live, bindings.Items, func(o *rbacv1.RoleBinding) bool { return o.Labels[api.LabelOwner] != "" }); err != nil {
 		return rbac{}, err //nolint:wrapcheck // names the object
 	}
 	found := rbac{Roles: roles.Items, RoleBindings: bindings.Items}
@@ -91,7 +92,7 @@ func (r rbacReader) clusterRoleBindings(ctx context.Context, namespace string, l
 	}
 	var names []string
 	for _, b := range local {
-		if b.Labels[LabelOwner] != "" {
+		if b.Labels[api.LabelOwner] != "" {
 			names = append(names, b.Name)
 		}
 	}
@@ -110,7 +111,7 @@ func (r rbacReader) clusterRoles(ctx context.Context, namespace string, have rba
 	}
 	var names []string
 	for _, role := range have.Roles {
-		if role.Labels[LabelOwner] != "" {
+		if role.Labels[api.LabelOwner] != "" {
 			names = append(names, role.Name)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // TestReadRBAC reads what concerns the versions of one namespace, and nothing that concerns those of
@@ -26,7 +28,7 @@ func TestReadRBAC(t *testing.T) {
 	account := func(namespace string) rbacv1.Subject {
 		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "cook"}
 	}
-	ours, theirs := map[string]string{LabelOwner: "kettle.v1", LabelOwnerNamespace: "kitchen"}, map[string]string{LabelOwner: "kettle.v1", LabelOwnerNamespace: "garden"}
+	ours, theirs := map[string]string{api.LabelOwner: "kettle.v1", api.LabelOwnerNamespace: "kitchen"}, map[string]string{api.LabelOwner: "kettle.v1", api.LabelOwnerNamespace: "garden"}
 	for reason, tc := range map[string]struct {
 		objects  []client.Object
 		roles    []string

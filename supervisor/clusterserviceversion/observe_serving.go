@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
@@ -120,7 +121,7 @@ func (r *reconciler) kinOf(ctx context.Context, s *scope, others csvs) serving.K
 	}
 	k.Lives = func(name types.NamespacedName) bool {
 		lives, err := r.ownerLives(ctx, map[string]string{
-			LabelOwnerKind: operatorsv1alpha1.ClusterServiceVersionKind, LabelOwnerNamespace: name.Namespace, LabelOwner: name.Name,
+			api.LabelOwnerKind: operatorsv1alpha1.ClusterServiceVersionKind, api.LabelOwnerNamespace: name.Namespace, api.LabelOwner: name.Name,
 		})
 		if err != nil {
 			s.served.lookup = err
@@ -173,7 +174,7 @@ func (r *reconciler) readCertificates(ctx context.Context, s *scope) error {
 // withhold notes that a certificate which somebody else provides cannot be read. They may
 // not be done yet; it is theirs all the same.
 func (s *scope) withhold(server serving.Server, err error) {
-	why := fmt.Sprintf("%v; it is provided by others (annotation %s), who have to complete it", err, serving.AnnotationProvided)
+	why := fmt.Sprintf("%v; it is provided by others (annotation %s), who have to complete it", err, api.AnnotationCertificate)
 	s.served.withheld[server.Deployment] = why
 	first(&s.Serving.Waiting, why)
 }
@@ -315,7 +316,7 @@ func (r *reconciler) adopt(ctx context.Context, from client.Reader, s *scope, ob
 	for gvk, into := range map[schema.GroupVersionKind]*[]*unstructured.Unstructured{validatingKind(): &validating, mutatingKind(): &mutating} {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(gvk)
-		if err := from.List(ctx, list, client.MatchingLabels{LabelOwnerNamespace: s.CSV.Namespace}); err != nil {
+		if err := from.List(ctx, list, client.MatchingLabels{api.LabelOwnerNamespace: s.CSV.Namespace}); err != nil {
 			return nil, fmt.Errorf("listing the %ss of namespace %s: %w", gvk.Kind, s.CSV.Namespace, err)
 		}
 		for i := range list.Items {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
@@ -181,7 +182,7 @@ func TestSurplus(t *testing.T) {
 		u := ofKind(validatingKind())
 		u.SetName(name)
 		u.SetLabels(map[string]string{
-			serving.LabelWebhook: hook, LabelOwner: owner, LabelOwnerNamespace: "kitchen", LabelOwnerKind: "ClusterServiceVersion", LabelManaged: "true",
+			api.LabelWebhook: hook, api.LabelOwner: owner, api.LabelOwnerNamespace: "kitchen", api.LabelOwnerKind: "ClusterServiceVersion", api.LabelManaged: "true",
 		})
 		return u
 	}
@@ -230,7 +231,7 @@ func TestMountChangesTheHash(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return all[0].Labels[LabelDeploymentHash], all[1].Labels[LabelDeploymentHash]
+		return all[0].Labels[api.LabelDeploymentHash], all[1].Labels[api.LabelDeploymentHash]
 	}
 	bare, idle := hashes(func(*appsv1.Deployment) {})
 	first, idleFirst := hashes(s.mount)

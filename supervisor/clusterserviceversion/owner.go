@@ -6,41 +6,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
-)
-
-const (
-	// FieldManager is the name under which this package writes.
-	FieldManager = apply.FieldManager
-	// Finalizer keeps a ClusterServiceVersion until its cluster-scoped objects
-	// are gone.
-	Finalizer = plan.FinalizerCleanup
-
-	// LabelManaged marks every object made for an operator.
-	LabelManaged = plan.LabelManaged
-	// LabelOwner names the ClusterServiceVersion that an object was made for.
-	// With the two labels below it reaches where owner references cannot, from
-	// cluster scope into a namespace.
-	LabelOwner = plan.LabelOwner
-	// LabelOwnerNamespace is the namespace of the owner.
-	LabelOwnerNamespace = plan.LabelOwnerNamespace
-	// LabelOwnerKind is the kind of the owner.
-	LabelOwnerKind = plan.LabelOwnerKind
-	// LabelDeploymentHash holds the hash of the Deployment spec as it was
-	// applied.
-	LabelDeploymentHash = "olm.deployment-spec-hash"
-	// LabelLifted marks a cluster role or binding that repeats a namespaced one
-	// for all namespaces.
-	LabelLifted = "chandlery.dev/lifted"
 )
 
 // ownerLabels returns the labels that name csv as the owner of an object.
 func ownerLabels(csv *operatorsv1alpha1.ClusterServiceVersion) client.MatchingLabels {
 	return client.MatchingLabels{
-		LabelOwner:          csv.Name,
-		LabelOwnerNamespace: csv.Namespace,
-		LabelOwnerKind:      operatorsv1alpha1.ClusterServiceVersionKind,
+		api.LabelOwner:          csv.Name,
+		api.LabelOwnerNamespace: csv.Namespace,
+		api.LabelOwnerKind:      operatorsv1alpha1.ClusterServiceVersionKind,
 	}
 }
 
@@ -52,10 +27,10 @@ func owned(csv *operatorsv1alpha1.ClusterServiceVersion) map[string]string {
 // labelledOwner returns the ClusterServiceVersion that an object's labels name;
 // ok is false when they name none.
 func labelledOwner(labels map[string]string) (owner types.NamespacedName, ok bool) {
-	if labels[LabelOwnerKind] != operatorsv1alpha1.ClusterServiceVersionKind {
+	if labels[api.LabelOwnerKind] != operatorsv1alpha1.ClusterServiceVersionKind {
 		return types.NamespacedName{}, false
 	}
-	owner = types.NamespacedName{Namespace: labels[LabelOwnerNamespace], Name: labels[LabelOwner]}
+	owner = types.NamespacedName{Namespace: labels[api.LabelOwnerNamespace], Name: labels[api.LabelOwner]}
 	return owner, owner.Name != "" && owner.Namespace != ""
 }
 

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
@@ -119,7 +120,7 @@ func TestConfirmsBeforeInstalling(t *testing.T) {
 		"Changed":  {"its spec has been changed", func(c *operatorsv1alpha1.ClusterServiceVersion) { c.Generation = 4 }, true},
 		"Replaced": {"it is being replaced", func(c *operatorsv1alpha1.ClusterServiceVersion) { c.Status.Phase = operatorsv1alpha1.CSVPhaseReplacing }, true},
 		"Deleted": {"it is being deleted", func(c *operatorsv1alpha1.ClusterServiceVersion) {
-			c.DeletionTimestamp, c.Finalizers = &metav1.Time{Time: noon()}, []string{Finalizer}
+			c.DeletionTimestamp, c.Finalizers = &metav1.Time{Time: noon()}, []string{api.FinalizerCleanup}
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -193,12 +194,12 @@ func TestObjectsLeftBehind(t *testing.T) {
 func TestOnlyLiftedRolesAreSurplus(t *testing.T) {
 	csv := kettle()
 	other := owned(csv)
-	other[LabelOwner], other[LabelLifted] = "pot.v1", "true"
+	other[api.LabelOwner], other[api.LabelLifted] = "pot.v1", "true"
 	for name, tt := range map[string]struct {
 		labels map[string]string
 		want   int
 	}{
-		"lifted": {liftLabels(csv), 2}, "of a plan": {owned(csv), 0}, "of another version": {other, 0}, "unowned": {map[string]string{LabelLifted: "true"}, 0},
+		"lifted": {liftLabels(csv), 2}, "of a plan": {owned(csv), 0}, "of another version": {other, 0}, "unowned": {map[string]string{api.LabelLifted: "true"}, 0},
 	} {
 		meta := metav1.ObjectMeta{Name: "r", Labels: tt.labels}
 		r := rbac{ClusterRoles: []rbacv1.ClusterRole{{ObjectMeta: meta}}, ClusterRoleBindings: []rbacv1.ClusterRoleBinding{{ObjectMeta: meta}}}

@@ -8,6 +8,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // progressDeadlineExceeded is the reason by which the Deployment controller
@@ -32,7 +34,7 @@ func components(csv *operatorsv1alpha1.ClusterServiceVersion, desired []*appsv1.
 			first(&c.Foreign, fmt.Sprintf("deployment %q exists and belongs to %s; delete or rename one of the two", want.Name, owner))
 			continue
 		}
-		if old, now := have.Labels[LabelDeploymentHash], want.Labels[LabelDeploymentHash]; old != now && invalid == "" {
+		if old, now := have.Labels[api.LabelDeploymentHash], want.Labels[api.LabelDeploymentHash]; old != now && invalid == "" {
 			first(&c.Stale, fmt.Sprintf("deployment %s changed: old hash=%s, new hash=%s", want.Name, old, now))
 			continue
 		}

@@ -17,6 +17,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/cachelag"
 	"github.com/chandlery/chandlery/supervisor/impersonate"
 	"github.com/chandlery/chandlery/supervisor/loan"
@@ -80,7 +81,7 @@ func (r *reconciler) step(ctx context.Context, csv *operatorsv1alpha1.ClusterSer
 	if !csv.DeletionTimestamp.IsZero() {
 		return r.finalize(ctx, csv)
 	}
-	if !controllerutil.ContainsFinalizer(csv, Finalizer) {
+	if !controllerutil.ContainsFinalizer(csv, api.FinalizerCleanup) {
 		return ctrl.Result{}, r.setFinalizer(ctx, csv, controllerutil.AddFinalizer)
 	}
 	begun := r.clock.Now()

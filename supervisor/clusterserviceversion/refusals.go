@@ -16,6 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // attempt identifies an installation: what was to be applied, and with which rights.
@@ -148,7 +150,7 @@ func refusedToInstall(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 func hashes(deployments []*appsv1.Deployment) string {
 	out := make([]string, 0, len(deployments))
 	for _, d := range deployments {
-		out = append(out, d.Name+"="+d.Labels[LabelDeploymentHash])
+		out = append(out, d.Name+"="+d.Labels[api.LabelDeploymentHash])
 	}
 	return strings.Join(out, ",")
 }

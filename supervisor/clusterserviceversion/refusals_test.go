@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/chandlery/chandlery/supervisor/extras"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // TestRefusals compares the present attempt with the one that was refused.
@@ -153,7 +153,7 @@ func TestNamesTheSubscriptionBehindARefusal(t *testing.T) {
 	}
 	empty := func(s *operatorsv1alpha1.Subscription) { s.Spec.Config = &operatorsv1alpha1.SubscriptionConfig{} }
 	annotated := func(s *operatorsv1alpha1.Subscription) {
-		s.Annotations = map[string]string{extras.Annotation: `{"priorityClassName":"no one"}`}
+		s.Annotations = map[string]string{api.AnnotationConfig: `{"priorityClassName":"no one"}`}
 	}
 	for name, tc := range map[string]struct {
 		change []func(*operatorsv1alpha1.Subscription)

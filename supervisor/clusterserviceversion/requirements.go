@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/kubeversion"
-	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
@@ -122,17 +122,17 @@ func crds(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []operatorsv1
 // to wait for: for versions that no InstallPlan made, and for those that have
 // been installed.
 func outdated(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiextensionsv1.CustomResourceDefinition) string {
-	planned := csv.Annotations[plan.AnnotationCatalog] != ""
+	planned := csv.Annotations[api.AnnotationCatalog] != ""
 	begun := csv.Status.Phase != operatorsv1alpha1.CSVPhaseNone && csv.Status.Phase != operatorsv1alpha1.CSVPhasePending
 	if crd == nil || !planned || begun || !csv.OwnsCRD(crd.Name) {
 		return ""
 	}
 	var others []string
 	for key, value := range crd.Annotations {
-		if value == csv.Namespace+"/"+csv.Name && strings.HasPrefix(key, plan.PrefixAlongside) {
+		if value == csv.Namespace+"/"+csv.Name && strings.HasPrefix(key, api.PrefixAlongside) {
 			return ""
 		}
-		if strings.HasPrefix(key, plan.PrefixAlongside) {
+		if strings.HasPrefix(key, api.PrefixAlongside) {
 			others = append(others, value)
 		}
 	}

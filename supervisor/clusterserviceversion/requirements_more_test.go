@@ -8,7 +8,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 func TestOutdatedDefinition(t *testing.T) {
@@ -21,7 +21,7 @@ func TestOutdatedDefinition(t *testing.T) {
 	crd := func(names ...string) *apiextensionsv1.CustomResourceDefinition {
 		out := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "cups.example.com", Annotations: map[string]string{}}}
 		for _, name := range names {
-			out.Annotations[plan.PrefixAlongside+name] = name
+			out.Annotations[api.PrefixAlongside+name] = name
 		}
 		return out
 	}

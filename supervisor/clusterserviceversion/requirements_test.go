@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/chandlery/chandlery/supervisor/serving"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 func cup(change ...func(*apiextensionsv1.CustomResourceDefinition)) *apiextensionsv1.CustomResourceDefinition {
@@ -44,11 +44,11 @@ func TestCRDStatus(t *testing.T) {
 			"the version is there but switched off", "v1alpha1", cup(), "NotPresent", `CRD version not served: "v1alpha1", while it serves v1`,
 		},
 		"ServedLater": {"its own webhook comes first", "v2", cup(func(c *apiextensionsv1.CustomResourceDefinition) {
-			c.Annotations = map[string]string{serving.AnnotationServed: "foo/kettle.v1:v2"}
+			c.Annotations = map[string]string{api.AnnotationServedVersions: "foo/kettle.v1:v2"}
 			c.Spec.Versions = append(c.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{Name: "v2"})
 		}), "Present", "CRD is present and Established condition is true"},
 		"ServedLaterForAnother": {"another's webhook comes first", "v2", cup(func(c *apiextensionsv1.CustomResourceDefinition) {
-			c.Annotations = map[string]string{serving.AnnotationServed: "foo/kettle.v2:v2"}
+			c.Annotations = map[string]string{api.AnnotationServedVersions: "foo/kettle.v2:v2"}
 			c.Spec.Versions = append(c.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{Name: "v2"})
 		}), "NotPresent", `CRD version not served: "v2", while it serves v1`},
 		"NotEstablished": {"not available yet", "v1", cup(func(c *apiextensionsv1.CustomResourceDefinition) {

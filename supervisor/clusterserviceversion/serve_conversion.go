@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/loan"
 	"github.com/chandlery/chandlery/supervisor/serving"
 )
@@ -137,7 +138,7 @@ func (r *reconciler) change(ctx context.Context, crd *apiextensionsv1.CustomReso
 		return err
 	}
 	target := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd.Name}}
-	if err := r.client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, body), client.FieldOwner(FieldManager)); err != nil {
+	if err := r.client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, body), client.FieldOwner(api.FieldManager)); err != nil {
 		return fmt.Errorf("changing the conversion of CustomResourceDefinition %s: %w", crd.Name, err)
 	}
 	logf.FromContext(ctx).Info("Changed how custom resources are converted", "crd", crd.Name, "conversion", change.Conversion != nil, "storage", change.Storage)

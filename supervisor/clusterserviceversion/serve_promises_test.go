@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
@@ -42,7 +43,7 @@ func TestADeletedVersionTakesItsPromisesBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
-				Name: "cups.example.com", Annotations: map[string]string{serving.AnnotationStorage: tc.noted},
+				Name: "cups.example.com", Annotations: map[string]string{api.AnnotationStorageVersion: tc.noted},
 			}}
 			crd.Spec.Conversion = c.Want
 			crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true}, {Name: "v2", Served: true}}
@@ -54,7 +55,7 @@ func TestADeletedVersionTakesItsPromisesBack(t *testing.T) {
 			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(crd), crd); err != nil {
 				t.Fatal(err)
 			}
-			if got := crd.Annotations[serving.AnnotationStorage]; got != tc.left {
+			if got := crd.Annotations[api.AnnotationStorageVersion]; got != tc.left {
 				t.Errorf("noted is %q, want %q", got, tc.left)
 			}
 			if crd.Spec.Conversion.Webhook == nil {

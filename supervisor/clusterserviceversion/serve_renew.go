@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
@@ -140,7 +141,7 @@ func (r *reconciler) unrolled(ctx context.Context, csv *operatorsv1alpha1.Cluste
 	if err != nil {
 		return nil, fmt.Errorf("getting Deployment %s/%s: %w", csv.Namespace, server.Deployment, err)
 	}
-	if !ownsNow(csv, d) || d.Spec.Template.Annotations[serving.AnnotationCAHash] == cert.CAHash() {
+	if !ownsNow(csv, d) || d.Spec.Template.Annotations[api.AnnotationCAHash] == cert.CAHash() {
 		return nil, nil //nolint:nilnil // There is nothing to roll out.
 	}
 	return d, nil
@@ -150,12 +151,12 @@ func (r *reconciler) unrolled(ctx context.Context, csv *operatorsv1alpha1.Cluste
 // Deployment ought to be is applied when the version is installed again.
 func (r *reconciler) rollOut(ctx context.Context, d *appsv1.Deployment, cert *serving.Certificate) error {
 	body, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{
-		"metadata": map[string]any{"annotations": map[string]string{serving.AnnotationCAHash: cert.CAHash()}},
+		"metadata": map[string]any{"annotations": map[string]string{api.AnnotationCAHash: cert.CAHash()}},
 	}}})
 	if err != nil {
 		return fmt.Errorf("encoding an annotation: %w", err)
 	}
-	if err := r.client.Patch(ctx, d, client.RawPatch(types.MergePatchType, body), client.FieldOwner(FieldManager)); err != nil {
+	if err := r.client.Patch(ctx, d, client.RawPatch(types.MergePatchType, body), client.FieldOwner(api.FieldManager)); err != nil {
 		return fmt.Errorf("rolling out the certificate of Deployment %s/%s: %w", d.Namespace, d.Name, err)
 	}
 	logf.FromContext(ctx).Info("Rolled out a certificate while the version waits", "deployment", d.Name)

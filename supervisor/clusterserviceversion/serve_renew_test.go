@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
@@ -113,7 +114,7 @@ func TestRenewsWhileBeingReplaced(t *testing.T) {
 			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment); err != nil {
 				t.Fatal(err)
 			}
-			if got := deployment.Spec.Template.Annotations[serving.AnnotationCAHash] == now.CAHash(); got != tc.rolls {
+			if got := deployment.Spec.Template.Annotations[api.AnnotationCAHash] == now.CAHash(); got != tc.rolls {
 				t.Errorf("its pods are replaced: %t", got)
 			}
 		})

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // status returns the status after a transition. The history of conditions
@@ -54,7 +56,7 @@ func (r *reconciler) writeStatus(ctx context.Context, csv *operatorsv1alpha1.Clu
 	base := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta, Status: csv.Status}
 	changed := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta, Status: want}
 	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := r.client.Status().Patch(ctx, changed, patch, client.FieldOwner(FieldManager)); err != nil {
+	if err := r.client.Status().Patch(ctx, changed, patch, client.FieldOwner(api.FieldManager)); err != nil {
 		return fmt.Errorf("writing phase %s of ClusterServiceVersion %s/%s: %w", want.Phase, csv.Namespace, csv.Name, err)
 	}
 	r.lag.Wrote(changed, r.clock.Now())

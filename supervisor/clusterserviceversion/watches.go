@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
-	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
 // mapper says which ClusterServiceVersions an event concerns. A failing read of
@@ -141,7 +141,7 @@ func definitionChanges() predicate.TypedPredicate[*apiextensionsv1.CustomResourc
 // promises are the annotations of a definition that hold back changes of its versions.
 func promises(crd *apiextensionsv1.CustomResourceDefinition) map[string]string {
 	kept := map[string]string{}
-	for _, key := range []string{serving.AnnotationStorage, serving.AnnotationConversion, serving.AnnotationServed} {
+	for _, key := range []string{api.AnnotationStorageVersion, api.AnnotationConversion, api.AnnotationServedVersions} {
 		if value, has := crd.Annotations[key]; has {
 			kept[key] = value
 		}

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/chandlery/chandlery/supervisor/loan"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/rights"
 )
 
@@ -18,7 +18,7 @@ import (
 // have been refused for the lack of rights.
 func (m mapper) granting(ctx context.Context, obj client.Object) []reconcile.Request {
 	out := m.owner(ctx, obj)
-	if obj.GetLabels()[loan.Label] != "" {
+	if obj.GetLabels()[api.LabelGrant] != "" {
 		// The lender makes and deletes it for the supervisor, and for no account.
 		return out
 	}

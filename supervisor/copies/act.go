@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
@@ -107,7 +108,7 @@ func (w writer) met(ctx context.Context, s step, m model) (*record, error) {
 	if err := w.live.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: m.key.Name}, live); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	if live.Labels[LabelCopiedFrom] != m.key.Namespace {
+	if live.Labels[api.LabelCopiedFrom] != m.key.Namespace {
 		return nil, fmt.Errorf("%w ClusterServiceVersion %s/%s has the name; delete it, or take namespace %s out of the OperatorGroup's targets",
 			errForeign, s.namespace, m.key.Name, s.namespace)
 	}
@@ -128,7 +129,7 @@ func (w writer) compare(ctx context.Context, s step, m model) (*record, error) {
 		}
 		return nil, fmt.Errorf("reading the copy of ClusterServiceVersion %s in namespace %s: %w", m.key, s.namespace, err)
 	}
-	if live.UID != s.uid || live.Labels[LabelCopiedFrom] != m.key.Namespace || gone(live) {
+	if live.UID != s.uid || live.Labels[api.LabelCopiedFrom] != m.key.Namespace || gone(live) {
 		return nil, nil //nolint:nilnil // It is another one now; that is on the way here too.
 	}
 	if !sameContent(live, m.image) {
@@ -175,7 +176,7 @@ func (w writer) status(ctx context.Context, live *operatorsv1alpha1.ClusterServi
 			return nil, err
 		}
 		patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-		err := w.client.Status().Patch(ctx, changed, patch, client.FieldOwner(apply.FieldManager))
+		err := w.client.Status().Patch(ctx, changed, patch, client.FieldOwner(api.FieldManager))
 		w.counts.wrote(actionStatus, err)
 		if err != nil {
 			return nil, fmt.Errorf("writing the status of the copy of ClusterServiceVersion %s in namespace %s: %w", m.key, live.Namespace, err)

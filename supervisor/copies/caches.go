@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/informer"
 )
 
@@ -38,7 +39,7 @@ func (c copiesCache) GetCache() cache.Cache { return c.Cache }
 // newCache makes the cache of copies. It is not the manager's: that is not to know them,
 // so that nobody takes them for versions, nor keeps their specs in memory.
 func newCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
-	copied, err := labels.NewRequirement(LabelCopiedFrom, selection.Exists, nil)
+	copied, err := labels.NewRequirement(api.LabelCopiedFrom, selection.Exists, nil)
 	if err != nil {
 		return nil, fmt.Errorf("selecting copies: %w", err)
 	}
@@ -104,8 +105,8 @@ func bare(obj any) (any, error) {
 		return obj, nil
 	}
 	var kept map[string]string
-	if from, ok := meta.Labels[LabelCopiedFrom]; ok {
-		kept = map[string]string{LabelCopiedFrom: from}
+	if from, ok := meta.Labels[api.LabelCopiedFrom]; ok {
+		kept = map[string]string{api.LabelCopiedFrom: from}
 	}
 	meta.ObjectMeta = metav1.ObjectMeta{
 		Namespace:         meta.Namespace,

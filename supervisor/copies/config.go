@@ -18,15 +18,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/chandlery/chandlery/supervisor/apply"
-)
-
-// Reasons of the condition DisabledCopiedCSVs.
-const (
-	// ReasonEnabled says that copies are wanted.
-	ReasonEnabled = "CopiedCSVsEnabled"
-	// ReasonDisabled says that copies of versions that serve all namespaces are not.
-	ReasonDisabled = "CopiedCSVsDisabled"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // configReconciler tells in the status of the OLMConfig whether there are the copies that
@@ -55,7 +47,7 @@ func (r *configReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 		return ctrl.Result{}, nil
 	}
 	patch := client.MergeFromWithOptions(config, client.MergeFromWithOptimisticLock{})
-	err = r.client.Status().Patch(ctx, changed, patch, client.FieldOwner(apply.FieldManager))
+	err = r.client.Status().Patch(ctx, changed, patch, client.FieldOwner(api.FieldManager))
 	switch {
 	case apierrors.IsConflict(err):
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
@@ -116,7 +108,7 @@ func condition(config *operatorsv1.OLMConfig, asAsked bool, now time.Time) metav
 	c := metav1.Condition{
 		Type:               operatorsv1.DisabledCopiedCSVsConditionType,
 		Status:             metav1.ConditionFalse,
-		Reason:             ReasonEnabled,
+		Reason:             api.ReasonCopiedCSVsEnabled,
 		LastTransitionTime: metav1.NewTime(now),
 	}
 	switch enabled := config.CopiedCSVsAreEnabled(); {
@@ -125,10 +117,10 @@ func condition(config *operatorsv1.OLMConfig, asAsked bool, now time.Time) metav
 	case enabled:
 		c.Message = "Copied CSVs are enabled and at least one copied CSVs is missing"
 	case asAsked:
-		c.Status, c.Reason = metav1.ConditionTrue, ReasonDisabled
+		c.Status, c.Reason = metav1.ConditionTrue, api.ReasonCopiedCSVsDisabled
 		c.Message = "Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode"
 	default:
-		c.Reason = ReasonDisabled
+		c.Reason = api.ReasonCopiedCSVsDisabled
 		c.Message = "Copied CSVs are disabled and at least one unexpected copied CSV was found for an operator installed in AllNamespace mode"
 	}
 	return c

@@ -5,6 +5,8 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 func TestComplete(t *testing.T) {
@@ -41,11 +43,11 @@ func TestCondition(t *testing.T) {
 		status   metav1.ConditionStatus
 		reason   string
 	}{
-		{nil, true, metav1.ConditionFalse, ReasonEnabled},
-		{nil, false, metav1.ConditionFalse, ReasonEnabled},
-		{new(false), true, metav1.ConditionFalse, ReasonEnabled},
-		{new(true), true, metav1.ConditionTrue, ReasonDisabled},
-		{new(true), false, metav1.ConditionFalse, ReasonDisabled},
+		{nil, true, metav1.ConditionFalse, api.ReasonCopiedCSVsEnabled},
+		{nil, false, metav1.ConditionFalse, api.ReasonCopiedCSVsEnabled},
+		{new(false), true, metav1.ConditionFalse, api.ReasonCopiedCSVsEnabled},
+		{new(true), true, metav1.ConditionTrue, api.ReasonCopiedCSVsDisabled},
+		{new(true), false, metav1.ConditionFalse, api.ReasonCopiedCSVsDisabled},
 	} {
 		config := &operatorsv1.OLMConfig{Spec: operatorsv1.OLMConfigSpec{Features: &operatorsv1.Features{DisableCopiedCSVs: tc.disabled}}}
 		got := condition(config, tc.asAsked, noon())

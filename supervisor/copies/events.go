@@ -10,12 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/chandlery/chandlery/supervisor/event"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 const (
-	// reasonBlocked is the reason of Events about namespaces without a copy.
-	reasonBlocked = "CopyBlocked"
 	// actionCopy is what all Events of this package are about.
 	actionCopy = "Copy"
 	// newcomer is how old a version may be of which it is said, without a copy having
@@ -71,11 +69,11 @@ func (r *reconciler) tellBlocked(o *observation, h *history, why map[string]stri
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
 			ObjectMeta: metav1.ObjectMeta{Name: namespace},
 		}
-		r.events.Eventf(o.origin, related, corev1.EventTypeWarning, reasonBlocked, actionCopy, "%s",
-			event.Note(fmt.Sprintf("Not copied everywhere: namespace %s: %s", namespace, why[namespace])))
+		r.events.Eventf(o.origin, related, corev1.EventTypeWarning, api.ReasonCopyBlocked, actionCopy, "%s",
+			api.EventNote(fmt.Sprintf("Not copied everywhere: namespace %s: %s", namespace, why[namespace])))
 	}
 	if news > most {
-		r.events.Eventf(o.origin, nil, corev1.EventTypeWarning, reasonBlocked, actionCopy,
+		r.events.Eventf(o.origin, nil, corev1.EventTypeWarning, api.ReasonCopyBlocked, actionCopy,
 			"Not copied everywhere: %d more namespaces, the first of which have Events of their own", news-most)
 	}
 	h.blocked = why

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 const (
@@ -36,7 +36,7 @@ func kettle(targets ...string) *operatorsv1alpha1.ClusterServiceVersion {
 				operatorsv1.OperatorGroupNamespaceAnnotationKey: home,
 				operatorsv1.OperatorGroupTargetsAnnotationKey:   strings.Join(targets, ","),
 				corev1.LastAppliedConfigAnnotation:              "{}",
-				plan.AnnotationCatalog:                          "olm/pantry",
+				api.AnnotationCatalog:                           "olm/pantry",
 				"alm-examples":                                  "[]",
 			},
 		},
@@ -107,7 +107,7 @@ func seen(targets, copied []string, change ...func(*observation)) *observation {
 func copyIn(namespace string) *metav1.PartialObjectMetadata {
 	meta := copyMetadata()
 	meta.Namespace, meta.Name, meta.UID, meta.ResourceVersion = namespace, "kettle.v1", types.UID("uid-"+namespace), "20"
-	meta.Labels = map[string]string{LabelCopiedFrom: home}
+	meta.Labels = map[string]string{api.LabelCopiedFrom: home}
 	return meta
 }
 
@@ -126,8 +126,8 @@ func owned() rights {
 		return metav1.ObjectMeta{
 			Namespace: home, Name: "kettle.v1-kettle-abc", UID: "right",
 			Labels: map[string]string{
-				plan.LabelManaged: "true", plan.LabelOwner: "kettle.v1", plan.LabelOwnerNamespace: home, plan.LabelOwnerKind: "ClusterServiceVersion",
-				plan.LabelPermissionsHash: "abc", "operators.coreos.com/kettle.kitchen": "",
+				api.LabelManaged: "true", api.LabelOwner: "kettle.v1", api.LabelOwnerNamespace: home, api.LabelOwnerKind: "ClusterServiceVersion",
+				api.LabelPermissionsHash: "abc", "operators.coreos.com/kettle.kitchen": "",
 			},
 		}
 	}

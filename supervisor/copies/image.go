@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // imageOf returns what a copy of a version is to say, wherever it is. It shares spec and
@@ -22,7 +24,7 @@ func imageOf(csv *operatorsv1alpha1.ClusterServiceVersion) *operatorsv1alpha1.Cl
 		},
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        csv.Name,
-			Labels:      map[string]string{LabelCopiedFrom: csv.Namespace},
+			Labels:      map[string]string{api.LabelCopiedFrom: csv.Namespace},
 			Annotations: map[string]string{},
 		},
 		Spec:   csv.Spec,

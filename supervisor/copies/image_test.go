@@ -7,13 +7,15 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 func TestImageOf(t *testing.T) {
 	csv := kettle("")
 	before := csv.DeepCopy()
 	image := imageOf(csv)
-	want := map[string]string{LabelCopiedFrom: home, "olm.api.abc": "provided"}
+	want := map[string]string{api.LabelCopiedFrom: home, "olm.api.abc": "provided"}
 	if diff := cmp.Diff(want, image.Labels); diff != "" {
 		t.Errorf("labels: -want, +got:\n%s", diff)
 	}

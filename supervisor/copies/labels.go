@@ -9,19 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
-
-// LabelCopiedFrom is on every copy, of a version as of a role or a binding, and names the
-// namespace of what was copied.
-const LabelCopiedFrom = operatorsv1alpha1.CopiedLabelKey
 
 // Prefixes of labels and annotations that a copy does not have.
 const (
-	// prefixComponent marks the components of an installed operator. Copies are none.
-	prefixComponent = "operators.coreos.com/"
-	// prefixOwn is our own record of an installation, which a copy is not.
-	prefixOwn = "chandlery.dev/"
 	// prefixPublic begins the labels that roles of operators have for everybody to
 	// select on.
 	prefixPublic = "olm."
@@ -30,7 +22,7 @@ const (
 // originOf names the version that a copied version, role or binding was made for; ok is
 // false if it was made for none.
 func originOf(obj metav1.Object) (origin types.NamespacedName, ok bool) {
-	from := obj.GetLabels()[LabelCopiedFrom]
+	from := obj.GetLabels()[api.LabelCopiedFrom]
 	return types.NamespacedName{Namespace: from, Name: obj.GetName()}, from != ""
 }
 
@@ -38,24 +30,24 @@ func originOf(obj metav1.Object) (origin types.NamespacedName, ok bool) {
 // was copied for if it is a copy, or else the one that it is a part of.
 func ownerOf(obj metav1.Object) (owner types.NamespacedName, ok bool) {
 	labels := obj.GetLabels()
-	if labels[plan.LabelOwnerKind] != operatorsv1alpha1.ClusterServiceVersionKind {
+	if labels[api.LabelOwnerKind] != operatorsv1alpha1.ClusterServiceVersionKind {
 		return types.NamespacedName{}, false
 	}
-	owner = types.NamespacedName{Namespace: labels[plan.LabelOwnerNamespace], Name: labels[plan.LabelOwner]}
-	if from := labels[LabelCopiedFrom]; from != "" {
+	owner = types.NamespacedName{Namespace: labels[api.LabelOwnerNamespace], Name: labels[api.LabelOwner]}
+	if from := labels[api.LabelCopiedFrom]; from != "" {
 		owner.Namespace = from
 	}
 	return owner, owner.Name != "" && owner.Namespace != ""
 }
 
 func isCopied(obj metav1.Object) bool {
-	_, ok := obj.GetLabels()[LabelCopiedFrom]
+	_, ok := obj.GetLabels()[api.LabelCopiedFrom]
 	return ok
 }
 
 // shownLabel says whether a copy has a label of its origin.
 func shownLabel(key string) bool {
-	return !strings.HasPrefix(key, prefixComponent) && !strings.HasPrefix(key, prefixOwn)
+	return !strings.HasPrefix(key, api.PrefixComponent) && !strings.HasPrefix(key, api.Prefix)
 }
 
 // shownAnnotation says whether a copy has an annotation of its origin. The targets of a
@@ -63,5 +55,5 @@ func shownLabel(key string) bool {
 // as the object and about another one.
 func shownAnnotation(key string) bool {
 	return key != operatorsv1.OperatorGroupTargetsAnnotationKey && key != corev1.LastAppliedConfigAnnotation &&
-		!strings.HasPrefix(key, prefixOwn)
+		!strings.HasPrefix(key, api.Prefix)
 }

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // perCopy is how much memory a copy may take in this process, with what is remembered of
@@ -91,7 +93,7 @@ func fetched(namespace, version int) *metav1.PartialObjectMetadata {
 		Namespace: fmt.Sprintf("namespace-%04d", namespace), Name: fmt.Sprintf("operator-with-a-name.v1.2.%d", version),
 		UID:             types.UID(fmt.Sprintf("0b5ad9a2-7d8e-4f2f-8a4e-%06d%06d", namespace, version)),
 		ResourceVersion: strconv.Itoa(1000000 + namespace*100 + version),
-		Labels:          map[string]string{LabelCopiedFrom: strings.Clone("operators"), "olm.api.1234567890abcdef": strings.Clone("provided")},
+		Labels:          map[string]string{api.LabelCopiedFrom: strings.Clone("operators"), "olm.api.1234567890abcdef": strings.Clone("provided")},
 		Annotations:     map[string]string{"alm-examples": strings.Repeat("x", 32<<10)},
 		ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "x", FieldsV1: metav1.NewFieldsV1(strings.Repeat("y", 16<<10))}},
 	}

@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/groupindex"
 	"github.com/chandlery/chandlery/supervisor/informer"
-	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // configName is the name of the only OLMConfig that counts.
@@ -123,7 +123,7 @@ func (r reader) readCopies(ctx context.Context, o *observation) error {
 			// Whatever it is, no copy is made in a version's own namespace.
 			continue
 		}
-		if from := found.Labels[LabelCopiedFrom]; from != o.key.Namespace {
+		if from := found.Labels[api.LabelCopiedFrom]; from != o.key.Namespace {
 			o.taken[found.Namespace] = "a copy of the ClusterServiceVersion of that name in namespace " + from + " is there"
 			continue
 		}
@@ -144,8 +144,8 @@ func (r reader) readCopies(ctx context.Context, o *observation) error {
 // readRights reads the roles and bindings of a version, and their copies.
 func (r reader) readRights(ctx context.Context, o *observation) error {
 	owned := client.MatchingLabels{
-		plan.LabelOwner: o.key.Name, plan.LabelOwnerNamespace: o.key.Namespace,
-		plan.LabelOwnerKind: operatorsv1alpha1.ClusterServiceVersionKind,
+		api.LabelOwner: o.key.Name, api.LabelOwnerNamespace: o.key.Namespace,
+		api.LabelOwnerKind: operatorsv1alpha1.ClusterServiceVersionKind,
 	}
 	own := []client.ListOption{client.InNamespace(o.key.Namespace), owned, readOnly}
 	var (

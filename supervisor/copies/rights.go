@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -61,7 +62,7 @@ func rightMeta(o *observation, right metav1.Object, copied *metav1.PartialObject
 		}
 	}
 	maps.Copy(labels, plan.OwnerLabels(o.key.Name, copied.Namespace))
-	labels[LabelCopiedFrom] = o.key.Namespace
+	labels[api.LabelCopiedFrom] = o.key.Namespace
 	return metav1.ObjectMeta{
 		Namespace: copied.Namespace, Name: right.GetName(), Labels: labels,
 		OwnerReferences: []metav1.OwnerReference{{

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
@@ -102,7 +103,7 @@ func (m mapper) hasCopies(ctx context.Context, key types.NamespacedName) bool {
 		return false
 	}
 	return slices.ContainsFunc(list.Items, func(copied metav1.PartialObjectMetadata) bool {
-		return copied.Labels[LabelCopiedFrom] == key.Namespace
+		return copied.Labels[api.LabelCopiedFrom] == key.Namespace
 	})
 }
 

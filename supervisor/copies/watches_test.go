@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // told is a version that its OperatorGroup told which namespaces it serves.
@@ -26,7 +28,7 @@ func told(namespace, targets string) *operatorsv1alpha1.ClusterServiceVersion {
 // copyOf is a copy of the version of a namespace in another one.
 func copyOf(from, in string) *operatorsv1alpha1.ClusterServiceVersion {
 	return &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{
-		Namespace: in, Name: "kettle.v1", Labels: map[string]string{LabelCopiedFrom: from},
+		Namespace: in, Name: "kettle.v1", Labels: map[string]string{api.LabelCopiedFrom: from},
 	}}
 }
 
@@ -110,7 +112,7 @@ func TestRolesOfVersionsThatAreCopied(t *testing.T) {
 			"olm.owner": "kettle.v1", "olm.owner.namespace": owner, "olm.owner.kind": "ClusterServiceVersion",
 		}}}
 		if from != "" {
-			r.Labels[LabelCopiedFrom] = from
+			r.Labels[api.LabelCopiedFrom] = from
 		}
 		return r
 	}

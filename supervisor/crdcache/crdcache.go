@@ -11,9 +11,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/informer"
-	"github.com/chandlery/chandlery/supervisor/plan"
-	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
 // Add adds a cache of CustomResourceDefinitions to a manager, which starts it with its other caches,
@@ -50,9 +49,9 @@ func withoutSchemas(obj any) (any, error) {
 		return obj, nil
 	}
 	crd.ManagedFields = nil
-	promises := []string{serving.AnnotationStorage, serving.AnnotationConversion, serving.AnnotationServed}
+	promises := []string{api.AnnotationStorageVersion, api.AnnotationConversion, api.AnnotationServedVersions}
 	maps.DeleteFunc(crd.Annotations, func(key, _ string) bool {
-		return !strings.HasPrefix(key, plan.PrefixAlongside) && !slices.Contains(promises, key)
+		return !strings.HasPrefix(key, api.PrefixAlongside) && !slices.Contains(promises, key)
 	})
 	for i := range crd.Spec.Versions {
 		v := crd.Spec.Versions[i]

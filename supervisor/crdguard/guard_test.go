@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
-	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/crdguard"
 )
 
@@ -128,7 +128,7 @@ func TestDecideOnDefinitions(t *testing.T) {
 		},
 		"OursByManager": {
 			reason:  "what a plan made, plans change",
-			request: crdguard.Request{Wanted: changed(definition(group)), Live: definition(group, apply.FieldManager)}, want: crdguard.Write,
+			request: crdguard.Request{Wanted: changed(definition(group)), Live: definition(group, api.FieldManager)}, want: crdguard.Write,
 		},
 		"OfOLM": {
 			reason:  "what OLM made, plans change",
@@ -146,7 +146,7 @@ func TestDecideOnDefinitions(t *testing.T) {
 			reason: "a manager of a part did not make it",
 			request: crdguard.Request{Wanted: changed(definition(group)), Live: func() *apiextensionsv1.CustomResourceDefinition {
 				crd := definition(group, "kubectl-create")
-				crd.ManagedFields = append(crd.ManagedFields, managed(apply.FieldManager, bundle))
+				crd.ManagedFields = append(crd.ManagedFields, managed(api.FieldManager, bundle))
 				return crd
 			}()},
 			refused: crdguard.ForeignManager,

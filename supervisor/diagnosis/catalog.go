@@ -10,11 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 const (
-	// labelCatalog is on the pods of a catalog, and names it.
-	labelCatalog = "olm.catalogSource"
 	// stateReady is the state of a connection that works.
 	stateReady = "READY"
 	// patience is how long something may take that usually takes a moment.
@@ -139,7 +139,7 @@ func (s *story) catalogCommands(source *operatorsv1alpha1.CatalogSource) []strin
 	if source.Spec.Image == "" && source.Spec.ConfigMap == "" {
 		return commands // somebody else runs it
 	}
-	return append([]string{fmt.Sprintf("kubectl -n %s get pods -l %s=%s", source.Namespace, labelCatalog, source.Name)}, commands...)
+	return append([]string{fmt.Sprintf("kubectl -n %s get pods -l %s=%s", source.Namespace, api.LabelCatalogSource, source.Name)}, commands...)
 }
 
 // addressCause is for a catalog that others run.
@@ -161,7 +161,7 @@ func (s *story) addressCause(source *operatorsv1alpha1.CatalogSource) *Finding {
 // kept by two causes.
 func (s *story) catalogPods(source *operatorsv1alpha1.CatalogSource) []*Finding {
 	var found []*Finding
-	for _, f := range s.podTroubles(s.pods(source.Namespace, labels.SelectorFromSet(labels.Set{labelCatalog: source.Name}))) {
+	for _, f := range s.podTroubles(s.pods(source.Namespace, labels.SelectorFromSet(labels.Set{api.LabelCatalogSource: source.Name}))) {
 		found = append(found, s.catalogPod(f))
 	}
 	return found

@@ -8,10 +8,9 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
 
-// reasonWarnings is the reason of the Event about warnings of the API server.
-const reasonWarnings = "AppliedWithWarnings"
+	"github.com/chandlery/chandlery/supervisor/api"
+)
 
 // bundleWarnings looks at the plan that the Subscription refers to, and at its version.
 func bundleWarnings(s *story) []*Finding {
@@ -38,7 +37,7 @@ func (s *story) warnedAbout(kind string, o metav1.Object) []*Finding {
 	var about []*corev1.Event
 	for i := range s.Events {
 		e := &s.Events[i]
-		if e.Reason == reasonWarnings && e.InvolvedObject.Kind == kind && e.InvolvedObject.UID == o.GetUID() &&
+		if e.Reason == api.ReasonAppliedWithWarnings && e.InvolvedObject.Kind == kind && e.InvolvedObject.UID == o.GetUID() &&
 			e.InvolvedObject.Namespace == o.GetNamespace() && e.InvolvedObject.Name == o.GetName() {
 			about = append(about, e)
 		}

@@ -10,6 +10,8 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // Explain says how a Subscription is, and why.
@@ -150,7 +152,7 @@ func (s *story) installedWell() string {
 	if csv != nil {
 		text += " and runs" + since(csv.Status.LastTransitionTime)
 	}
-	if s.sub.Status.GetCondition(conditionNewerVersionHeld).Status == corev1.ConditionTrue {
+	if s.sub.Status.GetCondition(api.ConditionNewerVersionHeld).Status == corev1.ConditionTrue {
 		return text
 	}
 	channel := "its default channel"

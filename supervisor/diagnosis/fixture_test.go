@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/diagnosis"
-	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
 // now is the time at which every observation is taken.
@@ -37,7 +37,7 @@ type observation struct{ diagnosis.Observation }
 func well(changes ...func(*observation)) *diagnosis.Observation {
 	o := &observation{diagnosis.Observation{Taken: now, GlobalNamespace: "olm"}}
 	o.Leases = []coordinationv1.Lease{{
-		ObjectMeta: meta("chandlery-system", rival.LeaseName),
+		ObjectMeta: meta("chandlery-system", api.LeaseName),
 		Spec: coordinationv1.LeaseSpec{
 			HolderIdentity: new("supervisor-1"), LeaseDurationSeconds: new(int32(15)), RenewTime: new(metav1.NewMicroTime(now.Add(-time.Second))),
 		},

@@ -8,21 +8,9 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
-
-// Conditions of Subscriptions that only this supervisor sets.
-const (
-	conditionNewerVersionHeld operatorsv1alpha1.SubscriptionConditionType = "NewerVersionHeld"
-	conditionConfigInvalid    operatorsv1alpha1.SubscriptionConditionType = "ConfigInvalid"
-	conditionUninstalling     operatorsv1alpha1.SubscriptionConditionType = "Uninstalling"
-	conditionVersionUnhealthy operatorsv1alpha1.SubscriptionConditionType = "ClusterServiceVersionUnhealthy"
-)
-
-// reasonUnsatisfiable is the reason of conditions that list why nothing fits.
-const reasonUnsatisfiable = "ConstraintsNotSatisfiable"
-
-// conditionTargets says, while it is False, why an OperatorGroup selects no namespaces.
-const conditionTargets = "TargetsResolved"
 
 // rule looks for one kind of cause.
 type rule struct {
@@ -69,7 +57,7 @@ func (s *story) subscription() []Finding {
 		found = collected(lists...)
 	}
 	if worst(found) == Note && (status.InstalledCSV == "" || status.State != operatorsv1alpha1.SubscriptionStateAtLatest) &&
-		status.GetCondition(conditionNewerVersionHeld).Status != corev1.ConditionTrue {
+		status.GetCondition(api.ConditionNewerVersionHeld).Status != corev1.ConditionTrue {
 		found = append([]Finding{*at.underWay()}, found...)
 	}
 	return found
@@ -78,10 +66,10 @@ func (s *story) subscription() []Finding {
 // says is what the Subscription says of its trouble itself.
 func (s *story) says() string {
 	for _, kind := range []operatorsv1alpha1.SubscriptionConditionType{
-		conditionUninstalling, operatorsv1alpha1.SubscriptionInstallPlanFailed, conditionVersionUnhealthy,
+		api.ConditionUninstalling, operatorsv1alpha1.SubscriptionInstallPlanFailed, api.ConditionVersionUnhealthy,
 		operatorsv1alpha1.SubscriptionInstallPlanPending, operatorsv1alpha1.SubscriptionBundleUnpackFailed,
 		operatorsv1alpha1.SubscriptionResolutionFailed, operatorsv1alpha1.SubscriptionCatalogSourcesUnhealthy,
-		conditionConfigInvalid, conditionNewerVersionHeld,
+		api.ConditionConfigInvalid, api.ConditionNewerVersionHeld,
 	} {
 		if c := s.sub.Status.GetCondition(kind); c.Status == corev1.ConditionTrue {
 			return fmt.Sprintf("%s (%s)", kind, c.Reason)
@@ -136,7 +124,7 @@ func uninstalling(s *story) []*Finding {
 	if s.sub.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	reason, message, is := s.told(conditionUninstalling)
+	reason, message, is := s.told(api.ConditionUninstalling)
 	for i := range s.Versions {
 		csv := &s.Versions[i]
 		if csv.Namespace == s.sub.Namespace && !csv.DeletionTimestamp.IsZero() && strings.Contains(message, csv.Name) {
@@ -148,7 +136,7 @@ func uninstalling(s *story) []*Finding {
 	if !is {
 		f := s.found(CodeUninstallHeld, Waiting, fmt.Sprintf("%s is being deleted%s and its finalizers hold it: %s",
 			s.subject, since(s.sub.DeletionTimestamp), strings.Join(s.sub.Finalizers, ", ")))
-		if s.sub.Annotations["chandlery.dev/on-delete"] == "" {
+		if s.sub.Annotations[api.AnnotationOnDelete] == "" {
 			f = f.advising("see why whoever set the finalizers " + strings.Join(s.sub.Finalizers, ", ") + " does not take them away").
 				with(kubectl("get", s.subject, "-o yaml"))
 		}
@@ -163,7 +151,7 @@ func uninstalling(s *story) []*Finding {
 }
 
 func configInvalid(s *story) []*Finding {
-	_, message, is := s.told(conditionConfigInvalid)
+	_, message, is := s.told(api.ConditionConfigInvalid)
 	if !is {
 		return nil
 	}
@@ -212,7 +200,7 @@ func (s *story) groupTrouble(namespace string) *Finding {
 		switch {
 		case c.Type == operatorsv1.OperatorGroupServiceAccountCondition && c.Status == metav1.ConditionTrue:
 			return at.groupAccount(group.Spec.ServiceAccountName)
-		case c.Type == conditionTargets && c.Status == metav1.ConditionFalse:
+		case c.Type == api.ConditionTargetsResolved && c.Status == metav1.ConditionFalse:
 			return at.found(CodeGroupTargetsInvalid, Wrong, at.at().String()+": "+cause).advising(remedy).with(kubectl("edit", at.at(), ""))
 		}
 	}
@@ -247,7 +235,7 @@ func resolution(s *story) []*Finding {
 	spec := s.sub.Spec
 	catalog := fmt.Sprintf("CatalogSource %s/%s", spec.CatalogSourceNamespace, spec.CatalogSource)
 	cause, remedy := remedyParted(message)
-	if reason == reasonUnsatisfiable {
+	if reason == api.ReasonConstraintsNotSatisfiable {
 		// The reasons are listed with commas; what comes after is what to do.
 		cause, remedy, _ = strings.Cut(message, "; ")
 	}
@@ -262,9 +250,9 @@ func resolution(s *story) []*Finding {
 		code, what = CodeStartingMissing, fmt.Sprintf(": channel %s of package %s in %s has no version %s (spec.startingCSV)", spec.Channel, spec.Package, catalog, spec.StartingCSV)
 	case said("no operators found in channel "):
 		code, what = CodeChannelMissing, fmt.Sprintf(": package %s in %s has no channel %s (spec.channel)", spec.Package, catalog, spec.Channel)
-	case reason == reasonUnsatisfiable && strings.Contains(remedy, "no catalog in scope has an operator"):
+	case reason == api.ReasonConstraintsNotSatisfiable && strings.Contains(remedy, "no catalog in scope has an operator"):
 		code = CodeDependencyMissing
-	case reason == reasonUnsatisfiable:
+	case reason == api.ReasonConstraintsNotSatisfiable:
 		code = CodeUnsatisfiable
 	}
 	return []*Finding{s.found(code, Wrong, s.subject.String()+what).advising(remedy).with(kubectl("edit", s.subject, ""))}
@@ -286,7 +274,7 @@ func (s *story) unresolved() []*Finding {
 
 // held is for a newer version that cannot be had now.
 func held(s *story) []*Finding {
-	reason, message, is := s.told(conditionNewerVersionHeld)
+	reason, message, is := s.told(api.ConditionNewerVersionHeld)
 	if !is {
 		return nil
 	}
@@ -295,8 +283,8 @@ func held(s *story) []*Finding {
 		first, rest, _ := strings.Cut(message, "; ")
 		cause, remedy := remedyParted(rest)
 		return []*Finding{s.found(CodePinned, Note, fmt.Sprintf("%s is pinned: %s, while %s", s.subject, first, cause)).advising(remedy).
-			with(kubectl("annotate", s.subject, "chandlery.dev/pin-"))}
-	case reasonUnsatisfiable:
+			with(kubectl("annotate", s.subject, api.AnnotationPin+"-"))}
+	case api.ReasonConstraintsNotSatisfiable:
 		cause, remedy, _ := strings.Cut(message, "; ")
 		return []*Finding{s.found(CodeHeld, Waiting, s.subject.String()+": a newer version cannot be had: "+cause).advising(remedy)}
 	default:

@@ -7,6 +7,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
@@ -30,9 +31,9 @@ func (s *story) supervisor() []*Finding {
 		if s.missConfirmation(leases, "") {
 			return nil
 		}
-		const missing = "Lease " + rival.LeaseName
+		const missing = "Lease " + api.LeaseName
 		f := s.found(CodeSupervisorNotRunning, Wrong, "no supervisor runs: there is no "+missing+" in this cluster, so that nothing goes on in it")
-		f.Object = Ref{Kind: KindLease, Name: rival.LeaseName}
+		f.Object = Ref{Kind: KindLease, Name: api.LeaseName}
 		return []*Finding{f.advising("Install or start the supervisor.").with("kubectl get deployments,pods --all-namespaces -l " + ofSupervisor().String())}
 	}
 	var last *coordinationv1.Lease

@@ -9,6 +9,7 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/operatorcondition/verdict"
 )
 
@@ -35,7 +36,7 @@ func version(s *story) []*Finding {
 // versionTold is a version that may not be seen as far as the Subscription tells of it,
 // which it does when it is not well; nil for none.
 func (s *story) versionTold() *operatorsv1alpha1.ClusterServiceVersion {
-	reason, message, is := s.told(conditionVersionUnhealthy)
+	reason, message, is := s.told(api.ConditionVersionUnhealthy)
 	name, said, parted := strings.Cut(strings.TrimPrefix(message, "clusterserviceversion "), " is in phase ")
 	phase, text, whole := strings.Cut(said, ": ")
 	if !is || !parted || !whole || !s.hidden("clusterserviceversions.operators.coreos.com", s.sub.Namespace) {
@@ -353,5 +354,5 @@ func (s *story) cleanup(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
 		resource.Kind += "." + list.Group
 	}
 	return f.causing(fmt.Sprintf("%s is held by its finalizers, and %s waits for it to go: %s", held, self, csv.Status.Message)).
-		with(kubectl("get", resource, "-o yaml"), kubectl("annotate", self, "chandlery.dev/skip-cleanup=true"))
+		with(kubectl("get", resource, "-o yaml"), kubectl("annotate", self, api.AnnotationSkipCleanup+"=true"))
 }

@@ -9,10 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
 
-// Annotation holds, on a Subscription, a JSON object with the members of Extras.
-const Annotation = "chandlery.dev/config"
+	"github.com/chandlery/chandlery/supervisor/api"
+)
 
 // Extras are changes to Deployments that users need and the API of Subscriptions
 // does not offer.
@@ -32,7 +31,7 @@ type Extras struct {
 // Of reads what a Subscription asks for; nothing where it has no annotation. The error
 // names the Subscription and the remedy.
 func Of(subscription metav1.Object) (Extras, error) {
-	text, ok := subscription.GetAnnotations()[Annotation]
+	text, ok := subscription.GetAnnotations()[api.AnnotationConfig]
 	if !ok {
 		return Extras{}, nil
 	}
@@ -41,11 +40,11 @@ func Of(subscription metav1.Object) (Extras, error) {
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&e); err != nil {
 		return Extras{}, fmt.Errorf("annotation %s of Subscription %s/%s: %w; correct or remove it",
-			Annotation, subscription.GetNamespace(), subscription.GetName(), err)
+			api.AnnotationConfig, subscription.GetNamespace(), subscription.GetName(), err)
 	}
 	if e.Replicas != nil && *e.Replicas < 0 {
 		return Extras{}, fmt.Errorf("annotation %s of Subscription %s/%s: replicas is %d and must not be negative; correct or remove it",
-			Annotation, subscription.GetNamespace(), subscription.GetName(), *e.Replicas)
+			api.AnnotationConfig, subscription.GetNamespace(), subscription.GetName(), *e.Replicas)
 	}
 	return e, nil
 }

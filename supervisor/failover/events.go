@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/chandlery/chandlery/supervisor/event"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // announce tells of an action that was done: in the log, a metric, and Events on
@@ -26,7 +26,7 @@ func (r *Reconciler) announce(ctx context.Context, action Action, seen *scope) {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
 		ObjectMeta: metav1.ObjectMeta{Name: action.Replica.Node},
 	}
-	note := event.Note(fmt.Sprintf("%s pod %s: %s", action.Verb.done(), action.Replica.Name, action.Message))
+	note := api.EventNote(fmt.Sprintf("%s pod %s: %s", action.Verb.done(), action.Replica.Name, action.Message))
 	r.recorder.Eventf(source, pod, kind, string(action.Reason), action.Verb.done(), "%s", note)
 	r.recorder.Eventf(pod, node, kind, string(action.Reason), action.Verb.done(), "%s", note)
 }

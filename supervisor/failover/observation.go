@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/replicas"
 )
 
@@ -186,7 +186,7 @@ type Reason string
 // The reasons.
 const (
 	// Silent is a replica that does not answer while another one does.
-	Silent Reason = catalogs.ReasonReplicaUnreachable
+	Silent Reason = api.ReasonReplicaUnreachable
 	// Back is a replica that answers again.
 	Back Reason = "ReplicaAnswers"
 	// NodeNotReady is a pod on a node that is not ready.

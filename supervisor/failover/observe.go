@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/replicas"
 )
@@ -66,14 +67,14 @@ func (s *scope) silence() time.Time {
 // observePods finds the pods of each CatalogSource.
 func (r *Reconciler) observePods(ctx context.Context, seen *scope) error {
 	var pods corev1.PodList
-	managed := client.MatchingLabels{catalogs.LabelManaged: catalogs.LabelManagedValue}
+	managed := client.MatchingLabels{api.LabelManaged: catalogs.LabelManagedValue}
 	if err := r.reader.List(ctx, &pods, managed, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the pods of catalogs: %w", err)
 	}
 	of := map[types.NamespacedName][]*corev1.Pod{}
 	for i := range pods.Items {
 		if pod := &pods.Items[i]; ours(pod) {
-			key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[catalogs.LabelCatalogSource]}
+			key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[api.LabelCatalogSource]}
 			of[key] = append(of[key], pod)
 		}
 	}
@@ -98,7 +99,7 @@ func (r *Reconciler) observePods(ctx context.Context, seen *scope) error {
 // CatalogSource.
 func ours(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOfNoCopy(pod)
-	return pod.Labels[catalogs.LabelCatalogSource] != "" && owner != nil &&
+	return pod.Labels[api.LabelCatalogSource] != "" && owner != nil &&
 		(owner.Kind == "ReplicaSet" || owner.Kind == operatorsv1alpha1.CatalogSourceKind)
 }
 

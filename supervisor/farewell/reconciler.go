@@ -16,8 +16,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/chandlery/chandlery/supervisor/apply"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
@@ -66,7 +65,7 @@ func (r *reconciler) converted(ctx context.Context, service types.NamespacedName
 	for i := range endpoints {
 		labels := endpoints[i].Labels
 		csv := &operatorsv1alpha1.ClusterServiceVersion{}
-		err := r.client.Get(ctx, client.ObjectKey{Namespace: labels[plan.LabelOwnerNamespace], Name: labels[plan.LabelOwner]}, csv)
+		err := r.client.Get(ctx, client.ObjectKey{Namespace: labels[api.LabelOwnerNamespace], Name: labels[api.LabelOwner]}, csv)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -102,7 +101,7 @@ func (r *reconciler) part(ctx context.Context, name string, service types.Namesp
 	if err != nil {
 		return err
 	}
-	if err := r.client.Patch(ctx, crd, client.RawPatch(types.JSONPatchType, body), client.FieldOwner(apply.FieldManager)); err != nil {
+	if err := r.client.Patch(ctx, crd, client.RawPatch(types.JSONPatchType, body), client.FieldOwner(api.FieldManager)); err != nil {
 		return fmt.Errorf("changing the conversion of CustomResourceDefinition %s: %w", name, err)
 	}
 	logf.FromContext(ctx).Info("Let API servers part with pods that are about to go", "definition", name, "pods", pods)

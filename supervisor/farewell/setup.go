@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/informer"
-	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/retry"
 )
 
@@ -55,7 +55,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Mapper:     mgr.GetRESTMapper(),
 		// They have the labels of their Services.
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{
-			plan.LabelManaged: "true", plan.LabelOwnerKind: operatorsv1alpha1.ClusterServiceVersionKind,
+			api.LabelManaged: "true", api.LabelOwnerKind: operatorsv1alpha1.ClusterServiceVersionKind,
 		}),
 		NewInformer:      informer.New,
 		DefaultTransform: informer.Transform,

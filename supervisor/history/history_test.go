@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/history"
 )
 
@@ -101,7 +102,7 @@ func TestLedgerIsReadAsWritten(t *testing.T) {
 		Plan: "install-a", UID: "a", Version: "12", Phase: "Failed", Reason: "InstallComponentFailed",
 		Time: metav1.NewTime(time.Unix(1700000000, 0).UTC()), Observed: history.Afterwards,
 	})
-	sub := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{history.Annotation: l.Text()}}}
+	sub := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{api.AnnotationTransitions: l.Text()}}}
 	got, err := history.Read(sub)
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +118,7 @@ func TestLedgerIsReadAsWritten(t *testing.T) {
 func TestLedgerThatIsNone(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"{}", "[1]", "[", strings.Repeat("[", 300<<10)} {
-		sub := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "lamp", Annotations: map[string]string{history.Annotation: text}}}
+		sub := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "lamp", Annotations: map[string]string{api.AnnotationTransitions: text}}}
 		if _, err := history.Read(sub); err == nil || !strings.Contains(err.Error(), "ops/lamp") || !strings.Contains(err.Error(), "remove the annotation") {
 			t.Errorf("%.20s is read with %v", text, err)
 		}

@@ -8,11 +8,9 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-)
 
-// Annotation is where a Subscription keeps its ledger: a JSON list of transitions,
-// the oldest first.
-const Annotation = "chandlery.dev/transitions"
+	"github.com/chandlery/chandlery/supervisor/api"
+)
 
 // MaxTransitions bounds a ledger. An update makes about four, so that it reaches back
 // some fifteen updates.
@@ -60,18 +58,18 @@ type Ledger []Transition
 
 // Read reads the ledger of a Subscription; empty when it has none.
 func Read(subscription metav1.Object) (Ledger, error) {
-	text := subscription.GetAnnotations()[Annotation]
+	text := subscription.GetAnnotations()[api.AnnotationTransitions]
 	if text == "" {
 		return nil, nil
 	}
 	if len(text) > maxText {
 		return nil, fmt.Errorf("annotation %s of Subscription %s/%s has %d bytes, more than a ledger can have; remove the annotation, and a new ledger is begun",
-			Annotation, subscription.GetNamespace(), subscription.GetName(), len(text))
+			api.AnnotationTransitions, subscription.GetNamespace(), subscription.GetName(), len(text))
 	}
 	var l Ledger
 	if err := json.Unmarshal([]byte(text), &l); err != nil {
 		return nil, fmt.Errorf("annotation %s of Subscription %s/%s is not a list of transitions; remove the annotation, and a new ledger is begun: %w",
-			Annotation, subscription.GetNamespace(), subscription.GetName(), err)
+			api.AnnotationTransitions, subscription.GetNamespace(), subscription.GetName(), err)
 	}
 	return l, nil
 }

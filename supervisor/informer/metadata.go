@@ -7,12 +7,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
-
-// AnnotationTrimmed marks an object in a cache that lacks a part of the object in the
-// cluster. It is never written to the cluster.
-const AnnotationTrimmed = "chandlery.dev/trimmed"
 
 // bounds are what is kept at most of the metadata of an object, in bytes of memory. The API
 // server bounds annotations at 256 KiB in all, and the rest by the size of the object alone.
@@ -29,7 +25,7 @@ func boundsOf(large bool) bounds {
 
 // Trimmed reports whether an object from a cache lacks a part of the object in the cluster.
 func Trimmed(o metav1.Object) bool {
-	_, trimmed := o.GetAnnotations()[AnnotationTrimmed]
+	_, trimmed := o.GetAnnotations()[api.AnnotationTrimmed]
 	return trimmed
 }
 
@@ -39,7 +35,7 @@ func mark(o metav1.Object) {
 	if annotations == nil {
 		annotations = make(map[string]string, 1)
 	}
-	annotations[AnnotationTrimmed] = ""
+	annotations[api.AnnotationTrimmed] = ""
 	o.SetAnnotations(annotations)
 }
 
@@ -71,7 +67,7 @@ func boundMetadata(o metav1.Object, most bounds) (cut bool) {
 // ours reports whether a label, an annotation or a finalizer is one that lifecycle managers
 // write and read.
 func ours(key string) bool {
-	return strings.HasPrefix(key, "olm.") || strings.HasPrefix(key, "chandlery.dev/") ||
+	return strings.HasPrefix(key, "olm.") || strings.HasPrefix(key, api.Prefix) ||
 		strings.HasPrefix(key, "kubernetes.io/") || key == "app"
 }
 
@@ -106,7 +102,7 @@ func rankOf(key string) int {
 	switch {
 	case ours(key):
 		return 0
-	case strings.HasPrefix(key, plan.PrefixComponent):
+	case strings.HasPrefix(key, api.PrefixComponent):
 		return 1
 	default:
 		return 2

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	toolscache "k8s.io/client-go/tools/cache"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
@@ -230,7 +230,7 @@ func clipTexts(text *string, shorter ...*string) {
 // creator of the object sets them, so they prove nothing.
 func belongs(o metav1.Object) bool {
 	for key := range o.GetLabels() {
-		if key == plan.LabelManaged || key == plan.LabelOwner || strings.HasPrefix(key, plan.PrefixComponent) {
+		if key == api.LabelManaged || key == api.LabelOwner || strings.HasPrefix(key, api.PrefixComponent) {
 			return true
 		}
 	}

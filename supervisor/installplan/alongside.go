@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -27,7 +28,7 @@ func kindOfCRDs() schema.GroupVersionKind {
 func setAlongside(crd metav1.Object, versions []types.NamespacedName) {
 	annotations := map[string]string{}
 	for key, value := range crd.GetAnnotations() {
-		if !strings.HasPrefix(key, plan.PrefixAlongside) {
+		if !strings.HasPrefix(key, api.PrefixAlongside) {
 			annotations[key] = value
 		}
 	}
@@ -42,7 +43,7 @@ func setAlongside(crd metav1.Object, versions []types.NamespacedName) {
 func alongsideKey(version types.NamespacedName) string {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(version.String()))
-	return fmt.Sprintf("%s%x", plan.PrefixAlongside, sum.Sum64())
+	return fmt.Sprintf("%s%x", api.PrefixAlongside, sum.Sum64())
 }
 
 // alongside returns the versions that a definition was installed with and that exist, or that a plan is
@@ -64,7 +65,7 @@ func (e *execution) alongside(ctx context.Context, live *unstructured.Unstructur
 			continue
 		}
 		for key, value := range live.GetAnnotations() {
-			if strings.HasPrefix(key, plan.PrefixAlongside) && value == name.String() {
+			if strings.HasPrefix(key, api.PrefixAlongside) && value == name.String() {
 				stale = append(stale, key)
 			}
 		}

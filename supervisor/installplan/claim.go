@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -34,10 +35,10 @@ func claims(live metav1.Object) []claim {
 		}
 	}
 	labels := live.GetLabels()
-	if labels[plan.LabelOwnerKind] != operatorsv1alpha1.ClusterServiceVersionKind || labels[plan.LabelOwner] == "" {
+	if labels[api.LabelOwnerKind] != operatorsv1alpha1.ClusterServiceVersionKind || labels[api.LabelOwner] == "" {
 		return list
 	}
-	named := types.NamespacedName{Namespace: labels[plan.LabelOwnerNamespace], Name: labels[plan.LabelOwner]}
+	named := types.NamespacedName{Namespace: labels[api.LabelOwnerNamespace], Name: labels[api.LabelOwner]}
 	if !slices.ContainsFunc(list, func(c claim) bool { return c.NamespacedName == named }) {
 		list = append(list, claim{NamespacedName: named})
 	}

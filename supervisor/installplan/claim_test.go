@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -32,7 +33,7 @@ func TestClaims(t *testing.T) {
 	if got := claims(object); len(got) != 1 || got[0].uid != "1" {
 		t.Errorf("one version that says so twice: %v", got)
 	}
-	if got := claims(&metav1.ObjectMeta{Labels: map[string]string{plan.LabelOwner: "lamp.v1"}}); got != nil {
+	if got := claims(&metav1.ObjectMeta{Labels: map[string]string{api.LabelOwner: "lamp.v1"}}); got != nil {
 		t.Errorf("a label alone: %v", got)
 	}
 }
@@ -42,7 +43,7 @@ const ofLamp = `{"properties":[{"type":"olm.gvk","value":{"kind":"Lamp"}},{"type
 func TestSameOperator(t *testing.T) {
 	me := &owner{namespace: "ops", name: "lamp.v2", pkg: "lamp", replaces: "lamp.v1"}
 	version := func(namespace, name, properties string, labels map[string]string) *metav1.ObjectMeta {
-		return &metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels, Annotations: map[string]string{plan.AnnotationProperties: properties}}
+		return &metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels, Annotations: map[string]string{api.AnnotationProperties: properties}}
 	}
 	for _, tt := range []struct {
 		reason string
@@ -77,7 +78,7 @@ func TestOfAnotherPackage(t *testing.T) {
 		{reason: "the other does not say", pkg: "lamp", other: "nonsense"},
 		{reason: "the owner does not say", other: ofTray, want: true},
 	} {
-		other := &metav1.ObjectMeta{Namespace: "ops", Name: "lamp.v1", Annotations: map[string]string{plan.AnnotationProperties: tt.other}}
+		other := &metav1.ObjectMeta{Namespace: "ops", Name: "lamp.v1", Annotations: map[string]string{api.AnnotationProperties: tt.other}}
 		if got := ofAnotherPackage(&owner{namespace: "ops", name: "lamp.v2", pkg: tt.pkg, replaces: "lamp.v1"}, other); got != tt.want {
 			t.Errorf("%s: %v", tt.reason, got)
 		}

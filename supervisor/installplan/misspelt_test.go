@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/chandlery/chandlery/supervisor/scheme"
+	"github.com/chandlery/chandlery/supervisor/api/scheme"
 )
 
 func TestMisspelt(t *testing.T) {

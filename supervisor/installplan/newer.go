@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
-	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
 // A definition is in no namespace, and an operator may be installed in several, in
@@ -39,7 +39,7 @@ func (e *execution) keepNewer(ctx context.Context, d *definition, s *operatorsv1
 	}
 	d.wanted.Object["spec"] = runtime.DeepCopyJSONValue(d.live.Object["spec"])
 	keepConversion(d.wanted, d.live, true)
-	for _, promise := range []string{serving.AnnotationStorage, serving.AnnotationConversion, serving.AnnotationServed} {
+	for _, promise := range []string{api.AnnotationStorageVersion, api.AnnotationConversion, api.AnnotationServedVersions} {
 		if value, noted := d.live.GetAnnotations()[promise]; noted {
 			note(d.wanted, promise, value)
 		}

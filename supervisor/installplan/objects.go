@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
-	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // attempts is how often a write is tried that is based on what was read, when
@@ -91,7 +91,7 @@ func stays(u, live *unstructured.Unstructured) error {
 
 // belongsToNobody says whether somebody has made an object who is no lifecycle manager.
 func belongsToNobody(live *unstructured.Unstructured) bool {
-	return len(claims(live)) == 0 && live.GetLabels()[plan.LabelManaged] == ""
+	return len(claims(live)) == 0 && live.GetLabels()[api.LabelManaged] == ""
 }
 
 // anew deletes an object that cannot be changed into what it is to be, and makes it

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/history"
 )
 
@@ -75,7 +76,7 @@ func TestPassageOfThePast(t *testing.T) {
 				Type: operatorsv1alpha1.SubscriptionInstallPlanPending, Status: corev1.ConditionTrue, Reason: "Installing",
 			})
 			if c.ledger != nil {
-				sub.Annotations = map[string]string{history.Annotation: c.ledger.Text()}
+				sub.Annotations = map[string]string{api.AnnotationTransitions: c.ledger.Text()}
 			}
 			s := &passages{}
 			s.note(p, true)

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/impersonate"
 	"github.com/chandlery/chandlery/supervisor/loan"
 	"github.com/chandlery/chandlery/supervisor/plan"
@@ -188,7 +189,7 @@ func (r *Reconciler) execution(ctx context.Context, p *operatorsv1alpha1.Install
 		}
 	}
 	e := &execution{
-		cached: r.client, client: own, steps: steps, account: at.account, namespace: p.Namespace, plan: p.Name, reverts: p.Annotations[plan.AnnotationReverts],
+		cached: r.client, client: own, steps: steps, account: at.account, namespace: p.Namespace, plan: p.Name, reverts: p.Annotations[api.AnnotationReverts],
 		owners: map[string]*owner{}, definitions: map[*operatorsv1alpha1.Step]*definition{},
 		crds:             crdAccess{unbounded: at.unbounded, asAccount: r.crdsAsAccount && at.account != nil, turns: r.crdTurns},
 		manifestWarnings: plan.ManifestWarningsOf(p.Annotations),

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -84,7 +85,7 @@ func TestProblem(t *testing.T) {
 
 func TestAlongside(t *testing.T) {
 	crd := &metav1.ObjectMeta{Annotations: map[string]string{
-		"other": "a/b", plan.PrefixAlongside + "0": "ops/lamp.v1", plan.PrefixAlongside + "1": "a/b/c", plan.PrefixAlongside + "2": "nothing",
+		"other": "a/b", api.PrefixAlongside + "0": "ops/lamp.v1", api.PrefixAlongside + "1": "a/b/c", api.PrefixAlongside + "2": "nothing",
 	}}
 	want := []types.NamespacedName{{Namespace: "ops", Name: "lamp.v1"}}
 	if diff := cmp.Diff(want, plan.Alongside(crd)); diff != "" {

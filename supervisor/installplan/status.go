@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/chandlery/chandlery/supervisor/event"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // setInstalled sets the condition Installed: true without a reason, else false
@@ -62,19 +62,16 @@ func (r *Reconciler) writeStatus(ctx context.Context, before, after *operatorsv1
 	// The Subscriptions have an Event of each phase; a failure is told here too.
 	if after.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed {
 		message := after.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled).Message
-		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, string(after.Status.Phase), "Install", "%s", event.Note(message))
+		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, string(after.Status.Phase), "Install", "%s", api.EventNote(message))
 	}
 	return true, nil
 }
-
-// reasonTakenOver is the reason of the Event about an object that was there before.
-const reasonTakenOver = "ObjectTakenOver"
 
 // tellTakeOver makes an Event of an object that somebody made before it came with an
 // operator.
 func (r *Reconciler) tellTakeOver(p *operatorsv1alpha1.InstallPlan) func(object, version string) {
 	return func(object, version string) {
-		r.recorder.Eventf(p, nil, corev1.EventTypeWarning, reasonTakenOver, "Install", "%s", event.Note(fmt.Sprintf(
+		r.recorder.Eventf(p, nil, corev1.EventTypeWarning, api.ReasonObjectTakenOver, "Install", "%s", api.EventNote(fmt.Sprintf(
 			"%s was there before and belonged to no operator; it is now as %s brings it, and goes with it: if you need your own, give it another name", object, version)))
 	}
 }
@@ -83,6 +80,6 @@ func (r *Reconciler) tellTakeOver(p *operatorsv1alpha1.InstallPlan) func(object,
 // conversion that comes with its new definition.
 func (r *Reconciler) tellInvalid(p *operatorsv1alpha1.InstallPlan) func(string) {
 	return func(complaint string) {
-		r.recorder.Eventf(p, nil, corev1.EventTypeWarning, reasonValidation, "Install", "%s", event.Note(complaint))
+		r.recorder.Eventf(p, nil, corev1.EventTypeWarning, api.ReasonCRDValidation, "Install", "%s", api.EventNote(complaint))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/serving"
 )
 
@@ -28,7 +29,7 @@ func holdStorage(wanted, live *unstructured.Unstructured, csv types.NamespacedNa
 		}
 	}
 	wanted.Object["spec"].(map[string]any)["versions"] = versions //nolint:errcheck,forcetypeassert // its versions were found there
-	note(wanted, serving.AnnotationStorage, serving.HoldStorage(csv, to))
+	note(wanted, api.AnnotationStorageVersion, serving.HoldStorage(csv, to))
 }
 
 // holdConversion lets objects of a CustomResourceDefinition go on without conversion,
@@ -44,7 +45,7 @@ func holdConversion(wanted, live *unstructured.Unstructured, csv types.Namespace
 	if slices.ContainsFunc(servedIn(wanted), func(v string) bool { return !slices.Contains(before, v) }) {
 		return
 	}
-	note(wanted, serving.AnnotationConversion, csv.String())
+	note(wanted, api.AnnotationConversion, csv.String())
 }
 
 // holdServed leaves versions of a CustomResourceDefinition unserved that nobody could use
@@ -75,7 +76,7 @@ func holdServed(wanted, live *unstructured.Unstructured, csv types.NamespacedNam
 		return
 	}
 	wanted.Object["spec"].(map[string]any)["versions"] = versions //nolint:errcheck,forcetypeassert // its versions were found there
-	note(wanted, serving.AnnotationServed, serving.HoldServed(csv, held))
+	note(wanted, api.AnnotationServedVersions, serving.HoldServed(csv, held))
 }
 
 // servedIn are the names of the versions that a CustomResourceDefinition serves.

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/chandlery/chandlery/supervisor/serving"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // TestHoldStorage upgrades a definition to one that is to be stored in another version.
@@ -34,7 +34,7 @@ func TestHoldStorage(t *testing.T) {
 		if got := storageOf(tt.wanted); got != tt.storage {
 			t.Errorf("%s: objects are stored in %q, want %q", name, got, tt.storage)
 		}
-		if got := tt.wanted.GetAnnotations()[serving.AnnotationStorage]; got != tt.noted {
+		if got := tt.wanted.GetAnnotations()[api.AnnotationStorageVersion]; got != tt.noted {
 			t.Errorf("%s: noted is %q, want %q", name, got, tt.noted)
 		}
 	}
@@ -69,7 +69,7 @@ func TestHoldServed(t *testing.T) {
 		}
 		wanted := define(tt.wanted)
 		holdServed(wanted, live, types.NamespacedName{Namespace: "kitchen", Name: "kettle.v2"})
-		if got := wanted.GetAnnotations()[serving.AnnotationServed]; got != tt.noted {
+		if got := wanted.GetAnnotations()[api.AnnotationServedVersions]; got != tt.noted {
 			t.Errorf("%s: noted is %q, want %q", name, got, tt.noted)
 		}
 		if diff := cmp.Diff(tt.served, servedIn(wanted)); diff != "" {
@@ -99,7 +99,7 @@ func TestHoldConversion(t *testing.T) {
 	} {
 		wanted := define(`"strategy":"Webhook"`, tt.wanted)
 		holdConversion(wanted, define(tt.strategy, tt.live), types.NamespacedName{Namespace: "kitchen", Name: "kettle.v2"})
-		if got := wanted.GetAnnotations()[serving.AnnotationConversion]; got != tt.noted {
+		if got := wanted.GetAnnotations()[api.AnnotationConversion]; got != tt.noted {
 			t.Errorf("%s: noted is %q, want %q", name, got, tt.noted)
 		}
 	}

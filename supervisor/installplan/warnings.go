@@ -12,14 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/apply/warnings"
-	"github.com/chandlery/chandlery/supervisor/event"
 )
-
-// reasonValidation is the reason of the Event that tells of custom resources that
-// would not be valid without conversion.
-const reasonValidation = "CRDValidation"
 
 // The API server gives at most a hundred warnings about the fields of one object, and cuts
 // them where they have more than four thousand characters together.
@@ -188,6 +184,6 @@ func (r *Reconciler) tellWarnings(p *operatorsv1alpha1.InstallPlan, rec *record)
 			Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion,
 			FieldPath: fmt.Sprintf("status.plan[%d]", index),
 		}
-		r.recorder.Eventf(ref, nil, corev1.EventTypeWarning, warnings.Reason, "Install", "%s", event.Note(note))
+		r.recorder.Eventf(ref, nil, corev1.EventTypeWarning, api.ReasonAppliedWithWarnings, "Install", "%s", api.EventNote(note))
 	}
 }

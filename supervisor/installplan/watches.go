@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/chandlery/chandlery/supervisor/loan"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/rights"
 )
 
@@ -79,7 +79,7 @@ func (r *Reconciler) plansWithAccount(ctx context.Context, o client.Object) []re
 // plansWithRights gives the plans that are executed with the rights of an account
 // which a role or binding may have changed.
 func (r *Reconciler) plansWithRights(ctx context.Context, o client.Object) []reconcile.Request {
-	if o.GetLabels()[loan.Label] != "" {
+	if o.GetLabels()[api.LabelGrant] != "" {
 		// The lender makes and deletes it for the supervisor, and for no account.
 		return nil
 	}

@@ -7,13 +7,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/loan"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // TestBorrowedRightsWakeNoPlan has the supervisor lend itself a right, of which a plan's
 // account gets nothing.
 func TestBorrowedRightsWakeNoPlan(t *testing.T) {
-	meta := metav1.ObjectMeta{Name: "chandlery-check-lamps.example", Labels: map[string]string{loan.Label: "true"}}
+	meta := metav1.ObjectMeta{Name: "chandlery-check-lamps.example", Labels: map[string]string{api.LabelGrant: "true"}}
 	for _, o := range []client.Object{&rbacv1.ClusterRole{ObjectMeta: meta}, &rbacv1.ClusterRoleBinding{ObjectMeta: meta}} {
 		// Without a client it cannot even look for plans.
 		if got := (&Reconciler{}).plansWithRights(t.Context(), o); got != nil {

@@ -22,11 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
-
-// Label marks the roles of rights that are lent.
-const Label = "chandlery.dev/borrowed"
 
 // Right is what may be done with the objects of a kind, by the same name in the names
 // of its roles.
@@ -138,19 +135,19 @@ func (l *Lender) borrow(ctx context.Context, crd *apiextensionsv1.CustomResource
 }
 
 // errForeign is why a right cannot be lent: what would give it is not the lender's.
-var errForeign = errors.New("there is one of that name which is not marked " + Label + ", and is left as it is: rename it")
+var errForeign = errors.New("there is one of that name which is not marked " + api.LabelGrant + ", and is left as it is: rename it")
 
 // make makes a role or binding, unless it is there from another loan.
 func (l *Lender) make(ctx context.Context, o client.Object) error {
 	wanted, _ := o.DeepCopyObject().(client.Object)
-	err := l.client.Create(ctx, wanted, client.FieldOwner(apply.FieldManager))
+	err := l.client.Create(ctx, wanted, client.FieldOwner(api.FieldManager))
 	if !apierrors.IsAlreadyExists(err) {
 		return err //nolint:wrapcheck // borrow says what for
 	}
 	if err := l.client.Get(ctx, client.ObjectKeyFromObject(o), wanted); err != nil {
 		return err //nolint:wrapcheck // borrow says what for
 	}
-	if wanted.GetLabels()[Label] == "" {
+	if wanted.GetLabels()[api.LabelGrant] == "" {
 		return errForeign
 	}
 	return nil
@@ -182,7 +179,7 @@ func (l *Lender) unmake(ctx context.Context, o client.Object) error {
 	if err := l.client.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
 		return client.IgnoreNotFound(err) //nolint:wrapcheck // revoke says what for
 	}
-	if live.GetLabels()[Label] == "" {
+	if live.GetLabels()[api.LabelGrant] == "" {
 		return nil
 	}
 	return l.delete(ctx, live)
@@ -199,7 +196,7 @@ func (l *Lender) delete(ctx context.Context, live client.Object) error {
 // borrowed is the role by which a user has a right to the objects of a definition, and
 // its binding.
 func borrowed(crd *apiextensionsv1.CustomResourceDefinition, right Right, user string) (*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding) {
-	meta := metav1.ObjectMeta{Name: fmt.Sprintf("chandlery-%s-%s", right, crd.Name), Labels: map[string]string{Label: "true"}}
+	meta := metav1.ObjectMeta{Name: fmt.Sprintf("chandlery-%s-%s", right, crd.Name), Labels: map[string]string{api.LabelGrant: "true"}}
 	subject := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}
 	if account, ok := strings.CutPrefix(user, "system:serviceaccount:"); ok {
 		namespace, name, _ := strings.Cut(account, ":")
@@ -253,7 +250,7 @@ func (l *Lender) clear(ctx context.Context) error {
 	roles, bindings := &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}
 	var errs []error
 	for _, list := range []client.ObjectList{bindings, roles} {
-		errs = append(errs, l.client.List(ctx, list, client.MatchingLabels{Label: "true"}))
+		errs = append(errs, l.client.List(ctx, list, client.MatchingLabels{api.LabelGrant: "true"}))
 	}
 	var left []client.Object
 	for i := range bindings.Items {

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // foreignUID is that of the objects which an administrator puts in the place of granted ones.
@@ -103,7 +105,7 @@ func TestGrantHoldsNoMore(t *testing.T) {
 		"to clean up, a user":  {Cleanup, "admin", []string{"list", "delete"}, user},
 	} {
 		role, binding := borrowed(crd, tt.right, tt.user)
-		meta := metav1.ObjectMeta{Name: "chandlery-" + string(tt.right) + "-lamps.example", Labels: map[string]string{Label: "true"}}
+		meta := metav1.ObjectMeta{Name: "chandlery-" + string(tt.right) + "-lamps.example", Labels: map[string]string{api.LabelGrant: "true"}}
 		wantRole := &rbacv1.ClusterRole{
 			ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"example"}, Resources: []string{"lamps"}, Verbs: tt.verbs}},
 		}

@@ -10,8 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/apply"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // relabel sets labels on an object, or takes them away. A merge patch that names single
@@ -26,7 +25,7 @@ func relabel(ctx context.Context, c client.Client, k kind, o client.Object, labe
 	target := k.metadata()
 	target.SetNamespace(o.GetNamespace())
 	target.SetName(o.GetName())
-	err = c.Patch(ctx, target, client.RawPatch(types.MergePatchType, body), client.FieldOwner(apply.FieldManager))
+	err = c.Patch(ctx, target, client.RawPatch(types.MergePatchType, body), client.FieldOwner(api.FieldManager))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("changing labels of %s %s to %s: %w", k.gvk.Kind, client.ObjectKeyFromObject(o), body, err)
 	}
@@ -44,8 +43,8 @@ func all(keys []string, value *string) map[string]*string {
 
 // make creates an Operator.
 func (r *operatorReconciler) make(ctx context.Context, name string) (*operatorsv1.Operator, error) {
-	o := &operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{plan.LabelManaged: "true"}}}
-	if err := r.client.Create(ctx, o, client.FieldOwner(apply.FieldManager)); err != nil {
+	o := &operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{api.LabelManaged: "true"}}}
+	if err := r.client.Create(ctx, o, client.FieldOwner(api.FieldManager)); err != nil {
 		return nil, fmt.Errorf("creating Operator %s: %w", name, err)
 	}
 	return o, nil
@@ -57,7 +56,7 @@ func (r *operatorReconciler) show(ctx context.Context, have *operatorsv1.Operato
 	changed := have.DeepCopy()
 	changed.Status = want
 	patch := client.MergeFromWithOptions(have, client.MergeFromWithOptimisticLock{})
-	if err := r.client.Status().Patch(ctx, changed, patch, client.FieldOwner(apply.FieldManager)); err != nil {
+	if err := r.client.Status().Patch(ctx, changed, patch, client.FieldOwner(api.FieldManager)); err != nil {
 		return fmt.Errorf("writing the status of Operator %s: %w", have.Name, err)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -57,8 +58,8 @@ func owners(o client.Object) []types.NamespacedName {
 
 func labelledOwner(o client.Object) (owner types.NamespacedName, is bool) {
 	labels := o.GetLabels()
-	owner = types.NamespacedName{Namespace: labels[plan.LabelOwnerNamespace], Name: labels[plan.LabelOwner]}
-	return owner, labels[plan.LabelOwnerKind] == operatorsv1alpha1.ClusterServiceVersionKind && owner.Name != "" && owner.Namespace != ""
+	owner = types.NamespacedName{Namespace: labels[api.LabelOwnerNamespace], Name: labels[api.LabelOwner]}
+	return owner, labels[api.LabelOwnerKind] == operatorsv1alpha1.ClusterServiceVersionKind && owner.Name != "" && owner.Namespace != ""
 }
 
 // superseded are the plans of a Subscription's package that bear its label though they

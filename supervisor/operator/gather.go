@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // gatherer finds the components of Operators.
@@ -63,7 +63,7 @@ func (g *gatherer) gather(ctx context.Context, name string) ([]operatorsv1.RichR
 		return nil, err
 	}
 	for _, secret := range secrets {
-		if _, bears := secret.Labels[plan.PrefixComponent+name]; bears {
+		if _, bears := secret.Labels[api.PrefixComponent+name]; bears {
 			refs = append(refs, reference(secretKind().gvk, secret, nil))
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // operators are the names of the Operators that an object is a component of, by its
@@ -15,7 +15,7 @@ import (
 func operators(labels map[string]string) []string {
 	var names []string
 	for _, key := range componentKeys(labels) {
-		names = append(names, strings.TrimPrefix(key, plan.PrefixComponent))
+		names = append(names, strings.TrimPrefix(key, api.PrefixComponent))
 	}
 	return names
 }
@@ -23,7 +23,7 @@ func operators(labels map[string]string) []string {
 // componentKeys are those of an object's labels that make it a component, in order.
 func componentKeys(labels map[string]string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(labels)), func(key string) bool {
-		name, is := strings.CutPrefix(key, plan.PrefixComponent)
+		name, is := strings.CutPrefix(key, api.PrefixComponent)
 		return !is || len(validation.IsDNS1123Subdomain(name)) > 0
 	})
 }

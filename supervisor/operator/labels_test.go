@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -23,7 +24,7 @@ func TestOperators(t *testing.T) {
 			want:   []string{"kettle.kitchen", "lid.kitchen"},
 		},
 		"no name of an object": {labels: map[string]string{"operators.coreos.com/Kettle_1.kitchen": ""}},
-		"cut":                  {labels: map[string]string{long: ""}, want: []string{long[len(plan.PrefixComponent):]}},
+		"cut":                  {labels: map[string]string{long: ""}, want: []string{long[len(api.PrefixComponent):]}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, operators(tt.labels)); diff != "" {

@@ -15,7 +15,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 const (
@@ -40,7 +40,7 @@ type operatorReconciler struct {
 
 // Reconcile brings one Operator up to date with its components.
 func (r *operatorReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	if len(validation.IsQualifiedName(plan.PrefixComponent+req.Name)) > 0 {
+	if len(validation.IsQualifiedName(api.PrefixComponent+req.Name)) > 0 {
 		// Somebody has made an Operator whose label nothing can bear.
 		return ctrl.Result{}, nil
 	}
@@ -59,7 +59,7 @@ func (r *operatorReconciler) Reconcile(ctx context.Context, req reconcile.Reques
 	if err != nil {
 		have = nil
 	}
-	do, want := decide(have, plan.PrefixComponent+req.Name, refs)
+	do, want := decide(have, api.PrefixComponent+req.Name, refs)
 	err = r.act(ctx, req.Name, have, do, want)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		// What somebody else wrote is on its way here.

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/informer"
-	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/retry"
 )
 
@@ -187,7 +187,7 @@ func newManagedCache(mgr ctrl.Manager) (cache.Cache, error) {
 		HTTPClient:           mgr.GetHTTPClient(),
 		Scheme:               mgr.GetScheme(),
 		Mapper:               mgr.GetRESTMapper(),
-		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{plan.LabelManaged: "true"}),
+		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{api.LabelManaged: "true"}),
 		NewInformer:          informer.New,
 		DefaultTransform:     informer.After(lean),
 	})

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // write applies one of the objects of a version.
@@ -20,7 +20,7 @@ func write(ctx context.Context, c client.Client, obj client.Object) error {
 	if err != nil {
 		return err
 	}
-	err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(apply.FieldManager), client.ForceOwnership)
+	err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(api.FieldManager), client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("applying %s %s/%s: %w", u.GetKind(), u.GetNamespace(), u.GetName(), err)
 	}
@@ -63,7 +63,7 @@ func writeStatus(ctx context.Context, c client.Client, have *operatorsv2.Operato
 	changed := have.DeepCopy()
 	changed.Status.Conditions = conditions
 	patch := client.MergeFromWithOptions(have, client.MergeFromWithOptimisticLock{})
-	if err := c.Status().Patch(ctx, changed, patch, client.FieldOwner(apply.FieldManager)); err != nil {
+	if err := c.Status().Patch(ctx, changed, patch, client.FieldOwner(api.FieldManager)); err != nil {
 		return fmt.Errorf("writing the status of OperatorCondition %s/%s: %w", have.Namespace, have.Name, err)
 	}
 	return nil

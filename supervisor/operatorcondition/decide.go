@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/operatorcondition/verdict"
-	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // observation is a version and what there is for it; nil is what is not there.
@@ -131,7 +131,7 @@ func ours(o client.Object, c *operatorsv2.OperatorCondition) bool {
 
 func sameCondition(have, want *operatorsv2.OperatorCondition) bool {
 	return sameMeta(have, want) &&
-		have.Annotations[verdict.AnnotationShown] == want.Annotations[verdict.AnnotationShown] &&
+		have.Annotations[api.AnnotationShownConditions] == want.Annotations[api.AnnotationShownConditions] &&
 		slices.Equal(have.Spec.Deployments, want.Spec.Deployments) &&
 		slices.Equal(have.Spec.ServiceAccounts, want.Spec.ServiceAccounts)
 }
@@ -140,7 +140,7 @@ func sameCondition(have, want *operatorsv2.OperatorCondition) bool {
 func sameMeta(have, want client.Object) bool {
 	owner := want.GetOwnerReferences()[0].UID
 	owned := slices.ContainsFunc(have.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner })
-	return owned && have.GetLabels()[plan.LabelManaged] == "true"
+	return owned && have.GetLabels()[api.LabelManaged] == "true"
 }
 
 // sameSubjects compares service accounts as sets. Their group is left out: a client may or

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/operatorcondition/verdict"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // version is a version with two Deployments, one of which runs as the default account.
@@ -110,7 +110,7 @@ func TestDecide(t *testing.T) {
 		"a report": {
 			change: func(o *observation) {
 				o.condition.Spec.Conditions = []metav1.Condition{no}
-				o.condition.Annotations = map[string]string{verdict.AnnotationShown: "Upgradeable"}
+				o.condition.Annotations = map[string]string{api.AnnotationShownConditions: "Upgradeable"}
 			},
 			show: []metav1.Condition{shown},
 		},
@@ -120,19 +120,19 @@ func TestDecide(t *testing.T) {
 		"a copy whose original was removed": {
 			change: func(o *observation) {
 				o.condition.Generation, o.condition.Status.Conditions = 3, []metav1.Condition{shown}
-				o.condition.Annotations = map[string]string{verdict.AnnotationShown: "Upgradeable"}
+				o.condition.Annotations = map[string]string{api.AnnotationShownConditions: "Upgradeable"}
 			},
 			show: []metav1.Condition{},
 		},
 		"the mark of a copy that is removed": {
 			change: func(o *observation) {
-				o.condition.Annotations = map[string]string{verdict.AnnotationShown: "Upgradeable"}
+				o.condition.Annotations = map[string]string{api.AnnotationShownConditions: "Upgradeable"}
 			},
 			apply: "OperatorCondition",
 		},
 		"a report that is shown": {change: func(o *observation) {
 			o.condition.Spec.Conditions, o.condition.Status.Conditions = []metav1.Condition{no}, []metav1.Condition{shown}
-			o.condition.Annotations = map[string]string{verdict.AnnotationShown: "Upgradeable"}
+			o.condition.Annotations = map[string]string{api.AnnotationShownConditions: "Upgradeable"}
 		}},
 		"the accounts in another order": {change: func(o *observation) { slices.Reverse(o.condition.Spec.ServiceAccounts) }},
 	} {

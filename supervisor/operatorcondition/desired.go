@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/operatorcondition/verdict"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
@@ -29,7 +30,7 @@ func desiredCondition(csv *operatorsv1alpha1.ClusterServiceVersion, have *operat
 		TypeMeta: metav1.TypeMeta{APIVersion: operatorsv2.GroupVersion.String(), Kind: kindCondition},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: csv.Namespace, Name: csv.Name,
-			Labels: map[string]string{plan.LabelManaged: "true"},
+			Labels: map[string]string{api.LabelManaged: "true"},
 			OwnerReferences: []metav1.OwnerReference{reference(
 				operatorsv1alpha1.SchemeGroupVersion.String(), operatorsv1alpha1.ClusterServiceVersionKind, &csv.ObjectMeta)},
 		},
@@ -51,7 +52,7 @@ func desiredCondition(csv *operatorsv1alpha1.ClusterServiceVersion, have *operat
 	c.Spec.Deployments = inOrder(have.Spec.Deployments, c.Spec.Deployments)
 	c.Spec.ServiceAccounts = inOrder(have.Spec.ServiceAccounts, c.Spec.ServiceAccounts)
 	if shown := verdict.Shown(have); shown != "" {
-		c.Annotations = map[string]string{verdict.AnnotationShown: shown}
+		c.Annotations = map[string]string{api.AnnotationShownConditions: shown}
 	}
 	return c
 }
@@ -98,7 +99,7 @@ func desiredBinding(c *operatorsv2.OperatorCondition, accounts []string) *rbacv1
 func ownedBy(c *operatorsv2.OperatorCondition) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: c.Namespace, Name: c.Name,
-		Labels:          map[string]string{plan.LabelManaged: "true"},
+		Labels:          map[string]string{api.LabelManaged: "true"},
 		OwnerReferences: []metav1.OwnerReference{reference(operatorsv2.GroupVersion.String(), kindCondition, &c.ObjectMeta)},
 	}
 }

@@ -19,7 +19,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/chandlery/chandlery/supervisor/event"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // conflictDelay is the pause after a write that met a newer object, long enough for the
@@ -134,5 +134,5 @@ func (r *reconciler) tell(ctx context.Context, req reconcile.Request, o observat
 		return
 	}
 	logf.FromContext(ctx).Info("Left a foreign object as it is", "problem", foreign)
-	r.events.Eventf(o.csv, nil, corev1.EventTypeWarning, "OperatorConditionRoleTaken", "GrantConditions", "%s", event.Note(foreign))
+	r.events.Eventf(o.csv, nil, corev1.EventTypeWarning, "OperatorConditionRoleTaken", "GrantConditions", "%s", api.EventNote(foreign))
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // writeLabels sets and removes group labels on a namespace. A merge patch that
@@ -31,7 +31,7 @@ func writeLabels(ctx context.Context, c client.Client, name string, changes map[
 	}
 	ns := namespaceMetadata()
 	ns.Name = name
-	if err := c.Patch(ctx, ns, client.RawPatch(types.MergePatchType, body), client.FieldOwner(apply.FieldManager)); err != nil {
+	if err := c.Patch(ctx, ns, client.RawPatch(types.MergePatchType, body), client.FieldOwner(api.FieldManager)); err != nil {
 		return fmt.Errorf("labelling namespace %s: %w", name, err)
 	}
 	return nil
@@ -43,7 +43,7 @@ func writeStatus(ctx context.Context, c client.Client, group *operatorsv1.Operat
 	changed := group.DeepCopy()
 	changed.Status = want
 	patch := client.MergeFromWithOptions(group, client.MergeFromWithOptimisticLock{})
-	if err := c.Status().Patch(ctx, changed, patch, client.FieldOwner(apply.FieldManager)); err != nil {
+	if err := c.Status().Patch(ctx, changed, patch, client.FieldOwner(api.FieldManager)); err != nil {
 		return fmt.Errorf("writing status of OperatorGroup %s/%s: %w", group.Namespace, group.Name, err)
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // The kinds of what serves an API, which owns its roles.
@@ -92,7 +92,7 @@ func (s surface) role(suffix string, l level, rule rbacv1.PolicyRule) *rbacv1.Cl
 		ObjectMeta: metav1.ObjectMeta{
 			Name: s.Prefix + suffix,
 			Labels: map[string]string{
-				plan.LabelManaged:            "true",
+				api.LabelManaged:             "true",
 				kubernetesPrefix + string(l): "true",
 				aggregationLabel(s.API, l):   "true",
 			},
@@ -127,7 +127,7 @@ func (s surface) foreign(have *rbacv1.ClusterRole) bool {
 		return true
 	}
 	for key := range have.Labels {
-		if strings.HasPrefix(key, aggregationPrefix) {
+		if strings.HasPrefix(key, api.PrefixAggregate) {
 			return false
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/groupindex"
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
@@ -132,7 +132,7 @@ func (r *claimReconciler) write(ctx context.Context, group *operatorsv1.Operator
 	}
 	target := &operatorsv1.OperatorGroup{}
 	target.Namespace, target.Name = group.Namespace, group.Name
-	if err := r.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, body), client.FieldOwner(apply.FieldManager)); err != nil {
+	if err := r.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, body), client.FieldOwner(api.FieldManager)); err != nil {
 		return fmt.Errorf("writing the claims of OperatorGroup %s/%s: %w", group.Namespace, group.Name, err)
 	}
 	r.granted.note(target, want)

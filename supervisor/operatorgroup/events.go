@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/events"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // conflictDelay is the pause after a conflicting write, long enough for the
@@ -17,7 +19,7 @@ const conflictDelay = 50 * time.Millisecond
 // announce tells the user of a group what has changed for the worse.
 func announce(recorder events.EventRecorder, group *operatorsv1.OperatorGroup, want operatorsv1.OperatorGroupStatus) {
 	for _, kind := range []string{
-		operatorsv1.MutlipleOperatorGroupCondition, operatorsv1.OperatorGroupServiceAccountCondition, TargetsCondition,
+		operatorsv1.MutlipleOperatorGroupCondition, operatorsv1.OperatorGroupServiceAccountCondition, api.ConditionTargetsResolved,
 	} {
 		now := apimeta.FindStatusCondition(want.Conditions, kind)
 		before := apimeta.FindStatusCondition(group.Status.Conditions, kind)

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
@@ -39,9 +39,9 @@ func groupRoles(group *operatorsv1.OperatorGroup) []*rbacv1.ClusterRole {
 			role.Rules = nil
 			role.AggregationRule = &rbacv1.AggregationRule{}
 		}
-		for _, api := range apis {
+		for _, gvk := range apis {
 			role.AggregationRule.ClusterRoleSelectors = append(role.AggregationRule.ClusterRoleSelectors,
-				metav1.LabelSelector{MatchLabels: map[string]string{aggregationLabel(api, l): "true"}})
+				metav1.LabelSelector{MatchLabels: map[string]string{aggregationLabel(gvk, l): "true"}})
 		}
 		roles = append(roles, role)
 	}
@@ -69,10 +69,10 @@ func cut(s string, length int) string {
 // longer one it has the beginning.
 func groupLabels(group *operatorsv1.OperatorGroup) map[string]string {
 	return map[string]string{
-		plan.LabelManaged:        "true",
-		plan.LabelOwner:          ownerLabel(group.Name),
-		plan.LabelOwnerNamespace: group.Namespace,
-		plan.LabelOwnerKind:      operatorsv1.OperatorGroupKind,
+		api.LabelManaged:        "true",
+		api.LabelOwner:          ownerLabel(group.Name),
+		api.LabelOwnerNamespace: group.Namespace,
+		api.LabelOwnerKind:      operatorsv1.OperatorGroupKind,
 	}
 }
 
@@ -124,7 +124,7 @@ func leftovers(groups []operatorsv1.OperatorGroup, labelled []rbacv1.ClusterRole
 	var gone []*rbacv1.ClusterRole
 	for i := range labelled {
 		role := &labelled[i]
-		if owner := role.Labels[plan.LabelOwner]; owner != "" && !alive[owner] && calledAfter(role.Name, owner) {
+		if owner := role.Labels[api.LabelOwner]; owner != "" && !alive[owner] && calledAfter(role.Name, owner) {
 			gone = append(gone, role)
 		}
 	}
@@ -142,9 +142,9 @@ func calledAfter(role, owner string) bool {
 // which namespace.
 func ofGroupIn(role metav1.Object) (namespace string, ok bool) {
 	labels := role.GetLabels()
-	if labels[plan.LabelOwnerKind] != operatorsv1.OperatorGroupKind {
+	if labels[api.LabelOwnerKind] != operatorsv1.OperatorGroupKind {
 		return "", false
 	}
-	namespace = labels[plan.LabelOwnerNamespace]
+	namespace = labels[api.LabelOwnerNamespace]
 	return namespace, namespace != ""
 }

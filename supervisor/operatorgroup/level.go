@@ -3,6 +3,7 @@ package operatorgroup
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
@@ -31,7 +32,6 @@ func (l level) verbs() []string {
 }
 
 const (
-	aggregationPrefix = "olm.opgroup.permissions/aggregate-to-"
 	// kubernetesPrefix, followed by a level, is the label by which Kubernetes
 	// gathers rules in its own roles admin, edit and view.
 	kubernetesPrefix = "rbac.authorization.k8s.io/aggregate-to-"
@@ -39,6 +39,6 @@ const (
 
 // aggregationLabel is the label of the roles for an API that the role of a group
 // with that API gathers.
-func aggregationLabel(api schema.GroupVersionKind, l level) string {
-	return aggregationPrefix + providedapis.Hash(api) + "-" + string(l)
+func aggregationLabel(gvk schema.GroupVersionKind, l level) string {
+	return api.PrefixAggregate + providedapis.Hash(gvk) + "-" + string(l)
 }

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 func claiming(namespace, name, apis string) *operatorsv1.OperatorGroup {
@@ -208,7 +210,7 @@ func TestSurfacesOfOneName(t *testing.T) {
 }
 
 func aggregationHash(s surface) string {
-	return strings.TrimSuffix(strings.TrimPrefix(aggregationLabel(s.API, admin), aggregationPrefix), "-admin")
+	return strings.TrimSuffix(strings.TrimPrefix(aggregationLabel(s.API, admin), api.PrefixAggregate), "-admin")
 }
 
 func TestWhoseAPIRole(t *testing.T) {

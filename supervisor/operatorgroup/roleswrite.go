@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/cachelag"
 )
@@ -51,7 +52,7 @@ func (w roleWriter) put(ctx context.Context, want, have *rbacv1.ClusterRole) (ap
 	if equality.Semantic.DeepEqual(next, have) {
 		return apply.Unchanged, nil
 	}
-	if err := w.client.Update(ctx, next, client.FieldOwner(apply.ManifestManager)); err != nil {
+	if err := w.client.Update(ctx, next, client.FieldOwner(api.ManifestFieldManager)); err != nil {
 		return "", fmt.Errorf("changing ClusterRole %s: %w", want.Name, err)
 	}
 	w.lag.Wrote(next, w.clock.Now())

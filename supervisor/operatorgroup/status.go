@@ -10,14 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // TargetsInvalidReason is the reason of the condition TargetsCondition.
 const TargetsInvalidReason = "InvalidTargets"
-
-// TargetsCondition is the type of the condition that is present, and false,
-// while a group's spec cannot be turned into namespaces.
-const TargetsCondition = "TargetsResolved"
 
 // observation is all that the status of a group depends on.
 type observation struct {
@@ -48,12 +46,12 @@ func status(o observation, now time.Time) operatorsv1.OperatorGroupStatus {
 func setTargets(want *operatorsv1.OperatorGroupStatus, namespaces []string, err error, generation int64, now time.Time) {
 	if err != nil {
 		apimeta.SetStatusCondition(&want.Conditions, metav1.Condition{
-			Type: TargetsCondition, Status: metav1.ConditionFalse, Reason: TargetsInvalidReason,
+			Type: api.ConditionTargetsResolved, Status: metav1.ConditionFalse, Reason: TargetsInvalidReason,
 			Message: err.Error(), ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
 		})
 		return
 	}
-	apimeta.RemoveStatusCondition(&want.Conditions, TargetsCondition)
+	apimeta.RemoveStatusCondition(&want.Conditions, api.ConditionTargetsResolved)
 	if !slices.Equal(want.Namespaces, namespaces) {
 		want.Namespaces = namespaces
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/groupindex"
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
@@ -121,7 +122,7 @@ func (m mapper) providers(ctx context.Context, hash string) []reconcile.Request 
 func (m mapper) providing(ctx context.Context, obj client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for key := range obj.GetLabels() {
-		rest, ok := strings.CutPrefix(key, aggregationPrefix)
+		rest, ok := strings.CutPrefix(key, api.PrefixAggregate)
 		if !ok {
 			continue
 		}

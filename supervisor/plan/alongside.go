@@ -9,6 +9,8 @@ import (
 	"github.com/operator-framework/operator-registry/alpha/property"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // Alongside returns the versions that a CustomResourceDefinition was installed with, sorted.
@@ -16,7 +18,7 @@ func Alongside(crd metav1.Object) []types.NamespacedName {
 	var list []types.NamespacedName
 	for key, value := range crd.GetAnnotations() {
 		namespace, name, ok := strings.Cut(value, "/")
-		if strings.HasPrefix(key, PrefixAlongside) && ok && namespace != "" && name != "" && !strings.Contains(name, "/") {
+		if strings.HasPrefix(key, api.PrefixAlongside) && ok && namespace != "" && name != "" && !strings.Contains(name, "/") {
 			list = append(list, types.NamespacedName{Namespace: namespace, Name: name})
 		}
 	}
@@ -32,7 +34,7 @@ func PackageOf(csv metav1.Object) string {
 	var properties struct {
 		Properties []property.Property `json:"properties"`
 	}
-	if json.Unmarshal([]byte(csv.GetAnnotations()[AnnotationProperties]), &properties) != nil {
+	if json.Unmarshal([]byte(csv.GetAnnotations()[api.AnnotationProperties]), &properties) != nil {
 		return ""
 	}
 	for _, p := range properties.Properties {

@@ -6,6 +6,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // maxRBACName is the longest name given to generated roles and bindings. It is
@@ -57,7 +59,7 @@ func serviceAccounts(csv *operatorsv1alpha1.ClusterServiceVersion) []client.Obje
 			seen[p.ServiceAccountName] = true
 			objects = append(objects, &corev1.ServiceAccount{
 				TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
-				ObjectMeta: metav1.ObjectMeta{Name: p.ServiceAccountName, Namespace: csv.Namespace, Labels: map[string]string{LabelManaged: "true"}},
+				ObjectMeta: metav1.ObjectMeta{Name: p.ServiceAccountName, Namespace: csv.Namespace, Labels: map[string]string{api.LabelManaged: "true"}},
 			})
 		}
 	}
@@ -74,7 +76,7 @@ func rbacName(base, hash string) string {
 
 func ownedMeta(csv *operatorsv1alpha1.ClusterServiceVersion, name, namespace string, rules []rbacv1.PolicyRule) metav1.ObjectMeta {
 	labels := OwnerLabels(csv.Name, csv.Namespace)
-	labels[LabelPermissionsHash] = hash(rules)
+	labels[api.LabelPermissionsHash] = hash(rules)
 	return metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: labels}
 }
 

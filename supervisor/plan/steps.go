@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // Steps gives what has to be applied to install a bundle in a namespace, in the
@@ -104,7 +106,7 @@ func recorded(key string) bool {
 	case operatorsv1.OperatorGroupAnnotationKey, operatorsv1.OperatorGroupNamespaceAnnotationKey, operatorsv1.OperatorGroupTargetsAnnotationKey:
 		return true
 	}
-	return strings.HasPrefix(key, prefixOwn)
+	return strings.HasPrefix(key, api.Prefix)
 }
 
 // completeCSV adds what the catalog knows and the manifest does not: where the
@@ -125,15 +127,15 @@ func completeCSV(csv *unstructured.Unstructured, namespace string, b Bundle) err
 	annotations := csv.GetAnnotations()
 	maps.DeleteFunc(annotations, func(key, _ string) bool { return recorded(key) })
 	csv.SetAnnotations(merged(annotations, map[string]string{
-		AnnotationProperties: properties,
-		AnnotationCatalog:    b.Catalog.String(),
-		AnnotationChannel:    b.Channel,
-		AnnotationDigest:     Digest(b.Objects),
+		api.AnnotationProperties:   properties,
+		api.AnnotationCatalog:      b.Catalog.String(),
+		api.AnnotationChannel:      b.Channel,
+		api.AnnotationBundleDigest: Digest(b.Objects),
 	}))
 	csv.SetLabels(merged(csv.GetLabels(), map[string]string{ComponentLabel(b.Package, namespace): ""}))
 	// With the finalizer from the first moment on, what the next steps create
 	// outside the namespace is never left behind.
-	csv.SetFinalizers([]string{FinalizerCleanup})
+	csv.SetFinalizers([]string{api.FinalizerCleanup})
 	return nil
 }
 
@@ -288,7 +290,7 @@ func rank(kind string) int {
 // owned puts an object into its place: the plan's namespace when its kind has
 // one, the owner labels of the ClusterServiceVersion when it has none.
 func owned(u *unstructured.Unstructured, namespace, csv string) {
-	labels := map[string]string{LabelManaged: "true"}
+	labels := map[string]string{api.LabelManaged: "true"}
 	scope, ok := ScopeOf(u.GroupVersionKind().GroupKind())
 	if !ok {
 		return

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"pgregory.net/rapid"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 const (
@@ -106,18 +108,18 @@ func TestStepsOrder(t *testing.T) {
 
 func TestStepsPlaceAndLabelObjects(t *testing.T) {
 	steps := mustSteps(t, lamp(csvManifest, crdManifest, configMapManifest, secretManifest, accountManifest, priorityManifest, foreignManifest))
-	owner := map[string]string{LabelManaged: "true", LabelOwner: "lamp.v1.0.0", LabelOwnerNamespace: "home", LabelOwnerKind: "ClusterServiceVersion"}
-	managed := map[string]string{LabelManaged: "true"}
+	owner := map[string]string{api.LabelManaged: "true", api.LabelOwner: "lamp.v1.0.0", api.LabelOwnerNamespace: "home", api.LabelOwnerKind: "ClusterServiceVersion"}
+	managed := map[string]string{api.LabelManaged: "true"}
 	for _, tt := range []struct {
 		kind, name, reason string
 		namespace          string
 		labels             map[string]string
 	}{
-		{kind: "ClusterServiceVersion", reason: "the plan's namespace wins over the manifest's", namespace: "home", labels: map[string]string{LabelManaged: "true", "operators.coreos.com/lamp.home": ""}},
+		{kind: "ClusterServiceVersion", reason: "the plan's namespace wins over the manifest's", namespace: "home", labels: map[string]string{api.LabelManaged: "true", "operators.coreos.com/lamp.home": ""}},
 		{kind: "CustomResourceDefinition", reason: "a definition outlives its version and is owned by none", labels: managed},
 		{kind: "ConfigMap", reason: "the plan's namespace wins over the manifest's", namespace: "home", labels: managed},
 		{kind: "BundleSecret", reason: "a namespace is added", namespace: "home", labels: managed},
-		{kind: "ServiceAccount", reason: "the bundle's own account is kept, not the generated one", namespace: "home", labels: map[string]string{LabelManaged: "true", "own": "yes"}},
+		{kind: "ServiceAccount", reason: "the bundle's own account is kept, not the generated one", namespace: "home", labels: map[string]string{api.LabelManaged: "true", "own": "yes"}},
 		{kind: "PriorityClass", reason: "what has no namespace carries its owner as labels", labels: owner},
 		{kind: "Deployment", reason: "what a plan may not hold is left as it is"},
 	} {
@@ -140,13 +142,13 @@ func TestStepsCompleteTheCSV(t *testing.T) {
 	if _, found := csv.Object["status"]; found {
 		t.Error("the status in the manifest was kept")
 	}
-	if diff := cmp.Diff([]string{FinalizerCleanup}, csv.GetFinalizers()); diff != "" {
+	if diff := cmp.Diff([]string{api.FinalizerCleanup}, csv.GetFinalizers()); diff != "" {
 		t.Errorf("finalizers (-want +got):\n%s", diff)
 	}
 	want := map[string]string{
-		"kept":               "yes",
-		AnnotationProperties: `{"properties":[{"type":"olm.package","value":{"packageName":"lamp","version":"1.0.0"}}]}`,
-		AnnotationCatalog:    "olm/shop", AnnotationChannel: "stable", AnnotationDigest: Digest(b.Objects),
+		"kept":                   "yes",
+		api.AnnotationProperties: `{"properties":[{"type":"olm.package","value":{"packageName":"lamp","version":"1.0.0"}}]}`,
+		api.AnnotationCatalog:    "olm/shop", api.AnnotationChannel: "stable", api.AnnotationBundleDigest: Digest(b.Objects),
 	}
 	if diff := cmp.Diff(want, csv.GetAnnotations()); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
@@ -166,7 +168,7 @@ func TestStepsDropRecords(t *testing.T) {
 	b := lamp(strings.Replace(csvManifest, `"kept":"yes"`, claims, 1))
 	csv := object(t, mustSteps(t, b), "ClusterServiceVersion", "")
 	got := slices.Sorted(maps.Keys(csv.GetAnnotations()))
-	want := []string{AnnotationDigest, AnnotationCatalog, AnnotationChannel, "kept", AnnotationProperties}
+	want := []string{api.AnnotationBundleDigest, api.AnnotationCatalog, api.AnnotationChannel, "kept", api.AnnotationProperties}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
@@ -189,11 +191,11 @@ func TestStepsRBAC(t *testing.T) {
 	binding := object(t, steps, "RoleBinding", "lamp.v1.0.0-lamp-")
 	cluster := object(t, steps, "ClusterRole", "lamp.v1.0.0-")
 	for _, u := range []*unstructured.Unstructured{role, binding, cluster} {
-		if got := u.GetLabels()[LabelOwner] + " " + u.GetLabels()[LabelOwnerNamespace] + " " + u.GetLabels()[LabelOwnerKind]; got != "lamp.v1.0.0 home ClusterServiceVersion" {
+		if got := u.GetLabels()[api.LabelOwner] + " " + u.GetLabels()[api.LabelOwnerNamespace] + " " + u.GetLabels()[api.LabelOwnerKind]; got != "lamp.v1.0.0 home ClusterServiceVersion" {
 			t.Errorf("%s %s has the owner labels %q", u.GetKind(), u.GetName(), got)
 		}
-		if u.GetLabels()[LabelPermissionsHash] == "" {
-			t.Errorf("%s %s lacks the label %s", u.GetKind(), u.GetName(), LabelPermissionsHash)
+		if u.GetLabels()[api.LabelPermissionsHash] == "" {
+			t.Errorf("%s %s lacks the label %s", u.GetKind(), u.GetName(), api.LabelPermissionsHash)
 		}
 		for key, value := range u.GetLabels() {
 			if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
@@ -319,7 +321,7 @@ func TestStepsDoNotDependOnTheOrderOfTheBundle(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			unstructured.RemoveNestedField(u.Object, "metadata", "annotations", AnnotationDigest)
+			unstructured.RemoveNestedField(u.Object, "metadata", "annotations", api.AnnotationBundleDigest)
 			text, err := u.MarshalJSON()
 			if err != nil {
 				t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // SubscriptionStep is the step that makes a Subscription for a version which is
@@ -21,8 +23,8 @@ func SubscriptionStep(namespace, installPlan string, b Bundle) (*operatorsv1alph
 		TypeMeta: metav1.TypeMeta{APIVersion: operatorsv1alpha1.SubscriptionCRDAPIVersion, Kind: kindSubscription},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: subscriptionName(b),
-			Labels:      map[string]string{LabelManaged: "true", ComponentLabel(b.Package, namespace): ""},
-			Annotations: map[string]string{AnnotationGeneratedBy: installPlan},
+			Labels:      map[string]string{api.LabelManaged: "true", ComponentLabel(b.Package, namespace): ""},
+			Annotations: map[string]string{api.AnnotationGeneratedBy: installPlan},
 		},
 		Spec: &operatorsv1alpha1.SubscriptionSpec{
 			CatalogSource: b.Catalog.Name, CatalogSourceNamespace: b.Catalog.Namespace,
@@ -47,7 +49,7 @@ func SubscriptionStep(namespace, installPlan string, b Bundle) (*operatorsv1alph
 // or is to make, for a package that an operator needs.
 func IsGenerated(u *unstructured.Unstructured, installPlan string) bool {
 	gvk := u.GroupVersionKind()
-	return gvk.Group == groupOperators && gvk.Kind == kindSubscription && u.GetAnnotations()[AnnotationGeneratedBy] == installPlan
+	return gvk.Group == groupOperators && gvk.Kind == kindSubscription && u.GetAnnotations()[api.AnnotationGeneratedBy] == installPlan
 }
 
 // notInNames are the characters that a name must not have.
@@ -103,7 +105,7 @@ func Versions(versions []Identity) string {
 // otherwise is for the package of its component label, if it has one.
 func VersionOf(p *operatorsv1alpha1.InstallPlan, pkg string) string {
 	names := p.Spec.ClusterServiceVersionNames
-	text, recorded := p.Annotations[AnnotationVersions]
+	text, recorded := p.Annotations[api.AnnotationVersions]
 	if len(names) == 1 && !recorded {
 		if _, labelled := p.Labels[ComponentLabel(pkg, p.Namespace)]; !labelled && hasComponentLabel(p) {
 			return ""
@@ -120,7 +122,7 @@ func VersionOf(p *operatorsv1alpha1.InstallPlan, pkg string) string {
 // hasComponentLabel reports whether a plan has the component label of any package.
 func hasComponentLabel(p *operatorsv1alpha1.InstallPlan) bool {
 	for label := range p.Labels {
-		if strings.HasPrefix(label, PrefixComponent) {
+		if strings.HasPrefix(label, api.PrefixComponent) {
 			return true
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"pgregory.net/rapid"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 func TestSubscriptionStep(t *testing.T) {
@@ -106,19 +108,19 @@ func TestVersionOf(t *testing.T) {
 	if got := VersionOf(p, "tray"); got != "" {
 		t.Errorf("a plan that does not say: %q", got)
 	}
-	p.Annotations = map[string]string{AnnotationVersions: Versions(several)}
+	p.Annotations = map[string]string{api.AnnotationVersions: Versions(several)}
 	if got := VersionOf(p, "tray"); got != "tray.v1" {
 		t.Errorf("tray: %q", got)
 	}
 	if got := VersionOf(p, "fan"); got != "" {
 		t.Errorf("a package that is not in it: %q", got)
 	}
-	p.Annotations[AnnotationVersions] = `{"tray":"other"}`
+	p.Annotations[api.AnnotationVersions] = `{"tray":"other"}`
 	if got := VersionOf(p, "tray"); got != "" {
 		t.Errorf("a version that is not in it: %q", got)
 	}
 	p.Spec.ClusterServiceVersionNames = []string{"tray.v1"}
-	p.Annotations[AnnotationVersions] = Versions([]Identity{{Package: "tray", Bundle: "tray.v1", Generated: true}})
+	p.Annotations[api.AnnotationVersions] = Versions([]Identity{{Package: "tray", Bundle: "tray.v1", Generated: true}})
 	if got := VersionOf(p, "crate"); got != "" {
 		t.Errorf("what another package has lost: %q", got)
 	}

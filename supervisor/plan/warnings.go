@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // maxWarnings bounds, in bytes, the warnings that an InstallPlan carries. The annotations of an
@@ -49,7 +51,7 @@ func ManifestWarnings(steps []*operatorsv1alpha1.Step, bundles []Bundle) (string
 // the step that they are about. A value that is not valid counts as empty.
 func ManifestWarningsOf(annotations map[string]string) map[int][]string {
 	found := map[int][]string{}
-	if json.Unmarshal([]byte(annotations[AnnotationManifestWarnings]), &found) != nil {
+	if json.Unmarshal([]byte(annotations[api.AnnotationManifestWarnings]), &found) != nil {
 		return nil
 	}
 	return found

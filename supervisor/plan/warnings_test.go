@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -44,7 +45,7 @@ func TestManifestWarnings(t *testing.T) {
 			want[i] = []string{`duplicate field "data.a"`}
 		}
 	}
-	if diff := cmp.Diff(want, plan.ManifestWarningsOf(map[string]string{plan.AnnotationManifestWarnings: text})); diff != "" {
+	if diff := cmp.Diff(want, plan.ManifestWarningsOf(map[string]string{api.AnnotationManifestWarnings: text})); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 	if text, err := plan.ManifestWarnings(steps, []plan.Bundle{{Name: b.Name, Objects: b.Objects[2:]}}); text != "" || err != nil {

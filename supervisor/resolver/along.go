@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
-	"github.com/chandlery/chandlery/supervisor/pin"
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
 
@@ -108,7 +108,7 @@ func (r *resolution) because(w *wish, e *content.Entry) string {
 	why := "head of channel " + e.Channel.Name
 	switch {
 	case w.sub.Pin != "" && e.Bundle.Name == w.sub.Pin:
-		why = "pinned by annotation " + pin.Annotation
+		why = "pinned by annotation " + api.AnnotationPin
 	case w.sub.Installed != "":
 		why = succession(e, w.sub.Installed, w.installed.version())
 	case e.Bundle.Name == w.sub.Before:

@@ -8,8 +8,8 @@ import (
 	"github.com/blang/semver/v4"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
-	"github.com/chandlery/chandlery/supervisor/pin"
 )
 
 // PinnedError says that a newer version is not installed because the Subscription is
@@ -21,7 +21,7 @@ type PinnedError struct {
 
 // Error says what is held, and how it is let go.
 func (e *PinnedError) Error() string {
-	return fmt.Sprintf("annotation %s holds %s; %s is available; remove the annotation, or name a newer version in it, to go on", pin.Annotation, e.Pin, e.Available)
+	return fmt.Sprintf("annotation %s holds %s; %s is available; remove the annotation, or name a newer version in it, to go on", api.AnnotationPin, e.Pin, e.Available)
 }
 
 // pinned gives what a Subscription that is pinned to a version may have next: that
@@ -163,9 +163,9 @@ func (r *resolution) newest(sub *Subscription, next *content.Entry) *content.Ent
 // pinNotFound says that the version that a Subscription is pinned to is not where it
 // looks for versions.
 func pinNotFound(sub *Subscription, pkg *content.Package) error {
-	remedy := fmt.Sprintf("the package has no version of that name; mend annotation %s, or remove it", pin.Annotation)
+	remedy := fmt.Sprintf("the package has no version of that name; mend annotation %s, or remove it", api.AnnotationPin)
 	if meant := numbered(sub, pkg); len(meant) > 0 {
-		remedy = fmt.Sprintf("versions go by their names; set annotation %s to the name of version %s (%s), or remove it", pin.Annotation, sub.Pin, listing(meant))
+		remedy = fmt.Sprintf("versions go by their names; set annotation %s to the name of version %s (%s), or remove it", api.AnnotationPin, sub.Pin, listing(meant))
 	}
 	var elsewhere []string
 	for _, channel := range pkg.Channels {
@@ -174,7 +174,7 @@ func pinNotFound(sub *Subscription, pkg *content.Package) error {
 		}
 	}
 	if len(elsewhere) > 0 {
-		remedy = fmt.Sprintf("set spec.channel to a channel that has it (%s), or name another version in annotation %s", listing(elsewhere), pin.Annotation)
+		remedy = fmt.Sprintf("set spec.channel to a channel that has it (%s), or name another version in annotation %s", listing(elsewhere), api.AnnotationPin)
 	}
 	return unsatisfiable(sub, remedy, "no operators found with name %s in channel %s of package %s in the catalog referenced by subscription %s, which is pinned to it",
 		sub.Pin, channelName(sub, pkg), sub.Package, sub.Name)
@@ -208,7 +208,7 @@ func numbered(sub *Subscription, pkg *content.Package) []string {
 
 // noWay says that a version can neither be updated to, nor is one to go back to.
 func noWay(sub *Subscription, target *content.Entry) error {
-	return unsatisfiable(sub, fmt.Sprintf("set spec.channel to a channel whose updates lead from %s to %s, or name another version in annotation %s", sub.Installed, sub.Pin, pin.Annotation),
+	return unsatisfiable(sub, fmt.Sprintf("set spec.channel to a channel whose updates lead from %s to %s, or name another version in annotation %s", sub.Installed, sub.Pin, api.AnnotationPin),
 		"no update of channel %s of package %s leads from %s to %s, which subscription %s is pinned to and which is not older",
 		target.Channel.Name, sub.Package, sub.Installed, sub.Pin, sub.Name)
 }

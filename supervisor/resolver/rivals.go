@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/chandlery/chandlery/supervisor/pin"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // request is what a Subscription asks for, to be compared.
@@ -57,7 +57,7 @@ func (r *resolution) refusal(keeper, sub *Subscription) error {
 	}
 	remedy := fmt.Sprintf("delete subscription %s, or give it the same source, channel and startingCSV as subscription %s", sub.Name, keeper.Name)
 	if sub.Pin != keeper.Pin {
-		remedy = fmt.Sprintf("delete subscription %s, or give it the same source, channel and annotation %s as subscription %s", sub.Name, pin.Annotation, keeper.Name)
+		remedy = fmt.Sprintf("delete subscription %s, or give it the same source, channel and annotation %s as subscription %s", sub.Name, api.AnnotationPin, keeper.Name)
 	}
 	if sub.Generated {
 		remedy = fmt.Sprintf("subscription %s was made for a dependency and is not needed beside subscription %s; delete it", sub.Name, keeper.Name)

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // Supervisor is one of our own that competes for another Lease.
@@ -151,7 +153,7 @@ func (e *Error) Error() string {
 		todo = append(todo, remedies(active)...)
 	}
 	for _, s := range e.Finding.Supervisors {
-		who = append(who, fmt.Sprintf("another supervisor (%s, Lease %s/%s)", s.Holder, s.Namespace, LeaseName))
+		who = append(who, fmt.Sprintf("another supervisor (%s, Lease %s/%s)", s.Holder, s.Namespace, api.LeaseName))
 		todo = append(todo, fmt.Sprintf("stop the supervisor of namespace %s, or let both compete for one Lease by --leader-election-namespace", s.Namespace))
 	}
 	return "refusing to work beside another lifecycle manager of the same kinds, as each would undo what the other does: " +

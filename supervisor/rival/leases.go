@@ -17,11 +17,9 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-)
 
-// LeaseName is the name of the Lease that every supervisor competes for, in a namespace of
-// its choice.
-const LeaseName = "chandlery-supervisor"
+	"github.com/chandlery/chandlery/supervisor/api"
+)
 
 // MaxLeaseDuration is the longest duration of a Lease that counts.
 const MaxLeaseDuration = 60 * time.Second
@@ -80,10 +78,10 @@ func Identity(holder string) string {
 // observe reads the Leases and adds those that are renewed to an observation.
 func (l *leaseObserver) observe(ctx context.Context, o *Observation) error {
 	var list coordinationv1.LeaseList
-	err := l.client.List(ctx, &list, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", LeaseName)})
+	err := l.client.List(ctx, &list, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", api.LeaseName)})
 	switch {
 	case apierrors.IsForbidden(err):
-		o.Hidden = append(o.Hidden, "Leases "+LeaseName+" of other namespaces: "+err.Error())
+		o.Hidden = append(o.Hidden, "Leases "+api.LeaseName+" of other namespaces: "+err.Error())
 		return nil
 	case err != nil:
 		return fmt.Errorf("looking for supervisors of other namespaces: %w", err)
@@ -163,7 +161,7 @@ func (l *leaseObserver) review(ctx context.Context) ([]string, error) {
 	l.pending += access.Pending
 	if access.Hidden != "" {
 		l.pending = 0
-		hidden = append(hidden, "what the holders of Leases "+LeaseName+" may do: "+access.Hidden)
+		hidden = append(hidden, "what the holders of Leases "+api.LeaseName+" may do: "+access.Hidden)
 	}
 	for key, held := range l.seen {
 		held.judgement = l.judge(key, held.holder, access)
@@ -209,7 +207,7 @@ func (l *leaseObserver) findPods(ctx context.Context) ([]string, error) {
 		account, err := l.accountOf(ctx, key.Namespace, Identity(l.seen[key].holder))
 		if apierrors.IsForbidden(err) {
 			l.pods, l.pending = pods, 0
-			return []string{"the pods that hold Leases " + LeaseName + ": " + err.Error()}, nil
+			return []string{"the pods that hold Leases " + api.LeaseName + ": " + err.Error()}, nil
 		}
 		if err != nil {
 			return nil, err

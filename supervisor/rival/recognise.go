@@ -11,12 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-)
 
-// LabelTakenOver on a Deployment of another lifecycle manager says how many replicas it
-// had when we took over from it. It is a label since annotations of a Deployment are copied
-// to its ReplicaSets, and stay there.
-const LabelTakenOver = "chandlery.dev/taken-over"
+	"github.com/chandlery/chandlery/supervisor/api"
+)
 
 // OLMPackageServer is the Deployment that answers for packages.operators.coreos.com. It is
 // a part of OLM and no rival: it writes nothing that we write.
@@ -117,7 +114,7 @@ func recognise(d *appsv1.Deployment) *Workload {
 		if c == nil {
 			continue
 		}
-		label, takenOver := d.Labels[LabelTakenOver]
+		label, takenOver := d.Labels[api.LabelTakenOver]
 		const decimal, bits = 10, 32
 		before, _ := strconv.ParseInt(label, decimal, bits) // 0 when somebody spoilt it
 		return &Workload{

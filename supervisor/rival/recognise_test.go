@@ -8,6 +8,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 const olmImage = "registry.example.com/operator-framework/olm:v0.40.0"
@@ -56,10 +58,10 @@ func TestRecognise(t *testing.T) {
 		{"somebody stopped it", deployment("olm-operator", scaled(0, 0)), Stopped, ""},
 		{"we stopped it", deployment("olm-operator", func(d *appsv1.Deployment) {
 			scaled(0, 0)(d)
-			d.Labels[LabelTakenOver] = "1"
+			d.Labels[api.LabelTakenOver] = "1"
 		}), HandedOver, ""},
 		{"it was started again after that", deployment("olm-operator", func(d *appsv1.Deployment) {
-			d.Labels[LabelTakenOver] = "1"
+			d.Labels[api.LabelTakenOver] = "1"
 		}), Running, "scaled up again"},
 		{"in whatever namespace", deployment("olm-operator", func(d *appsv1.Deployment) { d.Namespace = "somewhere" }), Running, "somewhere/olm-operator"},
 		{"under another name, by its label", deployment("olm-operator", func(d *appsv1.Deployment) { d.Name = "vendor-olm" }), Running, "olm/vendor-olm"},
@@ -182,7 +184,7 @@ func TestDescribe(t *testing.T) {
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			d := deployment("olm-operator", scaled(tt.replicas, tt.pods))
-			d.Labels[LabelTakenOver] = "1"
+			d.Labels[api.LabelTakenOver] = "1"
 			if text := recognise(&d).Describe(); strings.Contains(text, "scaled up again") != tt.again {
 				t.Error(text)
 			}

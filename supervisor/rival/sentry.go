@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 const (
@@ -70,7 +72,7 @@ func NewSentry(c Config) *Sentry {
 		access: NewAccessReviewer(c.Client, VerbOLM, c.Clock),
 		leases: &leaseObserver{
 			client: c.Client, clock: c.Clock, trusted: c.ManagerNamespaces,
-			own:    types.NamespacedName{Namespace: c.Namespace, Name: LeaseName},
+			own:    types.NamespacedName{Namespace: c.Namespace, Name: api.LeaseName},
 			access: NewAccessReviewer(c.Client, VerbSupervisor, c.Clock),
 		},
 	}

@@ -23,6 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // cluster is an API server whose reviews allow what the test says.
@@ -286,7 +288,7 @@ func TestManyNamespaces(t *testing.T) {
 
 func lease(namespace, holder string, seconds int32) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: LeaseName},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: api.LeaseName},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds},
 	}
 }
@@ -475,7 +477,7 @@ func TestWait(t *testing.T) {
 	if took := c.clock.Since(begun); took < MaxLeaseDuration || took > MaxWait {
 		t.Errorf("it took %s", took)
 	}
-	want := []Waiting{{Leases: []string{"other/" + LeaseName}, AtMost: MaxWait}}
+	want := []Waiting{{Leases: []string{"other/" + api.LeaseName}, AtMost: MaxWait}}
 	if diff := cmp.Diff(want, reports); diff != "" {
 		t.Error(diff)
 	}

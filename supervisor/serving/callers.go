@@ -17,15 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 const (
-	// LabelWebhook is, on a webhook configuration, the name of its description.
-	LabelWebhook = "olm.webhook-description-generate-name"
-	// LabelWebhookHash is the hash of the description.
-	LabelWebhookHash = "olm.webhook-description-hash"
-
 	// An aggregated API ranks below those of Kubernetes itself and above most others.
 	groupPriority   = 2000
 	versionPriority = 15
@@ -75,8 +71,8 @@ func reachable(d *operatorsv1alpha1.WebhookDescription) *operatorsv1alpha1.Webho
 
 func webhookMeta(csv *operatorsv1alpha1.ClusterServiceVersion, d *operatorsv1alpha1.WebhookDescription) metav1.ObjectMeta {
 	m := clusterMeta(csv, configurationName(csv.Namespace, d))
-	m.Labels[LabelWebhook] = labelValue(d.GenerateName)
-	m.Labels[LabelWebhookHash] = hash(d)
+	m.Labels[api.LabelWebhook] = labelValue(d.GenerateName)
+	m.Labels[api.LabelWebhookHash] = hash(d)
 	return m
 }
 
@@ -109,11 +105,11 @@ type Configured struct {
 func Adopt(want metav1.Object, live []Configured, k Kin) (surplus []string) {
 	var own, free []string
 	for _, l := range live {
-		if l.Labels[LabelWebhook] != want.GetLabels()[LabelWebhook] || l.Labels[plan.LabelOwnerNamespace] != want.GetLabels()[plan.LabelOwnerNamespace] {
+		if l.Labels[api.LabelWebhook] != want.GetLabels()[api.LabelWebhook] || l.Labels[api.LabelOwnerNamespace] != want.GetLabels()[api.LabelOwnerNamespace] {
 			continue
 		}
 		switch {
-		case l.Labels[plan.LabelOwner] == want.GetLabels()[plan.LabelOwner]:
+		case l.Labels[api.LabelOwner] == want.GetLabels()[api.LabelOwner]:
 			own = append(own, l.Name)
 		case k.foreignLabels(l.Labels) == "":
 			free = append(free, l.Name)

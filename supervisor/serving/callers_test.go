@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 func TestDesiredCallers(t *testing.T) {
@@ -23,7 +25,7 @@ func TestDesiredCallers(t *testing.T) {
 	group.Spec.TargetNamespaces = []string{"ns"}
 	o, certs := desired(t, group)
 	d := fixture().Spec.WebhookDefinitions[0]
-	labels := map[string]string{LabelWebhook: "vetcd.example.com", LabelWebhookHash: hash(&d)}
+	labels := map[string]string{api.LabelWebhook: "vetcd.example.com", api.LabelWebhookHash: hash(&d)}
 	maps.Copy(labels, ours)
 	want := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration"},
@@ -40,7 +42,7 @@ func TestDesiredCallers(t *testing.T) {
 	if diff := cmp.Diff(want, o.Validating[0]); diff != "" {
 		t.Errorf("validating (-want +got):\n%s", diff)
 	}
-	if len(o.Mutating) != 1 || o.Mutating[0].Labels[LabelWebhook] != "metcd.example.com" || o.Mutating[0].Webhooks[0].ClientConfig.Service.Name != "etcd-operator-service" {
+	if len(o.Mutating) != 1 || o.Mutating[0].Labels[api.LabelWebhook] != "metcd.example.com" || o.Mutating[0].Webhooks[0].ClientConfig.Service.Name != "etcd-operator-service" {
 		t.Errorf("mutating is %v", o.Mutating)
 	}
 	service := map[string]any{
@@ -130,7 +132,7 @@ func TestAdopt(t *testing.T) {
 	const made = "made"
 	live := func(name, description, namespace, owner string) Configured {
 		labels := ownedBy(namespace, owner)
-		labels[LabelWebhook] = description
+		labels[api.LabelWebhook] = description
 		return Configured{Name: name, Labels: labels}
 	}
 	for name, tt := range map[string]struct {
@@ -154,7 +156,7 @@ func TestAdopt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			labels := ownedBy("ns", "etcd.v1")
-			labels[LabelWebhook] = "hook"
+			labels[api.LabelWebhook] = "hook"
 			want := &metav1.ObjectMeta{Name: made, Labels: labels}
 			k := Kin{CSV: csv, Chain: []string{"etcd.v0"}, Lives: lives("ns/stranger", "ns/etcd.v0", "ns/etcd.v1", "other/etcd.v1")}
 			surplus := Adopt(want, tt.live, k)
@@ -248,7 +250,7 @@ func TestStale(t *testing.T) {
 			live.SetResourceVersion("7")
 		}},
 		"what others add": {change: func(live *unstructured.Unstructured) {
-			live.SetAnnotations(map[string]string{"theirs": "x", annotationApplied: live.GetAnnotations()[annotationApplied]})
+			live.SetAnnotations(map[string]string{"theirs": "x", api.AnnotationAppliedHash: live.GetAnnotations()[api.AnnotationAppliedHash]})
 			live.SetOwnerReferences(append([]metav1.OwnerReference{{UID: "other"}}, live.GetOwnerReferences()...))
 		}},
 		"no owner": {stale: true, change: func(live *unstructured.Unstructured) { live.SetOwnerReferences(nil) }},
@@ -257,7 +259,7 @@ func TestStale(t *testing.T) {
 			_ = unstructured.SetNestedField(live.Object, "other", "spec", "selector", "app")
 		}},
 		"something else applied": {stale: true, change: func(live *unstructured.Unstructured) {
-			live.SetAnnotations(map[string]string{annotationApplied: "x"})
+			live.SetAnnotations(map[string]string{api.AnnotationAppliedHash: "x"})
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 const (
@@ -33,14 +35,7 @@ const (
 	// organization is the subject's.
 	organization = "Chandlery"
 
-	// AnnotationCAHash is, on a Secret and on a pod template, the hash of the authority
-	// behind the certificate: pods are replaced when it changes.
-	AnnotationCAHash = "olmcahash"
-	// AnnotationProvided says, on a Secret, that somebody else looks after the
-	// certificate in it, cert-manager for one. It is mounted and its authority, ca.crt,
-	// is made known; it is neither written nor replaced.
-	AnnotationProvided = "chandlery.dev/certificate"
-	// Provided is the annotation's value.
+	// Provided is the value of api.AnnotationCertificate.
 	Provided = "provided"
 
 	// keyCA is where existing clusters have the authority's certificate, whatever the
@@ -227,7 +222,7 @@ func Renew(have *Certificate, s Server, namespace string, now time.Time) (*Certi
 
 // IsProvided says whether somebody else looks after the certificate in a Secret.
 func IsProvided(secret metav1.Object) bool {
-	return secret.GetAnnotations()[AnnotationProvided] == Provided
+	return secret.GetAnnotations()[api.AnnotationCertificate] == Provided
 }
 
 // FromSecret reads what Secret or another lifecycle manager wrote, or somebody

@@ -18,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 func TestIssue(t *testing.T) {
@@ -239,7 +241,7 @@ func TestFromSecret(t *testing.T) {
 		},
 		"provided": {
 			secret: &corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{AnnotationProvided: Provided}},
+				ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{api.AnnotationCertificate: Provided}},
 				Data:       map[string][]byte{"tls.crt": c.Cert, "tls.key": c.Key, "ca.crt": c.CA, "next.tls.crt": c.Cert},
 			},
 			want: &Certificate{CA: c.CA, Cert: c.Cert, Key: c.Key, NotAfter: c.NotAfter, RotateAt: c.RotateAt, Provided: true},

@@ -9,6 +9,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // Conversion is how the objects of a CustomResourceDefinition are to be converted
@@ -99,17 +101,17 @@ func (c Conversion) Next(live *apiextensionsv1.CustomResourceDefinition, in Circ
 	var next Change
 	next.Conversion, waits = c.nextConversion(live, in)
 	if next.Conversion == c.Want && unconverted(live, c.CSV) {
-		next.Forgets = append(next.Forgets, AnnotationConversion)
+		next.Forgets = append(next.Forgets, api.AnnotationConversion)
 	}
 	// Nobody can call the webhook for them before it is set up.
 	if serve := heldServed(live, c.CSV); len(serve) > 0 && (next.Conversion != nil || webhookOf(live) != nil) {
-		next.Serve, next.Forgets = serve, append(next.Forgets, AnnotationServed)
+		next.Serve, next.Forgets = serve, append(next.Forgets, api.AnnotationServedVersions)
 	}
 	storage := heldStorage(live, c.CSV)
 	switch {
 	case storage == "":
 	case in.Answers:
-		next.Storage, next.Forgets = storage, append(next.Forgets, AnnotationStorage)
+		next.Storage, next.Forgets = storage, append(next.Forgets, api.AnnotationStorageVersion)
 	default:
 		waits = true
 	}

@@ -10,6 +10,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 func converter(t *testing.T) Conversion {
@@ -29,7 +31,7 @@ func converter(t *testing.T) Conversion {
 func definition(conversion *apiextensionsv1.CustomResourceConversion, held string) *apiextensionsv1.CustomResourceDefinition {
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "etcds.example.com", ResourceVersion: "7"}}
 	if held != "" {
-		crd.Annotations = map[string]string{AnnotationStorage: HoldStorage(types.NamespacedName{Namespace: "ns", Name: "etcd.v1"}, held)}
+		crd.Annotations = map[string]string{api.AnnotationStorageVersion: HoldStorage(types.NamespacedName{Namespace: "ns", Name: "etcd.v1"}, held)}
 	}
 	crd.Spec.Conversion = conversion
 	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true}, {Name: "v2", Served: true}}
@@ -75,9 +77,9 @@ func TestNextConversion(t *testing.T) {
 		"another authority":       {live: oldBundle, before: all, after: all},
 		"another path":            {live: oldPath, waits: true, after: all},
 		"authority and path":      {live: oldBoth, before: &Change{Conversion: oldPath}, waits: true, after: all},
-		"storage to come":         {live: c.Want.DeepCopy(), held: "v2", waits: true, after: &Change{Storage: "v2", Forgets: []string{AnnotationStorage}}},
-		"both":                    {live: elsewhere, held: "v2", waits: true, after: &Change{Conversion: c.Want, Storage: "v2", Forgets: []string{AnnotationStorage}}},
-		"none, storage to come":   {live: none(), held: "v2", before: all, waits: true, after: &Change{Conversion: c.Want, Storage: "v2", Forgets: []string{AnnotationStorage}}},
+		"storage to come":         {live: c.Want.DeepCopy(), held: "v2", waits: true, after: &Change{Storage: "v2", Forgets: []string{api.AnnotationStorageVersion}}},
+		"both":                    {live: elsewhere, held: "v2", waits: true, after: &Change{Conversion: c.Want, Storage: "v2", Forgets: []string{api.AnnotationStorageVersion}}},
+		"none, storage to come":   {live: none(), held: "v2", before: all, waits: true, after: &Change{Conversion: c.Want, Storage: "v2", Forgets: []string{api.AnnotationStorageVersion}}},
 		"storage that is":         {live: c.Want.DeepCopy(), held: "v1"},
 		"storage unknown":         {live: c.Want.DeepCopy(), held: "v9"},
 	} {
@@ -108,7 +110,7 @@ func TestStorageIsForOneWebhook(t *testing.T) {
 	c := converter(t)
 	for _, noted := range []string{"ns/etcd.v2:v2", "other/etcd.v1:v2", "ns/etcd.v1:v9", "ns/etcd.v1:v1", "v2"} {
 		live := definition(c.Want.DeepCopy(), "")
-		live.Annotations = map[string]string{AnnotationStorage: noted}
+		live.Annotations = map[string]string{api.AnnotationStorageVersion: noted}
 		for _, answers := range []bool{false, true} {
 			if change, waits := c.Next(live, Circumstances{Answers: answers}); change != nil || waits {
 				t.Errorf("noted is %q, answers %t: change is %v, waits is %t", noted, answers, change, waits)
@@ -128,7 +130,7 @@ func TestGoesOnWithoutConversion(t *testing.T) {
 		waits  bool
 		after  *Change
 	}{
-		"for it": {live: none(), noted: "ns/etcd.v1", waits: true, after: &Change{Conversion: c.Want, Forgets: []string{AnnotationConversion}}},
+		"for it": {live: none(), noted: "ns/etcd.v1", waits: true, after: &Change{Conversion: c.Want, Forgets: []string{api.AnnotationConversion}}},
 		"for another": {
 			live: none(), noted: "ns/etcd.v2", before: &Change{Conversion: c.Want}, after: &Change{Conversion: c.Want},
 		},
@@ -136,7 +138,7 @@ func TestGoesOnWithoutConversion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := definition(tt.live, "")
-			live.Annotations = map[string]string{AnnotationConversion: tt.noted}
+			live.Annotations = map[string]string{api.AnnotationConversion: tt.noted}
 			change, waits := c.Next(live, Circumstances{})
 			if diff := cmp.Diff(tt.before, change); diff != "" || waits != tt.waits {
 				t.Errorf("before it answers, waits is %t; change (-want +got):\n%s", waits, diff)
@@ -164,14 +166,14 @@ func TestServesWhenConverted(t *testing.T) {
 		noted string
 		want  *Change
 	}{
-		"with its conversion": {live: none(), noted: "ns/etcd.v1:v2", want: &Change{Conversion: c.Want, Serve: []string{"v2"}, Forgets: []string{AnnotationServed}}},
-		"after it":            {live: c.Want.DeepCopy(), noted: "ns/etcd.v1:v2", want: &Change{Serve: []string{"v2"}, Forgets: []string{AnnotationServed}}},
+		"with its conversion": {live: none(), noted: "ns/etcd.v1:v2", want: &Change{Conversion: c.Want, Serve: []string{"v2"}, Forgets: []string{api.AnnotationServedVersions}}},
+		"after it":            {live: c.Want.DeepCopy(), noted: "ns/etcd.v1:v2", want: &Change{Serve: []string{"v2"}, Forgets: []string{api.AnnotationServedVersions}}},
 		"for another":         {live: none(), noted: "ns/etcd.v2:v2", want: &Change{Conversion: c.Want}},
 		"one that is gone":    {live: none(), noted: "ns/etcd.v1:v3", want: &Change{Conversion: c.Want}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := definition(tt.live, "")
-			live.Annotations, live.Spec.Versions[1].Served = map[string]string{AnnotationServed: tt.noted}, false
+			live.Annotations, live.Spec.Versions[1].Served = map[string]string{api.AnnotationServedVersions: tt.noted}, false
 			change, waits := c.Next(live, Circumstances{})
 			if diff := cmp.Diff(tt.want, change); diff != "" || waits {
 				t.Fatalf("waits is %t; change (-want +got):\n%s", waits, diff)
@@ -191,8 +193,8 @@ func TestServesWhenConverted(t *testing.T) {
 func TestForget(t *testing.T) {
 	c := converter(t)
 	live := definition(none(), "v2")
-	live.Annotations["other"], live.Annotations[AnnotationConversion] = "kept", "ns/etcd.v1"
-	live.Annotations[AnnotationServed] = "ns/etcd.v1:v2"
+	live.Annotations["other"], live.Annotations[api.AnnotationConversion] = "kept", "ns/etcd.v1"
+	live.Annotations[api.AnnotationServedVersions] = "ns/etcd.v1:v2"
 	if change := Forget(live, types.NamespacedName{Namespace: "ns", Name: "etcd"}); change != nil {
 		t.Errorf("what is noted for another version is taken back: %v", change)
 	}

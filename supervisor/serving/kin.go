@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // Kin is whose objects a ClusterServiceVersion may take over: its own, those of the
@@ -45,9 +45,9 @@ func (k Kin) Foreign(obj metav1.Object) string {
 }
 
 func (k Kin) foreignLabels(labels map[string]string) string {
-	owner := types.NamespacedName{Namespace: labels[plan.LabelOwnerNamespace], Name: labels[plan.LabelOwner]}
+	owner := types.NamespacedName{Namespace: labels[api.LabelOwnerNamespace], Name: labels[api.LabelOwner]}
 	switch {
-	case owner.Name == "" || owner.Namespace == "" || labels[plan.LabelOwnerKind] != operatorsv1alpha1.ClusterServiceVersionKind:
+	case owner.Name == "" || owner.Namespace == "" || labels[api.LabelOwnerKind] != operatorsv1alpha1.ClusterServiceVersionKind:
 		return nobody
 	case k.related(owner):
 		return ""

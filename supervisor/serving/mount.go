@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // The volumes by which pods get their certificate: where the library for aggregated
@@ -38,7 +40,7 @@ func Mount(template *corev1.PodTemplateSpec, s Server, c *Certificate) {
 	if template.Annotations == nil {
 		template.Annotations = map[string]string{}
 	}
-	template.Annotations[AnnotationCAHash] = c.CAHash()
+	template.Annotations[api.AnnotationCAHash] = c.CAHash()
 }
 
 func secretVolume(name, secret, certFile, keyFile string) corev1.Volume {

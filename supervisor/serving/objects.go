@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -68,7 +69,7 @@ func Desired(csv *operatorsv1alpha1.ClusterServiceVersion, group *operatorsv1.Op
 // Secret is the Secret with the certificate of s.
 func Secret(csv *operatorsv1alpha1.ClusterServiceVersion, s Server, c *Certificate) *corev1.Secret {
 	m := meta(csv, s.SecretName())
-	m.Annotations = map[string]string{AnnotationCAHash: c.CAHash()}
+	m.Annotations = map[string]string{api.AnnotationCAHash: c.CAHash()}
 	return &corev1.Secret{TypeMeta: kindOf(corev1.SchemeGroupVersion.String(), "Secret"), ObjectMeta: m, Type: corev1.SecretTypeTLS, Data: c.data()}
 }
 
@@ -151,7 +152,7 @@ func (s Server) Former() Former {
 // replaced by the one under its new name: it gives the same role to the same account
 // alone.
 func (s Server) Superseded(namespace string, labels map[string]string, role rbacv1.RoleRef, subjects []rbacv1.Subject) bool {
-	labelled := labels[plan.LabelManaged] == "true" || labels[plan.LabelOwner] != ""
+	labelled := labels[api.LabelManaged] == "true" || labels[api.LabelOwner] != ""
 	return labelled && (role.Name == roleAuthDelegator || role.Name == roleAuthReader) && len(subjects) == 1 &&
 		subjects[0].Kind == rbacv1.ServiceAccountKind && subjects[0].Name == s.Account && subjects[0].Namespace == namespace
 }

@@ -13,11 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-)
 
-// annotationApplied is the hash of what was applied. By it a field is noticed that is
-// wanted no more, which comparing what is wanted with what is there does not show.
-const annotationApplied = "chandlery.dev/applied-hash"
+	"github.com/chandlery/chandlery/supervisor/api"
+)
 
 // Manifest is an object as it is to be applied, with the hash of itself.
 func Manifest(obj client.Object) (*unstructured.Unstructured, error) {
@@ -38,7 +36,7 @@ func Manifest(obj client.Object) (*unstructured.Unstructured, error) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[annotationApplied] = hex.EncodeToString(sum[:16])
+	annotations[api.AnnotationAppliedHash] = hex.EncodeToString(sum[:16])
 	u.SetAnnotations(annotations)
 	return u, nil
 }
@@ -80,7 +78,7 @@ func StaleBeyondBundles(want, live *unstructured.Unstructured) (bool, error) {
 		}
 	}
 	annotations := same.GetAnnotations()
-	delete(annotations, annotationApplied)
+	delete(annotations, api.AnnotationAppliedHash)
 	same.SetAnnotations(annotations)
 	if len(annotations) == 0 {
 		unstructured.RemoveNestedField(same.Object, "metadata", "annotations")

@@ -6,32 +6,11 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// AnnotationStorage names, on a CustomResourceDefinition, the version in which its
-// objects are to be stored once the webhook answers that converts to it, and before it
-// the ClusterServiceVersion whose webhook that is: NAMESPACE/NAME:VERSION. Whoever
-// writes a definition before that webhook runs leaves the version of storage as it
-// is, and this in its place: an object that is written meanwhile needs no conversion
-// that nobody can do yet. No other webhook is known to convert to it, that of the
-// version before least of all.
-const AnnotationStorage = "chandlery.dev/storage-version"
-
-// AnnotationConversion names, on a CustomResourceDefinition without conversion, the
-// ClusterServiceVersion whose webhook is to convert its objects: NAMESPACE/NAME. They go on
-// without until that answers, since all versions that are served have been served without
-// before: calling nobody would fail requests that work, and guard nothing.
-const AnnotationConversion = "chandlery.dev/conversion"
-
-// AnnotationServed names, on a CustomResourceDefinition without conversion, versions that
-// are to be served as soon as their conversion is set up, and before them the
-// ClusterServiceVersion whose webhook that is: NAMESPACE/NAME:VERSION,VERSION. That may
-// have to wait for long before its webhook is made. What is written in such a version
-// before would be stored as if it were of another, and if conversion were set up before
-// there is a webhook, all who look at every kind, as the garbage collector does, would fail.
-const AnnotationServed = "chandlery.dev/served-versions"
-
-// HoldServed is the value of AnnotationServed for versions of a definition that the
+// HoldServed is the value of api.AnnotationServedVersions for versions of a definition that the
 // webhook of csv is to convert.
 func HoldServed(csv types.NamespacedName, versions []string) string {
 	return csv.String() + ":" + strings.Join(versions, ",")
@@ -40,7 +19,7 @@ func HoldServed(csv types.NamespacedName, versions []string) string {
 // heldServed are the versions of a definition that are to be served when the webhook of
 // csv is set up, and are not yet.
 func heldServed(crd *apiextensionsv1.CustomResourceDefinition, csv types.NamespacedName) []string {
-	wanted, held := strings.CutPrefix(crd.Annotations[AnnotationServed], HoldServed(csv, nil))
+	wanted, held := strings.CutPrefix(crd.Annotations[api.AnnotationServedVersions], HoldServed(csv, nil))
 	if !held {
 		return nil
 	}
@@ -60,10 +39,10 @@ func WillServe(crd *apiextensionsv1.CustomResourceDefinition, csv types.Namespac
 // unconverted says whether the objects of a definition are to go on without conversion
 // until the webhook of csv answers.
 func unconverted(crd *apiextensionsv1.CustomResourceDefinition, csv types.NamespacedName) bool {
-	return crd.Annotations[AnnotationConversion] == csv.String()
+	return crd.Annotations[api.AnnotationConversion] == csv.String()
 }
 
-// HoldStorage is the value of AnnotationStorage for a version of a definition that the
+// HoldStorage is the value of api.AnnotationStorageVersion for a version of a definition that the
 // webhook of csv is to convert to.
 func HoldStorage(csv types.NamespacedName, version string) string {
 	return csv.String() + ":" + version
@@ -72,7 +51,7 @@ func HoldStorage(csv types.NamespacedName, version string) string {
 // heldStorage is the version that a definition is to store its objects in when the
 // webhook of csv answers, and does not yet; empty if there is none.
 func heldStorage(crd *apiextensionsv1.CustomResourceDefinition, csv types.NamespacedName) string {
-	wanted, held := strings.CutPrefix(crd.Annotations[AnnotationStorage], HoldStorage(csv, ""))
+	wanted, held := strings.CutPrefix(crd.Annotations[api.AnnotationStorageVersion], HoldStorage(csv, ""))
 	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == wanted })
 	if !held || i < 0 || crd.Spec.Versions[i].Storage {
 		return ""
@@ -85,13 +64,13 @@ func heldStorage(crd *apiextensionsv1.CustomResourceDefinition, csv types.Namesp
 func Forget(crd *apiextensionsv1.CustomResourceDefinition, csv types.NamespacedName) *Change {
 	var keys []string
 	if unconverted(crd, csv) {
-		keys = append(keys, AnnotationConversion)
+		keys = append(keys, api.AnnotationConversion)
 	}
-	if strings.HasPrefix(crd.Annotations[AnnotationStorage], HoldStorage(csv, "")) {
-		keys = append(keys, AnnotationStorage)
+	if strings.HasPrefix(crd.Annotations[api.AnnotationStorageVersion], HoldStorage(csv, "")) {
+		keys = append(keys, api.AnnotationStorageVersion)
 	}
-	if strings.HasPrefix(crd.Annotations[AnnotationServed], HoldServed(csv, nil)) {
-		keys = append(keys, AnnotationServed)
+	if strings.HasPrefix(crd.Annotations[api.AnnotationServedVersions], HoldServed(csv, nil)) {
+		keys = append(keys, api.AnnotationServedVersions)
 	}
 	if len(keys) == 0 {
 		return nil

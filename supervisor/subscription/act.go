@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/history"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/resolver"
@@ -177,7 +177,7 @@ func (r *Reconciler) make(ctx context.Context, o *observation, p *operatorsv1alp
 	if moves && !r.told(o, p, a.served) {
 		return err
 	}
-	if err == nil && warnings != p.Annotations[plan.AnnotationManifestWarnings] {
+	if err == nil && warnings != p.Annotations[api.AnnotationManifestWarnings] {
 		// The steps are written last: what carries them out finds the warnings.
 		if err := r.ensureManifestWarnings(ctx, p, warnings); err != nil {
 			return err
@@ -198,7 +198,7 @@ func (r *Reconciler) make(ctx context.Context, o *observation, p *operatorsv1alp
 // ensureManifestWarnings writes the warnings about the manifests of a plan's steps.
 func (r *Reconciler) ensureManifestWarnings(ctx context.Context, p *operatorsv1alpha1.InstallPlan, warnings string) error {
 	before := p.DeepCopy()
-	metav1.SetMetaDataAnnotation(&p.ObjectMeta, plan.AnnotationManifestWarnings, warnings)
+	metav1.SetMetaDataAnnotation(&p.ObjectMeta, api.AnnotationManifestWarnings, warnings)
 	if err := r.patch(ctx, before, p); err != nil {
 		return fmt.Errorf("writing the warnings about manifests on InstallPlan %s/%s: %w", p.Namespace, p.Name, err)
 	}
@@ -300,7 +300,7 @@ func (r *Reconciler) create(ctx context.Context, o *observation, name string, a 
 		return nil, err
 	}
 	p := blank(o, name, a)
-	err := r.client.Create(ctx, p, client.FieldOwner(apply.FieldManager))
+	err := r.client.Create(ctx, p, client.FieldOwner(api.FieldManager))
 	if apierrors.IsAlreadyExists(err) {
 		return r.get(ctx, &observation{namespace: o.namespace}, name)
 	}
@@ -336,10 +336,10 @@ func blank(o *observation, name string, a *assignment) *operatorsv1alpha1.Instal
 	}
 	for _, d := range a.served {
 		p.OwnerReferences = append(p.OwnerReferences, ownerReference(d.subscription))
-		p.Annotations[plan.AnnotationServes+string(d.subscription.UID)] = d.subscription.Name
+		p.Annotations[api.PrefixServes+string(d.subscription.UID)] = d.subscription.Name
 	}
 	if older := a.reverts(); older != "" {
-		p.Annotations[plan.AnnotationReverts] = older
+		p.Annotations[api.AnnotationReverts] = older
 	}
 	return p
 }

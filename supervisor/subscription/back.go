@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/resolver"
 	"github.com/chandlery/chandlery/supervisor/rollback"
 )
@@ -167,7 +167,7 @@ func (r *Reconciler) cut(ctx context.Context, csv *operatorsv1alpha1.ClusterServ
 	after := csv.DeepCopy()
 	after.Spec.Replaces = ""
 	patch := client.MergeFromWithOptions(csv, client.MergeFromWithOptimisticLock{})
-	if err := r.client.Patch(ctx, after, patch, client.FieldOwner(apply.FieldManager)); err != nil {
+	if err := r.client.Patch(ctx, after, patch, client.FieldOwner(api.FieldManager)); err != nil {
 		return fmt.Errorf("taking spec.replaces from ClusterServiceVersion %s/%s, since %s is to take over from it: %w", csv.Namespace, csv.Name, from, err)
 	}
 	csv.Spec.Replaces, csv.ResourceVersion = "", after.ResourceVersion

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/history"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
@@ -199,7 +200,7 @@ func recall(t history.Transition, namespace string, find pages) *operatorsv1alph
 // serves says whether a plan is a Subscription's, by its owner references or by what
 // is noted beside them.
 func serves(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) bool {
-	_, noted := p.Annotations[plan.AnnotationServes+string(sub.UID)]
+	_, noted := p.Annotations[api.PrefixServes+string(sub.UID)]
 	return noted || isOwner(p, sub)
 }
 
@@ -300,7 +301,7 @@ func (r *Reconciler) label(ctx context.Context, sub *operatorsv1alpha1.Subscript
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(sub), live); err != nil {
 		return fmt.Errorf("reading Subscription %s/%s to label it: %w", sub.Namespace, sub.Name, err)
 	}
-	if _, has := live.Annotations[history.Annotation]; has || live.UID != sub.UID {
+	if _, has := live.Annotations[api.AnnotationTransitions]; has || live.UID != sub.UID {
 		return err
 	}
 	current := sub.DeepCopy()
@@ -322,7 +323,7 @@ func (r *Reconciler) record(ctx context.Context, sub *operatorsv1alpha1.Subscrip
 	u.SetResourceVersion(sub.ResourceVersion)
 	u.SetLabels(map[string]string{plan.ComponentLabel(sub.Spec.Package, sub.Namespace): ""})
 	if ledger != nil {
-		u.SetAnnotations(map[string]string{history.Annotation: ledger.Text()})
+		u.SetAnnotations(map[string]string{api.AnnotationTransitions: ledger.Text()})
 	}
 	// client.Apply would be answered with the whole object.
 	content, err := json.Marshal(u)
@@ -330,16 +331,12 @@ func (r *Reconciler) record(ctx context.Context, sub *operatorsv1alpha1.Subscrip
 		return fmt.Errorf("encoding the ledger of Subscription %s/%s: %w", sub.Namespace, sub.Name, err)
 	}
 	patch := client.RawPatch(types.ApplyPatchType, content)
-	if err := r.client.Patch(ctx, u, patch, client.FieldOwner(subscriptionManager), client.ForceOwnership); err != nil {
+	if err := r.client.Patch(ctx, u, patch, client.FieldOwner(api.SubscriptionFieldManager), client.ForceOwnership); err != nil {
 		return fmt.Errorf("recording on Subscription %s/%s what its InstallPlan went through: %w", sub.Namespace, sub.Name, err)
 	}
 	sub.ResourceVersion, sub.Labels, sub.Annotations = u.GetResourceVersion(), u.GetLabels(), u.GetAnnotations()
 	return nil
 }
-
-// subscriptionManager is the field manager of what is written on Subscriptions besides
-// their status.
-const subscriptionManager = "chandlery-subscription"
 
 // labelled says whether a Subscription has the component label.
 func labelled(sub *operatorsv1alpha1.Subscription) bool {

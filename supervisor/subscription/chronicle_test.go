@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/history"
 )
 
@@ -90,7 +91,7 @@ func (s *story) tellsSome(left *int) (more, all bool) {
 			return false, false
 		}
 		sub = sub.DeepCopy()
-		sub.Annotations = map[string]string{history.Annotation: c.ledger.Text()}
+		sub.Annotations = map[string]string{api.AnnotationTransitions: c.ledger.Text()}
 		for _, f := range c.fresh {
 			s.written = append(s.written, f.Phase)
 			if int(f.Sequence) != len(s.written) {

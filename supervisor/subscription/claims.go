@@ -8,7 +8,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
@@ -105,8 +105,8 @@ func (o *observation) origins(csv *operatorsv1alpha1.ClusterServiceVersion) []be
 			continue
 		}
 		all = append(all, b)
-		channel := sub.Spec.Channel == "" || sub.Spec.Channel == csv.Annotations[plan.AnnotationChannel]
-		if channel && csv.Annotations[plan.AnnotationCatalog] == b.catalog.String() {
+		channel := sub.Spec.Channel == "" || sub.Spec.Channel == csv.Annotations[api.AnnotationChannel]
+		if channel && csv.Annotations[api.AnnotationCatalog] == b.catalog.String() {
 			recorded = append(recorded, b)
 		}
 	}
@@ -114,7 +114,7 @@ func (o *observation) origins(csv *operatorsv1alpha1.ClusterServiceVersion) []be
 	if len(recorded) == 0 {
 		return all
 	}
-	digest := csv.Annotations[plan.AnnotationDigest]
+	digest := csv.Annotations[api.AnnotationBundleDigest]
 	same := slices.DeleteFunc(slices.Clone(recorded), func(b belonging) bool {
 		return digest == "" || o.catalogs[b.catalog].State.Snapshot.Manifests(b.pkg, csv.Name) != digest
 	})
@@ -193,7 +193,7 @@ func (u *unclaimed) error(sub *operatorsv1alpha1.Subscription) error {
 	list := strings.Join(u.versions, ", ")
 	if len(u.rivals) > 1 {
 		e.Remedy = fmt.Sprintf("%s can belong to any of the subscriptions %s; delete those that it does not belong to, or name its package in its annotation %s, and it is taken over",
-			list, strings.Join(u.rivals, ", "), plan.AnnotationProperties)
+			list, strings.Join(u.rivals, ", "), api.AnnotationProperties)
 		return e
 	}
 	e.Remedy = fmt.Sprintf("of package %s there can be only one operator; delete the clusterserviceversions that are not in use, and the one that is left of %s is taken over", sub.Spec.Package, list)

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/resolver"
@@ -17,7 +18,7 @@ import (
 // from records where a version came from.
 func from(catalog, channel, digest string) func(*operatorsv1alpha1.ClusterServiceVersion) {
 	return func(csv *operatorsv1alpha1.ClusterServiceVersion) {
-		csv.Annotations = map[string]string{plan.AnnotationCatalog: catalog, plan.AnnotationChannel: channel, plan.AnnotationDigest: digest}
+		csv.Annotations = map[string]string{api.AnnotationCatalog: catalog, api.AnnotationChannel: channel, api.AnnotationBundleDigest: digest}
 	}
 }
 
@@ -49,7 +50,7 @@ func TestClaim(t *testing.T) {
 		{reason: "two that stand beside each other", subs: subs{lamp}, csvs: versions{version("lamp.v1", "", succeeded), version("lamp.v2", "", succeeded)}, open: []string{"my"}},
 		{reason: "one beside a known one", subs: subs{lamp}, csvs: versions{version("lamp.v1", "", succeeded), version("lamp.v2", "lamp", succeeded)}, want: map[string]string{"lamp.v2": "lamp"}, open: []string{"my"}},
 		{reason: "an annotation that cannot be read", subs: subs{lamp}, csvs: versions{version("lamp.v1", "", succeeded, func(csv *operatorsv1alpha1.ClusterServiceVersion) {
-			csv.Annotations = map[string]string{plan.AnnotationProperties: "{"}
+			csv.Annotations = map[string]string{api.AnnotationProperties: "{"}
 		})}, want: map[string]string{"lamp.v1": "lamp"}},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
@@ -90,7 +91,7 @@ func TestAdopts(t *testing.T) {
 	sub := subscription("my", "lamp")
 	complete := operatorsv1alpha1.InstallPlanPhaseComplete
 	made := subscription("my", "lamp", func(sub *operatorsv1alpha1.Subscription) {
-		sub.Annotations = map[string]string{plan.AnnotationGeneratedBy: "p"}
+		sub.Annotations = map[string]string{api.AnnotationGeneratedBy: "p"}
 	})
 	v2 := version("lamp.v2", "lamp", succeeded)
 	for _, tt := range []struct {
@@ -117,7 +118,7 @@ func TestAdopts(t *testing.T) {
 func TestReadFacts(t *testing.T) {
 	annotated := func(text string) *operatorsv1alpha1.ClusterServiceVersion {
 		csv := version("lamp.v1", "", succeeded)
-		csv.Annotations = map[string]string{plan.AnnotationProperties: text}
+		csv.Annotations = map[string]string{api.AnnotationProperties: text}
 		csv.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: "lamps.home.example", Version: "v1", Kind: "Lamp"}, {Name: "x"}}
 		csv.Spec.APIServiceDefinitions.Owned = []operatorsv1alpha1.APIServiceDescription{{Group: "live.example", Version: "v1", Kind: "Light"}}
 		return csv

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/extras"
 	"github.com/chandlery/chandlery/supervisor/history"
@@ -23,40 +24,15 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
-// Reasons that the API's Go package has no constants for.
-const (
-	reasonConstraintsNotSatisfiable = "ConstraintsNotSatisfiable"
-	reasonErrorPreventedResolution  = "ErrorPreventedResolution"
-	reasonErrorPreventedUnpacking   = "ErrorPreventedUnpacking"
-	reasonEnsureInstallPlanFailed   = "EnsureInstallPlanFailed"
-	reasonBundleUnpackFailed        = "BundleUnpackFailed"
-	reasonPinned                    = "Pinned"
-	reasonInvalidAnnotation         = "InvalidAnnotation"
-)
-
-// conditionVersionUnhealthy says that the version a Subscription has is not well.
-// Today's vocabulary has no word for it: the state tells which version is there,
-// not how it is.
-const conditionVersionUnhealthy operatorsv1alpha1.SubscriptionConditionType = "ClusterServiceVersionUnhealthy"
-
-// conditionNewerVersionHeld says why a newer version than the one that is there
-// cannot be installed now, though nothing is wrong with the Subscription. Today's
-// vocabulary has no word for this either.
-const conditionNewerVersionHeld operatorsv1alpha1.SubscriptionConditionType = "NewerVersionHeld"
-
-// conditionConfigInvalid says that what a Subscription asks for the Deployments of its
-// operator cannot be read, so that they stay as they are.
-const conditionConfigInvalid operatorsv1alpha1.SubscriptionConditionType = "ConfigInvalid"
-
 // owned are the conditions that this controller sets; what it does not set of
 // them is removed.
 var owned = slices.Concat(fromCatalogs, []operatorsv1alpha1.SubscriptionConditionType{
 	operatorsv1alpha1.SubscriptionInstallPlanMissing,
 	operatorsv1alpha1.SubscriptionInstallPlanPending,
 	operatorsv1alpha1.SubscriptionInstallPlanFailed,
-	conditionVersionUnhealthy,
-	conditionConfigInvalid,
-	conditionUninstalling,
+	api.ConditionVersionUnhealthy,
+	api.ConditionConfigInvalid,
+	api.ConditionUninstalling,
 })
 
 // fromCatalogs are those of them that depend on what catalogs say.
@@ -76,7 +52,7 @@ var fromAnswer = []operatorsv1alpha1.SubscriptionConditionType{
 	operatorsv1alpha1.SubscriptionResolutionFailed,
 	operatorsv1alpha1.SubscriptionBundleUnpacking,
 	operatorsv1alpha1.SubscriptionBundleUnpackFailed,
-	conditionNewerVersionHeld,
+	api.ConditionNewerVersionHeld,
 }
 
 // maxMessage bounds the message of a condition, in bytes: a Subscription is read
@@ -109,11 +85,11 @@ func catalogConditions(o *observation, d *decision, status operatorsv1alpha1.Sub
 
 // held is the condition for what keeps a newer version from being installed.
 func held(why error) operatorsv1alpha1.SubscriptionCondition {
-	reason := reasonConstraintsNotSatisfiable
+	reason := api.ReasonConstraintsNotSatisfiable
 	if _, pinned := errors.AsType[*resolver.PinnedError](why); pinned {
-		reason = reasonPinned
+		reason = api.ReasonPinned
 	}
-	return isTrue(conditionNewerVersionHeld, reason, why.Error())
+	return isTrue(api.ConditionNewerVersionHeld, reason, why.Error())
 }
 
 // targeted names the catalog that a Subscription names.
@@ -148,7 +124,7 @@ func ownConditions(
 		list = append(list, o.versionCondition(d, p))
 	}
 	if _, err := extras.Of(d.subscription); err != nil {
-		list = append(list, isTrue(conditionConfigInvalid, reasonInvalidAnnotation, err.Error()))
+		list = append(list, isTrue(api.ConditionConfigInvalid, api.ReasonInvalidAnnotation, err.Error()))
 	}
 	switch {
 	case p != nil:
@@ -204,7 +180,7 @@ func catalogCondition(o *observation, sub *operatorsv1alpha1.Subscription) opera
 	case !found && o.groups.excludesGlobal && key.Namespace == o.global:
 		return isTrue(unhealthy, operatorsv1alpha1.UnhealthyCatalogSourceFound, fmt.Sprintf(
 			"targeted catalogsource %s missing; OperatorGroup %s excludes the catalogs of namespace %s by its annotation %s",
-			key, strings.Join(o.groups.names, ", "), o.global, annotationExcludeGlobal))
+			key, strings.Join(o.groups.names, ", "), o.global, api.AnnotationExcludeGlobal))
 	case !found:
 		return isTrue(unhealthy, operatorsv1alpha1.UnhealthyCatalogSourceFound, "targeted catalogsource "+key.String()+" missing")
 	case !catalog.State.Ready() && catalog.State.Snapshot != nil && !catalog.State.ReadAt.IsZero():
@@ -251,7 +227,7 @@ func (o *observation) versionCondition(d *decision, p *operatorsv1alpha1.Install
 	} else if p != nil && csv.Status.Phase == operatorsv1alpha1.CSVPhasePending {
 		message += fmt.Sprintf("; status.requirementStatus names what is missing; delete InstallPlan %s to have its parts applied again", p.Name)
 	}
-	return isTrue(conditionVersionUnhealthy, string(csv.Status.Reason), message)
+	return isTrue(api.ConditionVersionUnhealthy, string(csv.Status.Reason), message)
 }
 
 // whileAway says what helps against an error that is not the Subscription's own: a
@@ -277,15 +253,15 @@ func failure(err error) operatorsv1alpha1.SubscriptionCondition {
 	}
 	switch {
 	case errors.As(err, &unsatisfiable):
-		return isTrue(operatorsv1alpha1.SubscriptionResolutionFailed, reasonConstraintsNotSatisfiable, err.Error())
+		return isTrue(operatorsv1alpha1.SubscriptionResolutionFailed, api.ReasonConstraintsNotSatisfiable, err.Error())
 	case errors.As(err, &images):
 		return images.condition()
 	case errors.Is(err, plan.ErrNoInlineManifests) || errors.Is(err, errContentUnknown):
-		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, reasonErrorPreventedUnpacking, err.Error())
+		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonErrorPreventedUnpacking, err.Error())
 	case errors.As(err, &planning):
-		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, reasonEnsureInstallPlanFailed, "error ensuring InstallPlan: "+text)
+		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonEnsureInstallPlanFailed, "error ensuring InstallPlan: "+text)
 	default:
-		return isTrue(operatorsv1alpha1.SubscriptionResolutionFailed, reasonErrorPreventedResolution, text)
+		return isTrue(operatorsv1alpha1.SubscriptionResolutionFailed, api.ReasonErrorPreventedResolution, text)
 	}
 }
 
@@ -294,11 +270,11 @@ func (l lookups) condition() operatorsv1alpha1.SubscriptionCondition {
 	failed := l.failed()
 	switch {
 	case failed == nil:
-		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpacking, reasonUnpacking, l.Error())
+		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpacking, api.ReasonUnpackingInProgress, l.Error())
 	case failed.unfit():
-		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, reasonErrorPreventedUnpacking, l.Error())
+		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonErrorPreventedUnpacking, l.Error())
 	default:
-		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, reasonBundleUnpackFailed, l.Error())
+		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonBundleUnpackFailed, l.Error())
 	}
 }
 

@@ -10,10 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
-	"github.com/chandlery/chandlery/supervisor/extras"
 	"github.com/chandlery/chandlery/supervisor/history"
-	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // TestStatusRests has errors of servers become conditions, of which an API server
@@ -64,10 +63,10 @@ func TestConfigCondition(t *testing.T) {
 		`{"replicas": "2"}`: "cannot unmarshal",
 	} {
 		o := observed(read(t), subscription("my", "lamp", func(sub *operatorsv1alpha1.Subscription) {
-			sub.Annotations = map[string]string{extras.Annotation: text}
+			sub.Annotations = map[string]string{api.AnnotationConfig: text}
 		}))
 		status := derive(o, decided(t, o)[0], nil, at(1))
-		got := status.GetCondition(conditionConfigInvalid)
+		got := status.GetCondition(api.ConditionConfigInvalid)
 		if want == "" && got.Status != corev1.ConditionUnknown {
 			t.Errorf("%s: condition %+v", text, got)
 		}
@@ -75,7 +74,7 @@ func TestConfigCondition(t *testing.T) {
 			t.Errorf("%s: condition %+v, want %q in its message", text, got, want)
 		}
 		o.subscriptions[0].Annotations, o.subscriptions[0].Status = nil, status
-		if got := derive(o, decided(t, o)[0], nil, at(2)).GetCondition(conditionConfigInvalid); got.Status != corev1.ConditionUnknown {
+		if got := derive(o, decided(t, o)[0], nil, at(2)).GetCondition(api.ConditionConfigInvalid); got.Status != corev1.ConditionUnknown {
 			t.Errorf("%s: the annotation is gone, the condition is not: %+v", text, got)
 		}
 	}
@@ -98,7 +97,7 @@ func TestPlanOfOthersGone(t *testing.T) {
 		{reason: "it was a later one, its own", generatedBy: "earlier", missing: true},
 	} {
 		sub := subscription("my", "lamp", knows("lamp.v2", "lamp.v2"), func(sub *operatorsv1alpha1.Subscription) {
-			sub.Annotations = map[string]string{plan.AnnotationGeneratedBy: tt.generatedBy, history.Annotation: tt.ledger}
+			sub.Annotations = map[string]string{api.AnnotationGeneratedBy: tt.generatedBy, api.AnnotationTransitions: tt.ledger}
 			sub.Status.InstallPlanRef = &corev1.ObjectReference{Name: "p", UID: "uid-p"}
 			if tt.condition != "" {
 				sub.Status.Conditions = []operatorsv1alpha1.SubscriptionCondition{isTrue(operatorsv1alpha1.SubscriptionConditionType(tt.condition), "Installing", "")}

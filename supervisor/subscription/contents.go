@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/resolver"
 	"github.com/chandlery/chandlery/supervisor/unpack"
@@ -328,9 +329,6 @@ func propertiesText(c *resolver.Choice) string {
 	return string(text)
 }
 
-// reasonUnpacking is that of a bundle image that is on its way.
-const reasonUnpacking = "UnpackingInProgress"
-
 // mark writes into the lookups of a plan how far each is. What was said before keeps
 // its time.
 func (l lookups) mark(list, before []operatorsv1alpha1.BundleLookup, now metav1.Time) {
@@ -340,7 +338,7 @@ func (l lookups) mark(list, before []operatorsv1alpha1.BundleLookup, now metav1.
 			continue
 		}
 		conditions := []operatorsv1alpha1.BundleLookupCondition{{
-			Type: operatorsv1alpha1.BundleLookupPending, Status: corev1.ConditionTrue, Reason: reasonUnpacking, Message: one.progress(),
+			Type: operatorsv1alpha1.BundleLookupPending, Status: corev1.ConditionTrue, Reason: api.ReasonUnpackingInProgress, Message: one.progress(),
 		}}
 		if one.state.Err != nil {
 			conditions[0].Message = "waiting for the next try"

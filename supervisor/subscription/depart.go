@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // attend sees to the finalizers of Subscriptions: it sets them on those whose operator
@@ -44,7 +44,7 @@ func (r *Reconciler) setFinalizer(
 	ctx context.Context, sub *operatorsv1alpha1.Subscription, change func(client.Object, string) bool,
 ) (*operatorsv1alpha1.Subscription, error) {
 	after := sub.DeepCopy()
-	if !change(after, finalizerUninstall) {
+	if !change(after, api.FinalizerUninstall) {
 		return sub, nil
 	}
 	if err := r.patch(ctx, sub, after); err != nil {
@@ -56,7 +56,7 @@ func (r *Reconciler) setFinalizer(
 // patch writes what has changed of an object, if it still is as it was read.
 func (r *Reconciler) patch(ctx context.Context, before, after client.Object) error {
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	return r.client.Patch(ctx, after, patch, client.FieldOwner(apply.FieldManager)) //nolint:wrapcheck // wrapped by those who know what it was for
+	return r.client.Patch(ctx, after, patch, client.FieldOwner(api.FieldManager)) //nolint:wrapcheck // wrapped by those who know what it was for
 }
 
 // depart does the next step for a Subscription that departs, and tells what it waits
@@ -67,7 +67,7 @@ func (r *Reconciler) depart(ctx context.Context, o *observation, sub *operatorsv
 	o.soonest(d.again)
 	if d.record != nil {
 		after := sub.DeepCopy()
-		metav1.SetMetaDataAnnotation(&after.ObjectMeta, annotationUninstalls, *d.record)
+		metav1.SetMetaDataAnnotation(&after.ObjectMeta, api.AnnotationUninstalls, *d.record)
 		if err := r.patch(ctx, sub, after); err != nil {
 			return fmt.Errorf("noting on Subscription %s/%s what goes with it: %w", sub.Namespace, sub.Name, err)
 		}
@@ -97,9 +97,9 @@ func (r *Reconciler) depart(ctx context.Context, o *observation, sub *operatorsv
 func (d *departure) conditions(sub *operatorsv1alpha1.Subscription, now metav1.Time) []operatorsv1alpha1.SubscriptionCondition {
 	before := sub.Status.Conditions
 	kept := slices.DeleteFunc(retained(before, owned), func(c operatorsv1alpha1.SubscriptionCondition) bool {
-		return c.Type == conditionUninstalling || c.Type == conditionNewerVersionHeld
+		return c.Type == api.ConditionUninstalling || c.Type == api.ConditionNewerVersionHeld
 	})
-	return mergeConditions(before, append(kept, isTrue(conditionUninstalling, d.reason, d.waits)), now)
+	return mergeConditions(before, append(kept, isTrue(api.ConditionUninstalling, d.reason, d.waits)), now)
 }
 
 // dismiss deletes what is to go, each as it was seen.
@@ -119,8 +119,8 @@ func (r *Reconciler) dismiss(ctx context.Context, d departure) error {
 	}
 	for _, sub := range d.dependents {
 		after := sub.DeepCopy()
-		metav1.SetMetaDataAnnotation(&after.ObjectMeta, annotationOnDelete, onDeleteUninstall)
-		if controllerutil.AddFinalizer(after, finalizerUninstall) || !uninstalls(sub) {
+		metav1.SetMetaDataAnnotation(&after.ObjectMeta, api.AnnotationOnDelete, onDeleteUninstall)
+		if controllerutil.AddFinalizer(after, api.FinalizerUninstall) || !uninstalls(sub) {
 			if err := r.patch(ctx, sub, after); err != nil {
 				return fmt.Errorf("having the operator of Subscription %s/%s go with it: %w", sub.Namespace, sub.Name, err)
 			}

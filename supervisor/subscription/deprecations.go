@@ -6,11 +6,9 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 )
-
-// reasonDeprecated is the reason of all conditions about deprecations.
-const reasonDeprecated = "Deprecated"
 
 // deprecations gives the conditions that say what the catalog advises against: the
 // package, the channel that the Subscription names, and the version that is
@@ -30,7 +28,7 @@ func deprecations(o *observation, sub *operatorsv1alpha1.Subscription, installed
 		}
 		message = subject + ": " + message
 		messages = append(messages, message)
-		list = append(list, isTrue(kind, reasonDeprecated, message))
+		list = append(list, isTrue(kind, api.ReasonDeprecated, message))
 	}
 	add(operatorsv1alpha1.SubscriptionPackageDeprecated, "olm.package/"+pkg.Name, pkg.Deprecation)
 	if channel := pkg.Channel(sub.Spec.Channel); channel != nil {
@@ -42,7 +40,7 @@ func deprecations(o *observation, sub *operatorsv1alpha1.Subscription, installed
 	if len(list) == 0 {
 		return nil
 	}
-	return append(list, isTrue(operatorsv1alpha1.SubscriptionDeprecated, reasonDeprecated, strings.Join(messages, "; ")))
+	return append(list, isTrue(operatorsv1alpha1.SubscriptionDeprecated, api.ReasonDeprecated, strings.Join(messages, "; ")))
 }
 
 // offers gives the package of a Subscription as its catalog has it, if it still

@@ -12,7 +12,7 @@ import (
 	"github.com/operator-framework/operator-registry/alpha/property"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
 
@@ -40,7 +40,7 @@ type page struct {
 
 // read gives what a version says.
 func (l *library) read(csv *operatorsv1alpha1.ClusterServiceVersion) facts {
-	text := csv.Annotations[plan.AnnotationProperties]
+	text := csv.Annotations[api.AnnotationProperties]
 	l.mu.Lock()
 	found, ok := l.namespaces[csv.Namespace][csv.Name]
 	l.mu.Unlock()
@@ -124,7 +124,7 @@ func propertiesOf(csv *operatorsv1alpha1.ClusterServiceVersion) ([]constraint.Pr
 	var list struct {
 		Properties []property.Property `json:"properties"`
 	}
-	text := csv.Annotations[plan.AnnotationProperties]
+	text := csv.Annotations[api.AnnotationProperties]
 	if text == "" || json.Unmarshal([]byte(text), &list) != nil {
 		return nil, false
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/onsi/gomega"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
-	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
 
@@ -43,7 +43,7 @@ func TestFactsOfFaultyRecords(t *testing.T) {
 		{"all of that", slices.Concat(rules, []string{pkg("one"), pkg("1.0.0"), needs, pkg("2.0.0"), gvk}), "1.0.0"},
 	} {
 		csv := version("lamp.v1", "", operatorsv1alpha1.CSVPhaseSucceeded)
-		csv.Annotations = map[string]string{plan.AnnotationProperties: `{"properties":[` + strings.Join(tt.properties, ",") + `]}`}
+		csv.Annotations = map[string]string{api.AnnotationProperties: `{"properties":[` + strings.Join(tt.properties, ",") + `]}`}
 		f := readFacts(csv)
 		if len(f.subject.GVKs) != 1 || f.subject.Package != "lamp" || f.subject.Version.String() != tt.version || len(f.requires) == 0 {
 			t.Errorf("%s: %+v, requires %d", tt.reason, f.subject, len(f.requires))

@@ -10,18 +10,8 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/resolver"
-)
-
-// annotationExcludeGlobal, on an OperatorGroup, keeps the catalogs of the global
-// namespace out of the resolution of its own.
-const annotationExcludeGlobal = "olm.operatorframework.io/exclude-global-namespace-resolution"
-
-// Annotations of an OperatorGroup about pulling bundle images: how long that may take
-// (0: as long as it takes) and the least time after which it is tried again.
-const (
-	annotationUnpackTimeout = "operatorframework.io/bundle-unpack-timeout"
-	annotationUnpackRetry   = "operatorframework.io/bundle-unpack-min-retry-interval"
 )
 
 // groups are the OperatorGroups of a namespace.
@@ -58,7 +48,7 @@ func (g groups) explain(err error, excluded bool, global string) error {
 	}
 	told := *missing
 	told.Remedy = fmt.Sprintf("OperatorGroup %s excludes the catalogs of namespace %s by its annotation %s; remove it, or name a catalog of the Subscription's own namespace",
-		strings.Join(g.names, ", "), global, annotationExcludeGlobal)
+		strings.Join(g.names, ", "), global, api.AnnotationExcludeGlobal)
 	return &told
 }
 
@@ -84,9 +74,9 @@ func groupsOf(list []*operatorsv1.OperatorGroup) groups {
 	}
 	slices.Sort(g.names)
 	if len(list) == 1 {
-		g.excludesGlobal = list[0].Annotations[annotationExcludeGlobal] == "true"
-		g.unpackTimeout = durationOf(list[0].Annotations[annotationUnpackTimeout])
-		g.unpackRetry = durationOf(list[0].Annotations[annotationUnpackRetry])
+		g.excludesGlobal = list[0].Annotations[api.AnnotationExcludeGlobal] == "true"
+		g.unpackTimeout = durationOf(list[0].Annotations[api.AnnotationUnpackTimeout])
+		g.unpackRetry = durationOf(list[0].Annotations[api.AnnotationUnpackRetry])
 		g.failForward = list[0].UpgradeStrategy() == operatorsv1.UpgradeStrategyUnsafeFailForward
 	}
 	return g

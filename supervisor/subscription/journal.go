@@ -10,8 +10,8 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/history"
-	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // Bounds of the journal.
@@ -70,7 +70,7 @@ func (c *chapter) audience() []types.UID {
 		}
 	}
 	for key := range c.latest.plan.Annotations {
-		if uid, serves := strings.CutPrefix(key, plan.AnnotationServes); serves {
+		if uid, serves := strings.CutPrefix(key, api.PrefixServes); serves {
 			list = append(list, types.UID(uid))
 		}
 	}
@@ -83,7 +83,7 @@ func withoutSteps(p *operatorsv1alpha1.InstallPlan) *operatorsv1alpha1.InstallPl
 	light := *p
 	light.ManagedFields, light.Status.Plan, light.Annotations = nil, nil, map[string]string{}
 	for key, value := range p.Annotations {
-		if strings.HasPrefix(key, plan.AnnotationServes) || key == plan.AnnotationVersions {
+		if strings.HasPrefix(key, api.PrefixServes) || key == api.AnnotationVersions {
 			light.Annotations[key] = value
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // planAt is an InstallPlan of a version and phase, with a Subscription as owner.
@@ -122,7 +122,7 @@ func TestJournalKeepsWhatStrippedOwnersHaveNotTold(t *testing.T) {
 	j := &journal{ordered: true}
 	mk := func(v int, ph operatorsv1alpha1.InstallPlanPhase, stripped bool) *operatorsv1alpha1.InstallPlan {
 		p := planAt(v, ph)
-		p.Annotations = map[string]string{plan.AnnotationServes + "sub": "sub"}
+		p.Annotations = map[string]string{api.PrefixServes + "sub": "sub"}
 		if stripped {
 			p.OwnerReferences = nil
 		}

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 const (
@@ -50,7 +50,7 @@ func knows(current, installed string) func(*operatorsv1alpha1.Subscription) {
 func version(name, pkg string, phase operatorsv1alpha1.ClusterServiceVersionPhase, changes ...func(*operatorsv1alpha1.ClusterServiceVersion)) *operatorsv1alpha1.ClusterServiceVersion {
 	csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "home", Name: name, CreationTimestamp: at(0)}}
 	if pkg != "" {
-		csv.Annotations = map[string]string{plan.AnnotationProperties: `{"properties":[{"type":"other","value":1},{"type":"olm.package","value":{"packageName":"` + pkg + `","version":"1.0.0"}}]}`}
+		csv.Annotations = map[string]string{api.AnnotationProperties: `{"properties":[{"type":"other","value":1},{"type":"olm.package","value":{"packageName":"` + pkg + `","version":"1.0.0"}}]}`}
 	}
 	csv.Status.Phase = phase
 	for _, change := range changes {
@@ -125,7 +125,7 @@ func FuzzReadFacts(f *testing.F) {
 	}
 	f.Fuzz(func(_ *testing.T, text string) {
 		csv := version("lamp.v1", "", succeeded)
-		csv.Annotations = map[string]string{plan.AnnotationProperties: text}
+		csv.Annotations = map[string]string{api.AnnotationProperties: text}
 		readFacts(csv)
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -21,7 +22,7 @@ import (
 // reference cannot drop another, and what somebody strips can be given back.
 func (r *Reconciler) ensureOwners(ctx context.Context, p *operatorsv1alpha1.InstallPlan, served ...*operatorsv1alpha1.Subscription) error {
 	for _, sub := range served {
-		_, noted := p.Annotations[plan.AnnotationServes+string(sub.UID)]
+		_, noted := p.Annotations[api.PrefixServes+string(sub.UID)]
 		if noted && isOwner(p, sub) && bearsLabel(p, sub) {
 			continue
 		}
@@ -32,7 +33,7 @@ func (r *Reconciler) ensureOwners(ctx context.Context, p *operatorsv1alpha1.Inst
 		// A plan that was deleted meanwhile is not to be made anew, without steps.
 		u.SetUID(p.UID)
 		u.SetOwnerReferences([]metav1.OwnerReference{ownerReference(sub)})
-		u.SetAnnotations(map[string]string{plan.AnnotationServes + string(sub.UID): sub.Name})
+		u.SetAnnotations(map[string]string{api.PrefixServes + string(sub.UID): sub.Name})
 		if plan.VersionOf(p, sub.Spec.Package) != "" {
 			u.SetLabels(map[string]string{plan.ComponentLabel(sub.Spec.Package, sub.Namespace): ""})
 		}
@@ -103,7 +104,7 @@ func (o *observation) lostOwners(p *operatorsv1alpha1.InstallPlan) []*operatorsv
 // note of that, or its label. That of a plan which another has followed is taken on
 // purpose.
 func (o *observation) hasLost(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) bool {
-	_, noted := p.Annotations[plan.AnnotationServes+string(sub.UID)]
+	_, noted := p.Annotations[api.PrefixServes+string(sub.UID)]
 	refers := refersTo(sub, p)
 	switch {
 	case refers && isOwner(p, sub) && !recordsAudience(p) && !wiped(p):
@@ -127,7 +128,7 @@ func refersTo(sub *operatorsv1alpha1.Subscription, p *operatorsv1alpha1.InstallP
 // recordsAudience says whether it is written on a plan whom it serves.
 func recordsAudience(p *operatorsv1alpha1.InstallPlan) bool {
 	for key := range p.Annotations {
-		if strings.HasPrefix(key, plan.AnnotationServes) {
+		if strings.HasPrefix(key, api.PrefixServes) {
 			return true
 		}
 	}
@@ -148,7 +149,7 @@ func (o *observation) surplusOwners(p *operatorsv1alpha1.InstallPlan) []types.UI
 	serving := recordsAudience(p) && !wiped(p)
 	var surplus []types.UID
 	for _, ref := range p.OwnerReferences {
-		_, noted := p.Annotations[plan.AnnotationServes+string(ref.UID)]
+		_, noted := p.Annotations[api.PrefixServes+string(ref.UID)]
 		if ref.Kind != operatorsv1alpha1.SubscriptionKind || noted || !serving {
 			continue
 		}
@@ -167,7 +168,7 @@ func (r *Reconciler) dropOwners(ctx context.Context, p *operatorsv1alpha1.Instal
 	after := p.DeepCopy()
 	after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, func(ref metav1.OwnerReference) bool { return slices.Contains(surplus, ref.UID) })
 	for _, uid := range surplus {
-		delete(after.Annotations, plan.AnnotationServes+string(uid))
+		delete(after.Annotations, api.PrefixServes+string(uid))
 	}
 	if err := r.client.Patch(ctx, after, client.MergeFromWithOptions(p, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("taking owners from InstallPlan %s/%s that it does not serve: %w", p.Namespace, p.Name, err)
@@ -180,11 +181,11 @@ func (r *Reconciler) dropOwners(ctx context.Context, p *operatorsv1alpha1.Instal
 // Subscriptions want. What somebody set on the plan himself stays, and an approval
 // that was given is never taken back.
 func (r *Reconciler) ensureApproval(ctx context.Context, p *operatorsv1alpha1.InstallPlan, approval operatorsv1alpha1.Approval) error {
-	if p.Spec.Approved || p.Annotations[plan.AnnotationApproval] == string(approval) {
+	if p.Spec.Approved || p.Annotations[api.AnnotationApproval] == string(approval) {
 		return nil
 	}
 	before := p.DeepCopy()
-	metav1.SetMetaDataAnnotation(&p.ObjectMeta, plan.AnnotationApproval, string(approval))
+	metav1.SetMetaDataAnnotation(&p.ObjectMeta, api.AnnotationApproval, string(approval))
 	p.Spec.Approval = approval
 	p.Spec.Approved = approval == operatorsv1alpha1.ApprovalAutomatic
 	// The approval marks a record as whole. On a plan whose record was wiped after it was

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/history"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
@@ -27,7 +28,7 @@ func TestOwnersOfPlansOfOthers(t *testing.T) {
 		t.Fatal("at first none is surplus")
 	}
 	for _, sub := range o.lostOwners(p) { // what ensureOwners writes
-		metav1.SetMetaDataAnnotation(&p.ObjectMeta, plan.AnnotationServes+string(sub.UID), sub.Name)
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, api.PrefixServes+string(sub.UID), sub.Name)
 	}
 	if s := o.surplusOwners(p); len(s) > 0 {
 		t.Errorf("owners %v are taken from the plan of another lifecycle manager", s)
@@ -98,7 +99,7 @@ func TestPlanOfAFormerPackage(t *testing.T) {
 	sub := subscription("my", "lamp")
 	p := installPlan("install-abcdefghij", "tray.v1", operatorsv1alpha1.InstallPlanPhaseRequiresApproval, 1, sub)
 	p.UID, p.Namespace = "p", sub.Namespace
-	p.Annotations = map[string]string{plan.AnnotationApproval: "Manual", plan.AnnotationServes + string(sub.UID): sub.Name}
+	p.Annotations = map[string]string{api.AnnotationApproval: "Manual", api.PrefixServes + string(sub.UID): sub.Name}
 	p.Labels = map[string]string{plan.ComponentLabel("tray", p.Namespace): ""}
 	sub.Status.InstallPlanRef = &corev1.ObjectReference{Name: p.Name, UID: p.UID}
 	o := &observation{subscriptions: []*operatorsv1alpha1.Subscription{sub}}
@@ -134,7 +135,7 @@ func TestInterrupted(t *testing.T) {
 			for _, phase := range tc.phases {
 				ledger = append(ledger, history.Transition{Plan: "p", UID: "p", Phase: phase})
 			}
-			metav1.SetMetaDataAnnotation(&sub.ObjectMeta, history.Annotation, ledger.Text())
+			metav1.SetMetaDataAnnotation(&sub.ObjectMeta, api.AnnotationTransitions, ledger.Text())
 			var j journal
 			for i, phase := range tc.untold {
 				p := installPlan("p", "lamp.v2", operatorsv1alpha1.InstallPlanPhase(phase), 1, sub)

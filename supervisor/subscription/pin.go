@@ -5,13 +5,13 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/chandlery/chandlery/supervisor/pin"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
 // pinOf names the version that a Subscription is pinned to; empty for none.
 func pinOf(sub *operatorsv1alpha1.Subscription) string {
-	return pin.Of(sub.Annotations)
+	return api.PinnedVersion(sub.Annotations)
 }
 
 // pinnedElsewhere says whether a Subscription is to have another version than the
@@ -99,7 +99,7 @@ func (d *decision) refuseBack(obstacles []string) {
 	}
 	d.failBack(&resolver.UnsatisfiableError{
 		Reasons: reasons[max(0, len(reasons)-most):],
-		Remedy: "nothing was changed; mend what is named and this goes on by itself, or name another version in annotation " + pin.Annotation +
+		Remedy: "nothing was changed; mend what is named and this goes on by itself, or name another version in annotation " + api.AnnotationPin +
 			", or remove it to " + otherwise,
 	})
 }

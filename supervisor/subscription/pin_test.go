@@ -8,14 +8,14 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/chandlery/chandlery/supervisor/pin"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/resolver"
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
 
 func pinned(to string) func(*operatorsv1alpha1.Subscription) {
 	return func(sub *operatorsv1alpha1.Subscription) {
-		metav1.SetMetaDataAnnotation(&sub.ObjectMeta, pin.Annotation, to)
+		metav1.SetMetaDataAnnotation(&sub.ObjectMeta, api.AnnotationPin, to)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestPinIsTold(t *testing.T) {
 	sub := subscription("my", "lamp", pinned("lamp.v1"))
 	o := observed(read(t), sub).with([]*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v1", "lamp", succeeded)})
 	status := derive(o, decided(t, o)[0], nil, at(1))
-	c := status.GetCondition(conditionNewerVersionHeld)
+	c := status.GetCondition(api.ConditionNewerVersionHeld)
 	if c.Status != "True" || c.Reason != "Pinned" || !strings.Contains(c.Message, "lamp.v2 is available") || status.State != operatorsv1alpha1.SubscriptionStateAtLatest {
 		t.Errorf("state %s, condition %+v", status.State, c)
 	}
@@ -133,12 +133,12 @@ func TestPinIsTold(t *testing.T) {
 	c = derive(o, d, nil, at(1)).GetCondition(unresolved)
 	const want = "constraints not satisfiable: a is in the way, b is in the way, subscription my is pinned to lamp.v1; nothing was changed; " +
 		"mend what is named and this goes on by itself, or name another version in annotation chandlery.dev/pin, or remove it to stay at lamp.v2"
-	if c.Status != "True" || c.Reason != reasonConstraintsNotSatisfiable || c.Message != want || d.install != nil || passing(d.err) {
+	if c.Status != "True" || c.Reason != api.ReasonConstraintsNotSatisfiable || c.Message != want || d.install != nil || passing(d.err) {
 		t.Errorf("condition %+v", c)
 	}
 
 	o = observed(read(t), back).with([]*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v1", "lamp", replacing), version("lamp.v2", "lamp", failed, replaces("lamp.v1"))})
-	c = derive(o, decided(t, o)[0], nil, at(1)).GetCondition(conditionVersionUnhealthy)
+	c = derive(o, decided(t, o)[0], nil, at(1)).GetCondition(api.ConditionVersionUnhealthy)
 	if !strings.Contains(c.Message, "it is being withdrawn, since the Subscription is pinned to lamp.v1") {
 		t.Errorf("condition %+v", c)
 	}

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
-	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
@@ -179,7 +179,7 @@ func (o *observation) wish(d *decision) resolver.Subscription {
 // generatedBy names the plan that made a Subscription for a package that an
 // operator needs; empty for a Subscription that a user made.
 func generatedBy(sub *operatorsv1alpha1.Subscription) string {
-	return sub.Annotations[plan.AnnotationGeneratedBy]
+	return sub.Annotations[api.AnnotationGeneratedBy]
 }
 
 // offer gives what can be resolved against: the last good snapshot, whether

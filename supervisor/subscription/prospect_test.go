@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
-	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/preview"
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 	"github.com/chandlery/chandlery/supervisor/subscription"
@@ -117,7 +117,7 @@ func (d dice) subscription(i int) *operatorsv1alpha1.Subscription {
 		sub.Status.InstalledCSV = sub.Spec.Package + ".v1"
 	}
 	if d.one(6) {
-		sub.Annotations = map[string]string{plan.AnnotationGeneratedBy: "plan-0"}
+		sub.Annotations = map[string]string{api.AnnotationGeneratedBy: "plan-0"}
 	}
 	return sub
 }
@@ -126,9 +126,9 @@ func (d dice) version() *operatorsv1alpha1.ClusterServiceVersion {
 	pkg, n := d.pkg(), 1+d.IntN(3)
 	csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "home", Name: fmt.Sprintf("%s.v%d", pkg, n), Annotations: map[string]string{}}}
 	if !d.one(4) {
-		csv.Annotations[plan.AnnotationProperties] = `{"properties":[{"type":"olm.package","value":` + record(pkg, n) + `}]}`
+		csv.Annotations[api.AnnotationProperties] = `{"properties":[{"type":"olm.package","value":` + record(pkg, n) + `}]}`
 	} else if d.one(2) {
-		csv.Annotations[plan.AnnotationCatalog], csv.Annotations[plan.AnnotationChannel] = "olm/shop", "stable"
+		csv.Annotations[api.AnnotationCatalog], csv.Annotations[api.AnnotationChannel] = "olm/shop", "stable"
 	}
 	if d.one(2) {
 		csv.Spec.Replaces = fmt.Sprintf("%s.v%d", pkg, n-1)

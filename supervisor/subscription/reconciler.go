@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
-	"github.com/chandlery/chandlery/supervisor/event"
 	"github.com/chandlery/chandlery/supervisor/history"
 	"github.com/chandlery/chandlery/supervisor/loan"
 	"github.com/chandlery/chandlery/supervisor/plan"
@@ -327,9 +327,9 @@ func (r *Reconciler) announce(ctx context.Context, d *decision, before, after *o
 		"currentCSV", after.Status.CurrentCSV, "installedCSV", after.Status.InstalledCSV)
 	for _, c := range after.Status.Conditions {
 		bad := c.Type == operatorsv1alpha1.SubscriptionResolutionFailed || c.Type == operatorsv1alpha1.SubscriptionBundleUnpackFailed ||
-			c.Type == conditionConfigInvalid
+			c.Type == api.ConditionConfigInvalid
 		if bad && !before.Status.GetCondition(c.Type).Equals(c) {
-			r.recorder.Eventf(after, nil, corev1.EventTypeWarning, string(c.Type), "Resolve", "%s", event.Note(c.Message))
+			r.recorder.Eventf(after, nil, corev1.EventTypeWarning, string(c.Type), "Resolve", "%s", api.EventNote(c.Message))
 		}
 	}
 	if d.adopts && before.Status.CurrentCSV == "" {

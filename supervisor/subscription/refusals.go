@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/chandlery/chandlery/supervisor/pin"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // How soon it is looked again at what kept a Subscription from going back: of the
@@ -42,7 +42,7 @@ type refusals struct {
 // wish tells apart what a Subscription may ask for: whoever touches the pin has it looked
 // at again at once, and so has a bundle with another content.
 func (d *decision) wish() string {
-	parts := []string{d.subscription.Annotations[pin.Annotation]}
+	parts := []string{d.subscription.Annotations[api.AnnotationPin]}
 	if d.present.current != nil {
 		parts = append(parts, string(d.present.current.UID))
 	}

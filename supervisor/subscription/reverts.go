@@ -7,7 +7,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
@@ -38,11 +38,11 @@ func (a *assignment) reverts() string {
 // until somebody has approved it, much may be stored that was not there when it was made.
 func (r *Reconciler) ensureReverts(ctx context.Context, p *operatorsv1alpha1.InstallPlan, a *assignment) error {
 	older := a.reverts()
-	if older == "" || p.Annotations[plan.AnnotationReverts] == older || !open(p) {
+	if older == "" || p.Annotations[api.AnnotationReverts] == older || !open(p) {
 		return nil
 	}
 	before := p.DeepCopy()
-	metav1.SetMetaDataAnnotation(&p.ObjectMeta, plan.AnnotationReverts, older)
+	metav1.SetMetaDataAnnotation(&p.ObjectMeta, api.AnnotationReverts, older)
 	if err := r.patch(ctx, before, p); err != nil {
 		return fmt.Errorf("noting on InstallPlan %s/%s that it goes back to %s: %w", p.Namespace, p.Name, older, err)
 	}

@@ -5,7 +5,7 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // TestPlanGoesBack shows which plans look at what is stored before they change
@@ -31,7 +31,7 @@ func TestPlanGoesBack(t *testing.T) {
 			if len(plans) != 1 || d.err != nil {
 				t.Fatalf("%d plans, error %v", len(plans), d.err)
 			}
-			if got := blank(o, "p", plans[0]).Annotations[plan.AnnotationReverts]; got != tt.want {
+			if got := blank(o, "p", plans[0]).Annotations[api.AnnotationReverts]; got != tt.want {
 				t.Errorf("goes back to %q, want %q", got, tt.want)
 			}
 		})

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/resolver"
@@ -281,7 +282,7 @@ func TestVersionCondition(t *testing.T) {
 		t.Run(tt.reason, func(t *testing.T) {
 			o := observed(read(t), sub).with([]*operatorsv1alpha1.ClusterServiceVersion{tt.csv}, installPlan("p", "lamp.v1", tt.plan, 1, sub))
 			d := decided(t, o)[0]
-			got := derive(o, d, nil, at(1)).GetCondition(conditionVersionUnhealthy)
+			got := derive(o, d, nil, at(1)).GetCondition(api.ConditionVersionUnhealthy)
 			if (got.Status == corev1.ConditionTrue) != (tt.want != nil) {
 				t.Errorf("condition %+v", got)
 			}

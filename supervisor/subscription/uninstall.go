@@ -9,32 +9,13 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
 
 const (
-	// annotationOnDelete, on a Subscription, says what becomes of its operator when it
-	// is deleted. Without it the operator stays.
-	annotationOnDelete = "chandlery.dev/on-delete"
-	onDeleteUninstall  = "uninstall"
-	// annotationUninstalls, on a Subscription that is being deleted, names those that
-	// were made for its dependencies and that nobody else needs. It is written while it
-	// can be seen who needs what.
-	annotationUninstalls = "chandlery.dev/uninstalls"
-	// finalizerUninstall keeps a Subscription until its operator has gone.
-	finalizerUninstall = "chandlery.dev/uninstall"
-)
-
-// conditionUninstalling says what a Subscription that is being deleted waits for.
-const conditionUninstalling operatorsv1alpha1.SubscriptionConditionType = "Uninstalling"
-
-// Reasons of that condition.
-const (
-	reasonStillRequired         = "StillRequired"
-	reasonWaitingOnInstallPlan  = "WaitingOnInstallPlan"
-	reasonWaitingOnCleanup      = "WaitingOnCleanup"
-	reasonWaitingOnDependencies = "WaitingOnDependencies"
+	onDeleteUninstall = "uninstall"
 )
 
 // planGrace is how long a plan that is being carried out may go on after its Subscription
@@ -43,19 +24,19 @@ const planGrace = 30 * time.Second
 
 // uninstalls says whether the operator of a Subscription is to go with it.
 func uninstalls(sub *operatorsv1alpha1.Subscription) bool {
-	return sub.Annotations[annotationOnDelete] == onDeleteUninstall
+	return sub.Annotations[api.AnnotationOnDelete] == onDeleteUninstall
 }
 
 // departs says whether a Subscription is being deleted and waits for its operator to go.
 func departs(sub *operatorsv1alpha1.Subscription) bool {
-	return !sub.DeletionTimestamp.IsZero() && slices.Contains(sub.Finalizers, finalizerUninstall)
+	return !sub.DeletionTimestamp.IsZero() && slices.Contains(sub.Finalizers, api.FinalizerUninstall)
 }
 
 // departure is what is to be done next for a Subscription that departs. Of what it has,
 // the first comes first; where there is nothing to do or to wait for, the Subscription
 // may go.
 type departure struct {
-	// record is what annotationUninstalls is to say; nil when it is said.
+	// record is the next value of api.AnnotationUninstalls; nil if it has that value.
 	record *string
 	// plans, versions and dependents are to be deleted.
 	plans      []*operatorsv1alpha1.InstallPlan
@@ -79,7 +60,7 @@ func (d *departure) wait(reason, format string, args ...any) departure {
 func (o *observation) departure(sub *operatorsv1alpha1.Subscription, now time.Time) departure {
 	d := departure{}
 	if sub.Spec == nil || !uninstalls(sub) {
-		d.why = "annotation " + annotationOnDelete + " does not ask for it any more"
+		d.why = "annotation " + api.AnnotationOnDelete + " does not ask for it any more"
 		return d
 	}
 	if heir := o.heir(sub); heir != "" {
@@ -89,10 +70,10 @@ func (o *observation) departure(sub *operatorsv1alpha1.Subscription, now time.Ti
 	mine := o.versionsOf(sub)
 	rest := without(o.csvs, mine)
 	if by, what := o.required(mine, rest); by != nil && !begun(sub, mine) {
-		return d.wait(reasonStillRequired, "clusterserviceversion %s requires %s, which only %s gives it; delete that operator too, "+
-			"or remove annotation %s, and this one stays installed", by.Name, what, listed(mine), annotationOnDelete)
+		return d.wait(api.ReasonStillRequired, "clusterserviceversion %s requires %s, which only %s gives it; delete that operator too, "+
+			"or remove annotation %s, and this one stays installed", by.Name, what, listed(mine), api.AnnotationOnDelete)
 	}
-	note, recorded := sub.Annotations[annotationUninstalls]
+	note, recorded := sub.Annotations[api.AnnotationUninstalls]
 	along := strings.Split(note, ",")
 	if !recorded {
 		along = o.unneeded(mine, o.begunFor(sub))
@@ -110,7 +91,7 @@ func (o *observation) departure(sub *operatorsv1alpha1.Subscription, now time.Ti
 	}
 	if len(mine) > 0 {
 		d.versions = slices.DeleteFunc(slices.Clone(mine), func(csv *operatorsv1alpha1.ClusterServiceVersion) bool { return !csv.DeletionTimestamp.IsZero() })
-		return d.wait(reasonWaitingOnCleanup, "waiting for clusterserviceversion %s", progressOf(mine))
+		return d.wait(api.ReasonWaitingOnCleanup, "waiting for clusterserviceversion %s", progressOf(mine))
 	}
 	return o.endDependents(d, sub)
 }
@@ -119,7 +100,7 @@ func (o *observation) departure(sub *operatorsv1alpha1.Subscription, now time.Ti
 // that waiting for those that need them would help nobody any more. That an older one is
 // going says nothing: it does so after each update.
 func begun(sub *operatorsv1alpha1.Subscription, mine []*operatorsv1alpha1.ClusterServiceVersion) bool {
-	_, recorded := sub.Annotations[annotationUninstalls]
+	_, recorded := sub.Annotations[api.AnnotationUninstalls]
 	return recorded && slices.ContainsFunc(tips(mine), func(csv *operatorsv1alpha1.ClusterServiceVersion) bool { return !csv.DeletionTimestamp.IsZero() })
 }
 
@@ -214,7 +195,7 @@ func (o *observation) endPlans(d *departure, sub *operatorsv1alpha1.Subscription
 		switch {
 		case running(p) && (shared || now.Before(limit)):
 			d.again = limit
-			d.wait(reasonWaitingOnInstallPlan, "InstallPlan %s, which installs %s, is being carried out; waiting for its end",
+			d.wait(api.ReasonWaitingOnInstallPlan, "InstallPlan %s, which installs %s, is being carried out; waiting for its end",
 				p.Name, plan.VersionOf(p, sub.Spec.Package))
 		case !shared:
 			d.plans = append(d.plans, p)
@@ -227,7 +208,7 @@ func (o *observation) endPlans(d *departure, sub *operatorsv1alpha1.Subscription
 
 // endDependents finds which of the Subscriptions on record are to go now.
 func (o *observation) endDependents(d departure, sub *operatorsv1alpha1.Subscription) departure {
-	names := strings.Split(sub.Annotations[annotationUninstalls], ",")
+	names := strings.Split(sub.Annotations[api.AnnotationUninstalls], ",")
 	var left []string
 	for _, other := range o.subscriptions {
 		if !slices.Contains(names, other.Name) || generatedBy(other) == "" {
@@ -248,7 +229,7 @@ func (o *observation) endDependents(d departure, sub *operatorsv1alpha1.Subscrip
 		return d
 	}
 	slices.Sort(left)
-	return d.wait(reasonWaitingOnDependencies, "waiting for what it needed and nobody else does: subscription %s", strings.Join(left, ", "))
+	return d.wait(api.ReasonWaitingOnDependencies, "waiting for what it needed and nobody else does: subscription %s", strings.Join(left, ", "))
 }
 
 // belongsTo says whether a version is of the package of one of some Subscriptions.
@@ -275,7 +256,7 @@ func progressOf(csvs []*operatorsv1alpha1.ClusterServiceVersion) string {
 	texts := make([]string, 0, len(csvs))
 	for _, csv := range csvs {
 		text := csv.Name
-		if string(csv.Status.Reason) == reasonWaitingOnCleanup {
+		if string(csv.Status.Reason) == api.ReasonWaitingOnCleanup {
 			text += " (" + csv.Status.Message + ")"
 		}
 		texts = append(texts, text)

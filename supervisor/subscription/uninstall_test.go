@@ -10,13 +10,14 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // uninstalling asks for the operator to go with its Subscription.
 func uninstalling(sub *operatorsv1alpha1.Subscription) {
-	metav1.SetMetaDataAnnotation(&sub.ObjectMeta, annotationOnDelete, onDeleteUninstall)
-	sub.Finalizers = []string{finalizerUninstall}
+	metav1.SetMetaDataAnnotation(&sub.ObjectMeta, api.AnnotationOnDelete, onDeleteUninstall)
+	sub.Finalizers = []string{api.FinalizerUninstall}
 }
 
 // deleted says that a Subscription was deleted, and what was noted then.
@@ -26,23 +27,23 @@ func deleted(with string) func(*operatorsv1alpha1.Subscription) {
 		now := at(5)
 		sub.DeletionTimestamp = &now
 		if with != "-" {
-			metav1.SetMetaDataAnnotation(&sub.ObjectMeta, annotationUninstalls, with)
+			metav1.SetMetaDataAnnotation(&sub.ObjectMeta, api.AnnotationUninstalls, with)
 		}
 	}
 }
 
 func generated(sub *operatorsv1alpha1.Subscription) {
-	metav1.SetMetaDataAnnotation(&sub.ObjectMeta, plan.AnnotationGeneratedBy, "p")
+	metav1.SetMetaDataAnnotation(&sub.ObjectMeta, api.AnnotationGeneratedBy, "p")
 }
 
 // needing adds that a version requires packages.
 func needing(packages ...string) func(*operatorsv1alpha1.ClusterServiceVersion) {
 	return func(csv *operatorsv1alpha1.ClusterServiceVersion) {
-		parts := []string{strings.TrimSuffix(csv.Annotations[plan.AnnotationProperties], "]}")}
+		parts := []string{strings.TrimSuffix(csv.Annotations[api.AnnotationProperties], "]}")}
 		for _, pkg := range packages {
 			parts = append(parts, fmt.Sprintf(`{"type":"olm.package.required","value":{"packageName":%q,"versionRange":">=0.1.0"}}`, pkg))
 		}
-		csv.Annotations[plan.AnnotationProperties] = strings.Join(parts, ",") + "]}"
+		csv.Annotations[api.AnnotationProperties] = strings.Join(parts, ",") + "]}"
 	}
 }
 
@@ -74,7 +75,7 @@ func TestDeparture(t *testing.T) {
 	}
 	wiring := func(name string) func(*operatorsv1alpha1.ClusterServiceVersion) {
 		return func(csv *operatorsv1alpha1.ClusterServiceVersion) {
-			csv.Status.Reason, csv.Status.Message = reasonWaitingOnCleanup, name
+			csv.Status.Reason, csv.Status.Message = api.ReasonWaitingOnCleanup, name
 		}
 	}
 	for _, tt := range []struct {
@@ -281,7 +282,7 @@ func TestDepartureComesToItsEnd(t *testing.T) {
 			break
 		}
 		if d.record != nil {
-			sub.Annotations[annotationUninstalls] = *d.record
+			sub.Annotations[api.AnnotationUninstalls] = *d.record
 		}
 		if len(d.plans) > 0 {
 			objects.Plans = nil
@@ -306,19 +307,19 @@ func TestDepartureComesToItsEnd(t *testing.T) {
 // once, and that saying it again changes nothing.
 func TestDepartureIsTold(t *testing.T) {
 	sub := subscription("my", "lamp", deleted(""))
-	d := departure{reason: reasonWaitingOnCleanup, waits: "waiting for clusterserviceversion lamp.v1"}
+	d := departure{reason: api.ReasonWaitingOnCleanup, waits: "waiting for clusterserviceversion lamp.v1"}
 	for i, waits := range []string{d.waits, d.waits, "waiting for clusterserviceversion lamp.v2"} {
 		d.waits = waits
 		sub.Status.Conditions = d.conditions(sub, at(i))
-		found := retained(sub.Status.Conditions, []operatorsv1alpha1.SubscriptionConditionType{conditionUninstalling})
-		if len(found) != 1 || found[0].Message != waits || found[0].Reason != reasonWaitingOnCleanup {
+		found := retained(sub.Status.Conditions, []operatorsv1alpha1.SubscriptionConditionType{api.ConditionUninstalling})
+		if len(found) != 1 || found[0].Message != waits || found[0].Reason != api.ReasonWaitingOnCleanup {
 			t.Errorf("conditions %+v", sub.Status.Conditions)
 		}
 		if since := map[bool]metav1.Time{true: at(0), false: at(2)}[i < 2]; !found[0].LastTransitionTime.Equal(&since) {
 			t.Errorf("since %v", found[0].LastTransitionTime)
 		}
 	}
-	sub.Status.Conditions = append(sub.Status.Conditions, isTrue(conditionVersionUnhealthy, "x", "y"), isTrue(conditionNewerVersionHeld, reasonPinned, "nobody wants it"))
+	sub.Status.Conditions = append(sub.Status.Conditions, isTrue(api.ConditionVersionUnhealthy, "x", "y"), isTrue(api.ConditionNewerVersionHeld, api.ReasonPinned, "nobody wants it"))
 	if got := d.conditions(sub, at(3)); len(got) != 2 {
 		t.Errorf("conditions %+v", got)
 	}

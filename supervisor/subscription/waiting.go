@@ -8,6 +8,8 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // Bounds of what is told of an update that waits.
@@ -48,7 +50,7 @@ func (d *decision) awaited(csv *operatorsv1alpha1.ClusterServiceVersion) operato
 	if refuses(csv) {
 		message += fmt.Sprintf("; to upgrade nevertheless, override condition Upgradeable in spec.overrides of OperatorCondition %s", csv.Spec.Replaces)
 	}
-	return isTrue(conditionNewerVersionHeld, string(csv.Status.Reason), clipped(message))
+	return isTrue(api.ConditionNewerVersionHeld, string(csv.Status.Reason), clipped(message))
 }
 
 // awaitedPrefix begins whatever is told of a version that waits.
@@ -70,7 +72,7 @@ func (d *decision) waiting(p *operatorsv1alpha1.InstallPlan, now time.Time) (tol
 		return nil, time.Time{}
 	}
 	c := d.awaited(csv)
-	before := d.subscription.Status.GetCondition(conditionNewerVersionHeld)
+	before := d.subscription.Status.GetCondition(api.ConditionNewerVersionHeld)
 	if !strings.HasPrefix(before.Message, awaitedPrefix(csv)) || before.LastTransitionTime == nil {
 		due := since(csv).Add(waitingPatience)
 		if refuses(csv) || !now.Before(due) {
@@ -100,8 +102,8 @@ func (d *decision) withWaiting(
 ) []operatorsv1alpha1.SubscriptionCondition {
 	told, _ := d.waiting(p, now)
 	conditions = slices.DeleteFunc(conditions, func(c operatorsv1alpha1.SubscriptionCondition) bool {
-		answered := c.Reason == reasonPinned || c.Reason == reasonConstraintsNotSatisfiable
-		return c.Type == conditionNewerVersionHeld && (told != nil || !answered)
+		answered := c.Reason == api.ReasonPinned || c.Reason == api.ReasonConstraintsNotSatisfiable
+		return c.Type == api.ConditionNewerVersionHeld && (told != nil || !answered)
 	})
 	if told != nil {
 		conditions = append(conditions, *told)

@@ -9,6 +9,8 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // TestWaiting shows that a Subscription tells what its update waits for.
@@ -54,7 +56,7 @@ func TestWaiting(t *testing.T) {
 					t.Errorf("it is looked at again at %s", again)
 				}
 			}
-			got := derive(o, d, nil, now).GetCondition(conditionNewerVersionHeld)
+			got := derive(o, d, nil, now).GetCondition(api.ConditionNewerVersionHeld)
 			told := got.Status == corev1.ConditionTrue && got.Reason == string(tt.because)
 			if told != (tt.want != nil) {
 				t.Errorf("condition %+v", got)
@@ -91,7 +93,7 @@ func TestWaitingFlickers(t *testing.T) {
 			writes++
 		}
 		if _, again := d.waiting(nil, now.Time); again.IsZero() && second%7 != 0 && !changed(before.Status, status, equality.Semantic.DeepEqual) &&
-			!strings.Contains(status.GetCondition(conditionNewerVersionHeld).Message, ": "+v2.Status.Message+";") {
+			!strings.Contains(status.GetCondition(api.ConditionNewerVersionHeld).Message, ": "+v2.Status.Message+";") {
 			t.Fatalf("after %d s: what is told is old, and nobody looks again", second)
 		}
 		after := before.DeepCopy()
@@ -102,7 +104,7 @@ func TestWaitingFlickers(t *testing.T) {
 		t.Errorf("%d writes in ten minutes", writes)
 	}
 	v2.Status.Phase = succeeded
-	told := slices.ContainsFunc(derive(o, decided(t, o)[0], nil, at(16)).Conditions, func(c operatorsv1alpha1.SubscriptionCondition) bool { return c.Type == conditionNewerVersionHeld })
+	told := slices.ContainsFunc(derive(o, decided(t, o)[0], nil, at(16)).Conditions, func(c operatorsv1alpha1.SubscriptionCondition) bool { return c.Type == api.ConditionNewerVersionHeld })
 	if told {
 		t.Error("it has come, and is waited for still")
 	}

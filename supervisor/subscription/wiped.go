@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -16,21 +17,21 @@ import (
 // and what it brings. The approval is written with the rest of the record or after it,
 // so that where it is, nothing is missing.
 func wiped(p *operatorsv1alpha1.InstallPlan) bool {
-	_, recorded := p.Annotations[plan.AnnotationApproval]
+	_, recorded := p.Annotations[api.AnnotationApproval]
 	return !recorded && plan.IsName(p.Name)
 }
 
 // record gives the labels and annotations of a plan that brings some versions.
 func record(namespace string, versions []plan.Identity, approval operatorsv1alpha1.Approval) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{
-		Labels:      map[string]string{plan.LabelManaged: "true"},
-		Annotations: map[string]string{plan.AnnotationApproval: string(approval)},
+		Labels:      map[string]string{api.LabelManaged: "true"},
+		Annotations: map[string]string{api.AnnotationApproval: string(approval)},
 	}
 	for _, v := range versions {
 		meta.Labels[plan.ComponentLabel(v.Package, namespace)] = ""
 	}
 	if len(versions) > 1 || (len(versions) == 1 && versions[0].Generated) {
-		meta.Annotations[plan.AnnotationVersions] = plan.Versions(versions)
+		meta.Annotations[api.AnnotationVersions] = plan.Versions(versions)
 	}
 	return meta
 }
@@ -61,7 +62,7 @@ func (o *observation) legible(p *operatorsv1alpha1.InstallPlan) *operatorsv1alph
 		return p
 	}
 	p = p.DeepCopy()
-	metav1.SetMetaDataAnnotation(&p.ObjectMeta, plan.AnnotationVersions, plan.Versions(versions))
+	metav1.SetMetaDataAnnotation(&p.ObjectMeta, api.AnnotationVersions, plan.Versions(versions))
 	for _, v := range versions {
 		metav1.SetMetaDataLabel(&p.ObjectMeta, plan.ComponentLabel(v.Package, p.Namespace), "")
 	}

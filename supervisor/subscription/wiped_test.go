@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -47,7 +48,7 @@ func TestWipedPlanFindsItsOwners(t *testing.T) {
 		}},
 		"one is restored": {want: []string{"tray"}, change: func(p *operatorsv1alpha1.InstallPlan, lamp, _ *operatorsv1alpha1.Subscription) {
 			p.OwnerReferences = []metav1.OwnerReference{ownerReference(lamp)}
-			metav1.SetMetaDataAnnotation(&p.ObjectMeta, plan.AnnotationServes+string(lamp.UID), lamp.Name)
+			metav1.SetMetaDataAnnotation(&p.ObjectMeta, api.PrefixServes+string(lamp.UID), lamp.Name)
 		}},
 		"only the annotations are gone": {want: []string{"lamp", "tray"}, change: func(p *operatorsv1alpha1.InstallPlan, lamp, tray *operatorsv1alpha1.Subscription) {
 			p.OwnerReferences = []metav1.OwnerReference{ownerReference(lamp), ownerReference(tray)}
@@ -62,7 +63,7 @@ func TestWipedPlanFindsItsOwners(t *testing.T) {
 			tray.Spec.CatalogSource = "market"
 		}},
 		"it has its record": {change: func(p *operatorsv1alpha1.InstallPlan, _, _ *operatorsv1alpha1.Subscription) {
-			metav1.SetMetaDataAnnotation(&p.ObjectMeta, plan.AnnotationApproval, "Manual")
+			metav1.SetMetaDataAnnotation(&p.ObjectMeta, api.AnnotationApproval, "Manual")
 		}},
 		"of another lifecycle manager": {plan: "install-abcde"},
 	} {

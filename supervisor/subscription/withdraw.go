@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // withdraw deletes a version that never worked, and leaves its custom resources. One
@@ -21,13 +21,13 @@ func (r *Reconciler) withdraw(ctx context.Context, d *decision) error {
 	if csv == nil || !csv.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	way := plan.WithdrawnToReturn
+	way := api.WithdrawnToReturn
 	if d.then != nil {
-		way = plan.WithdrawnToInstall
+		way = api.WithdrawnToInstall
 	}
-	if csv.Annotations[plan.AnnotationWithdrawn] != way {
+	if csv.Annotations[api.AnnotationWithdrawn] != way {
 		before := csv.DeepCopy()
-		metav1.SetMetaDataAnnotation(&csv.ObjectMeta, plan.AnnotationWithdrawn, way)
+		metav1.SetMetaDataAnnotation(&csv.ObjectMeta, api.AnnotationWithdrawn, way)
 		if err := r.patch(ctx, before, csv); err != nil {
 			return fmt.Errorf("keeping the custom resources of ClusterServiceVersion %s/%s: %w", csv.Namespace, csv.Name, err)
 		}
@@ -46,7 +46,7 @@ func (r *Reconciler) withdraw(ctx context.Context, d *decision) error {
 func (o *observation) kept(decisions []*decision) []*operatorsv1alpha1.ClusterServiceVersion {
 	return slices.DeleteFunc(slices.Clone(o.csvs), func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 		withdrawn := slices.ContainsFunc(decisions, func(d *decision) bool { return d.withdraw != nil && d.withdraw.Name == csv.Name })
-		return withdrawn || csv.Annotations[plan.AnnotationWithdrawn] == "" || !csv.DeletionTimestamp.IsZero()
+		return withdrawn || csv.Annotations[api.AnnotationWithdrawn] == "" || !csv.DeletionTimestamp.IsZero()
 	})
 }
 
@@ -62,13 +62,13 @@ func (r *Reconciler) keepVersions(ctx context.Context, o *observation, decisions
 }
 
 func (r *Reconciler) keep(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) error {
-	if csv.Annotations[plan.AnnotationWithdrawn] == "" || !csv.DeletionTimestamp.IsZero() {
+	if csv.Annotations[api.AnnotationWithdrawn] == "" || !csv.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	before := csv.DeepCopy()
-	delete(csv.Annotations, plan.AnnotationWithdrawn)
+	delete(csv.Annotations, api.AnnotationWithdrawn)
 	if err := r.patch(ctx, before, csv); err != nil {
-		return fmt.Errorf("taking annotation %s from ClusterServiceVersion %s/%s, which stays: %w", plan.AnnotationWithdrawn, csv.Namespace, csv.Name, err)
+		return fmt.Errorf("taking annotation %s from ClusterServiceVersion %s/%s, which stays: %w", api.AnnotationWithdrawn, csv.Namespace, csv.Name, err)
 	}
 	return nil
 }

@@ -6,11 +6,11 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 func withdrawn(csv *operatorsv1alpha1.ClusterServiceVersion) {
-	metav1.SetMetaDataAnnotation(&csv.ObjectMeta, plan.AnnotationWithdrawn, plan.WithdrawnToReturn)
+	metav1.SetMetaDataAnnotation(&csv.ObjectMeta, api.AnnotationWithdrawn, api.WithdrawnToReturn)
 }
 
 // TestKept finds the versions that were to be withdrawn when something came between, and

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // TestWriteKeepsNoContent writes the status of a Subscription whose configuration is too large
@@ -69,9 +69,11 @@ func TestLabelPassesALateCache(t *testing.T) {
 		labels bool
 		waits  bool
 	}{
-		"Current":  {reason: "the cache has the newest version", labels: true},
-		"Late":     {reason: "the label follows from the spec", change: func(s *operatorsv1alpha1.Subscription) { s.Annotations = map[string]string{"round": "1"} }, labels: true, waits: true},
-		"Recorded": {reason: "applying the label alone would drop the ledger", change: func(s *operatorsv1alpha1.Subscription) { s.Annotations = map[string]string{history.Annotation: "[]"} }, waits: true},
+		"Current": {reason: "the cache has the newest version", labels: true},
+		"Late":    {reason: "the label follows from the spec", change: func(s *operatorsv1alpha1.Subscription) { s.Annotations = map[string]string{"round": "1"} }, labels: true, waits: true},
+		"Recorded": {reason: "applying the label alone would drop the ledger", change: func(s *operatorsv1alpha1.Subscription) {
+			s.Annotations = map[string]string{api.AnnotationTransitions: "[]"}
+		}, waits: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/apiproxy"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/ports"
@@ -150,7 +151,7 @@ func leads(t *testing.T, o supervisor.Options) {
 	}
 	holder := func() string {
 		lease := &coordinationv1.Lease{}
-		err := c.Get(t.Context(), client.ObjectKey{Namespace: o.LeaderElectionNamespace, Name: supervisor.LeaseName}, lease)
+		err := c.Get(t.Context(), client.ObjectKey{Namespace: o.LeaderElectionNamespace, Name: api.LeaseName}, lease)
 		if err != nil || lease.Spec.HolderIdentity == nil {
 			return ""
 		}

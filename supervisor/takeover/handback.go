@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
@@ -84,7 +85,7 @@ func NewHandBack(record *Record, dismissed []string, operations []Operation) Pla
 	p.Operations = operations
 	p.Left = []string{
 		"operators stay in the version that they have now, and so do the Deployments, roles and InstallPlans of those that were installed or updated meanwhile",
-		"annotations " + ourPrefix + "* that people have set stay; OLM does not look at them",
+		"annotations " + api.Prefix + "* that people have set stay; OLM does not look at them",
 		"status is OLM's to write again",
 	}
 	return p
@@ -147,7 +148,7 @@ func (m *Mover) PlanBack(ctx context.Context) (Plan, error) {
 	p.Risks = losses(m.Namespace, lost)
 	if record.Phase == "" {
 		p.Risks = append(p.Risks, fmt.Sprintf("ConfigMap %s/%s, the record of the take-over, is gone: OLM's replicas are taken from the labels %s of its Deployments; of what OLM had made, %d ConfigMaps are left to put it back from",
-			m.Namespace, RecordName, rival.LabelTakenOver, record.Images))
+			m.Namespace, RecordName, api.LabelTakenOver, record.Images))
 	}
 	return p, nil
 }
@@ -161,7 +162,7 @@ func (m *Mover) known(ctx context.Context) (record *Record, elsewhere string, er
 		return record, "", err
 	}
 	var list corev1.ConfigMapList
-	if err := m.Client.List(ctx, &list, client.HasLabels{labelRecord}); err != nil {
+	if err := m.Client.List(ctx, &list, client.HasLabels{api.LabelRecord}); err != nil {
 		return nil, "", fmt.Errorf("looking for the record of a take-over in all namespaces: %w", err)
 	}
 	images := 0
@@ -169,7 +170,7 @@ func (m *Mover) known(ctx context.Context) (record *Record, elsewhere string, er
 		switch cm := &list.Items[i]; {
 		case cm.Namespace == m.Namespace:
 			images = max(images, chunkNumber(cm.Name)+1)
-		case cm.Labels[labelRecord] == "record":
+		case cm.Labels[api.LabelRecord] == "record":
 			return nil, cm.Namespace, nil
 		}
 	}
@@ -238,7 +239,7 @@ func (m *Mover) operations(ctx context.Context, record *Record) ([]Operation, in
 // supervisors names the Deployments of supervisors in the namespace that have replicas.
 func (m *Mover) supervisors(ctx context.Context) ([]string, error) {
 	var list appsv1.DeploymentList
-	if err := m.Client.List(ctx, &list, client.InNamespace(m.Namespace), client.MatchingLabels{labelSupervisor: rival.LeaseName}); err != nil {
+	if err := m.Client.List(ctx, &list, client.InNamespace(m.Namespace), client.MatchingLabels{labelSupervisor: api.LeaseName}); err != nil {
 		return nil, fmt.Errorf("looking for the Deployment of the supervisors: %w", err)
 	}
 	var names []string
@@ -267,7 +268,7 @@ func (m *Mover) undo(ctx context.Context, step Step) error {
 	case Restore:
 		return m.restore(ctx)
 	case Start:
-		return client.IgnoreNotFound(m.rescale(ctx, key, step.Replicas, map[string]any{rival.LabelTakenOver: nil}))
+		return client.IgnoreNotFound(m.rescale(ctx, key, step.Replicas, map[string]any{api.LabelTakenOver: nil}))
 	case Forget:
 		return m.forget(ctx)
 	default:
@@ -293,12 +294,12 @@ func (m *Mover) released(ctx context.Context) error {
 	)
 	for {
 		lease := &coordinationv1.Lease{}
-		err := m.Client.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: rival.LeaseName}, lease)
+		err := m.Client.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: api.LeaseName}, lease)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("reading Lease %s/%s: %w", m.Namespace, rival.LeaseName, err)
+			return fmt.Errorf("reading Lease %s/%s: %w", m.Namespace, api.LeaseName, err)
 		}
 		if lease.ResourceVersion != version {
 			version, since = lease.ResourceVersion, m.Clock.Now()
@@ -309,7 +310,7 @@ func (m *Mover) released(ctx context.Context) error {
 		case holder == "", m.Clock.Since(since) > duration+time.Second:
 			return nil
 		case m.Clock.Since(begun) > gonePatience:
-			return fmt.Errorf("supervisor %s still holds Lease %s/%s after %s; stop it and begin again", holder, m.Namespace, rival.LeaseName, gonePatience)
+			return fmt.Errorf("supervisor %s still holds Lease %s/%s after %s; stop it and begin again", holder, m.Namespace, api.LeaseName, gonePatience)
 		}
 		if err := m.pause(ctx); err != nil {
 			return err
@@ -429,7 +430,7 @@ func (m *Mover) forget(ctx context.Context) error {
 	}
 	var problems []error
 	var list corev1.ConfigMapList
-	if err := m.Client.List(ctx, &list, client.InNamespace(m.Namespace), client.MatchingLabels{labelRecord: "images"}); err != nil {
+	if err := m.Client.List(ctx, &list, client.InNamespace(m.Namespace), client.MatchingLabels{api.LabelRecord: "images"}); err != nil {
 		return fmt.Errorf("looking for the record: %w", err)
 	}
 	for i := range list.Items {

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 const (
@@ -64,11 +66,11 @@ func ofOLM(o *unstructured.Unstructured) bool {
 	switch {
 	case o.GetDeletionTimestamp() != nil:
 		return false
-	case labels["olm.owner.kind"] == "ClusterServiceVersion", labels["olm.managed"] == "true":
+	case labels[api.LabelOwnerKind] == "ClusterServiceVersion", labels[api.LabelManaged] == "true":
 		return true
 	case ownerOf(o, "CatalogSource") != nil, ownerOf(o, "ClusterServiceVersion") != nil:
 		return true
-	case strings.HasPrefix(o.GetName(), "olm.og."), labels["olm.owner.kind"] == "OperatorGroup":
+	case strings.HasPrefix(o.GetName(), "olm.og."), labels[api.LabelOwnerKind] == "OperatorGroup":
 		return true
 	}
 	// Bindings that OLM makes without labels: the right of API servers of operators to
@@ -210,7 +212,7 @@ func (r *Records) save(ctx context.Context, images []*unstructured.Unstructured)
 	}
 	for i, chunk := range chunks {
 		cm := &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: chunkName(i), Labels: map[string]string{labelRecord: "images"}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: chunkName(i), Labels: map[string]string{api.LabelRecord: "images"}},
 			BinaryData: map[string][]byte{imagesKey: chunk},
 		}
 		err := r.client.Create(ctx, cm, client.FieldOwner(fieldOwner))

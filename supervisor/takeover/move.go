@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
@@ -165,8 +166,8 @@ func (m *Mover) stop(ctx context.Context, step Step) error {
 	}
 	replicas := ptr.Deref(d.Spec.Replicas, 1)
 	marks := map[string]any{}
-	if d.Labels[rival.LabelTakenOver] == "" || replicas > 0 {
-		marks[rival.LabelTakenOver] = strconv.Itoa(int(replicas))
+	if d.Labels[api.LabelTakenOver] == "" || replicas > 0 {
+		marks[api.LabelTakenOver] = strconv.Itoa(int(replicas))
 	}
 	return m.scale(ctx, d, 0, marks)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
@@ -104,7 +105,7 @@ func blockers(o *Observation, again bool) []string {
 			"Whoever wants to replace it all the same has to list Deployments olm-operator and catalog-operator as unmanaged in spec.overrides of ClusterVersion version, which makes the cluster unsupported and stops its upgrades; this program does not do that")
 	}
 	for _, s := range o.Rivals.Supervisors {
-		all = append(all, fmt.Sprintf("another supervisor works here (%s, Lease %s/%s); stop it first", s.Holder, s.Namespace, rival.LeaseName))
+		all = append(all, fmt.Sprintf("another supervisor works here (%s, Lease %s/%s); stop it first", s.Holder, s.Namespace, api.LeaseName))
 	}
 	for _, hidden := range o.Rivals.Hidden {
 		all = append(all, "may not see "+hidden)

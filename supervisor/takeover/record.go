@@ -11,16 +11,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 const (
 	// RecordName is the name of the ConfigMap that says how far a take-over is, and how many
 	// replicas OLM had. Those with the images begin with it.
 	RecordName = "chandlery-takeover"
-	// labelRecord marks every ConfigMap of a record.
-	labelRecord = "chandlery.dev/takeover"
-	recordKey   = "record.json"
-	fieldOwner  = "chandlery-takeover"
+	recordKey  = "record.json"
+	fieldOwner = "chandlery-takeover"
 )
 
 // ErrRefused says that a supervisor must not work here now.
@@ -117,7 +117,7 @@ func (r *Records) write(ctx context.Context, record *Record, cm *corev1.ConfigMa
 	}
 	if cm == nil {
 		cm = &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: RecordName, Labels: map[string]string{labelRecord: "record"}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: RecordName, Labels: map[string]string{api.LabelRecord: "record"}},
 			Data:       map[string]string{recordKey: string(text)},
 		}
 		if err := r.client.Create(ctx, cm, client.FieldOwner(fieldOwner)); err != nil {

@@ -10,14 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/chandlery/chandlery/supervisor/rival"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 const (
 	// ourManager begins the names of the field managers of this project's programs.
 	ourManager = "chandlery"
-	// ourPrefix begins the keys of labels and annotations that OLM does not know.
-	ourPrefix = "chandlery.dev/"
 	// labelManagedBy tells our replicas of a catalog from anybody else's.
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	managedBy      = "chandlery-supervisor"
@@ -126,10 +124,10 @@ func owned(image *unstructured.Unstructured, live inventory) bool {
 		return len(uids) > 0
 	}
 	labels := image.GetLabels()
-	if labels["olm.owner"] == "" {
+	if labels[api.LabelOwner] == "" {
 		return true
 	}
-	return live[labels["olm.owner.kind"]+" "+labels["olm.owner.namespace"]+"/"+labels["olm.owner"]] != nil
+	return live[labels[api.LabelOwnerKind]+" "+labels[api.LabelOwnerNamespace]+"/"+labels[api.LabelOwner]] != nil
 }
 
 // touched says whether we have written to an object.
@@ -210,7 +208,7 @@ func superseded(o *unstructured.Unstructured, images []*unstructured.Unstructure
 	if o.GetKind() != "ClusterRoleBinding" && o.GetKind() != "RoleBinding" || !touched(o) {
 		return false
 	}
-	namespace := o.GetLabels()["olm.owner.namespace"]
+	namespace := o.GetLabels()[api.LabelOwnerNamespace]
 	before := strings.Replace(o.GetName(), "-service."+namespace+"-", "-service-", 1)
 	if namespace == "" || before == o.GetName() {
 		return false
@@ -227,7 +225,7 @@ func marks(o *unstructured.Unstructured) [][]string {
 	var found [][]string
 	for field, values := range map[string]map[string]string{"labels": o.GetLabels(), "annotations": o.GetAnnotations()} {
 		for key := range values {
-			if strings.HasPrefix(key, ourPrefix) && key != rival.LabelTakenOver && byUs(o, field, key) {
+			if strings.HasPrefix(key, api.Prefix) && key != api.LabelTakenOver && byUs(o, field, key) {
 				found = append(found, []string{"metadata", field, key})
 			}
 		}

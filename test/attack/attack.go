@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // writers is how many requests the tenant has under way at once.
@@ -39,7 +39,7 @@ func (s *scene) pretend(ctx context.Context) error {
 		},
 	}
 	lease := &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: supervisor.LeaseName},
+		ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: api.LeaseName},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("another"), LeaseDurationSeconds: new(int32(math.MaxInt32))},
 	}
 	for _, o := range []client.Object{olm, lease} {

@@ -27,6 +27,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/ports"
 	"github.com/chandlery/chandlery/test/process"
@@ -233,7 +234,7 @@ type lead struct {
 
 func (s *scene) lead(ctx context.Context) (lead, error) {
 	lease := &coordinationv1.Lease{}
-	if err := s.client.Get(ctx, client.ObjectKey{Namespace: home, Name: supervisor.LeaseName}, lease); err != nil {
+	if err := s.client.Get(ctx, client.ObjectKey{Namespace: home, Name: api.LeaseName}, lease); err != nil {
 		return lead{}, err //nolint:wrapcheck // the caller looks at it
 	}
 	return lead{ptr.Deref(lease.Spec.HolderIdentity, ""), ptr.Deref(lease.Spec.LeaseTransitions, 0)}, nil

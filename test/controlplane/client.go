@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/scheme"
+	"github.com/chandlery/chandlery/supervisor/api/scheme"
 )
 
 // Client returns a client of the control plane of the test package that may do everything

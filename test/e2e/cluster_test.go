@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
@@ -78,7 +79,7 @@ func leader(t *testing.T, c client.Client) string {
 // holder is the identity of the process that holds the Lease; empty for none.
 func holder(ctx context.Context, c client.Client) (string, error) {
 	lease := &coordinationv1.Lease{}
-	if err := c.Get(ctx, client.ObjectKey{Namespace: leaseNamespace, Name: supervisor.LeaseName}, lease); err != nil {
+	if err := c.Get(ctx, client.ObjectKey{Namespace: leaseNamespace, Name: api.LeaseName}, lease); err != nil {
 		return "", err
 	}
 	return supervisor.IdentityOf(ptr.Deref(lease.Spec.HolderIdentity, "")), nil

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // recorded are the kinds whose every change a recorder sees.
@@ -79,7 +79,7 @@ func record(t *testing.T, c client.WithWatch, namespace string) *recorder {
 		start(gvk, client.InNamespace(namespace))
 	}
 	for _, gvk := range recordedOfCluster {
-		start(gvk, client.MatchingLabels{plan.LabelOwnerNamespace: namespace})
+		start(gvk, client.MatchingLabels{api.LabelOwnerNamespace: namespace})
 	}
 	return r
 }

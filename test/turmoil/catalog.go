@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
@@ -37,7 +38,7 @@ type Target struct {
 func Hosted(name string, replicas int) Target {
 	return Target{
 		Namespace: CatalogNamespace, Service: name, Replicas: replicas,
-		Labels: map[string]string{catalogs.LabelCatalogSource: name},
+		Labels: map[string]string{api.LabelCatalogSource: name},
 	}
 }
 

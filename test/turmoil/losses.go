@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // Loss is what a loss came to.
@@ -47,7 +48,7 @@ func (s *Scene) Leader(ctx context.Context) (*corev1.Pod, error) {
 
 func (s *Scene) holder(ctx context.Context) (string, error) {
 	lease := &coordinationv1.Lease{}
-	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: systemNamespace, Name: supervisor.LeaseName}, lease); err != nil {
+	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: systemNamespace, Name: api.LeaseName}, lease); err != nil {
 		return "", fmt.Errorf("reading the Lease of the supervisors: %w", err)
 	}
 	return ptr.Deref(lease.Spec.HolderIdentity, ""), nil

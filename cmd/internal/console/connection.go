@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api/scheme"
 	"github.com/chandlery/chandlery/supervisor/apply/warnings"
-	"github.com/chandlery/chandlery/supervisor/scheme"
 )
 
 // clientQPS and clientBurst bound, per second, what one process asks of the API server.

@@ -11,6 +11,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -102,7 +103,7 @@ func (q *Proposal) step(step *operatorsv1alpha1.Step, present []operatorsv1alpha
 func Served(p *operatorsv1alpha1.InstallPlan) []string {
 	var names []string
 	for key, name := range p.Annotations {
-		if strings.HasPrefix(key, plan.AnnotationServes) {
+		if strings.HasPrefix(key, api.PrefixServes) {
 			names = append(names, name)
 		}
 	}

@@ -168,7 +168,7 @@ func kindOf(c *types.Const) Kind {
 	switch {
 	case strings.HasPrefix(strings.ToLower(name), "kind"):
 		return ""
-	case strings.HasSuffix(name, "ConditionType"), strings.HasPrefix(name, "condition"), strings.HasSuffix(name, "Condition"),
+	case strings.HasSuffix(name, "ConditionType"), strings.HasPrefix(name, "Condition"), strings.HasSuffix(name, "Condition"),
 		c.Pkg().Path() == apiPackages+"v2":
 		return Condition
 	case strings.HasSuffix(name, "Phase"), strings.HasPrefix(name, "Phase"):

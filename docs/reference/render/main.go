@@ -31,6 +31,7 @@ const generated = "<!-- Made by `make generate`; edits are lost. -->\n\n"
 func render(ctx context.Context, dir string) error {
 	pages := map[string]func(context.Context) (string, error){
 		"metrics.md": metricsPage, "api.md": apiPage, "api-chandlery.md": extensionPage, "findings.md": findingsPage,
+		"annotations.md":         annotationsPage,
 		"../decisions/README.md": decisionsPage,
 	}
 	for _, program := range programs() {

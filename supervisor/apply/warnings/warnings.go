@@ -10,9 +10,6 @@ import (
 	"sync"
 )
 
-// Reason is the reason of the Event about warnings.
-const Reason = "AppliedWithWarnings"
-
 // maxNamed is how many warnings an Event names; more are counted.
 const maxNamed = 10
 

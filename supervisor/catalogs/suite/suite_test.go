@@ -26,6 +26,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/replicas"
 	"github.com/chandlery/chandlery/test/controlplane"
@@ -65,11 +66,11 @@ func supervise(t *testing.T, namespace string) (client.Client, *catalogs.Store) 
 			HolderIdentity: new("somebody else"), LeaseDurationSeconds: new(int32(3600)), RenewTime: new(metav1.NowMicro()), AcquireTime: new(metav1.NowMicro()),
 		},
 	}
-	api, err := client.New(controlplane.Get(t).Config(), client.Options{Scheme: scheme})
+	c, err := client.New(controlplane.Get(t).Config(), client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := api.Create(t.Context(), taken); err != nil {
+	if err := c.Create(t.Context(), taken); err != nil {
 		t.Fatal(err)
 	}
 	mgr, err := ctrl.NewManager(controlplane.Get(t).Config(), ctrl.Options{
@@ -104,7 +105,7 @@ func TestReplicasFollowTheEndpointSlices(t *testing.T) {
 	namespace := controlplane.Namespace(t)
 	c, store := supervise(t, namespace)
 	key := types.NamespacedName{Namespace: namespace, Name: "my.shop"}
-	labels := map[string]string{catalogs.LabelCatalogSource: key.Name, catalogs.LabelManaged: catalogs.LabelManagedValue}
+	labels := map[string]string{api.LabelCatalogSource: key.Name, api.LabelManaged: catalogs.LabelManagedValue}
 	source := &operatorsv1alpha1.CatalogSource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: key.Name},
 		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Image: "example/catalog:1"},
@@ -166,7 +167,7 @@ func TestReplicasOfOLMsService(t *testing.T) {
 	c, store := supervise(t, namespace)
 	key := types.NamespacedName{Namespace: namespace, Name: "my-shop"}
 	other := types.NamespacedName{Namespace: namespace, Name: "my.shop"}
-	labels := map[string]string{catalogs.LabelCatalogSource: key.Name, catalogs.LabelManaged: catalogs.LabelManagedValue}
+	labels := map[string]string{api.LabelCatalogSource: key.Name, api.LabelManaged: catalogs.LabelManagedValue}
 	for _, name := range []string{key.Name, other.Name} {
 		w.Expect(c.Create(t.Context(), &operatorsv1alpha1.CatalogSource{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -179,7 +180,7 @@ func TestReplicasOfOLMsService(t *testing.T) {
 			WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue())
 	}
 	w.Expect(c.Create(t.Context(), &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "my-shop", Labels: map[string]string{catalogs.LabelManaged: catalogs.LabelManagedValue}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "my-shop", Labels: map[string]string{api.LabelManaged: catalogs.LabelManagedValue}},
 		Spec: corev1.ServiceSpec{
 			Selector: labels,
 			Ports:    []corev1.ServicePort{{Name: "grpc", Port: catalogs.Port, TargetPort: intstr.FromInt32(catalogs.Port)}},

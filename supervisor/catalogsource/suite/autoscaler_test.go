@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/test/controlplane"
 )
@@ -56,7 +56,7 @@ func TestAutoscaler(t *testing.T) {
 		w.Eventually(touched).Should(gomega.Equal(tt.want))
 		w.Consistently(touched).Should(gomega.Equal(tt.want))
 		// The number has an owner besides the autoscaler: without one it would be 1.
-		w.Eventually(func(g gomega.Gomega) []string { return w.ownersOfNumber(g, "shop") }).Should(gomega.ContainElement(apply.FieldManager))
+		w.Eventually(func(g gomega.Gomega) []string { return w.ownersOfNumber(g, "shop") }).Should(gomega.ContainElement(api.FieldManager))
 		w.rolledOut("shop", tt.want)
 	}
 	// It scales for as long as it is there, though it was told to go.

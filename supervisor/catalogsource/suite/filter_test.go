@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/catalogsource"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // serves expects the arguments of the registry in the replicas.
@@ -28,7 +28,7 @@ func TestCatalogFilter(t *testing.T) {
 	selected.Name = "part"
 	filtered := func(value string) func(*operatorsv1alpha1.CatalogSource) {
 		return func(s *operatorsv1alpha1.CatalogSource) {
-			s.Annotations = map[string]string{catalogsource.AnnotationFilter: value}
+			s.Annotations = map[string]string{api.AnnotationCatalogFilter: value}
 			s.Spec.GrpcPodConfig = &operatorsv1alpha1.GrpcPodConfig{ExtractContent: &operatorsv1alpha1.ExtractContentConfig{CatalogDir: "/configs"}}
 		}
 	}

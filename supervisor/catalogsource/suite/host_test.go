@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogsource"
 )
 
@@ -431,13 +432,13 @@ func TestTroubles(t *testing.T) {
 		{source: catalog("interval", good, works, polls("often")), reason: interval, runs: 2, want: []string{"error parsing spec.updateStrategy.registryPoll.interval. Using the default value of 15m0s instead. Error: "}},
 		{source: catalog("both", good, works, func(s *operatorsv1alpha1.CatalogSource) { s.Spec.Address = "here:1" }), reason: spec, runs: 2, want: []string{"spec.image and spec.address are both set"}},
 		{source: catalog("number", good, works, func(s *operatorsv1alpha1.CatalogSource) {
-			s.Annotations = map[string]string{catalogsource.AnnotationReplicas: "three"}
+			s.Annotations = map[string]string{api.AnnotationReplicas: "three"}
 		}), reason: spec, runs: 2, want: []string{`annotation chandlery.dev/replicas is "three"`}},
 		{source: catalog("three", good, works, func(s *operatorsv1alpha1.CatalogSource) {
-			s.Annotations = map[string]string{catalogsource.AnnotationReplicas: "3"}
+			s.Annotations = map[string]string{api.AnnotationReplicas: "3"}
 		}), runs: 3},
 		{source: catalog("one", good, works, func(s *operatorsv1alpha1.CatalogSource) {
-			s.Annotations = map[string]string{catalogsource.AnnotationReplicas: "1"}
+			s.Annotations = map[string]string{api.AnnotationReplicas: "1"}
 		}), runs: 1},
 		{source: catalog("nowhere", good, works, strict), reason: server, want: []string{"pod nowhere-", "node affinity/selector"}},
 		{source: catalog("odd", good, works, func(s *operatorsv1alpha1.CatalogSource) { s.Spec.SourceType = "odd" }), reason: spec, want: []string{"unknown sourcetype: odd"}},

@@ -20,6 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/copies"
 	"github.com/chandlery/chandlery/test/controlplane"
 )
@@ -106,7 +107,7 @@ func (c *groupConflict) copied(name, namespace string) *operatorsv1alpha1.Cluste
 	found := &operatorsv1alpha1.ClusterServiceVersion{}
 	c.Eventually(func(g gomega.Gomega) {
 		g.Expect(c.Get(c.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, found)).To(gomega.Succeed())
-		g.Expect(found.Labels).To(gomega.HaveKey(copies.LabelCopiedFrom))
+		g.Expect(found.Labels).To(gomega.HaveKey(api.LabelCopiedFrom))
 	}).WithTimeout(patience).Should(gomega.Succeed())
 	return found
 }
@@ -197,7 +198,7 @@ func (s *sightings) upTo(t *testing.T, w *world) {
 	for _, namespace := range s.in {
 		marker := w.kettle(fmt.Sprint("marker.v", time.Now().UnixNano()))
 		marker.Namespace = namespace
-		marker.Labels = map[string]string{copies.LabelCopiedFrom: "kube-system"}
+		marker.Labels = map[string]string{api.LabelCopiedFrom: "kube-system"}
 		w.create(marker)
 		w.Eventually(func() bool {
 			return len(s.phases(namespace, marker.Name)) > 0
@@ -296,7 +297,7 @@ func TestGroupConflict(t *testing.T) {
 			c.create(c.provider(c.r, loser))
 			c.fails(conflicts)
 			left := c.provider(c.m, loser)
-			left.Labels = map[string]string{copies.LabelCopiedFrom: c.r}
+			left.Labels = map[string]string{api.LabelCopiedFrom: c.r}
 			c.create(left)
 			c.gone(left)
 		},
@@ -353,7 +354,7 @@ func TestGroupConflictBeforeAStart(t *testing.T) {
 	c.create(pot)
 	pot.Status.Phase, pot.Status.Reason = operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsUnknown
 	c.Expect(c.Status().Update(t.Context(), pot)).To(gomega.Succeed())
-	copied.Labels = map[string]string{copies.LabelCopiedFrom: c.r}
+	copied.Labels = map[string]string{api.LabelCopiedFrom: c.r}
 	c.create(copied)
 	kettle := c.copied(winner, c.m)
 	c.superviseCopies()

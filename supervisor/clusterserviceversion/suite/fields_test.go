@@ -27,6 +27,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/installplan"
 	"github.com/chandlery/chandlery/supervisor/operatorgroup"
 	"github.com/chandlery/chandlery/supervisor/plan"
@@ -55,7 +56,7 @@ func (w *world) approved(b plan.Bundle) {
 	}
 	p := &operatorsv1alpha1.InstallPlan{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: w.namespace, Name: "install-" + b.Package, Annotations: map[string]string{plan.AnnotationManifestWarnings: warnings},
+			Namespace: w.namespace, Name: "install-" + b.Package, Annotations: map[string]string{api.AnnotationManifestWarnings: warnings},
 		},
 		Spec: operatorsv1alpha1.InstallPlanSpec{
 			ClusterServiceVersionNames: []string{b.Name}, Approval: operatorsv1alpha1.ApprovalAutomatic, Approved: true,

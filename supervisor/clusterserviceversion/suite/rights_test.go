@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/loan"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // cupsOf lists the cups of a group in the test's namespace.
@@ -30,7 +30,7 @@ func (w *world) nothingIsLent() {
 	w.t.Helper()
 	for _, list := range []client.ObjectList{&rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}} {
 		w.Eventually(func(g gomega.Gomega) {
-			g.Expect(w.List(w.t.Context(), list, client.HasLabels{loan.Label})).To(gomega.Succeed())
+			g.Expect(w.List(w.t.Context(), list, client.HasLabels{api.LabelGrant})).To(gomega.Succeed())
 			g.Expect(list).To(gomega.HaveField("Items", gomega.BeEmpty()))
 		}).WithTimeout(patience).Should(gomega.Succeed())
 	}

@@ -9,7 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/clusterserviceversion"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // TestConvertsNoDefinitionsOfOthers has a version in a bounded group claim a definition that its
@@ -52,7 +52,7 @@ func TestConvertsNoDefinitionsOfOthers(t *testing.T) {
 			w.says(csv, "install strategy failed: CustomResourceDefinition "+crd.Name+" "+tt.want)
 			w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(crd), crd)).To(gomega.Succeed())
 			w.Expect(crd.Spec.Conversion.Strategy).To(gomega.Equal(apiextensionsv1.NoneConverter))
-			w.Expect(crd.ManagedFields).NotTo(gomega.ContainElement(gomega.HaveField("Manager", clusterserviceversion.FieldManager)))
+			w.Expect(crd.ManagedFields).NotTo(gomega.ContainElement(gomega.HaveField("Manager", api.FieldManager)))
 
 			// What an install plan of the version has taken over is the version's, and that at
 			// once: a version that failed is tried again after a minute in any case.

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/copies"
 	"github.com/chandlery/chandlery/test/controlplane"
 )
@@ -27,7 +28,7 @@ func TestCopiesCanBeTurnedOff(t *testing.T) {
 	w.copied(csv, pantry)
 	w.copied(csv, cellar)
 	w.copied(csv, "default")
-	w.condition(metav1.ConditionFalse, copies.ReasonEnabled, "Copied CSVs are enabled and present across the cluster")
+	w.condition(metav1.ConditionFalse, api.ReasonCopiedCSVsEnabled, "Copied CSVs are enabled and present across the cluster")
 	w.Expect(w.absent(roleIn(pantry))).To(gomega.BeTrue(), "a version for all namespaces has the cluster's roles, and none in a namespace")
 
 	turn := func(off bool) {
@@ -37,7 +38,7 @@ func TestCopiesCanBeTurnedOff(t *testing.T) {
 	w.gone(bare(pantry))
 	w.gone(bare("default"))
 	w.copied(csv, cellar)
-	w.condition(metav1.ConditionTrue, copies.ReasonDisabled,
+	w.condition(metav1.ConditionTrue, api.ReasonCopiedCSVsDisabled,
 		"Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode")
 	w.eventually(func(g gomega.Gomega) {
 		g.Expect(w.notes("DisabledCopiedCSVs")).To(gomega.Equal([]string{"CSV copying disabled for " + w.home + "/" + name}))
@@ -49,7 +50,7 @@ func TestCopiesCanBeTurnedOff(t *testing.T) {
 	turn(false)
 	w.copied(csv, pantry)
 	w.copied(csv, garden)
-	w.condition(metav1.ConditionFalse, copies.ReasonEnabled, "Copied CSVs are enabled and present across the cluster")
+	w.condition(metav1.ConditionFalse, api.ReasonCopiedCSVsEnabled, "Copied CSVs are enabled and present across the cluster")
 	w.quiet()
 }
 

@@ -32,6 +32,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/copies"
 	"github.com/chandlery/chandlery/supervisor/groupindex"
 	"github.com/chandlery/chandlery/test/controlplane"
@@ -153,7 +154,7 @@ func (w *world) supervise(change ...func(*copies.Options)) (stop func()) {
 	w.t.Helper()
 	cfg := controlplane.Get(w.t).Config()
 	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper { return counting{RoundTripper: rt, writes: w.writes} })
-	originals, err := labels.Parse("!" + copies.LabelCopiedFrom)
+	originals, err := labels.Parse("!" + api.LabelCopiedFrom)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/diagnosis"
-	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
 // pageSize bounds how many objects one answer of the API server holds.
@@ -185,7 +185,7 @@ func (t *taking) definitions(ctx context.Context) {
 // they may be.
 func (t *taking) leases(ctx context.Context, o Options) {
 	const resource = "leases.coordination.k8s.io"
-	everywhere, err := pagesOf(ctx, t.reader, leases, []client.ListOption{client.MatchingFields{"metadata.name": rival.LeaseName}})
+	everywhere, err := pagesOf(ctx, t.reader, leases, []client.ListOption{client.MatchingFields{"metadata.name": api.LeaseName}})
 	t.heard(err)
 	if err == nil {
 		t.observation.Leases = everywhere
@@ -193,7 +193,7 @@ func (t *taking) leases(ctx context.Context, o Options) {
 	}
 	for _, namespace := range o.SupervisorNamespaces {
 		var lease coordinationv1.Lease
-		err := t.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: rival.LeaseName}, &lease)
+		err := t.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: api.LeaseName}, &lease)
 		if err == nil {
 			t.observation.Leases = append(t.observation.Leases, lease)
 		}

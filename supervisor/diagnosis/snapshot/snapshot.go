@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api/scheme"
 	"github.com/chandlery/chandlery/supervisor/diagnosis"
 	"github.com/chandlery/chandlery/supervisor/rival"
-	"github.com/chandlery/chandlery/supervisor/scheme"
 )
 
 // Options say what to look at.

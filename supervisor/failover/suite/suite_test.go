@@ -30,6 +30,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/failover"
 	"github.com/chandlery/chandlery/supervisor/replicas"
@@ -128,7 +129,7 @@ func (w *world) create(objects ...client.Object) {
 }
 
 func podLabels() map[string]string {
-	return map[string]string{catalogs.LabelCatalogSource: name, catalogs.LabelManaged: catalogs.LabelManagedValue}
+	return map[string]string{api.LabelCatalogSource: name, api.LabelManaged: catalogs.LabelManagedValue}
 }
 
 // spec is that of a pod that serves a catalog.

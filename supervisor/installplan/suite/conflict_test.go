@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -22,7 +23,7 @@ func (w *world) version(name, pkg string, owned ...string) *operatorsv1alpha1.Cl
 	w.t.Helper()
 	csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{
 		Namespace: w.namespace, Name: name,
-		Annotations: map[string]string{plan.AnnotationProperties: `{"properties":[{"type":"olm.package","value":{"packageName":"` + pkg + `","version":"1.0.0"}}]}`},
+		Annotations: map[string]string{api.AnnotationProperties: `{"properties":[{"type":"olm.package","value":{"packageName":"` + pkg + `","version":"1.0.0"}}]}`},
 	}}
 	csv.Spec.DisplayName = name
 	csv.Spec.InstallStrategy.StrategyName = "deployment"

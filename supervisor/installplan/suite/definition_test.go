@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/test/controlplane"
 )
@@ -213,7 +214,7 @@ func TestNewerDefinitionStays(t *testing.T) {
 	elsewhere := w.namespace + "-newer"
 	newer := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{
 		Namespace: elsewhere, Name: "lamp.v2",
-		Annotations: map[string]string{plan.AnnotationProperties: `{"properties":[{"type":"olm.package","value":{"packageName":"lamp","version":"2.0.0"}}]}`},
+		Annotations: map[string]string{api.AnnotationProperties: `{"properties":[{"type":"olm.package","value":{"packageName":"lamp","version":"2.0.0"}}]}`},
 	}}
 	newer.Spec.DisplayName, newer.Spec.InstallStrategy.StrategyName = "Lamp", "deployment"
 	newer.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []operatorsv1alpha1.StrategyDeploymentSpec{}

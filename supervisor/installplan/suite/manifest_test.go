@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -100,7 +101,7 @@ func TestLargeVersionAndDefinitionOfAnImage(t *testing.T) {
 	w.shelf.put(served)
 	w.reaches(complete)
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
-	if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "lamp.v1"}, csv); err != nil || !strings.Contains(csv.Annotations[plan.AnnotationProperties], "olm.package") {
+	if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "lamp.v1"}, csv); err != nil || !strings.Contains(csv.Annotations[api.AnnotationProperties], "olm.package") {
 		t.Errorf("annotations %v, error %v", csv.Annotations, err)
 	}
 }

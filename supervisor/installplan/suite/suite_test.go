@@ -32,6 +32,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/crdcache"
 	"github.com/chandlery/chandlery/supervisor/installplan"
 	"github.com/chandlery/chandlery/supervisor/loan"
@@ -260,7 +261,7 @@ func (w *world) plan(b plan.Bundle, approved bool, inline int) {
 		w.t.Fatal(err)
 	}
 	p := &operatorsv1alpha1.InstallPlan{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "install-lamp", OwnerReferences: w.owners, Annotations: map[string]string{plan.AnnotationManifestWarnings: warnings}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "install-lamp", OwnerReferences: w.owners, Annotations: map[string]string{api.AnnotationManifestWarnings: warnings}},
 		Spec: operatorsv1alpha1.InstallPlanSpec{
 			ClusterServiceVersionNames: []string{b.Name}, Approval: operatorsv1alpha1.ApprovalManual, Approved: approved, Generation: w.generation,
 		},

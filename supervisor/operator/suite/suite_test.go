@@ -29,6 +29,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/crdcache"
 	"github.com/chandlery/chandlery/supervisor/operator"
 	"github.com/chandlery/chandlery/supervisor/plan"
@@ -316,7 +317,7 @@ func (w *world) cups() *apiextensionsv1.CustomResourceDefinition {
 // namespace.
 func (w *world) owned(csv *operatorsv1alpha1.ClusterServiceVersion, obj client.Object) client.Object {
 	w.t.Helper()
-	obj.SetLabels(map[string]string{plan.LabelManaged: "true"})
+	obj.SetLabels(map[string]string{api.LabelManaged: "true"})
 	if namespaced, err := w.IsObjectNamespaced(obj); err != nil {
 		w.t.Fatal(err)
 	} else if !namespaced {

@@ -14,12 +14,9 @@ import (
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
 
-// AnnotationShown names the types of conditions, separated by commas, that the supervisor
-// copies from spec.conditions to the status. By it a copy whose original was removed is
-// told from what the operator wrote to the status.
-const AnnotationShown = "chandlery.dev/shown-conditions"
+	"github.com/chandlery/chandlery/supervisor/api"
+)
 
 // Conditions returns the conditions that the status is to show.
 //
@@ -54,7 +51,7 @@ func Conditions(c *operatorsv2.OperatorCondition, now time.Time) []metav1.Condit
 	return out
 }
 
-// Shown returns the value that AnnotationShown is to have before the status is written:
+// Shown returns the value that api.AnnotationShownConditions is to have before the status is written:
 // the types in spec.conditions, and those whose copy has yet to be removed. It is empty
 // when the annotation is not needed.
 func Shown(c *operatorsv2.OperatorCondition) string {
@@ -73,7 +70,7 @@ func Shown(c *operatorsv2.OperatorCondition) string {
 }
 
 func shownTypes(c *operatorsv2.OperatorCondition) []string {
-	return strings.Split(c.Annotations[AnnotationShown], ",")
+	return strings.Split(c.Annotations[api.AnnotationShownConditions], ",")
 }
 
 // removedCopy reports whether a condition in the status is a copy, by the supervisor, of

@@ -9,6 +9,7 @@ import (
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/operatorcondition/verdict"
 )
 
@@ -95,7 +96,7 @@ func TestConditions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := of(tt.spec, tt.status...)
-			c.Annotations = map[string]string{verdict.AnnotationShown: tt.marked}
+			c.Annotations = map[string]string{api.AnnotationShownConditions: tt.marked}
 			got := verdict.Conditions(c, noon().Add(time.Hour))
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
@@ -121,7 +122,7 @@ func TestUpgradeable(t *testing.T) {
 		return s
 	}
 	marked := func(c *operatorsv2.OperatorCondition) *operatorsv2.OperatorCondition {
-		c.Annotations = map[string]string{verdict.AnnotationShown: "Upgradeable"}
+		c.Annotations = map[string]string{api.AnnotationShownConditions: "Upgradeable"}
 		return c
 	}
 	const (
@@ -186,7 +187,7 @@ func TestShown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := of(tt.spec, tt.status...)
-			c.Annotations = map[string]string{verdict.AnnotationShown: tt.marked}
+			c.Annotations = map[string]string{api.AnnotationShownConditions: tt.marked}
 			if got := verdict.Shown(c); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/transport/spdy"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
@@ -55,7 +56,7 @@ func (c *Cluster) hosted(ctx context.Context, source *operatorsv1alpha1.CatalogS
 // replica finds a pod of a catalog that is ready.
 func (c *Cluster) replica(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (*corev1.Pod, error) {
 	pods := &corev1.PodList{}
-	err := c.reader.List(ctx, pods, client.InNamespace(source.Namespace), client.MatchingLabels{catalogs.LabelCatalogSource: source.Name})
+	err := c.reader.List(ctx, pods, client.InNamespace(source.Namespace), client.MatchingLabels{api.LabelCatalogSource: source.Name})
 	if err != nil {
 		return nil, fmt.Errorf("listing the pods of catalog %s/%s: %w", source.Namespace, source.Name, err)
 	}

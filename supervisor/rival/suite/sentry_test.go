@@ -13,8 +13,9 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/scheme"
 	"github.com/chandlery/chandlery/supervisor/rival"
-	"github.com/chandlery/chandlery/supervisor/scheme"
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
@@ -42,7 +43,7 @@ func clientOf(t *testing.T, kubeconfig string) client.Client {
 // lease is the Lease of a supervisor, written at a time that is nobody's business.
 func lease(namespace, holder string, seconds int32) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: rival.LeaseName},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: api.LeaseName},
 		Spec: coordinationv1.LeaseSpec{
 			HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &metav1.MicroTime{Time: time.Now()},
 		},

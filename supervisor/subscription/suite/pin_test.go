@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
 
@@ -143,7 +143,7 @@ func TestPinWithdrawsAnUpdateThatFailed(t *testing.T) {
 	w.pin("lamp.v1")
 	w.Eventually(func() bool {
 		csv := w.version("lamp.v2")
-		return csv != nil && !csv.DeletionTimestamp.IsZero() && csv.Annotations[plan.AnnotationWithdrawn] == plan.WithdrawnToReturn
+		return csv != nil && !csv.DeletionTimestamp.IsZero() && csv.Annotations[api.AnnotationWithdrawn] == api.WithdrawnToReturn
 	}).WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue())
 	w.goes("lamp.v2")
 	w.succeed("lamp.v1")

@@ -24,7 +24,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor"
-	"github.com/chandlery/chandlery/supervisor/rival"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/takeover"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/olmstyle"
@@ -197,7 +197,7 @@ func isTakenOver(t *testing.T, c client.Client, home, when string) {
 		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "olm", Name: name}, d); err != nil {
 			t.Fatal(err)
 		}
-		if *d.Spec.Replicas != 0 || d.Labels[rival.LabelTakenOver] != "1" {
+		if *d.Spec.Replicas != 0 || d.Labels[api.LabelTakenOver] != "1" {
 			t.Errorf("%s: Deployment %s has %d replicas and the labels %v", when, name, *d.Spec.Replicas, d.Labels)
 		}
 	}
@@ -238,7 +238,7 @@ func isHandedBack(t *testing.T, c client.Client, home, when string) {
 		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "olm", Name: name}, d); err != nil {
 			t.Fatal(err)
 		}
-		if _, marked := d.Labels[rival.LabelTakenOver]; *d.Spec.Replicas != 1 || marked {
+		if _, marked := d.Labels[api.LabelTakenOver]; *d.Spec.Replicas != 1 || marked {
 			t.Errorf("%s: Deployment %s has %d replicas and the labels %v", when, name, *d.Spec.Replicas, d.Labels)
 		}
 	}

@@ -28,6 +28,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/apiproxy"
 	"github.com/chandlery/chandlery/test/apiproxy/supervisors"
 	"github.com/chandlery/chandlery/test/census"
@@ -141,7 +142,7 @@ func (b *bed) rests(tr *trial) {
 	b.t.Helper()
 	b.until("the supervisor to have nothing to do", func(ctx context.Context) string {
 		var lease coordinationv1.Lease
-		if err := b.Get(ctx, client.ObjectKey{Namespace: home, Name: supervisor.LeaseName}, &lease); err != nil {
+		if err := b.Get(ctx, client.ObjectKey{Namespace: home, Name: api.LeaseName}, &lease); err != nil {
 			return err.Error()
 		}
 		if supervisor.IdentityOf(ptr.Deref(lease.Spec.HolderIdentity, "")) != b.identity() {
@@ -164,7 +165,7 @@ func (b *bed) rests(tr *trial) {
 // show.
 func (b *bed) release() {
 	b.t.Helper()
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: supervisor.LeaseName}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: api.LeaseName}}
 	if err := client.IgnoreNotFound(b.Delete(b.t.Context(), lease)); err != nil {
 		b.t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // resources is how many custom resources each operator has.
@@ -94,7 +94,7 @@ func ground(namespace string, s shape) []client.Object {
 		&apiextensionsv1.CustomResourceDefinition{
 			// As the plan of the version leaves it.
 			ObjectMeta: metav1.ObjectMeta{Name: "cups." + group, Annotations: map[string]string{
-				plan.PrefixAlongside + "cleanup": namespace + "/" + csvName(namespace),
+				api.PrefixAlongside + "cleanup": namespace + "/" + csvName(namespace),
 			}},
 			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 				Group: group, Scope: apiextensionsv1.NamespaceScoped,

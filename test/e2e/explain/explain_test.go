@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
@@ -82,7 +82,7 @@ func TestSituations(t *testing.T) {
 		killed := startSupervisor(t)
 		s.until("a supervisor that leads", func() bool {
 			lease := &coordinationv1.Lease{}
-			err := s.Get(t.Context(), client.ObjectKey{Namespace: leaseNamespace, Name: supervisor.LeaseName}, lease)
+			err := s.Get(t.Context(), client.ObjectKey{Namespace: leaseNamespace, Name: api.LeaseName}, lease)
 			return err == nil && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != ""
 		})
 		if err := killed.Kill(); err != nil {

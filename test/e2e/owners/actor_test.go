@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -154,7 +155,7 @@ func (a *actor) disturb(ctx context.Context, name string, dice int) error {
 	case 12:
 		return a.meddle(ctx, `{"metadata":{"ownerReferences":null,"annotations":null,"labels":null}}`)
 	default:
-		return a.meddle(ctx, fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, plan.AnnotationServes+string(a.asks[name].UID)))
+		return a.meddle(ctx, fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, api.PrefixServes+string(a.asks[name].UID)))
 	}
 }
 

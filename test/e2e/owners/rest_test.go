@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -100,9 +101,9 @@ func (a *actor) unrest(s *state) string {
 			got = append(got, w)
 		case p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete:
 			return fmt.Sprintf("plan %s for %v is in phase %q: %s", p.Name, p.Spec.ClusterServiceVersionNames, p.Status.Phase, p.Status.Message)
-		case len(asks) == 0 && p.Annotations[plan.AnnotationApproval] == "":
+		case len(asks) == 0 && p.Annotations[api.AnnotationApproval] == "":
 			// A record that was stripped is written back when the next Subscription comes.
-		case p.Annotations[plan.AnnotationApproval] == "" || (len(p.Spec.ClusterServiceVersionNames) > 1 && p.Annotations[plan.AnnotationVersions] == ""):
+		case p.Annotations[api.AnnotationApproval] == "" || (len(p.Spec.ClusterServiceVersionNames) > 1 && p.Annotations[api.AnnotationVersions] == ""):
 			return fmt.Sprintf("plan %s for %v does not say what it is for: %v", p.Name, p.Spec.ClusterServiceVersionNames, p.Annotations)
 		default:
 			if left := a.served(s, p); left != "" {

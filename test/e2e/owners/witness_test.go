@@ -9,7 +9,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // sight is one version of a plan.
@@ -49,7 +49,7 @@ func (w *witness) see(o any) {
 		s.owners = append(s.owners, ref.UID)
 	}
 	for key := range p.Annotations {
-		if uid, serves := strings.CutPrefix(key, plan.AnnotationServes); serves {
+		if uid, serves := strings.CutPrefix(key, api.PrefixServes); serves {
 			s.noted = append(s.noted, types.UID(uid))
 		}
 	}

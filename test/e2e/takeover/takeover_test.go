@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/rival"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/takeover"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/process"
@@ -374,7 +374,7 @@ func (s *scene) crashes() {
 func (s *scene) phase() string {
 	s.t.Helper()
 	lease := &coordinationv1.Lease{}
-	lease.Namespace, lease.Name = home, rival.LeaseName
+	lease.Namespace, lease.Name = home, api.LeaseName
 	if err := client.IgnoreNotFound(s.Delete(s.t.Context(), lease)); err != nil {
 		s.t.Fatal(err)
 	}
@@ -416,7 +416,7 @@ func (s *scene) updated(before snapshot) {
 		if err := s.Get(s.t.Context(), client.ObjectKey{Namespace: "olm", Name: name}, d); err != nil {
 			s.t.Fatal(err)
 		}
-		if *d.Spec.Replicas != 1 || d.Labels[rival.LabelTakenOver] != "" {
+		if *d.Spec.Replicas != 1 || d.Labels[api.LabelTakenOver] != "" {
 			s.t.Errorf("Deployment %s: %d replicas, labels %v", name, *d.Spec.Replicas, d.Labels)
 		}
 	}

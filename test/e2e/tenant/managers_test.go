@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/olmstyle"
 	"github.com/chandlery/chandlery/test/pause"
@@ -96,7 +97,7 @@ func leads(t *testing.T, c client.Client, p *process.Process, after time.Time) {
 		default:
 		}
 		lease := &coordinationv1.Lease{}
-		if err := c.Get(ctx, client.ObjectKey{Namespace: home, Name: supervisor.LeaseName}, lease); err != nil {
+		if err := c.Get(ctx, client.ObjectKey{Namespace: home, Name: api.LeaseName}, lease); err != nil {
 			return err.Error()
 		}
 		if holder := supervisor.IdentityOf(ptr.Deref(lease.Spec.HolderIdentity, "")); holder != p.Name() || lease.Spec.RenewTime == nil || lease.Spec.RenewTime.Time.Before(after) {
@@ -167,7 +168,7 @@ func TestLookalikeDeployments(t *testing.T) {
 		}
 		for i := range events.Items {
 			e := &events.Items[i]
-			if e.Reason == "CompetingManagerSuspected" && e.Regarding.Name == supervisor.LeaseName && strings.Contains(e.Note, "Deployment "+namespace+"/olm-operator") {
+			if e.Reason == "CompetingManagerSuspected" && e.Regarding.Name == api.LeaseName && strings.Contains(e.Note, "Deployment "+namespace+"/olm-operator") {
 				return ""
 			}
 		}
@@ -205,7 +206,7 @@ func TestForeignLease(t *testing.T) {
 	admin := controlplane.Client(t)
 	c, namespace := tenant(t, admin)
 	l := &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: supervisor.LeaseName},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: api.LeaseName},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("nothing_1"), LeaseDurationSeconds: new(int32(math.MaxInt32))},
 	}
 	if err := c.Create(t.Context(), l); err != nil {

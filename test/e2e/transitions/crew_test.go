@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/pause"
 	"github.com/chandlery/chandlery/test/process"
@@ -133,7 +134,7 @@ func (s *crew) bury() int {
 // leader is the place in the crew of the one that holds the Lease; negative for nobody.
 func (s *crew) leader(ctx context.Context) int {
 	lease := &coordinationv1.Lease{}
-	if err := s.c.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: supervisor.LeaseName}, lease); err != nil {
+	if err := s.c.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: api.LeaseName}, lease); err != nil {
 		return -1
 	}
 	s.mu.Lock()

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/discovery"
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
@@ -20,7 +21,7 @@ const likelyOLM = "app in (olm-operator, catalog-operator)"
 // manager tells how to find who looks after the kinds of operators.coreos.com: OLM where
 // it works, else the supervisor, by its Lease.
 func manager(ctx context.Context, c client.Client, supervisorNamespace string) discovery.Keeper {
-	keeper := discovery.Keeper{Lease: types.NamespacedName{Namespace: supervisorNamespace, Name: rival.LeaseName}}
+	keeper := discovery.Keeper{Lease: types.NamespacedName{Namespace: supervisorNamespace, Name: api.LeaseName}}
 	olm, err := workingOLM(ctx, c)
 	switch {
 	case err != nil:

@@ -11,11 +11,11 @@ import (
 
 // report is the document for programs.
 type report struct {
-	APIs []api `json:"apis"`
+	APIs []reportedAPI `json:"apis"`
 }
 
-// api is what was found out about one API.
-type api struct {
+// reportedAPI is what was found out about one API.
+type reportedAPI struct {
 	API          string   `json:"api"`
 	Group        string   `json:"group"`
 	Version      string   `json:"version,omitempty"`
@@ -40,11 +40,11 @@ type keeper struct {
 }
 
 func reportOf(found []finding) report {
-	r := report{APIs: make([]api, 0, len(found))}
+	r := report{APIs: make([]reportedAPI, 0, len(found))}
 	for i := range found {
 		f := &found[i]
 		t := f.result.Target
-		one := api{
+		one := reportedAPI{
 			API: t.String(), Group: t.Group, Version: t.Version, Kind: t.Kind, Resource: t.Resource, Namespace: t.Namespace,
 			Optional: f.optional, Use: f.use,
 			Result: string(f.result.Outcome), Reason: string(f.result.Reason), Message: f.result.What(), Remedy: f.result.Remedy(),

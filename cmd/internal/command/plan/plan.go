@@ -14,9 +14,9 @@ import (
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/progress"
+	"github.com/chandlery/chandlery/supervisor/api/scheme"
 	"github.com/chandlery/chandlery/supervisor/preview"
 	"github.com/chandlery/chandlery/supervisor/preview/inputs"
-	"github.com/chandlery/chandlery/supervisor/scheme"
 )
 
 // options are the flags of the command.

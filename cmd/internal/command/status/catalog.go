@@ -10,13 +10,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/diagnosis"
 )
-
-// annotationDigest of the Deployment of a catalog is the digest that its replicas are
-// pinned to.
-const annotationDigest = "chandlery.dev/image-digest"
 
 // Catalog is a CatalogSource, with what runs for it.
 type Catalog struct {
@@ -78,13 +75,13 @@ func catalog(o *diagnosis.Observation, source *operatorsv1alpha1.CatalogSource) 
 		return c
 	}
 	for i := range o.Deployments {
-		if d := &o.Deployments[i]; d.Namespace == source.Namespace && d.Labels[catalogs.LabelCatalogSource] == source.Name {
+		if d := &o.Deployments[i]; d.Namespace == source.Namespace && d.Labels[api.LabelCatalogSource] == source.Name {
 			c.deployed(d)
 		}
 	}
 	for i := range o.Pods {
 		pod := &o.Pods[i]
-		if pod.Namespace == source.Namespace && pod.Labels[catalogs.LabelCatalogSource] == source.Name && pod.Labels[catalogs.LabelManaged] != "" {
+		if pod.Namespace == source.Namespace && pod.Labels[api.LabelCatalogSource] == source.Name && pod.Labels[api.LabelManaged] != "" {
 			c.Replicas = append(c.Replicas, Replica{Pod: pod.Name, Node: pod.Spec.NodeName, Ready: ready(pod)})
 		}
 	}
@@ -98,7 +95,7 @@ func (c *Catalog) deployed(d *appsv1.Deployment) {
 	if d.Spec.Replicas != nil {
 		*c.Wanted = *d.Spec.Replicas
 	}
-	c.Digest = d.Annotations[annotationDigest]
+	c.Digest = d.Annotations[api.AnnotationImageDigest]
 	for i := range d.Status.Conditions {
 		// It is renewed by each new make of the pods, and by nothing else.
 		if rolled := &d.Status.Conditions[i]; rolled.Type == appsv1.DeploymentProgressing && rolled.Reason == "NewReplicaSetAvailable" {

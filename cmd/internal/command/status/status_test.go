@@ -22,8 +22,8 @@ import (
 
 	"github.com/chandlery/chandlery/cmd/internal/command/status"
 	"github.com/chandlery/chandlery/cmd/internal/console"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/diagnosis"
-	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
 var update = flag.Bool("update", false, "write what is printed into testdata")
@@ -94,7 +94,7 @@ func well() *diagnosis.Observation {
 		},
 		Nodes: []corev1.Node{node("node-1"), node("node-2")},
 		Leases: []coordinationv1.Lease{{
-			ObjectMeta: meta("chandlery-system", rival.LeaseName),
+			ObjectMeta: meta("chandlery-system", api.LeaseName),
 			Spec: coordinationv1.LeaseSpec{
 				HolderIdentity: new("chandlery-supervisor-x_0a1b2c3d"), LeaseDurationSeconds: new(int32(15)),
 				AcquireTime: new(metav1.NewMicroTime(now.Add(-3 * time.Hour))), RenewTime: new(metav1.NewMicroTime(now.Add(-2 * time.Second))),

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/buildcache"
 	"github.com/chandlery/chandlery/test/controlplane"
 )
@@ -61,7 +62,7 @@ func prepare(ctx context.Context, cp *controlplane.ControlPlane) error {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: global}},
 		source,
 		&coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Namespace: global, Name: supervisor.LeaseName},
+			ObjectMeta: metav1.ObjectMeta{Namespace: global, Name: api.LeaseName},
 			Spec: coordinationv1.LeaseSpec{
 				HolderIdentity: new("supervisor-0_12345678"), LeaseDurationSeconds: new(int32(60)), AcquireTime: &now, RenewTime: &now,
 			},
@@ -86,7 +87,7 @@ func prepare(ctx context.Context, cp *controlplane.ControlPlane) error {
 // lead renews the Lease until the test ends, as the supervisor that holds it would.
 func (w *world) lead() {
 	w.t.Helper()
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: global, Name: supervisor.LeaseName}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: global, Name: api.LeaseName}}
 	renew := func(ctx context.Context) error {
 		patch := fmt.Sprintf(`{"spec":{"renewTime":%q}}`, metav1.NowMicro().UTC().Format(metav1.RFC3339Micro))
 		return w.Patch(ctx, lease.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)))

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/history"
 	"github.com/chandlery/chandlery/test/buildcache"
 	"github.com/chandlery/chandlery/test/controlplane"
@@ -134,7 +135,7 @@ func (w *world) went(name string, plan *operatorsv1alpha1.InstallPlan, phase str
 		ledger = ledger.Append(history.Transition{
 			Plan: plan.Name, UID: plan.UID, Version: plan.ResourceVersion, Phase: phase, Reason: phase, Time: metav1.Now(), Observed: history.Live,
 		})
-		metav1.SetMetaDataAnnotation(&sub.ObjectMeta, history.Annotation, ledger.Text())
+		metav1.SetMetaDataAnnotation(&sub.ObjectMeta, api.AnnotationTransitions, ledger.Text())
 	})
 	status := func(o client.Object) error { return w.Status().Update(w.t.Context(), o) }
 	w.change(name, status, func(sub *operatorsv1alpha1.Subscription) {
@@ -150,7 +151,7 @@ func (w *world) went(name string, plan *operatorsv1alpha1.InstallPlan, phase str
 func (w *world) annotate(name, text string) {
 	w.t.Helper()
 	w.change(name, func(o client.Object) error { return w.Update(w.t.Context(), o) }, func(sub *operatorsv1alpha1.Subscription) {
-		metav1.SetMetaDataAnnotation(&sub.ObjectMeta, history.Annotation, text)
+		metav1.SetMetaDataAnnotation(&sub.ObjectMeta, api.AnnotationTransitions, text)
 	})
 }
 

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/chandlery/chandlery/cmd/internal/redact"
-	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/diagnosis"
 )
 
@@ -28,12 +28,12 @@ const maxTransfer = 16
 
 // ofInterest says whether the log of a pod is: of supervisors, catalogs and operators.
 func ofInterest(o *diagnosis.Observation, pod *corev1.Pod) bool {
-	if pod.Labels["app.kubernetes.io/name"] == "chandlery-supervisor" || pod.Labels[catalogs.LabelCatalogSource] != "" {
+	if pod.Labels["app.kubernetes.io/name"] == "chandlery-supervisor" || pod.Labels[api.LabelCatalogSource] != "" {
 		return true
 	}
 	for i := range o.Deployments {
 		d := &o.Deployments[i]
-		owned := d.Labels["olm.owner"] != "" || slices.ContainsFunc(d.OwnerReferences, func(ref metav1.OwnerReference) bool {
+		owned := d.Labels[api.LabelOwner] != "" || slices.ContainsFunc(d.OwnerReferences, func(ref metav1.OwnerReference) bool {
 			return ref.Kind == operatorsv1alpha1.ClusterServiceVersionKind
 		})
 		if !owned || d.Namespace != pod.Namespace {

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/cmd/internal/redact"
+	"github.com/chandlery/chandlery/supervisor/api/scheme"
 	"github.com/chandlery/chandlery/supervisor/diagnosis"
-	"github.com/chandlery/chandlery/supervisor/scheme"
 )
 
 func named(namespace, name string, labels map[string]string) metav1.ObjectMeta {

@@ -27,10 +27,11 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/redact"
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/scheme"
 	"github.com/chandlery/chandlery/supervisor/diagnosis"
 	"github.com/chandlery/chandlery/supervisor/diagnosis/snapshot"
 	"github.com/chandlery/chandlery/supervisor/rival"
-	"github.com/chandlery/chandlery/supervisor/scheme"
 )
 
 const (
@@ -235,7 +236,7 @@ func (g *gatherer) versions(s *status.Status) string {
 		if one.Image == "" {
 			continue
 		}
-		fmt.Fprintf(&b, "supervisor of Lease %s/%s: %s\n", one.Namespace, rival.LeaseName, one.Image)
+		fmt.Fprintf(&b, "supervisor of Lease %s/%s: %s\n", one.Namespace, api.LeaseName, one.Image)
 	}
 	return b.String()
 }

@@ -16,13 +16,12 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/loan"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
 // finalizers are those that only a supervisor removes.
-func finalizers() []string { return []string{plan.FinalizerCleanup, "chandlery.dev/uninstall"} }
+func finalizers() []string { return []string{api.FinalizerCleanup, api.FinalizerUninstall} }
 
 // annotationRelease names the Helm release that made an object.
 const annotationRelease = "meta.helm.sh/release-name"
@@ -94,7 +93,7 @@ func (r *observer) grants(ctx context.Context, o *Observation) error {
 	for _, kind := range []string{"ClusterRoleBinding", "ClusterRole"} {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kind + "List"))
-		if err := r.client.List(ctx, list, client.HasLabels{loan.Label}); err != nil {
+		if err := r.client.List(ctx, list, client.HasLabels{api.LabelGrant}); err != nil {
 			return fmt.Errorf("listing temporary grants: %w", err)
 		}
 		for i := range list.Items {

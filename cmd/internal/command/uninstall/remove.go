@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // pollInterval is how often the command checks whether an object is gone.
@@ -159,7 +159,7 @@ func (r *remover) leftovers(ctx context.Context) error {
 		{schema.GroupVersionKind{Group: rbac, Version: "v1", Kind: "RoleBinding"}, metav1.NamespaceSystem},
 		{schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"}, ""},
 	} {
-		list, err := listOf(ctx, r.client, one.gvk, client.HasLabels{plan.LabelOwner}, client.InNamespace(one.namespace))
+		list, err := listOf(ctx, r.client, one.gvk, client.HasLabels{api.LabelOwner}, client.InNamespace(one.namespace))
 		if err != nil {
 			return err
 		}

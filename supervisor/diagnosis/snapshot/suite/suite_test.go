@@ -23,10 +23,10 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/diagnosis"
 	"github.com/chandlery/chandlery/supervisor/diagnosis/snapshot"
-	"github.com/chandlery/chandlery/supervisor/rival"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/pause"
 )
@@ -200,7 +200,7 @@ func fill(t *testing.T, c client.Client, shop, wares string) {
 		&operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "lamp"}, Spec: spec},
 		&operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: wares, Name: "lamp"}, Spec: spec},
 		source, version, replica,
-		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: wares, Name: rival.LeaseName}},
+		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: wares, Name: api.LeaseName}},
 		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: wares, Name: "another"}},
 		event("bad", corev1.EventTypeWarning, "Bad"), event("good", corev1.EventTypeNormal, "Good"),
 	} {

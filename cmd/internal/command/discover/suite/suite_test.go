@@ -26,6 +26,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/command/discover"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
@@ -49,7 +50,7 @@ func prepare(ctx context.Context, cp *controlplane.ControlPlane) error {
 		// Whatever bears the labels of OLM is not OLM for that.
 		deployment("shop-catalog", "shop"),
 		&coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "harbour", Name: supervisor.LeaseName},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "harbour", Name: api.LeaseName},
 			Spec: coordinationv1.LeaseSpec{
 				HolderIdentity: &holder, LeaseDurationSeconds: &duration,
 				// Whoever is far ahead does not become stale while the tests run.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // none stands for a phase that is empty.
@@ -56,7 +56,7 @@ func (t *Timeline) silence() string {
 	if t.InstallPlan == "" {
 		return "no history yet: no InstallPlan has been made for it"
 	}
-	return fmt.Sprintf("no history yet: it refers to InstallPlan %s, but nobody has kept a ledger of it (annotation %s)", t.InstallPlan, history.Annotation)
+	return fmt.Sprintf("no history yet: it refers to InstallPlan %s, but nobody has kept a ledger of it (annotation %s)", t.InstallPlan, api.AnnotationTransitions)
 }
 
 // standing says which version there is and which one is to come.
@@ -152,7 +152,7 @@ func (t *Transition) gap(first bool) string {
 	if first {
 		return fmt.Sprintf("… earlier ones that are no longer kept: %d", t.Lost)
 	}
-	return fmt.Sprintf("… missing here, because somebody has changed the annotation %s: %d", history.Annotation, t.Lost)
+	return fmt.Sprintf("… missing here, because somebody has changed the annotation %s: %d", api.AnnotationTransitions, t.Lost)
 }
 
 // plan names the plan with what it installs.

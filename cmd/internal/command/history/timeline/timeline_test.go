@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/cmd/internal/command/history/timeline"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/history"
 )
 
@@ -53,7 +54,7 @@ func subscription(l history.Ledger, status operatorsv1alpha1.SubscriptionStatus)
 		Status:     status,
 	}
 	if l != nil {
-		sub.Annotations = map[string]string{history.Annotation: l.Text()}
+		sub.Annotations = map[string]string{api.AnnotationTransitions: l.Text()}
 	}
 	return sub
 }
@@ -94,7 +95,7 @@ func situations() map[string]*operatorsv1alpha1.Subscription {
 	healthy := condition("CatalogSourcesUnhealthy", "AllCatalogSourcesHealthy", "all available catalogsources are healthy", 0)
 	healthy.Status = corev1.ConditionFalse
 	unreadable := subscription(nil, operatorsv1alpha1.SubscriptionStatus{})
-	unreadable.Annotations = map[string]string{history.Annotation: "{"}
+	unreadable.Annotations = map[string]string{api.AnnotationTransitions: "{"}
 	return map[string]*operatorsv1alpha1.Subscription{
 		"installed": subscription(ledger(first()...), operatorsv1alpha1.SubscriptionStatus{
 			State: "AtLatestKnown", InstalledCSV: "lamp.v1", CurrentCSV: "lamp.v1", InstallPlanRef: &corev1.ObjectReference{Name: "install-aaa", UID: "aaa"},
@@ -176,7 +177,7 @@ func TestNews(t *testing.T) {
 	t.Parallel()
 	all := situations()
 	deserted := all["failed"].DeepCopy()
-	delete(deserted.Annotations, history.Annotation)
+	delete(deserted.Annotations, api.AnnotationTransitions)
 	var (
 		text   strings.Builder
 		before timeline.Timeline

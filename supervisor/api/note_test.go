@@ -1,11 +1,11 @@
-package event_test
+package api_test
 
 import (
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/chandlery/chandlery/supervisor/event"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 func TestNote(t *testing.T) {
@@ -19,18 +19,18 @@ func TestNote(t *testing.T) {
 		{reason: "a character on the border", text: strings.Repeat("x", 1020) + strings.Repeat("ü", 10), want: strings.Repeat("x", 1020) + "…"},
 		{reason: "a character up to the border", text: "x" + strings.Repeat("ü", 600), want: "x" + strings.Repeat("ü", 510) + "…"},
 	} {
-		got := event.Note(tt.text)
+		got := api.EventNote(tt.text)
 		if got != tt.want {
 			t.Errorf("%s: %d bytes %q, want %d bytes", tt.reason, len(got), got, len(tt.want))
 		}
-		if len(got) > event.MaxNote || !utf8.ValidString(got) {
+		if len(got) > api.MaxEventNote || !utf8.ValidString(got) {
 			t.Errorf("%s: %d bytes, valid %v", tt.reason, len(got), utf8.ValidString(got))
 		}
 	}
 }
 
 func TestNoteOfBytesThatAreNoText(t *testing.T) {
-	if got := event.Note(strings.Repeat("\x80", 2000)); len(got) > event.MaxNote {
+	if got := api.EventNote(strings.Repeat("\x80", 2000)); len(got) > api.MaxEventNote {
 		t.Errorf("%d bytes", len(got))
 	}
 }

@@ -1,5 +1,4 @@
-// Package scheme holds the kinds of objects that the supervisor, and the commands that
-// look at its work, know.
+// Package scheme makes a scheme with the kinds that the supervisor and its commands use.
 package scheme
 
 import (
@@ -13,7 +12,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// New gives a scheme with all of them.
+// New returns a scheme with the kinds of Kubernetes and of operators.coreos.com.
 func New() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"fmt"
+	"strings"
+
+	"github.com/chandlery/chandlery/docs/reference/facts"
+)
+
+// annotationsPage lists labels, annotations and finalizers, from the comments of supervisor/api.
+func annotationsPage(ctx context.Context) (string, error) {
+	code, err := facts.Load(ctx, ".")
+	if err != nil {
+		return "", fmt.Errorf("reading the code: %w", err)
+	}
+	names, err := code.MetadataNames()
+	if err != nil {
+		return "", fmt.Errorf("reading labels and annotations: %w", err)
+	}
+	var tables strings.Builder
+	section := ""
+	for _, n := range names {
+		if n.Section != section {
+			section = n.Section
+			fmt.Fprintf(&tables, "\n## %s\n\n| Name | On | Value | Set by | Meaning |\n|---|---|---|---|---|\n", section)
+		}
+		fmt.Fprintf(&tables, "| `%s` | %s | %s | %s | %s |\n", n.Name, inCell(n.On), cmp.Or(inCell(n.Value), "any"), n.SetBy, inCell(n.Meaning))
+	}
+	return fmt.Sprintf(annotationsText, tables.String()), nil
+}
+
+// annotationsText is the page around the tables.
+//
+//go:embed annotations.txt
+var annotationsText string

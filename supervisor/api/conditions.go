@@ -1,0 +1,103 @@
+package api
+
+// Condition types of Subscriptions that operators.coreos.com does not have.
+const (
+	// ConditionVersionUnhealthy is True while the installed version of a Subscription is not Succeeded.
+	ConditionVersionUnhealthy = "ClusterServiceVersionUnhealthy"
+	// ConditionNewerVersionHeld is True while a newer version exists and cannot be installed. The
+	// Subscription itself has no error.
+	ConditionNewerVersionHeld = "NewerVersionHeld"
+	// ConditionConfigInvalid is True while the settings of a Subscription cannot be read. The Deployments of
+	// its operator stay unchanged.
+	ConditionConfigInvalid = "ConfigInvalid"
+	// ConditionUninstalling is True while a deleted Subscription waits for its operator to be uninstalled.
+	ConditionUninstalling = "Uninstalling"
+)
+
+// Reasons of conditions of Subscriptions. OLM's clients compare them.
+const (
+	ReasonConstraintsNotSatisfiable = "ConstraintsNotSatisfiable"
+	ReasonErrorPreventedResolution  = "ErrorPreventedResolution"
+	ReasonErrorPreventedUnpacking   = "ErrorPreventedUnpacking"
+	ReasonEnsureInstallPlanFailed   = "EnsureInstallPlanFailed"
+	ReasonBundleUnpackFailed        = "BundleUnpackFailed"
+	ReasonUnpackingInProgress       = "UnpackingInProgress"
+	ReasonDeprecated                = "Deprecated"
+)
+
+// Reasons of conditions of Subscriptions that OLM does not have.
+const (
+	// ReasonPinned is the reason of ConditionNewerVersionHeld for a pinned Subscription.
+	ReasonPinned = "Pinned"
+	// ReasonInvalidAnnotation is the reason of ConditionConfigInvalid.
+	ReasonInvalidAnnotation = "InvalidAnnotation"
+)
+
+// Reasons of ConditionUninstalling.
+const (
+	// ReasonStillRequired means that another operator requires the one that is uninstalled.
+	ReasonStillRequired = "StillRequired"
+	// ReasonWaitingOnInstallPlan means that a plan of the Subscription is in progress.
+	ReasonWaitingOnInstallPlan = "WaitingOnInstallPlan"
+	// ReasonWaitingOnCleanup means that a ClusterServiceVersion is being deleted.
+	ReasonWaitingOnCleanup = "WaitingOnCleanup"
+	// ReasonWaitingOnDependencies means that Subscriptions of dependencies are being deleted.
+	ReasonWaitingOnDependencies = "WaitingOnDependencies"
+)
+
+// Condition types of CatalogSources.
+const (
+	// ConditionAvailable is True while a replica of the catalog serves.
+	ConditionAvailable = "Available"
+	// ConditionProgressing is True while replicas are rolled out.
+	ConditionProgressing = "Progressing"
+	// ConditionTemplatesResolved is True if the image template of a catalog is resolved. OLM sets it too.
+	ConditionTemplatesResolved = "TemplatesHaveResolved"
+	// ConditionResolvedImage has the resolved image as its message. OLM sets it too.
+	ConditionResolvedImage = "ResolvedImage"
+)
+
+// Reasons of conditions of CatalogSources. Waiting reasons of containers are reasons too.
+const (
+	ReasonReplicasServe        = "ReplicasServe"
+	ReasonNoReplicaServes      = "NoReplicaServes"
+	ReasonRollingOut           = "RollingOut"
+	ReasonRolledOut            = "RolledOut"
+	ReasonStartingReplicas     = "StartingReplicas"
+	ReasonNotServing           = "NotServing"
+	ReasonAskingRegistry       = "AskingRegistry"
+	ReasonBlocked              = "Blocked"
+	ReasonReplicaLost          = "ReplicaLost"
+	ReasonSpecInvalid          = "SpecInvalid"
+	ReasonAllTemplatesResolved = "AllTemplatesResolved"
+	ReasonUnableToResolve      = "UnableToResolve"
+)
+
+// ReasonReplicaUnreachable is the reason of the condition Ready of a pod whose replica does not answer
+// while others do.
+const ReasonReplicaUnreachable = "ReplicaUnreachable"
+
+// ConditionTargetsResolved is False while an OperatorGroup selects no namespaces.
+const ConditionTargetsResolved = "TargetsResolved"
+
+// Reasons of the condition DisabledCopiedCSVs of the OLMConfig.
+const (
+	// ReasonCopiedCSVsEnabled means that versions for all namespaces are copied.
+	ReasonCopiedCSVsEnabled = "CopiedCSVsEnabled"
+	// ReasonCopiedCSVsDisabled means that versions for all namespaces are not copied.
+	ReasonCopiedCSVsDisabled = "CopiedCSVsDisabled"
+)
+
+// Reasons of Events.
+const (
+	// ReasonCopyBlocked means that a namespace cannot have the copy of a ClusterServiceVersion.
+	ReasonCopyBlocked = "CopyBlocked"
+	// ReasonObjectTakenOver means that a plan updated an object that existed before.
+	ReasonObjectTakenOver = "ObjectTakenOver"
+	// ReasonCRDValidation means that custom resources would be invalid without conversion.
+	ReasonCRDValidation = "CRDValidation"
+	// ReasonAppliedWithWarnings means that the API server accepted an object with warnings.
+	ReasonAppliedWithWarnings = "AppliedWithWarnings"
+	// ReasonProxiesUnknown means that a version waits for the proxies of the cluster.
+	ReasonProxiesUnknown = "ProxiesUnknown"
+)

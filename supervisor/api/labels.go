@@ -1,0 +1,189 @@
+package api
+
+// Prefix begins the labels and annotations of this project.
+const Prefix = "chandlery.dev/"
+
+// Owners of objects.
+const (
+	// LabelManaged is `true` on objects that the supervisor manages. It is `false` on a ConfigMap that a
+	// CatalogSource names, so that the supervisor sees its changes.
+	//
+	//	On:     objects of operators and of catalogs; ConfigMaps of catalogs
+	//	Value:  `true` or `false`
+	//	Set by: supervisor
+	LabelManaged = "olm.managed"
+	// LabelOwner names the owner of an object, where an owner reference cannot. The object is deleted with
+	// its owner.
+	//
+	//	On:     objects of operators and of OperatorGroups
+	//	Value:  a name
+	//	Set by: supervisor
+	LabelOwner = "olm.owner"
+	// LabelOwnerNamespace is the namespace of the owner of an object.
+	//
+	//	On:     objects of operators and of OperatorGroups
+	//	Value:  a namespace
+	//	Set by: supervisor
+	LabelOwnerNamespace = "olm.owner.namespace"
+	// LabelOwnerKind is the kind of the owner of an object.
+	//
+	//	On:     objects of operators and of OperatorGroups
+	//	Value:  a kind
+	//	Set by: supervisor
+	LabelOwnerKind = "olm.owner.kind"
+	// LabelCopiedFrom is the namespace of the original of a copy.
+	//
+	//	On:     copied ClusterServiceVersions, Roles and RoleBindings
+	//	Value:  a namespace
+	//	Set by: supervisor
+	LabelCopiedFrom = "olm.copiedFrom"
+	// AnnotationOperatorGroup names the OperatorGroup of a version. Operators read it from their pods.
+	//
+	//	On:     ClusterServiceVersion, pods of its Deployments
+	//	Value:  a name
+	//	Set by: supervisor
+	AnnotationOperatorGroup = "olm.operatorGroup"
+	// AnnotationOperatorNamespace is the namespace of the OperatorGroup of a version.
+	//
+	//	On:     ClusterServiceVersion, pods of its Deployments
+	//	Value:  a namespace
+	//	Set by: supervisor
+	AnnotationOperatorNamespace = "olm.operatorNamespace"
+	// AnnotationTargetNamespaces lists the namespaces that an operator watches. It is empty for all.
+	//
+	//	On:     ClusterServiceVersion, pods of its Deployments
+	//	Value:  namespaces, separated by commas
+	//	Set by: supervisor
+	AnnotationTargetNamespaces = "olm.targetNamespaces"
+	// PrefixOperatorGroup begins the label of the namespaces that an OperatorGroup selects.
+	//
+	//	On:     Namespace
+	//	Name:   olm.operatorgroup.uid/UID
+	//	Set by: supervisor
+	PrefixOperatorGroup = "olm.operatorgroup.uid/"
+	// LabelDeploymentHash is a hash of the applied spec of a Deployment. By it the supervisor detects changes
+	// of other clients.
+	//
+	//	On:     Deployment of an operator
+	//	Value:  a hash
+	//	Set by: supervisor
+	LabelDeploymentHash = "olm.deployment-spec-hash"
+	// LabelPermissionsHash is a hash of the permissions that a version declares.
+	//
+	//	On:     Role, ClusterRole and bindings of an operator
+	//	Value:  a hash
+	//	Set by: supervisor
+	LabelPermissionsHash = "olm.permissions.hash"
+	// LabelLifted marks a ClusterRole or ClusterRoleBinding that repeats a Role or RoleBinding for all
+	// namespaces.
+	//
+	//	On:     ClusterRole, ClusterRoleBinding
+	//	Value:  `true`
+	//	Set by: supervisor
+	LabelLifted = "chandlery.dev/lifted"
+	// LabelGrant marks a temporary grant: a right that the supervisor gave itself. See
+	// [custom resources](../security.md#custom-resources).
+	//
+	//	On:     ClusterRole, ClusterRoleBinding
+	//	Value:  `true`
+	//	Set by: supervisor
+	LabelGrant = "chandlery.dev/borrowed"
+)
+
+// APIs and webhooks of versions.
+const (
+	// PrefixAPI begins the labels that state whether a version provides or requires an API.
+	//
+	//	On:     ClusterServiceVersion
+	//	Name:   olm.api.HASH
+	//	Value:  `provided` or `required`
+	//	Set by: supervisor
+	PrefixAPI = "olm.api."
+	// PrefixAggregate begins the labels by which the roles of an OperatorGroup aggregate the roles of its
+	// APIs.
+	//
+	//	On:     ClusterRole for users of an API
+	//	Name:   olm.opgroup.permissions/aggregate-to-HASH
+	//	Value:  `true`
+	//	Set by: supervisor
+	PrefixAggregate = "olm.opgroup.permissions/aggregate-to-"
+	// LabelWebhook is the name of the description of a webhook in its ClusterServiceVersion.
+	//
+	//	On:     webhook configuration
+	//	Value:  a name
+	//	Set by: supervisor
+	LabelWebhook = "olm.webhook-description-generate-name"
+	// LabelWebhookHash is a hash of that description.
+	//
+	//	On:     webhook configuration
+	//	Value:  a hash
+	//	Set by: supervisor
+	LabelWebhookHash = "olm.webhook-description-hash"
+)
+
+// Objects of catalogs.
+const (
+	// LabelCatalogSource names the CatalogSource of an object.
+	//
+	//	On:     Deployment, pods, Service and other objects of a catalog
+	//	Value:  a name
+	//	Set by: supervisor
+	LabelCatalogSource = "olm.catalogSource"
+	// LabelPodSpecHash is a hash of the applied pods. Another hash is rolled out.
+	//
+	//	On:     pods of a catalog
+	//	Value:  a hash
+	//	Set by: supervisor
+	LabelPodSpecHash = "olm.pod-spec-hash"
+	// LabelServiceSpecHash is a hash of the applied Service.
+	//
+	//	On:     Service of a catalog
+	//	Value:  a hash
+	//	Set by: supervisor
+	LabelServiceSpecHash = "olm.service-spec-hash"
+	// LabelConfigMapVersion is the resource version of the ConfigMap that a pod serves.
+	//
+	//	On:     pods of a catalog in a ConfigMap
+	//	Value:  a resource version
+	//	Set by: supervisor
+	LabelConfigMapVersion = "olm.configMapResourceVersion"
+	// LabelUpdate marks a pod that another manager starts to resolve the tag of an image. Such a pod
+	// does not count as a replica.
+	//
+	//	On:     pods of another manager
+	//	Set by: other managers
+	LabelUpdate = "catalogsource.operators.coreos.com/update"
+)
+
+// Migration from another manager.
+const (
+	// LabelTakenOver is the number of replicas that the Deployment of another manager had before the
+	// [migration](../migration.md).
+	//
+	//	On:     Deployment of another manager
+	//	Value:  a number
+	//	Set by: supervisor
+	LabelTakenOver = "chandlery.dev/taken-over"
+	// LabelRecord marks the record of a migration.
+	//
+	//	On:     ConfigMap
+	//	Set by: supervisor
+	LabelRecord = "chandlery.dev/takeover"
+)
+
+// Finalizers.
+const (
+	// FinalizerCleanup blocks the deletion of a version until its objects outside its namespace are
+	// deleted. [AnnotationSkipCleanup] leaves the custom resources. Where no supervisor runs, remove the
+	// finalizer and what the labels `olm.owner` select. See [clean-up](../operations.md#clean-up).
+	//
+	//	On:     ClusterServiceVersion
+	//	Set by: supervisor
+	FinalizerCleanup = "operators.coreos.com/csv-cleanup"
+	// FinalizerUninstall blocks the deletion of a Subscription until its operator is uninstalled. Remove the
+	// annotation `chandlery.dev/on-delete` to keep the operator.
+	//
+	//	On:     Subscription with `chandlery.dev/on-delete: uninstall`
+	//	Set by: supervisor
+	FinalizerUninstall = "chandlery.dev/uninstall"
+)
