@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/serving"
 )
@@ -38,7 +39,9 @@ type apis map[schema.GroupVersionKind]servedAPI
 // discovered are the kinds that the API server serves, as it said a short time ago. A
 // mapper of kinds does not do: what it has seen once it takes to be there for good.
 type discovered struct {
-	ask   func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
+	ask func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
+	// group reads an API group by its name.
+	group func(ctx context.Context, name string) error
 	clock clock.PassiveClock
 
 	mu    sync.Mutex
@@ -65,6 +68,15 @@ func (d *discovered) find(ctx context.Context, gvk schema.GroupVersionKind) (ser
 		return servedAPI{}, fmt.Errorf("looking for the API %s: %w", gvk, err)
 	}
 	return servedAPI{served: slices.Contains(kinds, gvk.Kind)}, nil
+}
+
+// hasGroup reports whether the API server has an API group.
+func (d *discovered) hasGroup(ctx context.Context, name string) (bool, error) {
+	err := d.group(ctx, name)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("looking for the API group %s: %w", name, err)
+	}
+	return err == nil, nil
 }
 
 // behind tells an answer of the API server about a server behind it from no answer, and

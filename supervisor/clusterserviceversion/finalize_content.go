@@ -14,7 +14,7 @@ import (
 // cleanContent deletes what else of a bundle is in no namespace. Most clusters do not have
 // most of these kinds.
 func (r *reconciler) cleanContent(ctx context.Context, c *cleanup) (remains, error) {
-	kinds, err := servedKinds(r.client.RESTMapper(), contentKinds())
+	kinds, err := servedKinds(ctx, r.client.RESTMapper(), r.discovered.hasGroup, contentKinds())
 	if err != nil {
 		return remains{}, err
 	}
@@ -31,10 +31,25 @@ func contentKinds() []schema.GroupKind {
 }
 
 // servedKinds returns those of some kinds that the cluster has, in the versions that it
-// prefers.
-func servedKinds(mapper apimeta.RESTMapper, kinds []schema.GroupKind) ([]kind, error) {
+// prefers. It asks for each group first: a mapper reads all groups again for each kind that it
+// does not know.
+func servedKinds(
+	ctx context.Context, mapper apimeta.RESTMapper, hasGroup func(context.Context, string) (bool, error), kinds []schema.GroupKind,
+) ([]kind, error) {
 	var served []kind
+	groups := map[string]bool{}
 	for _, gk := range kinds {
+		has, asked := groups[gk.Group]
+		if !asked {
+			var err error
+			if has, err = hasGroup(ctx, gk.Group); err != nil {
+				return nil, err
+			}
+			groups[gk.Group] = has
+		}
+		if !has {
+			continue
+		}
 		mapping, err := mapper.RESTMapping(gk)
 		if apimeta.IsNoMatchError(err) {
 			continue

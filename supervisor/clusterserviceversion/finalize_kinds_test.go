@@ -1,6 +1,9 @@
 package clusterserviceversion
 
 import (
+	"context"
+	"errors"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -8,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,21 +30,51 @@ func withConsole() apimeta.RESTMapper {
 	return m
 }
 
+// TestServedKinds looks for kinds in clusters that have some API groups. It asks for each group
+// once, and asks the mapper for kinds of existing groups only.
 func TestServedKinds(t *testing.T) {
-	kinds, err := servedKinds(withConsole(), contentKinds())
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]string{}
-	for _, k := range kinds {
-		got[k.resource] = k.gvk.String()
-	}
-	want := map[string]string{
-		"priorityclasses.scheduling.k8s.io": "scheduling.k8s.io/v1, Kind=PriorityClass",
-		"consolelinks.console.openshift.io": "console.openshift.io/v1, Kind=ConsoleLink",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want, +got:\n%s", diff)
+	const console, scheduling = "console.openshift.io", "scheduling.k8s.io"
+	priorities := map[string]string{"priorityclasses." + scheduling: scheduling + "/v1, Kind=PriorityClass"}
+	links := map[string]string{"consolelinks." + console: console + "/v1, Kind=ConsoleLink"}
+	both := maps.Clone(priorities)
+	maps.Copy(both, links)
+	broken := errors.New("no answer")
+	for name, tc := range map[string]struct {
+		reason string
+		groups map[string]error
+		want   map[string]string
+		err    error
+	}{
+		"Both":      {"the kinds that the mapper knows", nil, both, nil},
+		"NoConsole": {"no kind of a group that does not exist", map[string]error{console: apierrors.NewNotFound(schema.GroupResource{}, console)}, priorities, nil},
+		"NoAnswer":  {"an unknown group is not an absent one", map[string]error{console: broken}, nil, broken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := map[string]int{}
+			d := &discovered{group: func(_ context.Context, group string) error {
+				asked[group]++
+				return tc.groups[group]
+			}}
+			kinds, err := servedKinds(t.Context(), withConsole(), d.hasGroup, contentKinds())
+			if !errors.Is(err, tc.err) {
+				t.Fatalf("%s: error %v, want %v", tc.reason, err, tc.err)
+			}
+			var got map[string]string
+			for _, k := range kinds {
+				if got == nil {
+					got = map[string]string{}
+				}
+				got[k.resource] = k.gvk.String()
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			for group, n := range asked {
+				if n > 1 {
+					t.Errorf("asked %d times for the group %s", n, group)
+				}
+			}
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package clusterserviceversion
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -132,12 +133,18 @@ func newReconciler(mgr ctrl.Manager, o Options, crds, fronts cache.Cache) (*reco
 		return nil, fmt.Errorf("registering the metrics of ClusterServiceVersions: %w", err)
 	}
 	return &reconciler{
-		client:     mgr.GetClient(),
-		deployer:   deployer,
-		live:       mgr.GetAPIReader(),
-		crds:       crds,
-		fronts:     fronts,
-		discovered: &discovered{ask: discover.ServerResourcesForGroupVersionWithContext, clock: o.Clock},
+		client:   mgr.GetClient(),
+		deployer: deployer,
+		live:     mgr.GetAPIReader(),
+		crds:     crds,
+		fronts:   fronts,
+		discovered: &discovered{
+			ask: discover.ServerResourcesForGroupVersionWithContext,
+			group: func(ctx context.Context, name string) error {
+				return discover.RESTClient().Get().AbsPath("/apis", name).Do(ctx).Error() //nolint:wrapcheck // wrapped by the caller, who looks for NotFound
+			},
+			clock: o.Clock,
+		},
 		serverVersion: func() (string, error) {
 			info, err := discover.ServerVersion()
 			if err != nil {
