@@ -136,6 +136,7 @@ func (r *Reconciler) tellAll(ctx context.Context, o *observation, decisions []*d
 		}
 		// One that cannot be written keeps none of the others from being written.
 		group.Go(func() error {
+			defer r.lag.turn(d.subscription)()
 			failed[i] = r.tell(ctx, o, d, plans[d.subscription.Name], now)
 			if apierrors.IsConflict(failed[i]) {
 				next[i], failed[i] = r.lag.conflict(d.subscription, r.clock.Now()), nil
