@@ -62,14 +62,14 @@ PLAIN := ^(TestIdleConnections|TestSynthesizeRealCatalogs|TestSelectRealCatalog|
   TestTransformBoundsHeap|TestTransformBoundsObjectsOfTenants|TestManyWhiteouts|TestNoDeadEnd|TestTransitionsAreSound|$\
   TestSolutionsAreTheOraclesOnAllSmallProblems)$$
 PLAIN_PACKAGES := ./server ./bundles/index ./bundles/selection ./bundles/fbc ./bundles/image ./supervisor/informer ./supervisor/catalogs $\
-  ./supervisor/clusterserviceversion ./supervisor/resolver/sat
+  ./supervisor/controllers/clusterserviceversion ./supervisor/resolver/sat
 PAGES := ./test/docs ./docs/reference/facts ./test/depcheck
 
 # These list the packages of the module, which the cache does not see either.
 LISTING := ./test/packages ./test/golist
 
 # These have a test that needs a built program, and much that goroutines share.
-RACED := ./bundles/index ./bundles/selection ./bundles/fbc ./supervisor/catalogs ./supervisor/subscription
+RACED := ./bundles/index ./bundles/selection ./bundles/fbc ./supervisor/catalogs ./supervisor/controllers/subscription
 
 TEST_TIMEOUT ?= 25m
 FUZZTIME     ?= 10s

@@ -94,7 +94,7 @@ type verifier interface {
 }
 
 // readyMade is a source of an index that somebody else has made: here it cannot
-// be made anew.
+// be recreated.
 type readyMade interface {
 	// Damaged says where the index is that is damaged, and what to do about it.
 	Damaged(err error) error
@@ -226,8 +226,8 @@ type following struct {
 	pause backoff
 }
 
-// suspicion has an index made anew that cannot be trusted: at once, or when the
-// pause is over that follows the last time. One that cannot be made anew is
+// suspicion has an index recreated that cannot be trusted: at once, or when the
+// pause is over that follows the last time. One that cannot be recreated is
 // reported.
 func (f *following) suspicion(ctx context.Context) {
 	found := f.doubted.Load()
@@ -238,7 +238,7 @@ func (f *following) suspicion(ctx context.Context) {
 		f.reportDamage(ctx, source.Damaged(found.err))
 		return
 	}
-	f.logger.ErrorContext(ctx, "The index cannot be trusted, making it anew", "error", found.err)
+	f.logger.ErrorContext(ctx, "The index cannot be trusted, rebuilding it", "error", found.err)
 	f.distrusted = true
 	if now := f.fingerprint(ctx); now == f.last && f.pause.left == 0 {
 		f.attempt(ctx, now)

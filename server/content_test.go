@@ -298,7 +298,7 @@ func TestContentDistrust(t *testing.T) {
 	}
 }
 
-// TestContentDistrustLasts wants an index that cannot be trusted to be made anew
+// TestContentDistrustLasts wants an index that cannot be trusted to be recreated
 // although that fails at first.
 func TestContentDistrustLasts(t *testing.T) {
 	unreadable := bundles.Problems{{File: "f", Message: "cannot be read", Unreadable: true}}
@@ -345,7 +345,7 @@ func TestContentDistrustLasts(t *testing.T) {
 				t.Errorf("%s: trusted %d times what was kept:\n%s", tc.reason, s.loads, logs)
 			}
 			// Each state of the content has its problems.
-			for line, most := range map[string]int{"Cannot compare": 1, "making it anew": 1, "Catalog problem": states} {
+			for line, most := range map[string]int{"Cannot compare": 1, "rebuilding it": 1, "Catalog problem": states} {
 				if count := strings.Count(logs.String(), line); count > most {
 					t.Errorf("%s: the log says %d times %q:\n%s", tc.reason, count, line, logs)
 				}
@@ -384,7 +384,7 @@ func TestContentDamagedAgain(t *testing.T) {
 			if most := bits.Len(uint(s.looks)) + 2; s.freshLoads < 2 || s.freshLoads > most {
 				t.Errorf("loaded %d times in %d looks, want %d at most", s.freshLoads, s.looks, most)
 			}
-			if lines := strings.Count(logs.String(), "making it anew"); lines > s.freshLoads+1 {
+			if lines := strings.Count(logs.String(), "rebuilding it"); lines > s.freshLoads+1 {
 				t.Errorf("%d lines for %d loads:\n%s", lines, s.freshLoads, logs)
 			}
 		})
@@ -434,7 +434,7 @@ func (c *content) ask() error {
 	return err
 }
 
-// TestContentDamagedFile serves an index that cannot be made anew until somebody
+// TestContentDamagedFile serves an index that cannot be recreated until somebody
 // replaces it.
 func TestContentDamagedFile(t *testing.T) {
 	dir, file := smallDir(t), filepath.Join(t.TempDir(), "index")
@@ -450,13 +450,13 @@ func TestContentDamagedFile(t *testing.T) {
 		_ = c.ask()
 	}
 	problems := bundles.AsProblems(c.announcer.State().Failure)
-	if len(problems) != 1 || problems[0].File != file || !strings.Contains(problems[0].Remedy, "replace the file") {
+	if len(problems) != 1 || problems[0].File != file || !strings.Contains(problems[0].Remedy, "rebuild the file") {
 		t.Errorf("announced %v", problems)
 	}
 	if got := c.metrics.gathered(t, "chandlery_registry_catalog_problems"); got != 1 {
 		t.Errorf("the gauge of problems is %v", got)
 	}
-	if got := logs.String(); strings.Count(got, "\n") != 2 || strings.Count(got, "Loaded catalog") != 1 || !strings.Contains(got, "replace the file") {
+	if got := logs.String(); strings.Count(got, "\n") != 2 || strings.Count(got, "Loaded catalog") != 1 || !strings.Contains(got, "rebuild the file") {
 		t.Errorf("want one line about the load and one about the damage:\n%s", got)
 	}
 	if _, err := dir.Create(t.Context(), file); err != nil {
@@ -480,7 +480,7 @@ func TestContentDamagedCache(t *testing.T) {
 			if verifyAfter == time.Hour {
 				_ = c.ask()
 			}
-			wait(t, "an index that was made anew", func() bool { return c.current.Load() != damaged })
+			wait(t, "an index that was recreated", func() bool { return c.current.Load() != damaged })
 			if err := c.ask(); err != nil {
 				t.Errorf("%v; the log:\n%s", err, logs)
 			}

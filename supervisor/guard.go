@@ -79,10 +79,10 @@ func (g *guard) admit(ctx context.Context) error {
 	return g.judge(ctx, &found, g.mover != nil)
 }
 
-// judge says whether what was found lets a process go on. mends tells that it will
+// judge says whether what was found lets a process go on. fixes tells that it will
 // have taken over before it leads.
-func (g *guard) judge(ctx context.Context, found *rival.Finding, mends bool) error {
-	if mends && len(found.Supervisors) == 0 {
+func (g *guard) judge(ctx context.Context, found *rival.Finding, fixes bool) error {
+	if fixes && len(found.Supervisors) == 0 {
 		return nil
 	}
 	if err := found.Err(); err != nil {

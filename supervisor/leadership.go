@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/clock"
 
-	"github.com/chandlery/chandlery/supervisor/failover"
+	"github.com/chandlery/chandlery/supervisor/controllers/failover"
 	"github.com/chandlery/chandlery/supervisor/outage"
 	"github.com/chandlery/chandlery/supervisor/rival"
 )

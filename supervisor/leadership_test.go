@@ -15,7 +15,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/failover"
+	"github.com/chandlery/chandlery/supervisor/controllers/failover"
 )
 
 // fakeLock is a Lease that says what the test wants.

@@ -15,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/catalogsource"
+	"github.com/chandlery/chandlery/supervisor/bundleimage"
+	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource"
 	"github.com/chandlery/chandlery/supervisor/discovery"
 	"github.com/chandlery/chandlery/supervisor/discovery/optional"
 	"github.com/chandlery/chandlery/supervisor/rival"
-	"github.com/chandlery/chandlery/supervisor/unpack"
 )
 
 // namespaceFile tells a process in a pod which namespace it runs in.
@@ -108,10 +108,10 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.CatalogRefreshInterval, "catalog-refresh-interval", 30*time.Second, "how often a catalog is asked which content it serves; catalogs of our registry tell of changes by themselves, those of opm cannot say and are read when one connects to them, and every 30m")
 	fs.DurationVar(&o.InstallPlanRetryTimeout, "install-plan-retry-timeout", time.Minute, "how long a step of an InstallPlan may fail, with an error that does not pass by itself, before the plan fails")
 	fs.BoolVar(&o.CRDAsServiceAccount, "crd-as-service-account", false, "write the CustomResourceDefinitions of bundles with the rights of the service account that the OperatorGroup names, instead of the supervisor's; the account then needs create and update for them in the whole cluster")
-	fs.StringVar(&o.BundleCacheDir, "bundle-cache-dir", unpack.DefaultDir(), "directory that keeps the content of bundle images; it is made, and must not be writable for others")
-	o.BundleCacheSize = unpack.DefaultSize
+	fs.StringVar(&o.BundleCacheDir, "bundle-cache-dir", bundleimage.DefaultDir(), "directory that keeps the content of bundle images; it is made, and must not be writable for others")
+	o.BundleCacheSize = bundleimage.DefaultSize
 	fs.Var((*byteSize)(&o.BundleCacheSize), "bundle-cache-size", "size that the directory may grow to, as 1Gi; images that are being brought there come on top, up to 2Gi")
-	fs.DurationVar(&o.BundleUnpackTimeout, "bundle-unpack-timeout", unpack.DefaultTimeout, "how long bringing a bundle image here may take, where the OperatorGroup has no annotation operatorframework.io/bundle-unpack-timeout; 0 for as long as it takes")
+	fs.DurationVar(&o.BundleUnpackTimeout, "bundle-unpack-timeout", bundleimage.DefaultTimeout, "how long bringing a bundle image here may take, where the OperatorGroup has no annotation operatorframework.io/bundle-unpack-timeout; 0 for as long as it takes")
 	fs.Float64Var(&o.FailoverRate, "failover-rate", 10, "number of pods of catalogs that are marked not ready or deleted because of lost nodes, per second on the average")
 	fs.IntVar(&o.FailoverBurst, "failover-burst", 50, "number of such pods at once, when there were none for a while")
 	fs.IntVar(&o.Concurrency, "concurrency", 4, "number of objects that each controller works on at once")

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
-	"github.com/chandlery/chandlery/supervisor/catalogsource"
+	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource"
 )
 
 // defaults are the options of a command line without flags.

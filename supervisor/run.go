@@ -21,23 +21,23 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/bundleimage"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
-	"github.com/chandlery/chandlery/supervisor/catalogsource"
-	"github.com/chandlery/chandlery/supervisor/clusterserviceversion"
-	"github.com/chandlery/chandlery/supervisor/copies"
+	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion"
+	"github.com/chandlery/chandlery/supervisor/controllers/copiedcsv"
+	"github.com/chandlery/chandlery/supervisor/controllers/failover"
+	"github.com/chandlery/chandlery/supervisor/controllers/installplan"
+	"github.com/chandlery/chandlery/supervisor/controllers/operator"
+	"github.com/chandlery/chandlery/supervisor/controllers/operatorcondition"
+	"github.com/chandlery/chandlery/supervisor/controllers/operatorgroup"
+	"github.com/chandlery/chandlery/supervisor/controllers/subscription"
 	"github.com/chandlery/chandlery/supervisor/crdcache"
-	"github.com/chandlery/chandlery/supervisor/failover"
 	"github.com/chandlery/chandlery/supervisor/farewell"
+	"github.com/chandlery/chandlery/supervisor/grant"
 	"github.com/chandlery/chandlery/supervisor/groupindex"
 	"github.com/chandlery/chandlery/supervisor/informer"
-	"github.com/chandlery/chandlery/supervisor/installplan"
-	"github.com/chandlery/chandlery/supervisor/loan"
-	"github.com/chandlery/chandlery/supervisor/operator"
-	"github.com/chandlery/chandlery/supervisor/operatorcondition"
-	"github.com/chandlery/chandlery/supervisor/operatorgroup"
 	"github.com/chandlery/chandlery/supervisor/outage"
-	"github.com/chandlery/chandlery/supervisor/subscription"
-	"github.com/chandlery/chandlery/supervisor/unpack"
 )
 
 // shutdownTimeout is how long controllers have to finish what they are at when
@@ -87,14 +87,14 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, standing func() f
 	o := s.options
 	store := catalogs.NewStore(ctx, o.CatalogRefreshInterval, clock.RealClock{})
 	store.Proxies = s.proxies
-	unpacker, err := unpack.New(unpack.Options{
+	unpacker, err := bundleimage.New(bundleimage.Options{
 		Reader: mgr.GetAPIReader(), Dir: o.BundleCacheDir, Size: o.BundleCacheSize, Timeout: o.BundleUnpackTimeout,
 		PlainHTTP: o.Hosting.PlainHTTP, SkipTLSVerify: o.Hosting.SkipTLSVerify,
 	})
 	if err != nil {
 		return fmt.Errorf("preparing to unpack bundles: %w", err)
 	}
-	lender, err := loan.Setup(mgr)
+	lender, err := grant.Setup(mgr)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, standing func() f
 			CRDs: crds, Workers: o.Concurrency, Lender: lender, Proxies: proxies, Namespace: podNamespace(),
 		}),
 		farewell.Setup(mgr, farewell.Options{}),
-		copies.Setup(mgr, copies.Options{ProtectedNamespaces: o.ProtectedCopiedCSVNamespaces}), //nolint:contextcheck // its indexes are only noted down
+		copiedcsv.Setup(mgr, copiedcsv.Options{ProtectedNamespaces: o.ProtectedCopiedCSVNamespaces}), //nolint:contextcheck // its indexes are only noted down
 		operatorcondition.Setup(mgr, operatorcondition.Options{}),
 		operator.Setup(mgr, operator.Options{CRDs: crds}), //nolint:contextcheck // its indexes are only noted down
 	)

@@ -38,7 +38,7 @@ func Catalogs(a, b *outline.Catalog) []Change {
 	return out
 }
 
-// Breaking counts the changes that leave somebody behind.
+// Breaking counts the changes that leave installed versions without an upgrade path.
 func Breaking(changes []Change) int {
 	n := 0
 	for i := range changes {

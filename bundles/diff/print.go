@@ -8,7 +8,7 @@ import (
 )
 
 // Text returns changes for a terminal: a paragraph for each package, and a line
-// that counts them. Changes that leave somebody behind have a mark.
+// that counts them. Changes that leave installed versions behind have a mark.
 func Text(changes []Change) string {
 	if len(changes) == 0 {
 		return "no differences\n"

@@ -32,7 +32,7 @@ type sourceFlags struct {
 	// cacheOnly asks to fill the cache and end instead of serving.
 	cacheOnly bool
 	// cacheEnforceIntegrity compares what is cached with the content before it
-	// is used, instead of afterwards. What is wrong is made anew, whatever it
+	// is used, instead of afterwards. What is wrong is recreated, whatever it
 	// says.
 	cacheEnforceIntegrity bool
 
@@ -52,10 +52,10 @@ func (o *sourceFlags) AddFlags(flags *pflag.FlagSet) {
 // addCacheFlags adds what "opm serve" has to say about its cache.
 func (o *sourceFlags) addCacheFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.cacheDir, "cache-dir", "",
-		"directory to keep what was read in, for a faster start; what is missing or stale in it is made anew")
+		"directory to keep what was read in, for a faster start; what is missing or stale in it is rebuilt")
 	flags.BoolVar(&o.cacheOnly, "cache-only", false, "fill the cache directory and end")
 	flags.BoolVar(&o.cacheEnforceIntegrity, "cache-enforce-integrity", false,
-		"compare a cached index with the content before it is used, not afterwards; one that is wrong is made anew in any case")
+		"compare a cached index with the content before it is used, not afterwards; one that is wrong is rebuilt in any case")
 }
 
 // check reports flags whose values are of no use.

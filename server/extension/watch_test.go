@@ -55,7 +55,7 @@ func TestWatch(t *testing.T) {
 		t.Errorf("with content: %v", state)
 	}
 	failedAt := loadedAt.Add(time.Hour)
-	problem := bundles.Problem{File: "a.yaml:3", Package: "p", Channel: "c", Bundle: "b", Message: "is wrong", Remedy: "mend it"}
+	problem := bundles.Problem{File: "a.yaml:3", Package: "p", Channel: "c", Bundle: "b", Message: "is wrong", Remedy: "fix it"}
 	f.Failed(fmt.Errorf("loading: %w", bundles.Problems{problem}), failedAt)
 	state := next(t, stream)
 	if state.GetContent().GetDigest() != old.Digest() || !state.GetFailure().GetFailedAt().AsTime().Equal(failedAt) ||

@@ -29,7 +29,7 @@ const indexExtension = ".index"
 
 // Cache is where the index of a directory is kept, so that the next start need
 // not make it again. It only ever saves time: what is missing in it, damaged,
-// of another version or not of the present content is made anew, and where
+// of another version or not of the present content is recreated, and where
 // nothing can be written the index is kept elsewhere.
 type Cache struct {
 	// Dir is the directory; empty for none.
@@ -101,28 +101,28 @@ func (d Dir) cached(ctx context.Context, root fs.FS, files []index.SourceFile) *
 		logger.DebugContext(ctx, "There is no cached index yet")
 		return nil
 	case err != nil:
-		logger.WarnContext(ctx, "The cached index cannot be used, making it anew", "error", err)
+		logger.WarnContext(ctx, "The cached index cannot be used, rebuilding it", "error", err)
 		return nil
 	}
 	then := x.Sources()
 	if len(then) == 0 {
-		logger.WarnContext(ctx, "The cached index does not say what it was made of, making it anew")
+		logger.WarnContext(ctx, "The cached index does not state its source, rebuilding it")
 		return nil
 	}
 	if slices.Equal(withoutSums(then), files) && !d.Cache.Suspicious {
 		return x
 	}
 	if !slices.EqualFunc(then, files, sameSize) {
-		logger.InfoContext(ctx, "The cached index is of another content, making it anew")
+		logger.InfoContext(ctx, "The cached index is of other content, rebuilding it")
 		return nil
 	}
 	now, err := sumFiles(ctx, root, files)
 	if err != nil || !slices.EqualFunc(then, now, sameContent) {
-		logger.InfoContext(ctx, "The cached index is of another content, making it anew", "error", err)
+		logger.InfoContext(ctx, "The cached index is of other content, rebuilding it", "error", err)
 		return nil
 	}
 	if err := x.Check(); d.Cache.Suspicious && err != nil {
-		logger.WarnContext(ctx, "The cached index cannot be used, making it anew", "error", err)
+		logger.WarnContext(ctx, "The cached index cannot be used, rebuilding it", "error", err)
 		return nil
 	}
 	return x

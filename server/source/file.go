@@ -29,7 +29,7 @@ func (f File) Load(context.Context) (*index.Index, error) {
 	switch {
 	case errors.Is(err, index.ErrNotIndex):
 		return nil, bundles.Problems{{
-			File: f.Path, Message: cause(err), Remedy: "make it anew with 'registry build'",
+			File: f.Path, Message: cause(err), Remedy: "rebuild it with 'registry build'",
 		}}
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, bundles.Problems{{
@@ -53,7 +53,7 @@ func (f File) Load(context.Context) (*index.Index, error) {
 // [bundles.Problems].
 func (f File) Damaged(err error) error {
 	return bundles.Problems{{
-		File: f.Path, Message: err.Error(), Remedy: "replace the file by one made anew with 'registry build'",
+		File: f.Path, Message: err.Error(), Remedy: "rebuild the file with 'registry build'",
 	}}
 }
 

@@ -60,9 +60,9 @@ func TestBadFile(t *testing.T) {
 		want       string
 		unreadable bool
 	}{
-		"Foreign":   {reason: "any file", text: "hello", want: "make it anew with 'registry build'"},
-		"Empty":     {reason: "no content", text: "", want: "make it anew with 'registry build'"},
-		"Truncated": {reason: "half of one", text: string(whole[:len(whole)-1]), want: "make it anew with 'registry build'"},
+		"Foreign":   {reason: "any file", text: "hello", want: "rebuild it with 'registry build'"},
+		"Empty":     {reason: "no content", text: "", want: "rebuild it with 'registry build'"},
+		"Truncated": {reason: "half of one", text: string(whole[:len(whole)-1]), want: "rebuild it with 'registry build'"},
 		"Missing":   {reason: "none", want: "there is no such file; check the path and what is mounted there", unreadable: true},
 	}
 	for name, tc := range cases {
@@ -87,7 +87,7 @@ func TestBadFile(t *testing.T) {
 // TestDamagedFile names the file and what to do.
 func TestDamagedFile(t *testing.T) {
 	f := File{Path: "x.index"}
-	const want = "x.index: the index is damaged; replace the file by one made anew with 'registry build'"
+	const want = "x.index: the index is damaged; rebuild the file with 'registry build'"
 	if got := bundles.AsProblems(f.Damaged(index.ErrDamaged)); len(got) != 1 || got[0].String() != want {
 		t.Errorf("got %v", got)
 	}
@@ -137,7 +137,7 @@ func TestCreate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after, err := os.Stat(name); err != nil || !os.SameFile(before, after) {
-		t.Errorf("the index was made anew: %v", err)
+		t.Errorf("the index was recreated: %v", err)
 	}
 	write(t, filepath.Join(dir, "c"), catalog+catalog)
 	if _, err := (Dir{Path: dir}).Create(t.Context(), name); len(bundles.AsProblems(err)) == 0 {

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/serving"
+	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
 // reconciler changes definitions whose pods are about to go.
@@ -36,7 +36,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing the endpoints of Service %s: %w", req.NamespacedName, err)
 	}
-	leaving, stay := serving.Leaving(endpoints.Items)
+	leaving, stay := webhook.Leaving(endpoints.Items)
 	due, after := r.leaves.due(req.NamespacedName, leaving, r.clock.Now())
 	if !stay || len(due) == 0 {
 		// Whoever comes to stand in for them is an event.
@@ -93,7 +93,7 @@ func (r *reconciler) part(ctx context.Context, name string, service types.Namesp
 	if err != nil {
 		return fmt.Errorf("getting CustomResourceDefinition %s: %w", name, err)
 	}
-	change := serving.Part(crd, service, pods)
+	change := webhook.Part(crd, service, pods)
 	if change == nil {
 		return nil
 	}
@@ -127,7 +127,7 @@ func (d departures) due(service types.NamespacedName, leaving map[types.UID]stri
 			since = now
 		}
 		d[service][uid] = since
-		left := serving.Rerouting - now.Sub(since)
+		left := webhook.Rerouting - now.Sub(since)
 		switch {
 		case left <= 0:
 			pods = append(pods, name)

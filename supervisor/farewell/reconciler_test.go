@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/chandlery/chandlery/supervisor/serving"
+	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
 // TestDue waits for each pod until nobody is led to it, and forgets those that have gone.
@@ -20,13 +20,13 @@ func TestDue(t *testing.T) {
 		due     []string
 		after   time.Duration
 	}{
-		{at: 0, leaving: map[types.UID]string{"1": "a"}, after: serving.Rerouting},
-		{at: time.Second, leaving: map[types.UID]string{"1": "a", "2": "b"}, after: serving.Rerouting - time.Second},
-		{at: serving.Rerouting, leaving: map[types.UID]string{"1": "a", "2": "b"}, due: []string{"a"}, after: time.Second},
-		{at: serving.Rerouting + time.Second, leaving: map[types.UID]string{"1": "a", "2": "b"}, due: []string{"a", "b"}},
+		{at: 0, leaving: map[types.UID]string{"1": "a"}, after: webhook.Rerouting},
+		{at: time.Second, leaving: map[types.UID]string{"1": "a", "2": "b"}, after: webhook.Rerouting - time.Second},
+		{at: webhook.Rerouting, leaving: map[types.UID]string{"1": "a", "2": "b"}, due: []string{"a"}, after: time.Second},
+		{at: webhook.Rerouting + time.Second, leaving: map[types.UID]string{"1": "a", "2": "b"}, due: []string{"a", "b"}},
 		{at: time.Minute, leaving: map[types.UID]string{"2": "b"}, due: []string{"b"}},
 		{at: time.Minute},
-		{at: time.Minute, leaving: map[types.UID]string{"2": "b"}, after: serving.Rerouting},
+		{at: time.Minute, leaving: map[types.UID]string{"2": "b"}, after: webhook.Rerouting},
 	} {
 		due, after := d.due(service, step.leaving, begun.Add(step.at))
 		slices.Sort(due)

@@ -27,7 +27,7 @@ import (
 //
 // An object of a kind that a plan may not hold becomes a step with the status
 // UnsupportedResource, so that the user sees which one it is. Errors say what is
-// wrong with the bundle; trying again does not mend them.
+// wrong with the bundle; trying again does not fix them.
 func Steps(namespace string, b Bundle) ([]*operatorsv1alpha1.Step, error) {
 	objects, err := decode(b)
 	if err != nil {

@@ -67,7 +67,7 @@ func (r *resolution) unreadableRange(sub *Subscription) error {
 				continue
 			}
 			if _, err := bundles.ParseRange(e.SkipRange); err != nil {
-				return &CatalogError{Catalog: sub.Catalog, Err: fmt.Errorf("package %s, channel %s, bundle %s: skipRange: %w; the catalog has to be mended, ask its publisher",
+				return &CatalogError{Catalog: sub.Catalog, Err: fmt.Errorf("package %s, channel %s, bundle %s: skipRange: %w; the catalog has to be fixed, ask its publisher",
 					sub.Package, channel.Name, e.Bundle.Name, err)}
 			}
 		}
@@ -194,7 +194,7 @@ func shapeProblem(sub *Subscription, channels []*content.Channel) error {
 	if len(channels) == 0 || channels[0].Err == nil {
 		return nil
 	}
-	return unsatisfiable(sub, "the catalog has to be mended; ask its publisher, or set spec.channel to another channel", "%v", channels[0].Err)
+	return unsatisfiable(sub, "the catalog has to be fixed; ask its publisher, or set spec.channel to another channel", "%v", channels[0].Err)
 }
 
 // noneFound says that the channels have nothing for a Subscription.

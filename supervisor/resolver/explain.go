@@ -227,9 +227,9 @@ func (m *model) remedy(w *wish, reasons []reason) string {
 	case other != nil:
 		return fmt.Sprintf("subscription %s cannot be met together with subscription %s, which comes first; delete one of them, or move it to a namespace of its own", w.sub.Name, other.wish.sub.Name)
 	case w.installed != nil:
-		return "choose another channel, or ask the publisher of the catalog to mend it"
+		return "choose another channel, or ask the publisher of the catalog to fix it"
 	default:
-		return "choose another channel or startingCSV, or ask the publisher of the catalog to mend it"
+		return "choose another channel or startingCSV, or ask the publisher of the catalog to fix it"
 	}
 }
 

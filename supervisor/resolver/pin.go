@@ -163,7 +163,7 @@ func (r *resolution) newest(sub *Subscription, next *content.Entry) *content.Ent
 // pinNotFound says that the version that a Subscription is pinned to is not where it
 // looks for versions.
 func pinNotFound(sub *Subscription, pkg *content.Package) error {
-	remedy := fmt.Sprintf("the package has no version of that name; mend annotation %s, or remove it", api.AnnotationPin)
+	remedy := fmt.Sprintf("the package has no version of that name; fix annotation %s, or remove it", api.AnnotationPin)
 	if meant := numbered(sub, pkg); len(meant) > 0 {
 		remedy = fmt.Sprintf("versions go by their names; set annotation %s to the name of version %s (%s), or remove it", api.AnnotationPin, sub.Pin, listing(meant))
 	}

@@ -85,7 +85,7 @@ func TestResolvePinRefused(t *testing.T) {
 	}{
 		{
 			reason: "no such version", subs: []Subscription{want("lamp", pinned("lamp.v9"))},
-			want: []string{"no operators found with name lamp.v9 in channel stable of package lamp in the catalog referenced by subscription my-lamp", "mend annotation chandlery.dev/pin"},
+			want: []string{"no operators found with name lamp.v9 in channel stable of package lamp in the catalog referenced by subscription my-lamp", "fix annotation chandlery.dev/pin"},
 		},
 		{
 			reason: "a number in place of a name", subs: []Subscription{want("lamp", pinned("1.1.0"))},

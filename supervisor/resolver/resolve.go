@@ -440,7 +440,7 @@ func (r *resolution) choice(w *wish, e *content.Entry) *Choice {
 
 // bySeniority puts the Subscriptions of users before those that were made for
 // dependencies, and first of all those that hold what is installed, whatever
-// their age: a mistake that is mended later must not take over what another one
+// their age: a mistake that is fixed later must not take over what another one
 // has installed meanwhile.
 func bySeniority(subscriptions []Subscription) []*Subscription {
 	sorted := make([]*Subscription, len(subscriptions))

@@ -46,7 +46,7 @@ func (r *resolution) mistake(sub *Subscription) *UnsatisfiableError {
 }
 
 // refusal is the error of a Subscription whose package another one keeps: its
-// own mistake where it has made one, since mending that comes first.
+// own mistake where it has made one, since fixing that comes first.
 func (r *resolution) refusal(keeper, sub *Subscription) error {
 	if _, err := r.lookup(keeper); errors.Is(err, ErrPending) {
 		return ErrPending

@@ -270,7 +270,7 @@ func TestNoCandidates(t *testing.T) {
 		{
 			rule: "3.3 a channel without a head", shop: []pack{of("lamp", in("stable", at("a", "replaces", "b"), at("b", "replaces", "a"))).unversioned(), lone("crate")},
 			subs: []resolver.Subscription{sub("lamp"), sub("crate")}, want: map[string]string{"my-lamp": "failed", "my-crate": "shop/stable/crate.v1.0.0"},
-			says: map[string][]string{"my-lamp": {`no channel heads (entries not replaced by another entry) found in channel "stable" of package "lamp"`, "the catalog has to be mended"}},
+			says: map[string][]string{"my-lamp": {`no channel heads (entries not replaced by another entry) found in channel "stable" of package "lamp"`, "the catalog has to be fixed"}},
 		},
 		{
 			rule: "3.3 a cycle below the head", shop: []pack{of("lamp", in("stable", at("c", "replaces", "b"), at("b", "replaces", "a"), at("a", "replaces", "b"))).unversioned(), lone("crate")},
@@ -595,7 +595,7 @@ func TestBadInput(t *testing.T) {
 	bad := func(rule string, p constraint.Property, says ...string) ruleCase {
 		return ruleCase{
 			rule: rule, shop: []pack{lone("bad", p), lamp()}, subs: good, want: onlyBad,
-			says: map[string][]string{"my-bad": append(says, `package "bad", bundle "bad.v1.0.0": `, "error using catalogsource olm/shop", "ask the publisher of the catalog to mend it")},
+			says: map[string][]string{"my-bad": append(says, `package "bad", bundle "bad.v1.0.0": `, "error using catalogsource olm/shop", "ask the publisher of the catalog to fix it")},
 		}
 	}
 	endless := ofRule(strings.Repeat("properties.all(p, ", 20) + "p.type != ''" + strings.Repeat(")", 20))

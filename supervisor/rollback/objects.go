@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/loan"
+	"github.com/chandlery/chandlery/supervisor/grant"
 )
 
 // pageSize bounds how many objects are in memory at once.
@@ -21,7 +21,7 @@ const pageSize = 200
 type Objects struct {
 	Reader client.Reader
 	// Lender gives the right to list them where it is lacking.
-	Lender *loan.Lender
+	Lender *grant.Lender
 }
 
 // Using says which of the fields that the definition of an older version lacks are used
@@ -31,7 +31,7 @@ func (o Objects) Using(ctx context.Context, live *apiextensionsv1.CustomResource
 		return nil, nil
 	}
 	var used []use
-	err := o.Lender.With(ctx, live, loan.Check, func() error {
+	err := o.Lender.With(ctx, live, grant.Check, func() error {
 		var err error
 		used, err = o.usedBy(ctx, live, lost)
 		return err

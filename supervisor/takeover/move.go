@@ -25,7 +25,7 @@ const (
 	// gonePatience how long they are waited for: a pod of a lost node does not go by itself.
 	goneDelay    = 500 * time.Millisecond
 	gonePatience = 3 * time.Minute
-	// rounds is how often a plan is made anew because something changed under it.
+	// rounds is how often a plan is recreated because something changed under it.
 	rounds = 10
 )
 

@@ -213,7 +213,7 @@ func version(u *unstructured.Unstructured) string {
 }
 
 // plan says how an InstallPlan is, where it stays as it is, and remembers those that are
-// made anew: the ones that are being carried out, and the ones that wait.
+// recreated: the ones that are being carried out, and the ones that wait.
 func (o *Observation) plan(u *unstructured.Unstructured) string {
 	phase, name := field("status", "phase")(u), u.GetNamespace()+"/"+u.GetName()
 	switch operatorsv1alpha1.InstallPlanPhase(phase) {

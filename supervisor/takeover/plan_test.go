@@ -113,7 +113,7 @@ func TestNewPlan(t *testing.T) {
 	}
 }
 
-// TestWaitingPlans sees that plans which are made anew are not said to go on as they are,
+// TestWaitingPlans sees that plans which are recreated are not said to go on as they are,
 // before and after.
 func TestWaitingPlans(t *testing.T) {
 	o := &Observation{Rivals: rival.Finding{Workloads: []rival.Workload{workload("olm-operator", 1, false)}}}

@@ -57,7 +57,7 @@ type Record struct {
 	// 0 while they are not.
 	Images int `json:"images,omitempty"`
 	// Plans are the InstallPlans, as namespace/name, that waited or were under way: the
-	// supervisors make them anew under other names.
+	// supervisors recreate them under other names.
 	Plans []string `json:"plans,omitempty"`
 }
 

@@ -161,7 +161,7 @@ func (d *demo) newHead(ctx context.Context, before timeline.Summary) (string, er
 	}
 }
 
-// errFinal says that an installation failed in a way that no waiting mends.
+// errFinal says that an installation failed in a way that no waiting fixes.
 var errFinal = errors.New("the installation failed for good")
 
 // installed waits until the Subscription says that the CSV is installed and its

@@ -77,10 +77,8 @@ func Rules() []Rule {
 		},
 		{
 			From: "cmd/kubectl-chandlery",
-			Never: append([]string{"server", "test"}, slices.DeleteFunc(controllers(), func(folder string) bool {
-				// Previews play its answers through.
-				return folder == "supervisor/subscription"
-			})...),
+			// The dry run uses the answers of the Subscription controller.
+			Never: []string{"server", "test", "supervisor/controllers"}, But: []string{"supervisor/controllers/subscription"},
 			Reason: "the plugin looks at a cluster, and runs no controllers",
 		},
 		{
@@ -123,19 +121,18 @@ func clients() []string {
 	}
 }
 
-// controllers are the folders of supervisor/ that hold a controller. They meet
-// through API objects and through the pure packages, never directly.
-func controllers() []string {
-	return []string{
-		"supervisor/catalogsource", "supervisor/failover", "supervisor/subscription", "supervisor/installplan",
-		"supervisor/clusterserviceversion", "supervisor/operatorgroup", "supervisor/operator",
-		"supervisor/farewell",
-	}
-}
+// controllers is the folder with one folder for each controller. They meet through API objects and
+// through packages outside of it, never directly.
+const controllers = Module + "/supervisor/controllers/"
 
-// ControllerRules returns a rule for each controller that keeps the others out.
-func ControllerRules() []Rule {
-	all := controllers()
+// ControllerRules returns a rule for each controller among some packages that keeps the others out.
+func ControllerRules(packages []golist.Package) []Rule {
+	var all []string
+	for _, p := range packages {
+		if name, is := strings.CutPrefix(p.ImportPath, controllers); is && !strings.Contains(name, "/") {
+			all = append(all, "supervisor/controllers/"+name)
+		}
+	}
 	rules := make([]Rule, 0, len(all))
 	for _, one := range all {
 		others := slices.DeleteFunc(slices.Clone(all), func(other string) bool { return other == one })

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chandlery/chandlery/docs/reference/facts"
-	"github.com/chandlery/chandlery/supervisor/diagnosis"
+	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
 // code is the product's code, which is read once.
@@ -221,7 +221,7 @@ func TestMetrics(t *testing.T) {
 func TestFindings(t *testing.T) {
 	t.Parallel()
 	var want, got []string
-	for _, code := range diagnosis.Codes() {
+	for _, code := range explain.Codes() {
 		want = append(want, code.Code)
 	}
 	for _, table := range pages(t)["docs/reference/findings.md"].Tables {

@@ -141,7 +141,7 @@ func (c *content) ofObjects(add func(pkg, target string, values ...any)) error {
 				crds = append(crds, o.text)
 			case "ClusterServiceVersion":
 				csvs = append(csvs, o.text)
-				add("supervisor/preview/inputs", "FuzzRead", string(text))
+				add("supervisor/dryrun/inputs", "FuzzRead", string(text))
 				half := len(text) / 2
 				add("cmd/internal/redact", "FuzzText", string(text[max(0, half-500):half]), string(text[half:min(len(text), half+500)]))
 			}
@@ -205,6 +205,6 @@ func (c *content) ofPlans(add func(pkg, target string, values ...any)) error {
 	if err != nil {
 		return err
 	}
-	add("supervisor/subscription", "FuzzReadFacts", string(text))
+	add("supervisor/controllers/subscription", "FuzzReadFacts", string(text))
 	return nil
 }

@@ -35,8 +35,8 @@ func peers() []string { return []string{module + "test/conformance", module + "d
 // end nothing would be left to run beside them.
 func long() []string {
 	return []string{
-		module + "supervisor/clusterserviceversion/suite", module + "supervisor/installplan/suite",
-		module + "cmd/internal/command/uninstall/suite", module + "supervisor/catalogsource/suite",
+		module + "supervisor/controllers/clusterserviceversion/suite", module + "supervisor/controllers/installplan/suite",
+		module + "cmd/internal/command/uninstall/suite", module + "supervisor/controllers/catalogsource/suite",
 		module + "supervisor/catalogs", module + "supervisor/informer",
 		endToEnd + "/faults", endToEnd + "/explain", endToEnd, endToEnd + "/inventory", endToEnd + "/tenant",
 		endToEnd + "/transitions", endToEnd + "/cleanup", endToEnd + "/scale",

@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
-	"github.com/chandlery/chandlery/supervisor/diagnosis/snapshot"
+	"github.com/chandlery/chandlery/supervisor/explain/snapshot"
 )
 
 // A Code is how a program ends. It is the same for every command, so that scripts can

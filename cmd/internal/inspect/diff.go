@@ -36,8 +36,8 @@ func Diff(p Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff OLD NEW",
 		Short: "Say what the update of a catalog changes",
-		Long: "Say what the update of a catalog changes for those who use it: packages, channels, heads and bundles,\n" +
-			"deprecations, and marked with ! what leaves somebody behind: removed packages and channels, bundles\n" +
+		Long: "Say what the update of a catalog changes for those who use it: packages, channels, heads, bundles and\n" +
+			"deprecations. A ! marks changes that leave installed versions behind: removed packages and channels, bundles\n" +
 			"from which no upgrade leads on, heads that go back or no longer provide an API.\n\n" + p.Sources + "\n\n" +
 			"Exit codes: 0 when they could be compared, 1 when there are differences of the sort that --exit-code\n" +
 			"asks for, 2 when they could not be compared.",
@@ -50,7 +50,7 @@ func Diff(p Program) *cobra.Command {
 	AddOutputFlag(cmd, &o.output, "text", "text", "markdown", "json", "yaml")
 	flags := cmd.Flags()
 	flags.StringVar(&o.pkg, "package", "", "compare only the package of this name")
-	flags.BoolVar(&o.breaking, "breaking", false, "show only what leaves somebody behind")
+	flags.BoolVar(&o.breaking, "breaking", false, "show only changes that leave installed versions without an upgrade path")
 	flags.StringVar(&o.exitCode, "exit-code", "", "end with 1 when there are differences: any, or breaking for those alone")
 	flags.Lookup("exit-code").NoOptDefVal = exitOnAny
 	flagenv.Describe(flags, p.EnvPrefix)

@@ -152,7 +152,7 @@ func versionOf(p *operatorsv1alpha1.InstallPlan, name string, present []operator
 			return v
 		}
 	}
-	// A plan that was made anew after a version was taken away replaces nothing.
+	// A plan that was recreated after a version was taken away replaces nothing.
 	v.Replaces = ""
 	return v
 }

@@ -22,7 +22,7 @@ func TestLoad(t *testing.T) {
 		{Name: "chandlery_registry_catalog_loads_total", Type: "counter", Labels: []string{"result"}, Help: "Attempts to load content, by result.", Package: "server"},
 		{Name: "chandlery_registry_build_info", Type: "gauge", Labels: []string{"version", "commit", "goversion"}, Help: "Always 1; the labels say what is running.", Package: "server"},
 		{Name: "chandlery_registry_requests_total", Type: "counter", Labels: []string{"service", "method", "code"}, Help: "Calls that have ended, by status code.", Package: "server"},
-		{Name: "csv_count", Type: "gauge", Help: "ClusterServiceVersions that are looked after; copies are not.", Package: "supervisor/clusterserviceversion"},
+		{Name: "csv_count", Type: "gauge", Help: "ClusterServiceVersions that are looked after; copies are not.", Package: "supervisor/controllers/clusterserviceversion"},
 	} {
 		i := slices.IndexFunc(metrics, func(m Metric) bool { return m.Name == want.Name })
 		if i < 0 {

@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/chandlery/chandlery/supervisor/diagnosis"
+	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
 // findingsPage lists what a diagnosis can find, in the order in which it looks.
 func findingsPage(context.Context) (string, error) {
 	var page strings.Builder
 	page.WriteString(findingsText)
-	for _, code := range diagnosis.Codes() {
+	for _, code := range explain.Codes() {
 		if code.Meaning == "" || code.Remedy == "" {
 			return "", fmt.Errorf("%w: %s", errBareCode, code.Code)
 		}

@@ -86,7 +86,7 @@ func (b *Builder) bundle(l Listed) *Bundle {
 	bundle := &Bundle{Name: b.pool.text(l.Bundle), Image: b.pool.text(l.Image)}
 	bundle.Subject, bundle.Requires, bundle.Err = b.pool.parse(l.Package, b.draft(l.Package).owner, withPackage(l))
 	if bundle.Err == nil && bundle.Subject.Package != "" && bundle.Subject.Package != l.Package {
-		bundle.Err = fmt.Errorf("property %s says that it is of package %s; ask the publisher of the catalog to mend it",
+		bundle.Err = fmt.Errorf("property %s says that it is of package %s; ask the publisher of the catalog to fix it",
 			bundles.TypePackage, bundles.Quote(bundle.Subject.Package))
 	}
 	if bundle.Err != nil {

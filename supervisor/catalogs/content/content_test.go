@@ -165,7 +165,7 @@ func TestBuilder(t *testing.T) {
 		t.Errorf("the API is provided by %v, the label borne by %v", got, names(c.Labelled("blue")))
 	}
 	want := `package "crate", bundle "bad": properties[0] of type "olm.gvk": decoding value: wrong type: it must be an object, found array; ` +
-		`ask the publisher of the catalog to mend it`
+		`ask the publisher of the catalog to fix it`
 	if err := p.Bundle("bad").Err; fmt.Sprint(err) != want {
 		t.Errorf("error\n got %v\nwant %s", err, want)
 	}
@@ -185,12 +185,12 @@ func TestPackageProperty(t *testing.T) {
 		},
 		"of another package": {
 			properties: []constraint.Property{{Type: "olm.package", Value: `{"packageName":"barrel","version":"2.0"}`}},
-			wantErr:    `package "crate", bundle "a": property olm.package says that it is of package "barrel"; ask the publisher of the catalog to mend it`,
+			wantErr:    `package "crate", bundle "a": property olm.package says that it is of package "barrel"; ask the publisher of the catalog to fix it`,
 		},
 		"of a version that is none": {
 			version: "newest",
 			wantErr: `package "crate", bundle "a": properties[0] of type "olm.package": parsing version "newest": Invalid character(s) found in major number "0newest"; ` +
-				`ask the publisher of the catalog to mend it`,
+				`ask the publisher of the catalog to fix it`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -231,7 +231,7 @@ func TestFromCatalogWithoutBundle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `package "crate", bundle "b": a channel lists it but the package does not have it; ask the publisher of the catalog to mend it`
+	const want = `package "crate", bundle "b": a channel lists it but the package does not have it; ask the publisher of the catalog to fix it`
 	if err := c.Package("crate").Bundle("b").Err; fmt.Sprint(err) != want {
 		t.Errorf("error\n got %v\nwant %s", err, want)
 	}

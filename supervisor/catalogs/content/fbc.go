@@ -63,7 +63,7 @@ func (b *Builder) deprecate(p *bundles.Package) {
 	}
 }
 
-var errNoBundle = errors.New("a channel lists it but the package does not have it; ask the publisher of the catalog to mend it")
+var errNoBundle = errors.New("a channel lists it but the package does not have it; ask the publisher of the catalog to fix it")
 
 // propertiesOf gives the properties without the values of those that will not be
 // kept: they are not to be copied first.

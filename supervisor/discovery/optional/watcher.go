@@ -54,7 +54,7 @@ type Watcher struct {
 func NewWatcher(finder *discovery.Finder, settings Settings, listen map[string]Listener, registry prometheus.Registerer) (*Watcher, error) {
 	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "chandlery_optional_api",
-		Help: "1 for what was found when an API was last looked for that the supervisor uses where it is.",
+		Help: "State of each optional API at the last check: 1 for the current state, 0 for the others.",
 	}, []string{"api", "result"})
 	if err := registry.Register(gauge); err != nil {
 		// An earlier manager of the same process has registered it.

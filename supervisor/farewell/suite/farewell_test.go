@@ -29,7 +29,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/supervisor/farewell"
 	"github.com/chandlery/chandlery/supervisor/plan"
-	"github.com/chandlery/chandlery/supervisor/serving"
+	"github.com/chandlery/chandlery/supervisor/webhook"
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
@@ -37,7 +37,7 @@ const (
 	patience = 60 * time.Second
 	polling  = 50 * time.Millisecond
 	// quiet is how long nothing is to happen where nothing is to happen.
-	quiet      = serving.Rerouting + 2*time.Second
+	quiet      = webhook.Rerouting + 2*time.Second
 	definition = "blends.mill.example.com"
 	service    = "mill-service"
 )
@@ -132,7 +132,7 @@ func (w *world) version() *operatorsv1alpha1.ClusterServiceVersion {
 // definition is converted by the Service of the version.
 func (w *world) definition(csv *operatorsv1alpha1.ClusterServiceVersion) *apiextensionsv1.CustomResourceDefinition {
 	w.t.Helper()
-	cert, err := serving.Issue(serving.Server{Deployment: "mill"}, w.namespace, time.Now())
+	cert, err := webhook.Issue(webhook.Server{Deployment: "mill"}, w.namespace, time.Now())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -144,8 +144,8 @@ func (w *world) definition(csv *operatorsv1alpha1.ClusterServiceVersion) *apiext
 	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{
 		{Name: "v1", Served: true, Storage: true, Schema: schema}, {Name: "v2", Served: true, Schema: schema},
 	}
-	server := serving.Server{Deployment: "mill", Webhooks: csv.Spec.WebhookDefinitions}
-	crd.Spec.Conversion = serving.Conversions(csv, []serving.Server{server}, map[string]*serving.Certificate{"mill": cert})[0].Want
+	server := webhook.Server{Deployment: "mill", Webhooks: csv.Spec.WebhookDefinitions}
+	crd.Spec.Conversion = webhook.Conversions(csv, []webhook.Server{server}, map[string]*webhook.Certificate{"mill": cert})[0].Want
 	return crd
 }
 
@@ -224,7 +224,7 @@ func TestParts(t *testing.T) {
 	begun := time.Now()
 	w.behind(endpoint("mill-1", true), endpoint("mill-2", false), endpoint("mill-3", false))
 	w.Eventually(w.line).Should(gomega.Equal("# no connections to mill-1\n"))
-	if took := time.Since(begun); took < serving.Rerouting || took > serving.Linger {
+	if took := time.Since(begun); took < webhook.Rerouting || took > webhook.Linger {
 		t.Errorf("API servers parted with the pod after %s", took)
 	}
 	w.unchanged("they have parted with the pod")

@@ -189,7 +189,7 @@ func TestParseErrors(t *testing.T) {
 			properties := []constraint.Property{{Type: "made.up", Value: "1"}, {Type: test.kind, Value: test.value}}
 			_, _, err := constraint.Parse(properties)
 			got := fmt.Sprint(err)
-			want := fmt.Sprintf("properties[1] of type %q: %s; ask the publisher of the catalog to mend it", test.kind, test.want)
+			want := fmt.Sprintf("properties[1] of type %q: %s; ask the publisher of the catalog to fix it", test.kind, test.want)
 			if test.want != "" && got != want {
 				t.Errorf("error\n got %s\nwant %s", got, want)
 			}
@@ -220,7 +220,7 @@ func TestTwoPackages(t *testing.T) {
 	}
 	two := constraint.Property{Type: "olm.package", Value: `{"packageName":"a","version":"1.0.1"}`}
 	_, _, err := constraint.Parse([]constraint.Property{one, two})
-	want := `properties[1] of type "olm.package": the bundle says that it is another package or version too; ask the publisher of the catalog to mend it`
+	want := `properties[1] of type "olm.package": the bundle says that it is another package or version too; ask the publisher of the catalog to fix it`
 	if fmt.Sprint(err) != want {
 		t.Errorf("error %v", err)
 	}

@@ -44,7 +44,7 @@ type PropertyError struct {
 
 // Error names the property, what is wrong with it and what to do.
 func (e *PropertyError) Error() string {
-	return fmt.Sprintf("properties[%d] of type %s: %v; ask the publisher of the catalog to mend it", e.Index, bundles.Quote(e.Type), e.Err)
+	return fmt.Sprintf("properties[%d] of type %s: %v; ask the publisher of the catalog to fix it", e.Index, bundles.Quote(e.Type), e.Err)
 }
 
 // Unwrap gives what is wrong with the value.

@@ -26,8 +26,8 @@ type broken struct {
 	words  []string
 	// fine says that nothing is wrong in the end, or that it only waits.
 	fine bool
-	// mend ends the trouble, after which the Subscription has to be well.
-	mend func(*situation)
+	// fix ends the trouble, after which the Subscription has to be well.
+	fix func(*situation)
 }
 
 func cases() []broken {
@@ -44,7 +44,7 @@ func catalogCases() []broken {
 			reason: "no CatalogSource of that name",
 			make:   func(s *situation) { s.create(s.group(), s.subscription()) },
 			words:  []string{"CatalogSource NAMESPACE/wares does not exist", "spec.source"},
-			mend: func(s *situation) {
+			fix: func(s *situation) {
 				s.server.Serve(lamp(operator("lamp", 1)))
 				s.create(s.at())
 			},
@@ -62,7 +62,7 @@ func catalogCases() []broken {
 				}))
 			},
 			words: []string{"/mine is in a namespace that serves neither namespace NAMESPACE"},
-			mend: func(s *situation) {
+			fix: func(s *situation) {
 				s.patch(&operatorsv1alpha1.Subscription{}, "lamp", fmt.Sprintf(`{"spec":{"source":"wares","sourceNamespace":%q}}`, s.namespace))
 			},
 		},
@@ -97,7 +97,7 @@ func catalogCases() []broken {
 				s.create(s.group(), s.at(), s.subscription())
 			},
 			words: []string{"CatalogSource NAMESPACE/wares", "spec.address 127.0.0.1:", "does not answer"},
-			mend:  func(s *situation) { s.server.Restart() },
+			fix:   func(s *situation) { s.server.Restart() },
 		},
 		{
 			reason: "the node of the catalog is lost",
@@ -144,7 +144,7 @@ func resolutionCases() []broken {
 			reason: "no such package",
 			make:   spec(func(spec *operatorsv1alpha1.SubscriptionSpec) { spec.Package = "candle" }),
 			words:  []string{"CatalogSource NAMESPACE/wares has no package candle"},
-			mend: func(s *situation) {
+			fix: func(s *situation) {
 				s.patch(&operatorsv1alpha1.Subscription{}, "lamp", `{"spec":{"name":"lamp"}}`)
 			},
 		},
@@ -152,7 +152,7 @@ func resolutionCases() []broken {
 			reason: "no such channel",
 			make:   spec(func(spec *operatorsv1alpha1.SubscriptionSpec) { spec.Channel = "fast" }),
 			words:  []string{"package lamp in CatalogSource NAMESPACE/wares has no channel fast"},
-			mend: func(s *situation) {
+			fix: func(s *situation) {
 				s.patch(&operatorsv1alpha1.Subscription{}, "lamp", `{"spec":{"channel":"stable"}}`)
 			},
 		},
@@ -214,7 +214,7 @@ func resolutionCases() []broken {
 				}))
 			},
 			words: []string{"lamp.v1 is installed", "annotation chandlery.dev/pin holds lamp.v1", "lamp.v2 is available"}, fine: true,
-			mend: func(s *situation) {
+			fix: func(s *situation) {
 				s.patch(&operatorsv1alpha1.Subscription{}, "lamp", `{"metadata":{"annotations":{"chandlery.dev/pin":null}}}`)
 				s.installed("lamp.v2")
 			},
@@ -232,7 +232,7 @@ func groupCases() []broken {
 				s.create(s.at(), s.subscription())
 			},
 			words: []string{"namespace NAMESPACE has no OperatorGroup"},
-			mend:  func(s *situation) { s.create(s.group()) },
+			fix:   func(s *situation) { s.create(s.group()) },
 		},
 		{
 			reason: "two OperatorGroups",
@@ -241,7 +241,7 @@ func groupCases() []broken {
 				s.create(s.group(), s.group(func(g *operatorsv1.OperatorGroup) { g.Name = "second" }), s.at(), s.subscription())
 			},
 			words: []string{"namespace NAMESPACE has 2 OperatorGroups (group, second)"},
-			mend: func(s *situation) {
+			fix: func(s *situation) {
 				g := s.group()
 				g.Namespace = s.namespace
 				if err := s.Delete(s.t.Context(), g); err != nil {
@@ -260,7 +260,7 @@ func groupCases() []broken {
 				s.create(s.group(func(g *operatorsv1.OperatorGroup) { g.Spec.TargetNamespaces = nil }), s.at(), s.subscription())
 			},
 			words: []string{"ClusterServiceVersion NAMESPACE/flood.v1", "AllNamespaces", "not supported"},
-			mend: func(s *situation) {
+			fix: func(s *situation) {
 				s.patch(&operatorsv1.OperatorGroup{}, "group", fmt.Sprintf(`{"spec":{"targetNamespaces":[%q]}}`, s.namespace))
 			},
 		},
@@ -280,7 +280,7 @@ func groupCases() []broken {
 					s.group(func(g *operatorsv1.OperatorGroup) { g.Spec.ServiceAccountName = "installer" }), s.at(), s.subscription())
 			},
 			words: []string{"InstallPlan NAMESPACE/", "system:serviceaccount:NAMESPACE:installer", "forbidden"},
-			mend: func(s *situation) {
+			fix: func(s *situation) {
 				s.create(&rbacv1.RoleBinding{
 					ObjectMeta: metav1.ObjectMeta{Name: "installer"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 					Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "installer", Namespace: s.namespace}},
@@ -301,7 +301,7 @@ func planCases() []broken {
 				}))
 			},
 			words: []string{"waiting: InstallPlan NAMESPACE/install-", "which installs lamp.v1", "waits for approval"}, fine: true,
-			mend: func(s *situation) {
+			fix: func(s *situation) {
 				s.patch(&operatorsv1alpha1.InstallPlan{}, s.plan(), `{"spec":{"approved":true}}`)
 			},
 		},
@@ -362,7 +362,7 @@ func versionCases() []broken {
 				s.wants(lamp(operator("lamp", 1, requiring("needed.example.com", "v1"))))
 			},
 			words: []string{"ClusterServiceVersion NAMESPACE/lamp.v1 needs CustomResourceDefinition lamps.needed.example.com", "not present"},
-			mend: func(s *situation) {
+			fix: func(s *situation) {
 				s.create(&unstructured.Unstructured{Object: definition("needed.example.com", "v1")})
 			},
 		},
@@ -377,7 +377,7 @@ func versionCases() []broken {
 				s.server.Serve(lamp(operator("lamp", 1), operator("lamp", 2)))
 			},
 			words: []string{"waiting: OperatorCondition NAMESPACE/lamp.v1 does not let lamp.v1 be upgraded to lamp.v2", "the wick is being changed"}, fine: true,
-			mend: func(s *situation) {
+			fix: func(s *situation) {
 				s.patch(&operatorsv2.OperatorCondition{}, "lamp.v1", `{"spec":{"overrides":[{"type":"Upgradeable","status":"True","reason":"Checked","message":"upgrade it"}]}}`)
 				s.installed("lamp.v2")
 			},
@@ -391,7 +391,7 @@ func versionCases() []broken {
 				}))
 			},
 			words: []string{"Subscription NAMESPACE/lamp", "chandlery.dev/config"},
-			mend: func(s *situation) {
+			fix: func(s *situation) {
 				s.patch(&operatorsv1alpha1.Subscription{}, "lamp", `{"metadata":{"annotations":{"chandlery.dev/config":null}}}`)
 			},
 		},

@@ -30,7 +30,7 @@ const (
 )
 
 // TestSituations makes all situations at first, so that they come about beside each
-// other, then asks what is wrong with each, mends what can be, and asks again.
+// other, then asks what is wrong with each, fixes what can be, and asks again.
 func TestSituations(t *testing.T) {
 	h := newHospital(t)
 	leader := startSupervisor(t)
@@ -53,16 +53,16 @@ func TestSituations(t *testing.T) {
 				words = append(words, strings.ReplaceAll(word, "NAMESPACE", s.namespace))
 			}
 			t.Log("\n" + eventually(t, kubeconfig, []string{"lamp", "-n", s.namespace}, words, code))
-			if c.mend != nil {
-				c.mend(s)
+			if c.fix != nil {
+				c.fix(s)
 			}
 		})
 	}
 	for i, c := range all {
-		if c.mend == nil {
+		if c.fix == nil {
 			continue
 		}
-		t.Run(c.reason+", mended", func(t *testing.T) {
+		t.Run(c.reason+", fixed", func(t *testing.T) {
 			namespace := made[i].namespace
 			eventually(t, kubeconfig, []string{"lamp", "-n", namespace}, []string{"Subscription " + namespace + "/lamp: healthy", "is installed"}, fine)
 		})

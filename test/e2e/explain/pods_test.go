@@ -30,13 +30,13 @@ func podCases() []broken {
 			reason: "the operator's image cannot be pulled",
 			make:   ails(waiting("ErrImagePull", "registry.example.com/lamp:1.0.0: not found")),
 			words:  []string{"Pod NAMESPACE/lamp-", "image registry.example.com/lamp:1.0.0 of container manager cannot be pulled", "not found"},
-			mend:   heals,
+			fix:    heals,
 		},
 		{
 			reason: "the operator crashes",
 			make:   ails(crashed("Error", 2, "panic: no wick")),
 			words:  []string{"Pod NAMESPACE/lamp-", "container manager ended with exit code 2, panic: no wick"},
-			mend:   heals,
+			fix:    heals,
 		},
 		{
 			reason: "the operator uses too much memory",
@@ -88,7 +88,7 @@ func refusalCases() []broken {
 				s.wants(lamp(operator("lamp", 1, pods())))
 			},
 			words: []string{"Deployment NAMESPACE/lamp", "exceeded quota: none"},
-			mend: func(s *situation) {
+			fix: func(s *situation) {
 				if err := s.Delete(s.t.Context(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "none"}}); err != nil {
 					s.t.Fatal(err)
 				}
@@ -106,7 +106,7 @@ func refusalCases() []broken {
 				"Deployment NAMESPACE/lamp: its pods may not be made", "maximum memory usage per Container is 64Mi, but limit is 128Mi",
 				"spec.limits[0].max.memory of LimitRange NAMESPACE/small",
 			},
-			mend: func(s *situation) {
+			fix: func(s *situation) {
 				s.patch(&corev1.LimitRange{}, "small", `{"spec":{"limits":[{"type":"Container","max":{"memory":"1Gi"}}]}}`)
 			},
 		},
@@ -138,7 +138,7 @@ func refusalCases() []broken {
 				s.wants(lamp(operator("lamp", 1, pods(func(spec *corev1.PodSpec) { spec.ServiceAccountName = "lighter" }))))
 			},
 			words: []string{"Deployment NAMESPACE/lamp", `serviceaccount "lighter" not found`},
-			mend: func(s *situation) {
+			fix: func(s *situation) {
 				s.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "lighter"}})
 			},
 		},
@@ -149,7 +149,7 @@ func refusalCases() []broken {
 				s.wants(lamp(operator("lamp", 1, pods())))
 			},
 			words: []string{"Deployment NAMESPACE/lamp", `admission webhook "guard.example.com" denied the request`, "not on my watch"},
-			mend:  func(s *situation) { s.admit() },
+			fix:   func(s *situation) { s.admit() },
 		},
 		{
 			reason: "an admission webhook refuses a step",
@@ -158,7 +158,7 @@ func refusalCases() []broken {
 				s.wants(lamp(bringing(operator("lamp", 1), `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings"}}`)))
 			},
 			words: []string{"InstallPlan NAMESPACE/install-", "ConfigMap settings", `admission webhook "guard.example.com" denied the request`},
-			mend:  func(s *situation) { s.admit() },
+			fix:   func(s *situation) { s.admit() },
 		},
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/serving"
+	"github.com/chandlery/chandlery/supervisor/webhook"
 	"github.com/chandlery/chandlery/test/turmoil"
 )
 
@@ -121,10 +121,10 @@ func grindOn(t *testing.T, g *grinding) {
 // short time.
 func ending(t *testing.T, m mill) *corev1.Secret {
 	t.Helper()
-	server, now := serving.Server{Deployment: m.deployment}, time.Now()
-	fresh, err := serving.Issue(server, millNamespace, now)
+	server, now := webhook.Server{Deployment: m.deployment}, time.Now()
+	fresh, err := webhook.Issue(server, millNamespace, now)
 	must(t, err)
-	old, err := serving.Issue(server, millNamespace, now.Add(rotation-fresh.RotateAt.Sub(now)))
+	old, err := webhook.Issue(server, millNamespace, now.Add(rotation-fresh.RotateAt.Sub(now)))
 	must(t, err)
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: millNamespace, Name: millSecret, Labels: map[string]string{

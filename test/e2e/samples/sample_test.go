@@ -94,11 +94,11 @@ func (s sample) on(t *testing.T) string {
 	return ""
 }
 
-// report fails for a sample that is not what is printed, or mends the page.
+// report fails for a sample that is not what is printed, or fixes the page.
 func (s sample) report(t *testing.T, printed, difference string) {
 	t.Helper()
 	if !*update {
-		t.Errorf("%s does not show what kubectl %s prints (go test ./test/e2e/samples -update mends it): %s\nit prints\n%s", s.page, s.command, difference, printed)
+		t.Errorf("%s does not show what kubectl %s prints (go test ./test/e2e/samples -update fixes it): %s\nit prints\n%s", s.page, s.command, difference, printed)
 		return
 	}
 	path, shown := filepath.Join(root, filepath.FromSlash(s.page)), s.on(t)

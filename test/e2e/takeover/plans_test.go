@@ -14,7 +14,7 @@ import (
 )
 
 // proposes takes over while OLM has a plan that waits for approval, and one that it is
-// carrying out. Both are made anew: what waits goes on waiting, and can be approved.
+// carrying out. Both are recreated: what waits goes on waiting, and can be approved.
 func (s *scene) proposes() *process.Process {
 	s.t.Helper()
 	w := olmstyle.New(s.Client)

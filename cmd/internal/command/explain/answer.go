@@ -5,16 +5,16 @@ import (
 	"slices"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/supervisor/diagnosis"
+	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
 // answer is what the command prints; as JSON and YAML it is printed as it is.
 type answer struct {
 	// Explanations are those of what was named, else of all Subscriptions, and of namespaces
 	// that are being deleted and have none any more.
-	Explanations []diagnosis.Explanation `json:"explanations"`
+	Explanations []explain.Explanation `json:"explanations"`
 	// Unseen is what kept Subscriptions from being found.
-	Unseen []diagnosis.Unseen `json:"unseen,omitempty"`
+	Unseen []explain.Unseen `json:"unseen,omitempty"`
 	// Fallback is the namespace that was looked at instead of all.
 	Fallback string `json:"fallback,omitempty"`
 
@@ -24,18 +24,18 @@ type answer struct {
 }
 
 // listing notes what kept the Subscriptions from being listed, where none was named.
-func (a *answer) listing(o *diagnosis.Observation) {
+func (a *answer) listing(o *explain.Observation) {
 	if a.named {
 		return
 	}
 	if a.Explanations == nil {
-		a.Explanations = []diagnosis.Explanation{}
+		a.Explanations = []explain.Explanation{}
 	}
 	for _, u := range o.Unseen {
 		if u.Resource != "subscriptions.operators.coreos.com" {
 			continue
 		}
-		if u.Why == diagnosis.WhyNotInstalled {
+		if u.Why == explain.WhyNotInstalled {
 			a.missing = true
 		}
 		a.Unseen = append(a.Unseen, u)
@@ -48,8 +48,8 @@ func (a *answer) listing(o *diagnosis.Observation) {
 // code is how the program ends. What waits, for time or for somebody to approve it, is not
 // wrong: status says the same of it.
 func (a *answer) code() console.Code {
-	some := func(is func(diagnosis.Explanation) bool) bool { return slices.ContainsFunc(a.Explanations, is) }
-	negative := func(e diagnosis.Explanation) bool { return e.State == diagnosis.Broken || e.State == diagnosis.Missing }
+	some := func(is func(explain.Explanation) bool) bool { return slices.ContainsFunc(a.Explanations, is) }
+	negative := func(e explain.Explanation) bool { return e.State == explain.Broken || e.State == explain.Missing }
 	switch {
 	case a.missing, some(negative):
 		return console.Negative
@@ -62,25 +62,25 @@ func (a *answer) code() console.Code {
 
 // notable are the explanations that are worth a person's time: those that were asked
 // for, else those of what is not well.
-func (a *answer) notable() []diagnosis.Explanation {
+func (a *answer) notable() []explain.Explanation {
 	if a.named {
 		return a.Explanations
 	}
-	return slices.DeleteFunc(slices.Clone(a.Explanations), func(e diagnosis.Explanation) bool {
-		return e.State == diagnosis.Healthy || e.State == diagnosis.Progressing || onlyUnsure(e)
+	return slices.DeleteFunc(slices.Clone(a.Explanations), func(e explain.Explanation) bool {
+		return e.State == explain.Healthy || e.State == explain.Progressing || onlyUnsure(e)
 	})
 }
 
 // maybeWrong says whether something may be wrong that could not be seen.
-func maybeWrong(e diagnosis.Explanation) bool {
-	hidden := func(u diagnosis.Unseen) bool { return !u.Minor }
-	return e.State == diagnosis.Unknown || e.State == diagnosis.Held && slices.ContainsFunc(e.Unseen, hidden)
+func maybeWrong(e explain.Explanation) bool {
+	hidden := func(u explain.Unseen) bool { return !u.Minor }
+	return e.State == explain.Unknown || e.State == explain.Held && slices.ContainsFunc(e.Unseen, hidden)
 }
 
 // onlyUnsure says whether an explanation has nothing to tell but that not everything
 // could be seen.
-func onlyUnsure(e diagnosis.Explanation) bool {
-	return e.State == diagnosis.Unknown && len(e.Findings) == 0
+func onlyUnsure(e explain.Explanation) bool {
+	return e.State == explain.Unknown && len(e.Findings) == 0
 }
 
 // where is the place that was looked at.
@@ -115,10 +115,10 @@ func (a *answer) rest() string {
 	}
 }
 
-func subscriptionsIn(explanations []diagnosis.Explanation) int {
+func subscriptionsIn(explanations []explain.Explanation) int {
 	all := 0
 	for i := range explanations {
-		if explanations[i].Subject.Kind == diagnosis.KindSubscription {
+		if explanations[i].Subject.Kind == explain.KindSubscription {
 			all++
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/supervisor/diagnosis"
-	"github.com/chandlery/chandlery/supervisor/diagnosis/snapshot"
+	"github.com/chandlery/chandlery/supervisor/explain"
+	"github.com/chandlery/chandlery/supervisor/explain/snapshot"
 )
 
 const help = `Say why a Subscription is not progressing: the cause first, then the way that leads
@@ -35,11 +35,11 @@ Exit codes:
 
 // kinds are what may come before the slash of an argument.
 var kinds = map[string]string{
-	"subscription": diagnosis.KindSubscription, "subscriptions": diagnosis.KindSubscription, "sub": diagnosis.KindSubscription,
-	"catalogsource": diagnosis.KindCatalogSource, "catalogsources": diagnosis.KindCatalogSource, "catsrc": diagnosis.KindCatalogSource,
-	"installplan": diagnosis.KindInstallPlan, "installplans": diagnosis.KindInstallPlan, "ip": diagnosis.KindInstallPlan,
-	"clusterserviceversion": diagnosis.KindVersion, "clusterserviceversions": diagnosis.KindVersion,
-	"csv": diagnosis.KindVersion, "csvs": diagnosis.KindVersion,
+	"subscription": explain.KindSubscription, "subscriptions": explain.KindSubscription, "sub": explain.KindSubscription,
+	"catalogsource": explain.KindCatalogSource, "catalogsources": explain.KindCatalogSource, "catsrc": explain.KindCatalogSource,
+	"installplan": explain.KindInstallPlan, "installplans": explain.KindInstallPlan, "ip": explain.KindInstallPlan,
+	"clusterserviceversion": explain.KindVersion, "clusterserviceversions": explain.KindVersion,
+	"csv": explain.KindVersion, "csvs": explain.KindVersion,
 }
 
 // options are the flags of the command.
@@ -111,13 +111,13 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 }
 
 // subjects are what the arguments name.
-func (o *options) subjects(namespace string, args []string) ([]diagnosis.Ref, error) {
+func (o *options) subjects(namespace string, args []string) ([]explain.Ref, error) {
 	if o.everywhere && len(args) > 0 {
 		return nil, errors.New("--all-namespaces explains everything that is not well; name a namespace with -n to explain " + strings.Join(args, ", "))
 	}
-	subjects := make([]diagnosis.Ref, 0, len(args))
+	subjects := make([]explain.Ref, 0, len(args))
 	for _, arg := range args {
-		subject := diagnosis.Ref{Kind: diagnosis.KindSubscription, Namespace: namespace, Name: arg}
+		subject := explain.Ref{Kind: explain.KindSubscription, Namespace: namespace, Name: arg}
 		if word, name, typed := strings.Cut(arg, "/"); typed {
 			// kubectl writes types with their group: subscription.operators.coreos.com/NAME.
 			word, _, _ = strings.Cut(strings.ToLower(word), ".")
@@ -133,7 +133,7 @@ func (o *options) subjects(namespace string, args []string) ([]diagnosis.Ref, er
 
 // observe reads what there is, and finds out which subjects are copies: where their
 // originals are is looked at, too.
-func (o *options) observe(ctx context.Context, namespace string, subjects []diagnosis.Ref) (*diagnosis.Observation, copies, error) {
+func (o *options) observe(ctx context.Context, namespace string, subjects []explain.Ref) (*explain.Observation, copies, error) {
 	config, err := o.connection.RESTConfig()
 	if err != nil {
 		return nil, nil, err //nolint:wrapcheck // says what to do by itself
@@ -158,23 +158,23 @@ func (o *options) observe(ctx context.Context, namespace string, subjects []diag
 
 // goingOf are the namespaces that are being deleted and have no Subscription left that
 // would tell of it.
-func goingOf(o *diagnosis.Observation) []diagnosis.Ref {
-	var subjects []diagnosis.Ref
+func goingOf(o *explain.Observation) []explain.Ref {
+	var subjects []explain.Ref
 	for i := range o.Terminating {
 		name := o.Terminating[i].Name
 		if !slices.ContainsFunc(o.Subscriptions, func(sub operatorsv1alpha1.Subscription) bool { return sub.Namespace == name }) {
-			subjects = append(subjects, diagnosis.Ref{Kind: diagnosis.KindNamespace, Name: name})
+			subjects = append(subjects, explain.Ref{Kind: explain.KindNamespace, Name: name})
 		}
 	}
 	return subjects
 }
 
 // subscriptionsOf are all Subscriptions that were found in a namespace, or anywhere.
-func subscriptionsOf(o *diagnosis.Observation, namespace string, everywhere bool) []diagnosis.Ref {
-	var subjects []diagnosis.Ref
+func subscriptionsOf(o *explain.Observation, namespace string, everywhere bool) []explain.Ref {
+	var subjects []explain.Ref
 	for i := range o.Subscriptions {
 		if sub := &o.Subscriptions[i]; everywhere || sub.Namespace == namespace {
-			subjects = append(subjects, diagnosis.Ref{Kind: diagnosis.KindSubscription, Namespace: sub.Namespace, Name: sub.Name})
+			subjects = append(subjects, explain.Ref{Kind: explain.KindSubscription, Namespace: sub.Namespace, Name: sub.Name})
 		}
 	}
 	return subjects

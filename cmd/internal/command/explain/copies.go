@@ -9,18 +9,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/diagnosis"
+	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
 // copies are versions that are copies, with the namespaces of what they are copies of.
-type copies map[diagnosis.Ref]string
+type copies map[explain.Ref]string
 
 // originals finds out which of some subjects are copies. One that may not be read is
 // explained as what it is called.
-func originals(ctx context.Context, reader client.Reader, subjects []diagnosis.Ref) copies {
+func originals(ctx context.Context, reader client.Reader, subjects []explain.Ref) copies {
 	found := copies{}
 	for _, subject := range subjects {
-		if subject.Kind != diagnosis.KindVersion {
+		if subject.Kind != explain.KindVersion {
 			continue
 		}
 		meta := &metav1.PartialObjectMetadata{}
@@ -39,14 +39,14 @@ func originals(ctx context.Context, reader client.Reader, subjects []diagnosis.R
 func (c copies) namespaces() []string { return slices.Compact(slices.Sorted(maps.Values(c))) }
 
 // explain explains a subject, and the original in place of a copy.
-func (c copies) explain(o *diagnosis.Observation, subject diagnosis.Ref) diagnosis.Explanation {
+func (c copies) explain(o *explain.Observation, subject explain.Ref) explain.Explanation {
 	from, copied := c[subject]
 	if !copied {
-		return diagnosis.ExplainObject(o, subject)
+		return explain.ExplainObject(o, subject)
 	}
 	original := subject
 	original.Namespace = from
-	e := diagnosis.ExplainObject(o, original)
+	e := explain.ExplainObject(o, original)
 	e.Summary += " (" + subject.Namespace + "/" + subject.Name + " is a copy of it)"
 	return e
 }

@@ -10,60 +10,60 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/supervisor/diagnosis"
+	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
-func ref(kind, name string) diagnosis.Ref {
-	return diagnosis.Ref{Kind: kind, Namespace: "shop", Name: name}
+func ref(kind, name string) explain.Ref {
+	return explain.Ref{Kind: kind, Namespace: "shop", Name: name}
 }
 
 // broken is a Subscription whose pod cannot be pulled, healthy one that is well.
-func broken() diagnosis.Explanation {
-	pod := ref(diagnosis.KindPod, "lamp-1")
-	f := diagnosis.Finding{
-		Code: diagnosis.CodeImagePull, Object: pod, Severity: diagnosis.Wrong, Cause: pod.String() + ": image x cannot be pulled: not found",
-		Chain: []diagnosis.Link{
-			{Object: ref(diagnosis.KindSubscription, "lamp"), State: "UpgradePending"},
-			{Object: ref(diagnosis.KindDeployment, "lamp"), State: "0/1", Says: strings.Repeat("minimum ", 20)},
+func broken() explain.Explanation {
+	pod := ref(explain.KindPod, "lamp-1")
+	f := explain.Finding{
+		Code: explain.CodeImagePull, Object: pod, Severity: explain.Wrong, Cause: pod.String() + ": image x cannot be pulled: not found",
+		Chain: []explain.Link{
+			{Object: ref(explain.KindSubscription, "lamp"), State: "UpgradePending"},
+			{Object: ref(explain.KindDeployment, "lamp"), State: "0/1", Says: strings.Repeat("minimum ", 20)},
 			{Object: pod, State: "Pending"},
 		},
 		Remedy: "See that the image exists.", Commands: []string{"kubectl -n shop describe pod lamp-1"},
 	}
-	note := diagnosis.Finding{Code: diagnosis.CodeDeprecated, Severity: diagnosis.Note, Cause: "it is old", Remedy: "Buy another."}
-	return diagnosis.Explanation{Subject: ref(diagnosis.KindSubscription, "lamp"), State: diagnosis.Broken, Summary: f.Cause, Findings: []diagnosis.Finding{f, note}}
+	note := explain.Finding{Code: explain.CodeDeprecated, Severity: explain.Note, Cause: "it is old", Remedy: "Buy another."}
+	return explain.Explanation{Subject: ref(explain.KindSubscription, "lamp"), State: explain.Broken, Summary: f.Cause, Findings: []explain.Finding{f, note}}
 }
 
-func healthy() diagnosis.Explanation {
-	return diagnosis.Explanation{Subject: ref(diagnosis.KindSubscription, "wick"), State: diagnosis.Healthy, Summary: "wick.v1 is installed"}
+func healthy() explain.Explanation {
+	return explain.Explanation{Subject: ref(explain.KindSubscription, "wick"), State: explain.Healthy, Summary: "wick.v1 is installed"}
 }
 
 // waiting is a Subscription whose plan is to be approved.
-func waiting() diagnosis.Explanation {
-	plan := ref(diagnosis.KindInstallPlan, "install-a")
-	f := diagnosis.Finding{
-		Code: diagnosis.CodePlanNeedsApproval, Object: plan, Severity: diagnosis.Waiting, Cause: plan.String() + " waits for approval",
+func waiting() explain.Explanation {
+	plan := ref(explain.KindInstallPlan, "install-a")
+	f := explain.Finding{
+		Code: explain.CodePlanNeedsApproval, Object: plan, Severity: explain.Waiting, Cause: plan.String() + " waits for approval",
 		Remedy: "Approve it.", Commands: []string{"kubectl chandlery approve install-a -n shop"},
 	}
-	return diagnosis.Explanation{Subject: ref(diagnosis.KindSubscription, "lamp"), State: diagnosis.Held, Summary: f.Cause, Findings: []diagnosis.Finding{f}}
+	return explain.Explanation{Subject: ref(explain.KindSubscription, "lamp"), State: explain.Held, Summary: f.Cause, Findings: []explain.Finding{f}}
 }
 
-func unsure() diagnosis.Explanation {
-	return diagnosis.Explanation{
-		Subject: ref(diagnosis.KindSubscription, "torch"), State: diagnosis.Unknown, Summary: "torch.v1 is installed, as far as can be seen",
-		Unseen: []diagnosis.Unseen{{Resource: "pods", Namespace: "shop", Why: diagnosis.WhyForbidden}},
+func unsure() explain.Explanation {
+	return explain.Explanation{
+		Subject: ref(explain.KindSubscription, "torch"), State: explain.Unknown, Summary: "torch.v1 is installed, as far as can be seen",
+		Unseen: []explain.Unseen{{Resource: "pods", Namespace: "shop", Why: explain.WhyForbidden}},
 	}
 }
 
 // resting is healthy as one sees it who may not read the Lease.
-func resting() diagnosis.Explanation {
+func resting() explain.Explanation {
 	e := healthy()
-	e.Unseen = []diagnosis.Unseen{{Resource: "leases.coordination.k8s.io", Why: diagnosis.WhyForbidden, Minor: true}}
+	e.Unseen = []explain.Unseen{{Resource: "leases.coordination.k8s.io", Why: explain.WhyForbidden, Minor: true}}
 	return e
 }
 
 func TestAnswer(t *testing.T) {
 	t.Parallel()
-	hidden := []diagnosis.Unseen{{Resource: "subscriptions.operators.coreos.com", Why: diagnosis.WhyForbidden}}
+	hidden := []explain.Unseen{{Resource: "subscriptions.operators.coreos.com", Why: explain.WhyForbidden}}
 	for _, tc := range []struct {
 		reason string
 		answer answer
@@ -72,7 +72,7 @@ func TestAnswer(t *testing.T) {
 		text string
 	}{
 		{
-			reason: "what is named is told of, the cause first", answer: answer{named: true, Explanations: []diagnosis.Explanation{broken()}}, code: console.Negative,
+			reason: "what is named is told of, the cause first", answer: answer{named: true, Explanations: []explain.Explanation{broken()}}, code: console.Negative,
 			text: `Subscription shop/lamp: wrong: Pod shop/lamp-1: image x cannot be pulled: not found
 
   Subscription shop/lamp  UpgradePending
@@ -88,12 +88,12 @@ Also: note: it is old
 `,
 		},
 		{
-			reason: "what waits is no more wrong than status says", answer: answer{named: true, Explanations: []diagnosis.Explanation{waiting()}}, code: console.Fine,
+			reason: "what waits is no more wrong than status says", answer: answer{named: true, Explanations: []explain.Explanation{waiting()}}, code: console.Fine,
 			text: "Subscription shop/lamp: waiting: InstallPlan shop/install-a waits for approval\n\n  To do: Approve it.\n    supervisor approve install-a -n shop\n",
 		},
 		{
 			reason: "what waits may be wrong where not all can be seen", code: console.Forbidden,
-			answer: answer{named: true, Explanations: []diagnosis.Explanation{func() diagnosis.Explanation {
+			answer: answer{named: true, Explanations: []explain.Explanation{func() explain.Explanation {
 				e := waiting()
 				e.Findings, e.Unseen = nil, unsure().Unseen
 				return e
@@ -106,15 +106,15 @@ Could not be seen; a cause may be there:
 `,
 		},
 		{
-			reason: "what is named is told of though it is well", answer: answer{named: true, Explanations: []diagnosis.Explanation{healthy()}}, code: console.Fine,
+			reason: "what is named is told of though it is well", answer: answer{named: true, Explanations: []explain.Explanation{healthy()}}, code: console.Fine,
 			text: "Subscription shop/wick: healthy: wick.v1 is installed\n",
 		},
 		{
-			reason: "where none is named, those that are well are counted", answer: answer{namespace: "shop", Explanations: []diagnosis.Explanation{healthy(), healthy()}}, code: console.Fine,
+			reason: "where none is named, those that are well are counted", answer: answer{namespace: "shop", Explanations: []explain.Explanation{healthy(), healthy()}}, code: console.Fine,
 			text: "All 2 Subscriptions in namespace shop are well or on the way.\n",
 		},
 		{
-			reason: "what could not be seen is named with its rule", answer: answer{namespace: "shop", Explanations: []diagnosis.Explanation{healthy(), unsure()}}, code: console.Forbidden,
+			reason: "what could not be seen is named with its rule", answer: answer{namespace: "shop", Explanations: []explain.Explanation{healthy(), unsure()}}, code: console.Forbidden,
 			text: `All 2 Subscriptions in namespace shop seem to be well or on the way, as far as can be seen.
 
 Could not be seen; a cause may be there:
@@ -123,7 +123,7 @@ Could not be seen; a cause may be there:
 `,
 		},
 		{
-			reason: "what could not be seen and is not needed is no more than a note", answer: answer{named: true, Explanations: []diagnosis.Explanation{resting()}}, code: console.Fine,
+			reason: "what could not be seen and is not needed is no more than a note", answer: answer{named: true, Explanations: []explain.Explanation{resting()}}, code: console.Fine,
 			text: `Subscription shop/wick: healthy: wick.v1 is installed
 
 You may not read leases.coordination.k8s.io; this goes by what statuses say.
@@ -147,7 +147,7 @@ Could not be seen; a cause may be there:
 			text: "The API of Subscriptions is not installed in this cluster: supervisor install-crds\n",
 		},
 		{
-			reason: "a namespace instead of all", answer: answer{everywhere: true, Fallback: "shop", Explanations: []diagnosis.Explanation{healthy()}}, code: console.Forbidden,
+			reason: "a namespace instead of all", answer: answer{everywhere: true, Fallback: "shop", Explanations: []explain.Explanation{healthy()}}, code: console.Forbidden,
 			text: "The only Subscription in namespace shop (others may not be listed) is well or on the way.\n",
 		},
 	} {
@@ -177,15 +177,15 @@ func printed(t *testing.T, form string, a *answer) string {
 // TestForms checks that the wide form has all, and that programs get the explanations.
 func TestForms(t *testing.T) {
 	t.Parallel()
-	a := &answer{named: true, Explanations: []diagnosis.Explanation{broken()}}
+	a := &answer{named: true, Explanations: []explain.Explanation{broken()}}
 	wide := printed(t, console.Wide, a)
 	for _, words := range []string{"code ImagePullFailed", strings.TrimSpace(strings.Repeat("minimum ", 20))} {
 		if !strings.Contains(wide, words) {
 			t.Errorf("the wide form lacks %q:\n%s", words, wide)
 		}
 	}
-	var document struct{ Explanations []diagnosis.Explanation }
-	if err := json.Unmarshal([]byte(printed(t, console.JSON, a)), &document); err != nil || len(document.Explanations) != 1 || document.Explanations[0].Findings[0].Code != diagnosis.CodeImagePull {
+	var document struct{ Explanations []explain.Explanation }
+	if err := json.Unmarshal([]byte(printed(t, console.JSON, a)), &document); err != nil || len(document.Explanations) != 1 || document.Explanations[0].Findings[0].Code != explain.CodeImagePull {
 		t.Errorf("as JSON: %+v, %v", document, err)
 	}
 }
@@ -197,9 +197,9 @@ func TestForeignLines(t *testing.T) {
 	e := broken()
 	e.Summary = says
 	e.Findings[0].Chain[2].Says, e.Findings[0].Remedy, e.Findings[1].Cause = says, says, says
-	e.Unseen = []diagnosis.Unseen{{Resource: "pods", Message: says}}
+	e.Unseen = []explain.Unseen{{Resource: "pods", Message: says}}
 	for _, form := range []string{console.Human, console.Wide} {
-		text := printed(t, form, &answer{named: true, Explanations: []diagnosis.Explanation{e}})
+		text := printed(t, form, &answer{named: true, Explanations: []explain.Explanation{e}})
 		if strings.Contains(text, "\n  To do: Run this.") {
 			t.Errorf("%s: a foreign text begins a line:\n%s", form, text)
 		}
@@ -210,13 +210,13 @@ func TestSubjects(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		reason, arg string
-		want        diagnosis.Ref
+		want        explain.Ref
 		everywhere  bool
 		refused     string
 	}{
-		{reason: "a name alone", arg: "lamp", want: ref(diagnosis.KindSubscription, "lamp")},
-		{reason: "a short type", arg: "csv/lamp.v1", want: ref(diagnosis.KindVersion, "lamp.v1")},
-		{reason: "a type as kubectl prints it", arg: "catalogsource.operators.coreos.com/wares", want: ref(diagnosis.KindCatalogSource, "wares")},
+		{reason: "a name alone", arg: "lamp", want: ref(explain.KindSubscription, "lamp")},
+		{reason: "a short type", arg: "csv/lamp.v1", want: ref(explain.KindVersion, "lamp.v1")},
+		{reason: "a type as kubectl prints it", arg: "catalogsource.operators.coreos.com/wares", want: ref(explain.KindCatalogSource, "wares")},
 		{reason: "another type", arg: "pod/lamp-1", refused: `"pod/lamp-1" cannot be explained`},
 		{reason: "no name", arg: "csv/", refused: "cannot be explained"},
 		{reason: "a name in all namespaces", arg: "lamp", everywhere: true, refused: "--all-namespaces explains everything"},
@@ -239,7 +239,7 @@ func TestSubjects(t *testing.T) {
 // to be copied.
 func TestNarrow(t *testing.T) {
 	t.Parallel()
-	a := answer{named: true, Explanations: []diagnosis.Explanation{waiting()}}
+	a := answer{named: true, Explanations: []explain.Explanation{waiting()}}
 	a.Explanations[0].Summary = strings.Repeat("lantern ", 20)
 	a.Explanations[0].Findings[0].Remedy = strings.Repeat("approve ", 15)
 	a.Explanations[0].Findings[0].Commands = []string{"kubectl " + strings.Repeat("very ", 20)}

@@ -12,7 +12,7 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
-	"github.com/chandlery/chandlery/supervisor/diagnosis"
+	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
 // saysLeast is how much of what objects say themselves is printed for people at least; the
@@ -37,10 +37,10 @@ func (o *options) print(cmd *cobra.Command, a *answer) error {
 
 // Text explains all Subscriptions that are not well of an observation, as the command
 // does in its wide form.
-func Text(o *diagnosis.Observation) string {
+func Text(o *explain.Observation) string {
 	a := answer{everywhere: true}
 	for _, subject := range append(goingOf(o), subscriptionsOf(o, "", true)...) {
-		a.Explanations = append(a.Explanations, diagnosis.ExplainObject(o, subject))
+		a.Explanations = append(a.Explanations, explain.ExplainObject(o, subject))
 	}
 	a.listing(o)
 	p := printer{wide: true, program: strings.TrimSpace(generic)}
@@ -82,10 +82,10 @@ func (p *printer) answer(a *answer) {
 }
 
 // hidden is what could not be seen and may matter, each once.
-func (a *answer) hidden() []diagnosis.Unseen {
-	var hidden []diagnosis.Unseen
-	add := func(u diagnosis.Unseen) {
-		same := func(other diagnosis.Unseen) bool {
+func (a *answer) hidden() []explain.Unseen {
+	var hidden []explain.Unseen
+	add := func(u explain.Unseen) {
+		same := func(other explain.Unseen) bool {
 			return other.Resource == u.Resource && other.Namespace == u.Namespace
 		}
 		if i := slices.IndexFunc(hidden, same); i < 0 {
@@ -95,7 +95,7 @@ func (a *answer) hidden() []diagnosis.Unseen {
 		}
 	}
 	for _, u := range a.Unseen {
-		if u.Why != diagnosis.WhyNotInstalled {
+		if u.Why != explain.WhyNotInstalled {
 			add(u)
 		}
 	}
@@ -108,7 +108,7 @@ func (a *answer) hidden() []diagnosis.Unseen {
 }
 
 // explanation begins with the cause. Nothing may come before it.
-func (p *printer) explanation(e diagnosis.Explanation) {
+func (p *printer) explanation(e explain.Explanation) {
 	subject, state := e.Subject.String(), strings.ToLower(string(e.State))
 	line := p.sentence("", "  ", subject+": "+state+": "+e.Summary)
 	line = strings.Replace(line, subject+": "+state, p.paint.Bold(subject)+": "+p.state(e.State), 1)
@@ -125,24 +125,24 @@ func (p *printer) explanation(e diagnosis.Explanation) {
 	}
 }
 
-func (p *printer) state(state diagnosis.State) string {
+func (p *printer) state(state explain.State) string {
 	word := strings.ToLower(string(state))
 	switch state {
-	case diagnosis.Healthy:
+	case explain.Healthy:
 		return p.paint.Good(word)
-	case diagnosis.Broken, diagnosis.Missing:
+	case explain.Broken, explain.Missing:
 		return p.paint.Bad(word)
 	default:
 		return p.paint.Waiting(word)
 	}
 }
 
-func (p *printer) severity(severity diagnosis.Severity) string {
+func (p *printer) severity(severity explain.Severity) string {
 	word := strings.ToLower(string(severity))
 	switch severity {
-	case diagnosis.Wrong:
+	case explain.Wrong:
 		return p.paint.Bad(word)
-	case diagnosis.Waiting:
+	case explain.Waiting:
 		return p.paint.Waiting(word)
 	default:
 		return p.paint.Faint(word)
@@ -150,7 +150,7 @@ func (p *printer) severity(severity diagnosis.Severity) string {
 }
 
 // chain draws the way from what was asked about to the cause.
-func (p *printer) chain(f *diagnosis.Finding) {
+func (p *printer) chain(f *explain.Finding) {
 	if len(f.Chain) == 0 {
 		return
 	}
@@ -190,12 +190,12 @@ func (p *printer) sentence(first, rest, text string) string {
 	return console.Wrap(first, rest, text)
 }
 
-func (p *printer) remedy(f *diagnosis.Finding) {
+func (p *printer) remedy(f *explain.Finding) {
 	if p.wide {
 		p.linef("")
 		p.linef("  code %s", f.Code)
 	}
-	if f.Remedy == "" || f.Code == diagnosis.CodeUnderWay {
+	if f.Remedy == "" || f.Code == explain.CodeUnderWay {
 		return
 	}
 	p.linef("")
@@ -217,7 +217,7 @@ func (p *printer) remedy(f *diagnosis.Finding) {
 }
 
 // minor names what could not be read and is not needed.
-func (p *printer) minor(hidden []diagnosis.Unseen) {
+func (p *printer) minor(hidden []explain.Unseen) {
 	var names []string
 	for _, u := range hidden {
 		if u.Minor && !slices.Contains(names, u.Resource) {
@@ -231,9 +231,9 @@ func (p *printer) minor(hidden []diagnosis.Unseen) {
 }
 
 // unseen lists what could not be read, and what it takes to.
-func (p *printer) unseen(hidden []diagnosis.Unseen) {
+func (p *printer) unseen(hidden []explain.Unseen) {
 	p.minor(hidden)
-	hidden = slices.DeleteFunc(slices.Clone(hidden), func(u diagnosis.Unseen) bool { return u.Minor })
+	hidden = slices.DeleteFunc(slices.Clone(hidden), func(u explain.Unseen) bool { return u.Minor })
 	if len(hidden) == 0 {
 		return
 	}
@@ -244,7 +244,7 @@ func (p *printer) unseen(hidden []diagnosis.Unseen) {
 		if u.Namespace != "" {
 			where, role = " in namespace "+u.Namespace, "-n "+u.Namespace+" create role"
 		}
-		if u.Why != diagnosis.WhyForbidden {
+		if u.Why != explain.WhyForbidden {
 			p.linef("  %s%s: %s", u.Resource, where, bundles.OneLine(u.Message))
 			continue
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/progress"
 	"github.com/chandlery/chandlery/supervisor/api/scheme"
-	"github.com/chandlery/chandlery/supervisor/preview"
-	"github.com/chandlery/chandlery/supervisor/preview/inputs"
+	"github.com/chandlery/chandlery/supervisor/dryrun"
+	"github.com/chandlery/chandlery/supervisor/dryrun/inputs"
 )
 
 // options are the flags of the command.
@@ -130,7 +130,7 @@ func (o *options) run(cmd *cobra.Command) error {
 	if err := o.print(cmd.OutOrStdout(), forecasts); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(forecasts, (*preview.Forecast).Fails) {
+	if slices.ContainsFunc(forecasts, (*dryrun.Forecast).Fails) {
 		return console.Verdict(console.Negative)
 	}
 	return nil
@@ -149,10 +149,10 @@ func (o *options) connect() (*inputs.Cluster, error) {
 	return inputs.NewCluster(cfg, kinds) //nolint:wrapcheck // wrapped where it arises
 }
 
-func foresee(ctx context.Context, requests []preview.Request) ([]*preview.Forecast, error) {
-	forecasts := make([]*preview.Forecast, 0, len(requests))
+func foresee(ctx context.Context, requests []dryrun.Request) ([]*dryrun.Forecast, error) {
+	forecasts := make([]*dryrun.Forecast, 0, len(requests))
 	for i := range requests {
-		f, err := preview.Foresee(ctx, requests[i])
+		f, err := dryrun.Foresee(ctx, requests[i])
 		if err != nil {
 			return nil, err //nolint:wrapcheck // names the namespace
 		}
@@ -162,7 +162,7 @@ func foresee(ctx context.Context, requests []preview.Request) ([]*preview.Foreca
 }
 
 // print writes the forecasts in a form.
-func (o *options) print(out io.Writer, forecasts []*preview.Forecast) error {
+func (o *options) print(out io.Writer, forecasts []*dryrun.Forecast) error {
 	if o.output.ForMachines() {
 		return o.output.Document(out, map[string]any{"namespaces": forecasts}) //nolint:wrapcheck // says what it was doing
 	}
@@ -177,7 +177,7 @@ func (o *options) print(out io.Writer, forecasts []*preview.Forecast) error {
 	return nil
 }
 
-func (o *options) printOne(out io.Writer, f *preview.Forecast, apart bool) error {
+func (o *options) printOne(out io.Writer, f *dryrun.Forecast, apart bool) error {
 	var text strings.Builder
 	if apart {
 		text.WriteByte('\n')

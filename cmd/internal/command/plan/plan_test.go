@@ -16,7 +16,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/command/plan"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/program"
-	"github.com/chandlery/chandlery/supervisor/preview"
+	"github.com/chandlery/chandlery/supervisor/dryrun"
 )
 
 const planCatalog = `
@@ -103,7 +103,7 @@ CATALOGS
 	if err != nil {
 		t.Fatal(err)
 	}
-	var answer struct{ Namespaces []preview.Forecast }
+	var answer struct{ Namespaces []dryrun.Forecast }
 	if err := json.Unmarshal([]byte(fromInput), &answer); err != nil || len(answer.Namespaces) != 1 || answer.Namespaces[0].Steps[0].Bundle != "lamp.v2" {
 		t.Errorf("%s, %v", fromInput, err)
 	}

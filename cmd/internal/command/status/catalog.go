@@ -12,7 +12,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
-	"github.com/chandlery/chandlery/supervisor/diagnosis"
+	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
 // Catalog is a CatalogSource, with what runs for it.
@@ -48,7 +48,7 @@ type Replica struct {
 	Ready bool   `json:"ready"`
 }
 
-func catalogsOf(o *diagnosis.Observation) []Catalog {
+func catalogsOf(o *explain.Observation) []Catalog {
 	all := []Catalog{}
 	for i := range o.CatalogSources {
 		all = append(all, catalog(o, &o.CatalogSources[i]))
@@ -59,7 +59,7 @@ func catalogsOf(o *diagnosis.Observation) []Catalog {
 	return all
 }
 
-func catalog(o *diagnosis.Observation, source *operatorsv1alpha1.CatalogSource) Catalog {
+func catalog(o *explain.Observation, source *operatorsv1alpha1.CatalogSource) Catalog {
 	c := Catalog{
 		Namespace: source.Namespace, Name: source.Name, DisplayName: source.Spec.DisplayName,
 		Source: cmp.Or(source.Spec.Image, source.Spec.ConfigMap, source.Spec.Address),

@@ -12,7 +12,7 @@ import (
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/proposal"
-	"github.com/chandlery/chandlery/supervisor/diagnosis"
+	"github.com/chandlery/chandlery/supervisor/explain"
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
@@ -61,7 +61,7 @@ type Status struct {
 	Approvals []Approval `json:"approvals"`
 	// Findings are what is wrong, what waits and what is to be known, the worst first.
 	// A plan that waits for approval is among Approvals alone.
-	Findings []diagnosis.Finding `json:"findings"`
+	Findings []explain.Finding `json:"findings"`
 	// Unseen is what could not be read, with what a role would have to allow.
 	Unseen []Unseen `json:"unseen"`
 }
@@ -80,34 +80,34 @@ type Approval struct {
 
 // Unseen is something that could not be read.
 type Unseen struct {
-	diagnosis.Unseen
+	explain.Unseen
 
 	// Rule is what a role would have to allow; nil where that is not what is missing.
 	Rule *rbacv1.PolicyRule `json:"rule,omitempty"`
 }
 
 // Of gives the status of what was observed.
-func Of(o *diagnosis.Observation) Status {
+func Of(o *explain.Observation) Status {
 	s := Status{
 		Taken: o.Taken, Namespaces: o.Namespaces, Supervisors: supervisors(o), Catalogs: catalogsOf(o),
-		Subscriptions: subscriptions(o), Approvals: approvals(o), Findings: []diagnosis.Finding{}, Unseen: []Unseen{},
+		Subscriptions: subscriptions(o), Approvals: approvals(o), Findings: []explain.Finding{}, Unseen: []Unseen{},
 	}
 	others := rival.Recognise(rival.Observation{Workloads: rival.WorkloadsAmong(o.Deployments), Judge: o.ManagerAccess.JudgeAsSeen})
 	s.Others = others.Workloads
 	s.Findings = append(s.Findings, s.rivalry(others.Active())...)
 	s.Findings = append(s.Findings, suspects(&others)...)
-	for _, finding := range diagnosis.Examine(o) {
+	for _, finding := range explain.Examine(o) {
 		switch {
-		case finding.Code == diagnosis.CodePlanNeedsApproval:
-		case finding.Code == diagnosis.CodeSupervisorNotRunning && len(others.Active()) > 0:
+		case finding.Code == explain.CodePlanNeedsApproval:
+		case finding.Code == explain.CodeSupervisorNotRunning && len(others.Active()) > 0:
 			s.Findings = append(s.Findings, leftToOthers(finding, others.Active()))
 		default:
 			s.Findings = append(s.Findings, finding)
 		}
 	}
-	for _, unseen := range diagnosis.Overlooked(o) {
+	for _, unseen := range explain.Overlooked(o) {
 		one := Unseen{Unseen: unseen}
-		if unseen.Why == diagnosis.WhyForbidden {
+		if unseen.Why == explain.WhyForbidden {
 			rule := unseen.Rule()
 			one.Rule = &rule
 		}
@@ -122,15 +122,15 @@ func Of(o *diagnosis.Observation) Status {
 const CodeRival = "AnotherManagerRuns"
 
 // rivalry says that two write the same objects, when they do.
-func (s *Status) rivalry(active []rival.Workload) []diagnosis.Finding {
+func (s *Status) rivalry(active []rival.Workload) []explain.Finding {
 	if !slices.ContainsFunc(s.Supervisors, func(one Supervisor) bool { return one.Leads }) {
 		return nil
 	}
-	var found []diagnosis.Finding
+	var found []explain.Finding
 	for i := range active {
 		w := &active[i]
-		found = append(found, diagnosis.Finding{
-			Code: CodeRival, Severity: diagnosis.Wrong, Object: diagnosis.Ref{Kind: diagnosis.KindDeployment, Namespace: w.Namespace, Name: w.Name},
+		found = append(found, explain.Finding{
+			Code: CodeRival, Severity: explain.Wrong, Object: explain.Ref{Kind: explain.KindDeployment, Namespace: w.Namespace, Name: w.Name},
 			Cause:  w.Describe() + " works beside the supervisor, and both write the same objects",
 			Remedy: "Take over from it (the command takeover says first what that changes), or stop the supervisor.",
 		})
@@ -144,13 +144,13 @@ const CodeSuspect = "ManagerSuspected"
 
 // suspects returns a finding for each Deployment that looks like OLM's and that supervisors
 // ignore. It is a note, as any user of a namespace can create such a Deployment.
-func suspects(f *rival.Finding) []diagnosis.Finding {
-	found := make([]diagnosis.Finding, 0, len(f.Suspects))
+func suspects(f *rival.Finding) []explain.Finding {
+	found := make([]explain.Finding, 0, len(f.Suspects))
 	for i := range f.Suspects {
 		w := &f.Suspects[i]
-		ref := diagnosis.Ref{Kind: diagnosis.KindDeployment, Namespace: w.Namespace, Name: w.Name}
-		found = append(found, diagnosis.Finding{
-			Code: CodeSuspect, Severity: diagnosis.Note, Object: ref,
+		ref := explain.Ref{Kind: explain.KindDeployment, Namespace: w.Namespace, Name: w.Name}
+		found = append(found, explain.Finding{
+			Code: CodeSuspect, Severity: explain.Note, Object: ref,
 			Cause:  ref.String() + " looks like OLM's " + w.Program + ", and its service account " + w.ServiceAccount + " may not write ClusterServiceVersions or InstallPlans in all namespaces; supervisors ignore it",
 			Remedy: "Find out who made it, and delete it. If it does OLM's work with other rights, name its namespace in --manager-namespaces of the supervisor.",
 		})
@@ -160,20 +160,20 @@ func suspects(f *rival.Finding) []diagnosis.Finding {
 
 // leftToOthers says of a cluster without a supervisor that another lifecycle manager
 // looks after it: nothing is wrong with that.
-func leftToOthers(f diagnosis.Finding, active []rival.Workload) diagnosis.Finding {
+func leftToOthers(f explain.Finding, active []rival.Workload) explain.Finding {
 	names := make([]string, 0, len(active))
 	for i := range active {
 		names = append(names, active[i].Namespace+"/"+active[i].Name)
 	}
-	f.Severity, f.Affects, f.Commands = diagnosis.Note, nil, nil
+	f.Severity, f.Affects, f.Commands = explain.Note, nil, nil
 	f.Cause = "no supervisor works here; OLM does, and looks after the operators: " + strings.Join(names, ", ")
 	f.Remedy = "To let supervisors do it, take over: the command takeover says first what that changes."
 	return f
 }
 
 func (s *Status) verdict() Verdict {
-	wrong := func(f diagnosis.Finding) bool { return f.Severity == diagnosis.Wrong }
-	hidden := func(u Unseen) bool { return u.Why != diagnosis.WhyNotInstalled && !u.Minor }
+	wrong := func(f explain.Finding) bool { return f.Severity == explain.Wrong }
+	hidden := func(u Unseen) bool { return u.Why != explain.WhyNotInstalled && !u.Minor }
 	switch {
 	case slices.ContainsFunc(s.Findings, wrong), slices.ContainsFunc(s.Unseen, absent):
 		return Wrong
@@ -185,7 +185,7 @@ func (s *Status) verdict() Verdict {
 }
 
 // absent says that the cluster lacks a kind without which there are no operators.
-func absent(u Unseen) bool { return u.Why == diagnosis.WhyNotInstalled && isOperators(u.Resource) }
+func absent(u Unseen) bool { return u.Why == explain.WhyNotInstalled && isOperators(u.Resource) }
 
 // FellBack notes that one namespace was looked at in place of all.
 func (s *Status) FellBack(namespace string) {
@@ -199,7 +199,7 @@ func isOperators(resource string) bool {
 }
 
 // approvals lists the plans that wait, the oldest first.
-func approvals(o *diagnosis.Observation) []Approval {
+func approvals(o *explain.Observation) []Approval {
 	waiting := []Approval{}
 	for i := range o.InstallPlans {
 		p := &o.InstallPlans[i]
@@ -257,7 +257,7 @@ func telling() []operatorsv1alpha1.SubscriptionConditionType {
 	}
 }
 
-func subscriptions(o *diagnosis.Observation) []Subscription {
+func subscriptions(o *explain.Observation) []Subscription {
 	all := []Subscription{}
 	for i := range o.Subscriptions {
 		all = append(all, subscription(o, &o.Subscriptions[i]))
@@ -268,7 +268,7 @@ func subscriptions(o *diagnosis.Observation) []Subscription {
 	return all
 }
 
-func subscription(o *diagnosis.Observation, sub *operatorsv1alpha1.Subscription) Subscription {
+func subscription(o *explain.Observation, sub *operatorsv1alpha1.Subscription) Subscription {
 	s := Subscription{
 		Namespace: sub.Namespace, Name: sub.Name, State: string(sub.Status.State), Installed: sub.Status.InstalledCSV,
 	}
@@ -293,7 +293,7 @@ func subscription(o *diagnosis.Observation, sub *operatorsv1alpha1.Subscription)
 	return s
 }
 
-func findVersion(o *diagnosis.Observation, namespace, name string) *operatorsv1alpha1.ClusterServiceVersion {
+func findVersion(o *explain.Observation, namespace, name string) *operatorsv1alpha1.ClusterServiceVersion {
 	i := slices.IndexFunc(o.Versions, func(csv operatorsv1alpha1.ClusterServiceVersion) bool {
 		return csv.Namespace == namespace && csv.Name == name
 	})
@@ -305,7 +305,7 @@ func findVersion(o *diagnosis.Observation, namespace, name string) *operatorsv1a
 
 // versionOf gives the version of a ClusterServiceVersion: as it says itself, as the plan
 // that brings it says, or else what its name ends with.
-func versionOf(o *diagnosis.Observation, sub *operatorsv1alpha1.Subscription, name string) string {
+func versionOf(o *explain.Observation, sub *operatorsv1alpha1.Subscription, name string) string {
 	if csv := findVersion(o, sub.Namespace, name); csv != nil {
 		return cmp.Or(proposal.Declared(csv), proposal.Suffix(name))
 	}

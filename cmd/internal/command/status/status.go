@@ -17,7 +17,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/progress"
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
-	"github.com/chandlery/chandlery/supervisor/diagnosis/snapshot"
+	"github.com/chandlery/chandlery/supervisor/explain/snapshot"
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 

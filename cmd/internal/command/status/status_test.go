@@ -23,7 +23,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/command/status"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/diagnosis"
+	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
 var update = flag.Bool("update", false, "write what is printed into testdata")
@@ -37,7 +37,7 @@ func meta(namespace, name string) metav1.ObjectMeta {
 }
 
 // well is a cluster with one operator, in which everything is as it should be.
-func well() *diagnosis.Observation {
+func well() *explain.Observation {
 	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	source := operatorsv1alpha1.CatalogSource{
 		ObjectMeta: meta("olm", "wares"),
@@ -63,7 +63,7 @@ func well() *diagnosis.Observation {
 		},
 		Status: operatorsv1alpha1.ClusterServiceVersionStatus{Phase: operatorsv1alpha1.CSVPhaseSucceeded},
 	}
-	return &diagnosis.Observation{
+	return &explain.Observation{
 		Taken: now, GlobalNamespace: "olm",
 		CatalogSources: []operatorsv1alpha1.CatalogSource{source},
 		Subscriptions:  []operatorsv1alpha1.Subscription{sub},
@@ -131,26 +131,26 @@ func manager() appsv1.Deployment {
 func observations() map[string]struct {
 	reason  string
 	verdict status.Verdict
-	change  func(*diagnosis.Observation)
+	change  func(*explain.Observation)
 } {
 	return map[string]struct {
 		reason  string
 		verdict status.Verdict
-		change  func(*diagnosis.Observation)
+		change  func(*explain.Observation)
 	}{
-		"well": {reason: "nothing is wrong", verdict: status.Well, change: func(*diagnosis.Observation) {}},
-		"empty": {reason: "nobody has asked for anything", verdict: status.Well, change: func(o *diagnosis.Observation) {
+		"well": {reason: "nothing is wrong", verdict: status.Well, change: func(*explain.Observation) {}},
+		"empty": {reason: "nobody has asked for anything", verdict: status.Well, change: func(o *explain.Observation) {
 			o.Subscriptions, o.Versions, o.InstallPlans, o.CatalogSources = nil, nil, nil, nil
 		}},
 		"waiting": {reason: "what waits for approval is not wrong", verdict: status.Well, change: waits},
-		"waiting-unled": {reason: "to approve helps only where a supervisor leads", verdict: status.Unknown, change: func(o *diagnosis.Observation) {
+		"waiting-unled": {reason: "to approve helps only where a supervisor leads", verdict: status.Unknown, change: func(o *explain.Observation) {
 			waits(o)
-			o.Leases, o.Unseen = nil, []diagnosis.Unseen{{Resource: "leases.coordination.k8s.io", Why: diagnosis.WhyForbidden}}
+			o.Leases, o.Unseen = nil, []explain.Unseen{{Resource: "leases.coordination.k8s.io", Why: explain.WhyForbidden}}
 		}},
-		"empty-unled": {reason: "nothing is there that could tell that nobody looks after it", verdict: status.Wrong, change: func(o *diagnosis.Observation) {
+		"empty-unled": {reason: "nothing is there that could tell that nobody looks after it", verdict: status.Wrong, change: func(o *explain.Observation) {
 			o.Subscriptions, o.Versions, o.InstallPlans, o.CatalogSources, o.Leases = nil, nil, nil, nil, nil
 		}},
-		"wrong": {reason: "a Subscription whose catalog is not there is wrong; names are cut where they have no room", verdict: status.Wrong, change: func(o *diagnosis.Observation) {
+		"wrong": {reason: "a Subscription whose catalog is not there is wrong; names are cut where they have no room", verdict: status.Wrong, change: func(o *explain.Observation) {
 			sub := operatorsv1alpha1.Subscription{
 				ObjectMeta: meta("a-namespace-with-a-long-name", "a-subscription-whose-name-is-long-as-well"),
 				Spec: &operatorsv1alpha1.SubscriptionSpec{
@@ -162,48 +162,48 @@ func observations() map[string]struct {
 			})
 			o.Subscriptions = append(o.Subscriptions, sub)
 		}},
-		"leaderless": {reason: "without a supervisor nothing goes on", verdict: status.Wrong, change: func(o *diagnosis.Observation) {
+		"leaderless": {reason: "without a supervisor nothing goes on", verdict: status.Wrong, change: func(o *explain.Observation) {
 			o.Leases[0].Spec.RenewTime = new(metav1.NewMicroTime(now.Add(-20 * time.Minute)))
 		}},
-		"unseen": {reason: "what cannot be seen may be wrong", verdict: status.Unknown, change: func(o *diagnosis.Observation) {
+		"unseen": {reason: "what cannot be seen may be wrong", verdict: status.Unknown, change: func(o *explain.Observation) {
 			o.Namespaces, o.Leases, o.Nodes, o.CatalogSources, o.Deployments = []string{"shop"}, nil, nil, nil, nil
-			o.Unseen = []diagnosis.Unseen{
-				{Resource: "catalogsources.operators.coreos.com", Namespace: "olm", Why: diagnosis.WhyForbidden},
-				{Resource: "deployments.apps", Namespace: "olm", Why: diagnosis.WhyForbidden},
-				{Resource: "deployments.apps", Namespace: "shop", Why: diagnosis.WhyForbidden},
-				{Resource: "nodes", Why: diagnosis.WhyForbidden},
-				{Resource: "leases.coordination.k8s.io", Why: diagnosis.WhyForbidden},
-				{Resource: "pods", Namespace: "olm", Why: diagnosis.WhyUnreachable, Message: "the server was unable to return a response in the time allotted"},
+			o.Unseen = []explain.Unseen{
+				{Resource: "catalogsources.operators.coreos.com", Namespace: "olm", Why: explain.WhyForbidden},
+				{Resource: "deployments.apps", Namespace: "olm", Why: explain.WhyForbidden},
+				{Resource: "deployments.apps", Namespace: "shop", Why: explain.WhyForbidden},
+				{Resource: "nodes", Why: explain.WhyForbidden},
+				{Resource: "leases.coordination.k8s.io", Why: explain.WhyForbidden},
+				{Resource: "pods", Namespace: "olm", Why: explain.WhyUnreachable, Message: "the server was unable to return a response in the time allotted"},
 			}
 		}},
-		"viewer": {reason: "who may only view sees enough of what has come to rest", verdict: status.Well, change: func(o *diagnosis.Observation) {
+		"viewer": {reason: "who may only view sees enough of what has come to rest", verdict: status.Well, change: func(o *explain.Observation) {
 			o.Leases, o.Nodes = nil, nil
-			o.Unseen = []diagnosis.Unseen{
-				{Resource: "nodes", Why: diagnosis.WhyForbidden}, {Resource: "leases.coordination.k8s.io", Why: diagnosis.WhyForbidden},
+			o.Unseen = []explain.Unseen{
+				{Resource: "nodes", Why: explain.WhyForbidden}, {Resource: "leases.coordination.k8s.io", Why: explain.WhyForbidden},
 			}
 		}},
-		"rival": {reason: "two that write the same objects are too many", verdict: status.Wrong, change: func(o *diagnosis.Observation) {
+		"rival": {reason: "two that write the same objects are too many", verdict: status.Wrong, change: func(o *explain.Observation) {
 			o.Deployments = append(o.Deployments, manager())
 		}},
-		"suspect": {reason: "what only looks like another manager is a note", verdict: status.Well, change: func(o *diagnosis.Observation) {
+		"suspect": {reason: "what only looks like another manager is a note", verdict: status.Well, change: func(o *explain.Observation) {
 			d := manager()
 			o.Deployments = append(o.Deployments, d)
 			o.ManagerAccess.Writers = map[types.NamespacedName]bool{{Namespace: d.Namespace, Name: "default"}: false}
 		}},
-		"olm": {reason: "a cluster that OLM looks after needs no supervisor", verdict: status.Well, change: func(o *diagnosis.Observation) {
+		"olm": {reason: "a cluster that OLM looks after needs no supervisor", verdict: status.Well, change: func(o *explain.Observation) {
 			o.Leases, o.Deployments = nil, append(o.Deployments, manager())
 		}},
-		"absent": {reason: "a cluster without the kinds has no operators to be well", verdict: status.Wrong, change: func(o *diagnosis.Observation) {
-			*o = diagnosis.Observation{Taken: now, Unseen: []diagnosis.Unseen{
-				{Resource: "subscriptions.operators.coreos.com", Why: diagnosis.WhyNotInstalled},
-				{Resource: "catalogsources.operators.coreos.com", Why: diagnosis.WhyNotInstalled},
+		"absent": {reason: "a cluster without the kinds has no operators to be well", verdict: status.Wrong, change: func(o *explain.Observation) {
+			*o = explain.Observation{Taken: now, Unseen: []explain.Unseen{
+				{Resource: "subscriptions.operators.coreos.com", Why: explain.WhyNotInstalled},
+				{Resource: "catalogsources.operators.coreos.com", Why: explain.WhyNotInstalled},
 			}}
 		}},
 	}
 }
 
 // waits has a new version wait to be approved.
-func waits(o *diagnosis.Observation) {
+func waits(o *explain.Observation) {
 	sub := &o.Subscriptions[0]
 	sub.Spec.InstallPlanApproval = operatorsv1alpha1.ApprovalManual
 	sub.Status.State, sub.Status.CurrentCSV, sub.Status.InstallPlanRef.Name = operatorsv1alpha1.SubscriptionStateUpgradePending, "lamp.v2", "install-bbb"

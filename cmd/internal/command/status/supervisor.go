@@ -8,7 +8,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/chandlery/chandlery/supervisor/diagnosis"
+	"github.com/chandlery/chandlery/supervisor/explain"
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
@@ -42,7 +42,7 @@ type Standby struct {
 // clockSlack is how much the clocks of two machines may differ.
 const clockSlack = 10 * time.Second
 
-func supervisors(o *diagnosis.Observation) []Supervisor {
+func supervisors(o *explain.Observation) []Supervisor {
 	all := []Supervisor{}
 	for i := range o.Leases {
 		all = append(all, supervisor(o, &o.Leases[i]))
@@ -51,7 +51,7 @@ func supervisors(o *diagnosis.Observation) []Supervisor {
 	return all
 }
 
-func supervisor(o *diagnosis.Observation, lease *coordinationv1.Lease) Supervisor {
+func supervisor(o *explain.Observation, lease *coordinationv1.Lease) Supervisor {
 	s := Supervisor{Namespace: lease.Namespace}
 	if lease.Spec.HolderIdentity != nil {
 		s.Leader = *lease.Spec.HolderIdentity

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/supervisor/diagnosis"
+	"github.com/chandlery/chandlery/supervisor/explain"
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
@@ -32,10 +32,10 @@ func (v View) Text(s *Status) string {
 	sections := []string{v.supervisors(s), v.catalogs(s), v.subscriptions(s), v.approvals(s)}
 	for _, part := range []struct {
 		title    string
-		severity diagnosis.Severity
+		severity explain.Severity
 		style    func(string) string
 	}{
-		{"WRONG", diagnosis.Wrong, v.Paint.Bad}, {"WAITING", diagnosis.Waiting, v.Paint.Waiting}, {"TO KNOW", diagnosis.Note, v.Paint.Bold},
+		{"WRONG", explain.Wrong, v.Paint.Bad}, {"WAITING", explain.Waiting, v.Paint.Waiting}, {"TO KNOW", explain.Note, v.Paint.Bold},
 	} {
 		sections = append(sections, v.findings(s, part.title, part.severity, part.style))
 	}
@@ -176,7 +176,7 @@ func (v View) catalogs(s *Status) string {
 func (v View) nothing(s *Status, resource, title string) string {
 	text := "none"
 	if slices.ContainsFunc(s.Unseen, func(u Unseen) bool {
-		return strings.HasPrefix(u.Resource, resource+".") && u.Why != diagnosis.WhyNotInstalled
+		return strings.HasPrefix(u.Resource, resource+".") && u.Why != explain.WhyNotInstalled
 	}) {
 		text = "could not be read"
 	}
@@ -242,7 +242,7 @@ func (v View) approvals(s *Status) string {
 	return b.String()
 }
 
-func (v View) findings(s *Status, title string, severity diagnosis.Severity, style func(string) string) string {
+func (v View) findings(s *Status, title string, severity explain.Severity, style func(string) string) string {
 	var b strings.Builder
 	for i := range s.Findings {
 		f := &s.Findings[i]
@@ -251,7 +251,7 @@ func (v View) findings(s *Status, title string, severity diagnosis.Severity, sty
 		}
 		if b.Len() == 0 {
 			b.WriteString(style(title) + "\n")
-		} else if severity != diagnosis.Note {
+		} else if severity != explain.Note {
 			b.WriteByte('\n')
 		}
 		b.WriteString(v.finding(f))
@@ -260,7 +260,7 @@ func (v View) findings(s *Status, title string, severity diagnosis.Severity, sty
 }
 
 // finding says what is the matter, whom it keeps and what to do.
-func (v View) finding(f *diagnosis.Finding) string {
+func (v View) finding(f *explain.Finding) string {
 	var b strings.Builder
 	cause := f.Cause
 	if v.Wide {
@@ -270,7 +270,7 @@ func (v View) finding(f *diagnosis.Finding) string {
 	if len(f.Affects) > 0 && (v.Wide || len(f.Affects) > 1 || f.Affects[0] != f.Object) {
 		b.WriteString(console.Wrap("    ", "    ", "It keeps: "+affected(f.Affects, v.Wide)))
 	}
-	if f.Severity == diagnosis.Note && !v.Wide {
+	if f.Severity == explain.Note && !v.Wide {
 		return b.String()
 	}
 	if f.Remedy != "" {
@@ -285,7 +285,7 @@ func (v View) finding(f *diagnosis.Finding) string {
 // maxAffected bounds how many Subscriptions a line lists.
 const maxAffected = 4
 
-func affected(refs []diagnosis.Ref, all bool) string {
+func affected(refs []explain.Ref, all bool) string {
 	var names []string
 	for _, ref := range refs {
 		names = append(names, ref.Namespace+"/"+ref.Name)
@@ -329,11 +329,11 @@ func (v View) unseen(s *Status) string {
 		switch {
 		case one.minor:
 			b.WriteString(v.Paint.Faint(console.Wrap("  ", "    ", what+": you may not read them (not needed here)")))
-		case one.why == diagnosis.WhyForbidden:
+		case one.why == explain.WhyForbidden:
 			resource, group, _ := strings.Cut(one.resource, ".")
 			b.WriteString(console.Wrap("  ", "    ", what+": you may not read them"))
 			fmt.Fprintf(&b, "    missing rule: {apiGroups: [%q], resources: [%s], verbs: [get, list]}\n", group, resource)
-		case one.why == diagnosis.WhyNotInstalled:
+		case one.why == explain.WhyNotInstalled:
 			b.WriteString(console.Wrap("  ", "    ", one.resource+": this cluster has no such kind"))
 		default:
 			b.WriteString(console.Wrap("  ", "    ", what+": "+v.message(s, one.resource, one.why)))
@@ -396,10 +396,10 @@ func (v View) connection(state string) func(string) string {
 
 // state colours a Subscription by the worst finding that it is among.
 func (v View) state(s *Status, sub *Subscription) func(string) string {
-	ref := diagnosis.Ref{Kind: diagnosis.KindSubscription, Namespace: sub.Namespace, Name: sub.Name}
+	ref := explain.Ref{Kind: explain.KindSubscription, Namespace: sub.Namespace, Name: sub.Name}
 	for i := range s.Findings {
-		if f := &s.Findings[i]; f.Severity != diagnosis.Note && (f.Object == ref || slices.Contains(f.Affects, ref)) {
-			if f.Severity == diagnosis.Wrong {
+		if f := &s.Findings[i]; f.Severity != explain.Note && (f.Object == ref || slices.Contains(f.Affects, ref)) {
+			if f.Severity == explain.Wrong {
 				return v.Paint.Bad
 			}
 			return v.Paint.Waiting

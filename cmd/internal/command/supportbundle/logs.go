@@ -15,7 +15,7 @@ import (
 
 	"github.com/chandlery/chandlery/cmd/internal/redact"
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/diagnosis"
+	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
 // maxLines bounds how many lines of a log are asked for. Lines of the usual length are
@@ -27,7 +27,7 @@ const maxLines = 20_000
 const maxTransfer = 16
 
 // ofInterest says whether the log of a pod is: of supervisors, catalogs and operators.
-func ofInterest(o *diagnosis.Observation, pod *corev1.Pod) bool {
+func ofInterest(o *explain.Observation, pod *corev1.Pod) bool {
 	if pod.Labels["app.kubernetes.io/name"] == "chandlery-supervisor" || pod.Labels[api.LabelCatalogSource] != "" {
 		return true
 	}

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/chandlery/chandlery/cmd/internal/redact"
-	"github.com/chandlery/chandlery/supervisor/diagnosis"
+	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
 // clusterWide is the folder of what is in no namespace.
@@ -22,7 +22,7 @@ const clusterWide = "_cluster"
 
 // objectsOf lists everything that was observed, but for events, and for what runs in
 // namespaces that have nothing to do with operators.
-func objectsOf(o *diagnosis.Observation) []client.Object {
+func objectsOf(o *explain.Observation) []client.Object {
 	objects := slices.Concat(
 		pointers(o.CatalogSources), pointers(o.Subscriptions), pointers(o.InstallPlans), pointers(o.Versions),
 		pointers(o.OperatorGroups), pointers(o.OperatorConditions), pointers(o.Leases),

@@ -12,17 +12,17 @@ import (
 
 	"github.com/chandlery/chandlery/cmd/internal/redact"
 	"github.com/chandlery/chandlery/supervisor/api/scheme"
-	"github.com/chandlery/chandlery/supervisor/diagnosis"
+	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
 func named(namespace, name string, labels map[string]string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}
 }
 
-func observation() *diagnosis.Observation {
+func observation() *explain.Observation {
 	operator := appsv1.Deployment{ObjectMeta: named("shop", "lamp", map[string]string{"olm.owner": "lamp.v1"})}
 	operator.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "lamp"}}
-	return &diagnosis.Observation{
+	return &explain.Observation{
 		CatalogSources: []operatorsv1alpha1.CatalogSource{{ObjectMeta: named("olm", "wares", nil)}},
 		Subscriptions:  []operatorsv1alpha1.Subscription{{ObjectMeta: named("shop", "my-lamp", nil)}},
 		Deployments:    []appsv1.Deployment{operator, {ObjectMeta: named("other", "web", nil)}},

@@ -22,15 +22,15 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/cmd/internal/command/explain"
+	explaincommand "github.com/chandlery/chandlery/cmd/internal/command/explain"
 	"github.com/chandlery/chandlery/cmd/internal/command/status"
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/redact"
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/api/scheme"
-	"github.com/chandlery/chandlery/supervisor/diagnosis"
-	"github.com/chandlery/chandlery/supervisor/diagnosis/snapshot"
+	"github.com/chandlery/chandlery/supervisor/explain"
+	"github.com/chandlery/chandlery/supervisor/explain/snapshot"
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
@@ -169,7 +169,7 @@ func (g *gatherer) connect() error {
 }
 
 // gather reads everything. What says most comes first: it has room for sure.
-func (g *gatherer) gather(ctx context.Context, what snapshot.Options) (*diagnosis.Observation, error) {
+func (g *gatherer) gather(ctx context.Context, what snapshot.Options) (*explain.Observation, error) {
 	g.progressf("looking at the cluster")
 	what.Access = rival.NewAccessReviewer(g.client, rival.VerbOLM, clock.RealClock{})
 	observed, err := snapshot.Take(ctx, g.client, what)
@@ -177,7 +177,7 @@ func (g *gatherer) gather(ctx context.Context, what snapshot.Options) (*diagnosi
 		return nil, err //nolint:wrapcheck // says what is missing
 	}
 	for _, u := range observed.Unseen {
-		if u.Why != diagnosis.WhyNotInstalled {
+		if u.Why != explain.WhyNotInstalled {
 			g.contents.left = append(g.contents.left, fmt.Sprintf("%s of %s: %s", u.Resource, cmp.Or(u.Namespace, "all namespaces"), cmp.Or(u.Message, u.Why)))
 		}
 	}
@@ -208,7 +208,7 @@ func (g *gatherer) gather(ctx context.Context, what snapshot.Options) (*diagnosi
 func (g *gatherer) progressf(format string, args ...any) { fmt.Fprintf(g.log, format+"\n", args...) }
 
 // summaries adds what the other commands say.
-func (g *gatherer) summaries(o *diagnosis.Observation, policy redact.Policy) error {
+func (g *gatherer) summaries(o *explain.Observation, policy redact.Policy) error {
 	s := status.Of(o)
 	text, err := asJSON(s, policy)
 	if err != nil {
@@ -217,7 +217,7 @@ func (g *gatherer) summaries(o *diagnosis.Observation, policy redact.Policy) err
 	wide := status.View{Wide: true, Program: g.program}
 	g.contents.add("status.json", text)
 	g.contents.add("status.txt", []byte(terminal.Escape(redact.Text(wide.Text(&s)))))
-	g.contents.add("explain.txt", []byte(terminal.Escape(redact.Text(explain.Text(o)))))
+	g.contents.add("explain.txt", []byte(terminal.Escape(redact.Text(explaincommand.Text(o)))))
 	g.contents.add("versions.txt", []byte(g.versions(&s)))
 	return nil
 }
@@ -243,7 +243,7 @@ func (g *gatherer) versions(s *status.Status) string {
 
 // events adds all events of the namespaces that anything was read from. The observation
 // has warnings only.
-func (g *gatherer) events(ctx context.Context, o *diagnosis.Observation) error {
+func (g *gatherer) events(ctx context.Context, o *explain.Observation) error {
 	places := map[string]bool{}
 	for _, object := range objectsOf(o) {
 		places[object.GetNamespace()] = true
@@ -264,7 +264,7 @@ func (g *gatherer) events(ctx context.Context, o *diagnosis.Observation) error {
 }
 
 // logs adds the logs of the pods that matter.
-func (g *gatherer) logs(ctx context.Context, o *diagnosis.Observation) {
+func (g *gatherer) logs(ctx context.Context, o *explain.Observation) {
 	for i := range o.Pods {
 		pod := &o.Pods[i]
 		if ctx.Err() == nil && ofInterest(o, pod) {

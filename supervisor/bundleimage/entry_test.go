@@ -1,0 +1,171 @@
+package bundleimage
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chandlery/chandlery/bundles/image"
+)
+
+func TestPause(t *testing.T) {
+	for failures, want := range map[int]time.Duration{
+		0: firstPause, 1: firstPause, 2: 2 * firstPause, 5: 16 * firstPause, 7: maxPause, 1000: maxPause,
+	} {
+		if got := pause(failures); got != want {
+			t.Errorf("after %d failures: %s, want %s", failures, got, want)
+		}
+	}
+	for range 100 {
+		if got := jitter(10 * time.Second); got < 10*time.Second || got > 12*time.Second {
+			t.Errorf("10s became %s", got)
+		}
+	}
+}
+
+func TestEntry(t *testing.T) {
+	now := time.Now()
+	trouble := func(reason image.Reason, reference string) error {
+		return &image.Error{Reference: reference, Reason: reason, Err: errors.New("trouble")}
+	}
+	const tag, pinned = "registry.example/a:v1", "registry.example/a@sha256:0000000000000000000000000000000000000000000000000000000000000000"
+	for what, tc := range map[string]struct {
+		reason   string
+		happened func(*entry)
+		after    time.Duration
+		granted  bool
+		due      bool
+		rests    bool
+	}{
+		"New":         {reason: "nothing is known", happened: func(*entry) {}, due: true},
+		"Fresh":       {reason: "it was let in", happened: func(e *entry) { e.succeed("d", now) }, after: freshTime - 1, granted: true},
+		"Stale":       {reason: "it is asked again in time", happened: func(e *entry) { e.succeed("d", now) }, after: freshTime, granted: true, due: true},
+		"Expired":     {reason: "what was allowed does not count for ever", happened: func(e *entry) { e.succeed("d", now) }, after: graceTime, due: true},
+		"Running":     {reason: "one attempt at a time", happened: func(e *entry) { e.running = make(chan struct{}) }},
+		"Failed":      {reason: "a failure rests", happened: func(e *entry) { e.fail(trouble(image.ReasonNotFound, tag), 0, now) }, after: time.Second, rests: true},
+		"FailedLater": {reason: "and for those who wait not for long", happened: func(e *entry) { e.fail(trouble(image.ReasonNotFound, tag), 0, now) }, after: restTime},
+		"FailedDue":   {reason: "and then it is tried again", happened: func(e *entry) { e.fail(trouble(image.ReasonNotFound, tag), 0, now) }, after: 2 * firstPause, due: true},
+		"Interval":    {reason: "not before it is allowed", happened: func(e *entry) { e.fail(trouble(image.ReasonNotFound, tag), time.Hour, now) }, after: time.Hour - 1},
+		"Content":     {reason: "content does not get better", happened: func(e *entry) { e.fail(trouble(image.ReasonInvalid, pinned), 0, now) }, after: 100 * time.Hour, rests: true},
+		"ContentTag":  {reason: "a tag may", happened: func(e *entry) { e.fail(trouble(image.ReasonInvalid, tag), 0, now) }, after: 2 * tagTime, due: true},
+		"Reference":   {reason: "what is no reference does not", happened: func(e *entry) { e.fail(trouble(image.ReasonReference, "A B"), 0, now) }, after: 100 * time.Hour, rests: true},
+		"Other":       {reason: "other errors may pass", happened: func(e *entry) { e.fail(errAway, 0, now) }, after: 2 * firstPause, due: true},
+		"KeptAway": {
+			reason: "a registry that is away takes nothing back", after: time.Second, granted: true, rests: true,
+			happened: func(e *entry) { e.succeed("d", now); e.fail(trouble(image.ReasonUnreachable, tag), 0, now) },
+		},
+		"TakenBack": {
+			reason: "one that refuses does", after: time.Second, rests: true,
+			happened: func(e *entry) { e.succeed("d", now); e.fail(trouble(image.ReasonUnauthorized, tag), 0, now) },
+		},
+		"Recovered": {
+			reason: "success ends all failures", granted: true,
+			happened: func(e *entry) { e.fail(errAway, 0, now); e.succeed("d", now) },
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			e := &entry{}
+			tc.happened(e)
+			at := now.Add(tc.after)
+			if e.granted(at) != tc.granted || e.due(at) != tc.due || e.rests(at) != tc.rests {
+				t.Errorf("%s: granted %v, due %v, rests %v, want %v, %v, %v", tc.reason, e.granted(at), e.due(at), e.rests(at), tc.granted, tc.due, tc.rests)
+			}
+			if s := e.state(at); s.Ready != tc.granted || s.Ready && s.Err != nil {
+				t.Errorf("%s: %+v", tc.reason, s)
+			}
+		})
+	}
+}
+
+// TestSameFailure counts a tag that still stands for the same once.
+func TestSameFailure(t *testing.T) {
+	e, now := &entry{}, time.Now()
+	known := &image.Error{Reference: "registry.example/a:v1", Reason: image.ReasonInvalid, Err: errors.New("two versions")}
+	e.fail(known, 0, now)
+	first := e.state(now)
+	e.fail(known, 0, now.Add(time.Hour))
+	if s := e.state(now.Add(time.Hour)); s.Attempts != 1 || !s.FailedAt.Equal(first.FailedAt) || !s.RetryAt.After(first.RetryAt) {
+		t.Errorf("%+v became %+v", first, s)
+	}
+}
+
+func TestRequestKey(t *testing.T) {
+	a := request("registry.example/a:v1", "user", "x", "y", "x")
+	b := request("registry.example/a:v1", "user", "y", "x")
+	b.Namespace, b.Timeout = "other", 0
+	if a.key() != b.key() {
+		t.Error("for whom and how long makes another request")
+	}
+	b.Secrets = []string{"xy"}
+	if a.key() == b.key() {
+		t.Error("other Secrets make no other request")
+	}
+}
+
+func TestSlots(t *testing.T) {
+	s := newSlots(3, 2)
+	take := func(host string) func() {
+		t.Helper()
+		release, err := s.take(t.Context(), host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return release
+	}
+	full := func(host string) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := s.take(ctx, host); err == nil {
+			t.Errorf("there is room for %s", host)
+		}
+	}
+	first, second := take("a"), take("a")
+	full("a")
+	third := take("b")
+	full("b")
+	waiting := make(chan func())
+	go func() { waiting <- take("b") }()
+	first()
+	fourth := <-waiting
+	full("c")
+	for _, release := range []func(){second, third, fourth} {
+		release()
+	}
+	if len(s.hosts) != 0 || s.taken != 0 {
+		t.Errorf("%+v is left", s.hosts)
+	}
+}
+
+func TestMemory(t *testing.T) {
+	m := newMemory(10)
+	text := func(size int) []string { return []string{strings.Repeat("x", size)} }
+	m.put("a", text(4))
+	m.put("b", text(4))
+	m.put("a", text(4))
+	m.put("c", text(4))
+	if m.get("a") == nil || m.get("b") != nil || m.get("c") == nil {
+		t.Errorf("it keeps %v", m.items)
+	}
+	m.put("d", text(11))
+	if len(m.items) != 0 || m.left != 10 || m.order.Len() != 0 {
+		t.Errorf("what is too large leaves %v", m.items)
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	for _, tc := range []struct{ flag, request, want time.Duration }{
+		{flag: time.Minute, request: -1, want: time.Minute},
+		{flag: time.Minute, request: time.Second, want: time.Second},
+		{flag: time.Minute, request: 0, want: math.MaxInt64},
+		{flag: 0, request: -1, want: math.MaxInt64},
+	} {
+		u := &Unpacker{o: Options{Timeout: tc.flag}}
+		if got := u.timeout(&Request{Timeout: tc.request}); got != tc.want {
+			t.Errorf("%s and %s: %s, want %s", tc.flag, tc.request, got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package bundleimage
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+)
+
+// news tells listeners which namespaces there is something new for. Who is slow to
+// listen is told of a namespace once, whatever happened in between.
+type news struct {
+	mu        sync.Mutex
+	listeners []*listener
+}
+
+type listener struct {
+	events  chan event.GenericEvent
+	pending map[string]bool
+	// more is filled when something is pending.
+	more chan struct{}
+}
+
+func newNews() *news { return &news{} }
+
+func (n *news) listen() <-chan event.GenericEvent {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	one := &listener{events: make(chan event.GenericEvent), pending: map[string]bool{}, more: make(chan struct{}, 1)}
+	n.listeners = append(n.listeners, one)
+	return one.events
+}
+
+// add takes note of namespaces to tell of.
+func (n *news) add(namespaces map[string]bool) {
+	if len(namespaces) == 0 {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, one := range n.listeners {
+		maps.Copy(one.pending, namespaces)
+		select {
+		case one.more <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// tell tells those who listen by then, until ctx ends.
+func (n *news) tell(ctx context.Context) {
+	n.mu.Lock()
+	listeners := slices.Clone(n.listeners)
+	n.mu.Unlock()
+	var group sync.WaitGroup
+	for _, one := range listeners {
+		group.Go(func() { n.tellOne(ctx, one) })
+	}
+	<-ctx.Done()
+	group.Wait()
+}
+
+func (n *news) tellOne(ctx context.Context, to *listener) {
+	for {
+		select {
+		case <-to.more:
+		case <-ctx.Done():
+			return
+		}
+		n.mu.Lock()
+		namespaces := slices.Sorted(maps.Keys(to.pending))
+		clear(to.pending)
+		n.mu.Unlock()
+		for _, namespace := range namespaces {
+			object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
+			select {
+			case to.events <- event.GenericEvent{Object: object}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}

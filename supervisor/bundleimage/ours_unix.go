@@ -1,0 +1,17 @@
+//go:build unix
+
+package bundleimage
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// isOurs tells whether a directory belongs to this user and nobody else can write
+// to it.
+func isOurs(info fs.FileInfo) bool {
+	const othersWrite = 0o022
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(owner.Uid) == os.Geteuid() && info.Mode().Perm()&othersWrite == 0
+}

@@ -1,0 +1,485 @@
+package bundleimage
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/chandlery/chandlery/bundles/image"
+)
+
+func TestUnpack(t *testing.T) {
+	b := newBed(t)
+	reference, digest := b.push("lamp:v1", b.bundle())
+	u := b.unpacker(nil)
+	events := u.Listen()
+	b.run(u)
+	r := request(reference, "user")
+	if s := u.State(t.Context(), r); s.Ready || s.Began.IsZero() {
+		t.Errorf("at first: %+v", s)
+	}
+	b.expectEvent(events)
+	if s := b.await(u, r, "pulled", ready); s.Digest != digest {
+		t.Errorf("ready: %+v", s)
+	}
+	b.forget()
+	content, err := u.Content(t.Context(), r)
+	if err != nil || content.Digest != digest || content.Image != b.host()+"/lamp@"+digest || len(content.Objects) != 2 ||
+		!strings.Contains(content.Objects[0], "lamp.v1") {
+		t.Errorf("content: %+v, %v", content, err)
+	}
+	r.Image = content.Image
+	if s := u.State(t.Context(), r); !s.Ready || b.sent("") != 0 {
+		t.Errorf("by its digest: %+v after %d requests", s, b.sent(""))
+	}
+}
+
+// expectEvent waits for news for the namespace user.
+func (b *bed) expectEvent(events <-chan event.GenericEvent) {
+	b.Helper()
+	select {
+	case e := <-events:
+		if e.Object.GetNamespace() != "user" {
+			b.Errorf("an event for %s", e.Object.GetNamespace())
+		}
+	case <-time.After(30 * time.Second):
+		b.Fatal("there was no event")
+	}
+}
+
+// TestOnce has many namespaces ask for one image at the same time.
+func TestOnce(t *testing.T) {
+	b := newBed(t)
+	reference, digest := b.push("lamp:v1", b.bundle())
+	b.forget()
+	u := b.started(nil)
+	var group sync.WaitGroup
+	for i := range 20 {
+		group.Go(func() {
+			r := request(reference, "catalogs")
+			if i%2 == 1 {
+				r = request(reference, "ns"+string(rune('a'+i)))
+			}
+			if content, err := u.Content(t.Context(), r); err != nil || content.Digest != digest {
+				t.Errorf("%+v, %v", content, err)
+			}
+		})
+	}
+	group.Wait()
+	// The configuration and the layer, each once.
+	if n := b.sent("GET /v2/lamp/blobs/"); n != 2 {
+		t.Errorf("blobs were fetched %d times", n)
+	}
+	if n := b.sent("HEAD /v2/lamp/manifests/"); n != 11 {
+		t.Errorf("the registry was asked %d times, want once for each catalog", n)
+	}
+}
+
+// TestCredentials has a registry that lets in those who know the word.
+func TestCredentials(t *testing.T) {
+	b := newBed(t)
+	reference, digest := b.push("lamp:v1", b.bundle())
+	b.answer(private("word"))
+	b.secret("good", "pull", "word")
+	b.secret("bad", "pull", "wrong")
+	b.secret("account", "hidden", "word")
+	b.account("account", "wares", "hidden")
+	u := b.started(nil)
+	get := func(r Request) error {
+		_, err := u.Content(t.Context(), r)
+		return err
+	}
+	refused := func(why string, r Request, texts ...string) {
+		t.Helper()
+		err := get(r)
+		for _, text := range append(texts, r.Image) {
+			if image.ReasonOf(err) != image.ReasonUnauthorized || !strings.Contains(err.Error(), text) {
+				t.Errorf("%s: %v, want %q", why, err, text)
+			}
+		}
+	}
+	refused("without credentials", request(reference, "none"), "401")
+	if err := get(request(reference, "good", "pull")); err != nil {
+		t.Errorf("with credentials: %v", err)
+	}
+	if err := get(request(reference, "account")); err != nil {
+		t.Errorf("with those of the ServiceAccount: %v", err)
+	}
+	refused("what is kept is not for everybody", request(reference, "other"), "401")
+	refused("nor for wrong credentials", request(reference, "bad", "pull"), "401")
+	refused("nor for those that do not exist", request(reference, "good", "none"), "Secret good/none does not exist")
+	refused("nor by its digest", Request{Image: b.host() + "/lamp@" + digest, Catalog: request("", "other").Catalog, Timeout: -1}, "401")
+	if err := get(request(reference, "good", "none", "pull")); err != nil {
+		t.Errorf("one of two Secrets will do: %v", err)
+	}
+}
+
+// TestWithoutRegistry starts again with what was kept while the registry is away.
+func TestWithoutRegistry(t *testing.T) {
+	b := newBed(t)
+	reference, digest := b.push("lamp:v1", b.bundle())
+	b.answer(private("word"))
+	b.secret("good", "pull", "word")
+	b.secret("other", "pull", "word")
+	u := b.unpacker(nil)
+	stop := b.run(u)
+	if _, err := u.Content(t.Context(), request(reference, "good", "pull")); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if _, err := u.Content(t.Context(), request(reference, "good")); !errors.Is(err, errStopped) {
+		t.Errorf("after the end: %v", err)
+	}
+	b.answer(unavailable)
+	u = b.started(nil)
+	for _, one := range []string{reference, b.host() + "/lamp@" + digest} {
+		content, err := u.Content(t.Context(), request(one, "good", "pull"))
+		if err != nil || content.Digest != digest || len(content.Objects) != 2 {
+			t.Errorf("%s: %+v, %v", one, content, err)
+		}
+	}
+	for why, r := range map[string]Request{
+		"somebody who was never let in": request(reference, "other", "pull"), "nobody": request(reference, "none"),
+	} {
+		if _, err := u.Content(t.Context(), r); image.ReasonOf(err) != image.ReasonUnreachable {
+			t.Errorf("%s: %v", why, err)
+		}
+	}
+}
+
+// TestLosesRights takes the rights away that somebody had.
+func TestLosesRights(t *testing.T) {
+	b := newBed(t)
+	reference, digest := b.push("lamp:v1", b.bundle())
+	b.secret("good", "pull", "word")
+	b.answer(private("word"))
+	clock := testclock.NewFakeClock(time.Now())
+	u := b.started(func(o *Options) { o.Clock = clock })
+	r := request(reference, "good", "pull")
+	b.await(u, r, "let in", ready)
+	b.answer(private("another"))
+	if s := u.State(t.Context(), r); !s.Ready {
+		t.Errorf("it counts for a while: %+v", s)
+	}
+	clock.Step(freshTime)
+	s := b.await(u, r, "asked again", failed)
+	if s.Ready || s.Digest != "" || image.ReasonOf(s.Err) != image.ReasonUnauthorized {
+		t.Errorf("locked out: %+v", s)
+	}
+	b.answer(unavailable)
+	clock.Step(maxPause + maxPause)
+	b.await(u, r, "asked in vain", func(s State) bool { return image.ReasonOf(s.Err) == image.ReasonUnreachable })
+	b.answer(private("word"))
+	clock.Step(maxPause + maxPause)
+	if s := b.await(u, r, "let in again", ready); s.Digest != digest {
+		t.Errorf("let in again: %+v", s)
+	}
+	b.answer(unavailable)
+	clock.Step(freshTime)
+	for range 3 {
+		if s := u.State(t.Context(), r); !s.Ready {
+			t.Errorf("a registry that is away takes nothing back: %+v", s)
+		}
+	}
+}
+
+// TestRetries has a registry that is away at first.
+func TestRetries(t *testing.T) {
+	b := newBed(t)
+	reference, digest := b.push("lamp:v1", b.bundle())
+	b.answer(unavailable)
+	clock := testclock.NewFakeClock(time.Now())
+	u := b.unpacker(func(o *Options) { o.Clock = clock })
+	events := u.Listen()
+	b.run(u)
+	r := request(reference, "user")
+	s := b.await(u, r, "the first attempt", failed)
+	b.expectEvent(events)
+	if s.Attempts != 1 || !s.FailedAt.Equal(clock.Now()) || s.RetryAt.Sub(s.FailedAt) < firstPause || s.RetryAt.Sub(s.FailedAt) > 2*firstPause {
+		t.Errorf("the first attempt: %+v", s)
+	}
+	sent := b.sent("")
+	if s := u.State(t.Context(), r); !s.Began.IsZero() || b.sent("") != sent {
+		t.Errorf("too early: %+v", s)
+	}
+	clock.SetTime(s.RetryAt)
+	s = b.await(u, r, "the second attempt", func(s State) bool { return s.Attempts == 2 })
+	if s.RetryAt.Sub(s.FailedAt) < 2*firstPause {
+		t.Errorf("the second attempt: %+v", s)
+	}
+	b.answer(nil)
+	clock.SetTime(s.RetryAt)
+	if s := b.await(u, r, "the third attempt", ready); s.Digest != digest || s.Err != nil || s.Attempts != 0 {
+		t.Errorf("ready: %+v", s)
+	}
+	r.Image, r.RetryInterval = b.host()+"/none:v1", time.Hour
+	if s := b.await(u, r, "not there", failed); s.RetryAt.Sub(s.FailedAt) < time.Hour || image.ReasonOf(s.Err) != image.ReasonNotFound {
+		t.Errorf("not there: %+v", s)
+	}
+}
+
+// TestContentErrors has images that are of no use, and fixes one.
+func TestContentErrors(t *testing.T) {
+	b := newBed(t)
+	clock := testclock.NewFakeClock(time.Now())
+	u := b.started(func(o *Options) { o.Clock = clock })
+	noCSV := b.image(labelled(), files{"manifests/a.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n"})
+	two := b.image(labelled(), files{"manifests/a.yaml": csvText("a"), "manifests/b.yaml": csvText("b")})
+	broken := b.image(labelled(), files{"manifests/csv.yaml": csvText("lamp"), "manifests/z.yaml": "a: b: c"})
+	large := b.image(labelled(), files{"manifests/csv.yaml": csvText("lamp"), "manifests/z.yaml": csvText("x") + strings.Repeat("#", 50<<20)})
+	other := b.image(map[string]string{"operators.operatorframework.io.bundle.mediatype.v1": "helm"}, files{"a": ""})
+	none := b.image(nil, files{"bin/x": ""})
+	for repository, tc := range map[string]struct {
+		img  func() (string, string)
+		want []string
+	}{
+		"nocsv":  {func() (string, string) { return b.push("nocsv:v1", noCSV) }, []string{"/manifests cannot be used as a bundle", "has no ClusterServiceVersion"}},
+		"two":    {func() (string, string) { return b.push("two:v1", two) }, []string{"is a second ClusterServiceVersion beside"}},
+		"broken": {func() (string, string) { return b.push("broken:v1", broken) }, []string{"z.yaml:1: is not valid YAML"}},
+		"large":  {func() (string, string) { return b.push("large:v1", large) }, []string{`z.yaml: ClusterServiceVersion "x" is too large: the file has`, "1.5 MiB"}},
+		"other":  {func() (string, string) { return b.push("other:v1", other) }, []string{`is of format "helm"`}},
+		"none":   {func() (string, string) { return b.push("none:v1", none) }, []string{"directory /manifests is not in the image"}},
+	} {
+		reference, digest := tc.img()
+		pinned := request(b.host()+"/"+repository+"@"+digest, "user")
+		s := b.await(u, pinned, repository, failed)
+		for _, want := range tc.want {
+			if !strings.Contains(s.Err.Error(), want) {
+				t.Errorf("%s: %v, want %q", repository, s.Err, want)
+			}
+		}
+		if s.Ready || !s.RetryAt.IsZero() || s.Attempts != 1 {
+			t.Errorf("%s by its digest will not get better: %+v", repository, s)
+		}
+		b.forget()
+		tagged := b.await(u, request(reference, "user"), repository, failed)
+		if tagged.RetryAt.IsZero() || b.sent("GET /v2/"+repository) != 0 {
+			t.Errorf("%s by its tag may, but is known: %+v after %d requests", repository, tagged, b.sent("GET"))
+		}
+		if _, err := u.Content(t.Context(), pinned); !errors.As(err, new(*image.Error)) || b.sent("GET /v2/"+repository) != 0 {
+			t.Errorf("%s: its content is %v after %d requests", repository, err, b.sent("GET"))
+		}
+	}
+	reference, digest := b.push("two:v1", b.bundle())
+	before := u.State(t.Context(), request(reference, "user"))
+	clock.SetTime(before.RetryAt)
+	if s := b.await(u, request(reference, "user"), "fixed", ready); s.Digest != digest {
+		t.Errorf("fixed: %+v", s)
+	}
+	if s := b.await(u, request("A B", "user"), "no reference", failed); image.ReasonOf(s.Err) != image.ReasonReference || !s.RetryAt.IsZero() {
+		t.Errorf("no reference: %+v", s)
+	}
+}
+
+// TestTrouble has blobs that break off, and a registry that says nothing.
+func TestTrouble(t *testing.T) {
+	b := newBed(t)
+	reference, _ := b.push("lamp:v1", b.bundle())
+	u := b.started(nil)
+	b.answer(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodGet || !strings.Contains(r.URL.Path, "/blobs/") {
+			return false
+		}
+		w.Header().Set("Content-Length", "100000")
+		_, _ = w.Write([]byte("short"))
+		return true
+	})
+	s := b.await(u, request(reference, "user"), "cut off", failed)
+	if image.ReasonOf(s.Err) != image.ReasonUnreachable || !strings.Contains(s.Err.Error(), "blob sha256:") || s.RetryAt.IsZero() {
+		t.Errorf("cut off: %+v", s)
+	}
+	release := make(chan struct{})
+	b.answer(func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.Contains(r.URL.Path, "/manifests/") && r.Method == http.MethodGet {
+			<-release
+		}
+		return false
+	})
+	defer close(release)
+	r := request(reference, "hanging")
+	r.Timeout = 200 * time.Millisecond
+	s = b.await(u, r, "hanging", failed)
+	if image.ReasonOf(s.Err) != image.ReasonUnreachable || !strings.Contains(s.Err.Error(), "took longer than 200ms") {
+		t.Errorf("hanging: %+v", s)
+	}
+	// Who joins in somebody else's pull waits for as long as they want themselves.
+	patient := request(reference, "patient")
+	patient.Timeout = 0
+	if s := b.await(u, patient, "patient", func(s State) bool { return s.Err != nil || b.sent("GET /v2/lamp/manifests/") > 0 }); s.Err != nil {
+		t.Errorf("patient: %+v", s)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := u.Content(ctx, patient); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("who waits may give up: %v", err)
+	}
+	r.Namespace, r.Catalog.Namespace = "impatient", "impatient"
+	s = b.await(u, r, "impatient", failed)
+	if !strings.Contains(s.Err.Error(), "took longer than 200ms") {
+		t.Errorf("impatient: %+v", s)
+	}
+}
+
+// TestSecretsUnreadable has an API server that is away.
+func TestSecretsUnreadable(t *testing.T) {
+	b := newBed(t)
+	reference, _ := b.push("lamp:v1", b.bundle())
+	b.reader.fail(errAway)
+	u := b.started(nil)
+	s := b.await(u, request(reference, "user"), "without credentials", failed)
+	if !errors.Is(s.Err, errAway) || !strings.Contains(s.Err.Error(), "ServiceAccount user/wares") || s.RetryAt.IsZero() {
+		t.Errorf("got %+v", s)
+	}
+}
+
+var errAway = errors.New("the API server is away")
+
+// TestProgress watches a layer that comes in two halves.
+func TestProgress(t *testing.T) {
+	b := newBed(t)
+	reference, _ := b.push("lamp:v1", b.image(labelled(), files{"manifests/csv.yaml": csvText("lamp"), "manifests/noise": noise(300 << 10)}))
+	release := make(chan struct{})
+	var once sync.Once
+	goOn := func() { once.Do(func() { close(release) }) }
+	defer goOn()
+	inner := b.inner
+	b.answer(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodGet || !strings.Contains(r.URL.Path, "/blobs/") {
+			return false
+		}
+		inner.ServeHTTP(&slow{ResponseWriter: w, left: 100 << 10, release: release}, r)
+		return true
+	})
+	u := b.unpacker(nil)
+	events := u.Listen()
+	b.run(u)
+	r := request(reference, "user")
+	b.await(u, r, "half of it", func(s State) bool { return s.Done > 0 && s.Done < s.Total && !s.Began.IsZero() })
+	b.expectEvent(events)
+	goOn()
+	b.expectEvent(events)
+	b.await(u, r, "all of it", ready)
+}
+
+// TestDamage changes what is kept behind the Unpacker's back.
+func TestDamage(t *testing.T) {
+	b := newBed(t)
+	reference, digest := b.push("lamp:v1", b.bundle())
+	u := b.started(nil)
+	r := request(reference, "user")
+	get := func(what string) {
+		t.Helper()
+		u.mu.Lock()
+		u.memory = newMemory(maxMemory)
+		u.mu.Unlock()
+		content, err := u.Content(t.Context(), r)
+		if err != nil || content.Digest != digest || len(content.Objects) != 2 || !strings.Contains(content.Objects[1], "settings") {
+			t.Errorf("%s: %+v, %v", what, content, err)
+		}
+	}
+	get("at first")
+	b.forget()
+	get("from disk")
+	if b.sent("") != 0 {
+		t.Errorf("the disk was not enough: %d requests", b.sent(""))
+	}
+	found, err := filepath.Glob(filepath.Join(b.dir, "sha256-*", "content", "a.configmap.yaml"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%q, %v", found, err)
+	}
+	if err := os.WriteFile(found[0], []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: sittings}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	get("damaged")
+	if err := os.RemoveAll(filepath.Dir(filepath.Dir(found[0]))); err != nil {
+		t.Fatal(err)
+	}
+	get("removed")
+}
+
+// TestSize has a cache that holds one bundle of two.
+func TestSize(t *testing.T) {
+	b := newBed(t)
+	big := func(csv string) (string, string) {
+		return b.push(csv+":v1", b.image(labelled(), files{"manifests/csv.yaml": csvText(csv), "manifests/noise": noise(100 << 10)}))
+	}
+	lamp, _ := big("lamp")
+	bell, _ := big("bell")
+	u := b.started(func(o *Options) { o.Size = 150 << 10 })
+	for _, one := range []string{lamp, bell, lamp} {
+		if _, err := u.Content(t.Context(), request(one, "user")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if usage, err := u.store.Bound(1 << 30); err != nil || usage.Images != 1 || usage.Bytes > 150<<10 {
+		t.Errorf("it keeps %+v, %v", usage, err)
+	}
+	u.mu.Lock()
+	u.memory = newMemory(0)
+	u.mu.Unlock()
+	b.forget()
+	if _, err := u.Content(t.Context(), request(lamp, "user")); err != nil || b.sent("GET") == 0 {
+		t.Errorf("what was removed comes again: %v after %d requests", err, b.sent("GET"))
+	}
+}
+
+// TestForeignDir refuses directories that others may have filled.
+func TestForeignDir(t *testing.T) {
+	dir := t.TempDir()
+	file, open := filepath.Join(dir, "file"), filepath.Join(dir, "open")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(open, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range []string{file, open, link} {
+		if _, err := New(Options{Dir: one}); err == nil || !strings.Contains(err.Error(), "--bundle-cache-dir") {
+			t.Errorf("%s: %v", one, err)
+		}
+	}
+}
+
+// TestOtherRegistry has a registry that says it has what another one keeps for
+// those whom it knows.
+func TestOtherRegistry(t *testing.T) {
+	b := newBed(t)
+	reference, digest := b.push("lamp:v1", b.bundle())
+	u := b.started(nil)
+	if _, err := u.Content(t.Context(), request(reference, "user")); err != nil {
+		t.Fatal(err)
+	}
+	liar := newBed(t)
+	var asked atomic.Int32
+	liar.answer(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodHead || !strings.Contains(r.URL.Path, "/manifests/") {
+			return false
+		}
+		asked.Add(1)
+		w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
+		w.Header().Set("Content-Length", "100")
+		w.Header().Set("Docker-Content-Digest", digest)
+		return true
+	})
+	_, err := u.Content(t.Context(), request(liar.host()+"/lamp:v1", "thief"))
+	if image.ReasonOf(err) != image.ReasonNotFound || asked.Load() == 0 {
+		t.Errorf("got %v after %d questions", err, asked.Load())
+	}
+}

@@ -1,0 +1,209 @@
+package catalogsource
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+)
+
+// TestDeriveHosted derives the status of catalogs that the supervisor runs.
+func TestDeriveHosted(t *testing.T) {
+	const address = "shop.olm.svc:50051"
+	at := func(minute int) metav1.Time { return metav1.NewTime(noon.Add(time.Duration(minute) * time.Minute)) }
+	ready := catalogs.State{Address: address, Connectivity: "READY", LastConnect: at(3).Time, Snapshot: &catalogs.Snapshot{}}
+	service := &operatorsv1alpha1.RegistryServiceStatus{Protocol: "grpc", CreatedAt: at(1), ServiceName: "shop", ServiceNamespace: "olm", Port: "50051"}
+	connected := &operatorsv1alpha1.GRPCConnectionState{Address: address, LastObservedState: "READY", LastConnectTime: at(3)}
+	available := metav1.Condition{Type: api.ConditionAvailable, Status: metav1.ConditionTrue, Reason: api.ReasonReplicasServe, Message: "2 of 2"}
+	shown := available
+	shown.LastTransitionTime = at(9)
+	failing := hosted{created: at(1)}
+	failing.fail(operatorsv1alpha1.CatalogSourceRegistryServerError, errors.New("it is taken; delete it"))
+	failing.fail(operatorsv1alpha1.CatalogSourceRegistryServerError, errors.New("a consequence"))
+	const failure = "couldn't ensure registry server - it is taken; delete it"
+	for _, tt := range []struct {
+		reason string
+		source *operatorsv1alpha1.CatalogSource
+		before operatorsv1alpha1.CatalogSourceStatus
+		h      hosted
+		state  catalogs.State
+		want   operatorsv1alpha1.CatalogSourceStatus
+	}{
+		{reason: "nothing yet", source: observed().Source},
+		{
+			reason: "all well", source: observed().Source, h: hosted{created: at(1), conditions: []metav1.Condition{available}}, state: ready,
+			want: operatorsv1alpha1.CatalogSourceStatus{RegistryServiceStatus: service, GRPCConnectionState: connected, Conditions: []metav1.Condition{shown}},
+		},
+		{
+			reason: "the first thing that failed is told, before what the connection says", source: observed().Source, h: failing,
+			state: catalogs.State{Address: address, Connectivity: "READY", LastConnect: at(3).Time, Err: errors.New("broken")},
+			want:  operatorsv1alpha1.CatalogSourceStatus{Reason: "RegistryServerError", Message: failure, RegistryServiceStatus: service, GRPCConnectionState: connected},
+		},
+		{
+			reason: "content that cannot be read", source: observed().Source, h: hosted{created: at(1)},
+			state: catalogs.State{Address: address, Connectivity: "TRANSIENT_FAILURE", LastConnect: at(3).Time, Err: errors.New("broken")},
+			want: operatorsv1alpha1.CatalogSourceStatus{
+				Reason: "RegistryServerError", Message: "the catalog's content could not be read: broken", RegistryServiceStatus: service,
+				GRPCConnectionState: &operatorsv1alpha1.GRPCConnectionState{Address: address, LastObservedState: "TRANSIENT_FAILURE", LastConnectTime: at(3)},
+			},
+		},
+		{
+			reason: "pods that are ready and cannot be reached", source: observed().Source, h: hosted{created: at(1), conditions: []metav1.Condition{available}},
+			state: catalogs.State{Address: address, Connectivity: "TRANSIENT_FAILURE", Err: errors.New("i/o timeout")},
+			want: operatorsv1alpha1.CatalogSourceStatus{
+				Reason: "RegistryServerError",
+				Message: "the catalog's content could not be read: i/o timeout; its pods are ready: " +
+					"see that NetworkPolicies let the supervisor reach them at port 50051, and that it runs in the pod network",
+				RegistryServiceStatus: service, Conditions: []metav1.Condition{shown},
+				GRPCConnectionState: &operatorsv1alpha1.GRPCConnectionState{Address: address, LastObservedState: "TRANSIENT_FAILURE"},
+			},
+		},
+		{
+			reason: "nothing answers yet", source: observed().Source, h: hosted{created: at(1), starting: true},
+			state: catalogs.State{Address: address, Connectivity: "TRANSIENT_FAILURE", LastConnect: at(3).Time, Err: errors.New("refused")},
+			want: operatorsv1alpha1.CatalogSourceStatus{
+				RegistryServiceStatus: service,
+				GRPCConnectionState:   &operatorsv1alpha1.GRPCConnectionState{Address: address, LastObservedState: "TRANSIENT_FAILURE", LastConnectTime: at(3)},
+			},
+		},
+		{
+			reason: "nothing answers any more", source: observed().Source, h: hosted{created: at(1), starting: true},
+			state: catalogs.State{Address: address, Connectivity: "TRANSIENT_FAILURE", LastConnect: at(3).Time, Err: errors.New("refused"), Snapshot: &catalogs.Snapshot{}},
+			want: operatorsv1alpha1.CatalogSourceStatus{
+				Reason: "RegistryServerError", Message: "the catalog's content could not be read: refused; the last content that was read goes on being used",
+				RegistryServiceStatus: service,
+				GRPCConnectionState:   &operatorsv1alpha1.GRPCConnectionState{Address: address, LastObservedState: "TRANSIENT_FAILURE", LastConnectTime: at(3)},
+			},
+		},
+		{
+			reason: "polled", source: polling("10m"), h: hosted{created: at(1), polled: at(7).Add(time.Millisecond)}, state: ready,
+			want: operatorsv1alpha1.CatalogSourceStatus{RegistryServiceStatus: service, GRPCConnectionState: connected, LatestImageRegistryPoll: new(at(7))},
+		},
+		{
+			reason: "polled before", source: polling("10m"), h: hosted{created: at(1), polled: at(7).Time}, state: ready,
+			before: operatorsv1alpha1.CatalogSourceStatus{LatestImageRegistryPoll: new(at(8))},
+			want:   operatorsv1alpha1.CatalogSourceStatus{RegistryServiceStatus: service, GRPCConnectionState: connected, LatestImageRegistryPoll: new(at(8))},
+		},
+		{
+			reason: "polled by a clock that is ahead", source: polling("10m"), h: hosted{created: at(1), polled: at(7).Time}, state: ready,
+			before: operatorsv1alpha1.CatalogSourceStatus{LatestImageRegistryPoll: new(at(60 * 24))},
+			want:   operatorsv1alpha1.CatalogSourceStatus{RegistryServiceStatus: service, GRPCConnectionState: connected, LatestImageRegistryPoll: new(at(7))},
+		},
+		{
+			reason: "bad interval", source: polling("-1s"), h: hosted{created: at(1)}, state: ready,
+			want: operatorsv1alpha1.CatalogSourceStatus{
+				Reason:                "InvalidIntervalError",
+				Message:               `error parsing spec.updateStrategy.registryPoll.interval. Using the default value of 15m0s instead. Error: "-1s" is not above zero`,
+				RegistryServiceStatus: service, GRPCConnectionState: connected,
+			},
+		},
+		{
+			reason: "number", source: observed(annotated(api.AnnotationReplicas, "many")).Source, h: hosted{created: at(1)}, state: ready,
+			want: operatorsv1alpha1.CatalogSourceStatus{
+				Reason:                "SpecInvalidError",
+				Message:               `annotation chandlery.dev/replicas is "many", and the default is used instead; set it to a whole number from 1 to 32`,
+				RegistryServiceStatus: service, GRPCConnectionState: connected,
+			},
+		},
+		{
+			reason: "both", source: observed(func(o *Observation) { o.Source.Spec.Address = "here:1" }).Source, h: hosted{created: at(1)}, state: ready,
+			want: operatorsv1alpha1.CatalogSourceStatus{
+				Reason:                "SpecInvalidError",
+				Message:               "spec.image and spec.address are both set; the image is run and the address here:1 is not used: remove one of them",
+				RegistryServiceStatus: service, GRPCConnectionState: connected,
+			},
+		},
+		{
+			reason: "ConfigMap and address", h: hosted{created: at(1)}, state: ready,
+			source: observed(func(o *Observation) {
+				o.Source.Spec = operatorsv1alpha1.CatalogSourceSpec{SourceType: "internal", ConfigMap: "lamps", Address: "here:1"}
+			}).Source,
+			want: operatorsv1alpha1.CatalogSourceStatus{
+				Reason: "SpecInvalidError",
+				Message: "spec.configMap and spec.address are both set; the ConfigMap is served and the address here:1 is not used: " +
+					"remove spec.address or, to use it, set spec.sourceType to grpc and remove spec.configMap",
+				RegistryServiceStatus: service, GRPCConnectionState: connected,
+			},
+		},
+		{
+			reason: "a Secret that is not used", source: observed().Source, h: hosted{created: at(1), mistake: "spec.secrets names nothing"}, state: ready,
+			want: operatorsv1alpha1.CatalogSourceStatus{
+				Reason: "SpecInvalidError", Message: "spec.secrets names nothing", RegistryServiceStatus: service, GRPCConnectionState: connected,
+			},
+		},
+		{
+			reason: "there never was anything to connect to", source: observed().Source, h: hosted{reason: "ConfigMapError", problem: "it does not exist"},
+			state: catalogs.State{Address: address, Connectivity: "CONNECTING"},
+			want:  operatorsv1alpha1.CatalogSourceStatus{Reason: "ConfigMapError", Message: "it does not exist"},
+		},
+		{
+			reason: "a directory outside", h: hosted{created: at(1)}, state: ready,
+			source: observed(config(operatorsv1alpha1.GrpcPodConfig{ExtractContent: &operatorsv1alpha1.ExtractContentConfig{CatalogDir: "../../../etc"}})).Source,
+			want: operatorsv1alpha1.CatalogSourceStatus{
+				Reason:                "SpecInvalidError",
+				Message:               `spec.grpcPodConfig.extractContent.catalogDir is "../../../etc", and /etc is used instead; write an absolute path without ..`,
+				RegistryServiceStatus: service, GRPCConnectionState: connected,
+			},
+		},
+		{
+			reason: "a relative directory", h: hosted{created: at(1)}, state: ready,
+			source: observed(config(operatorsv1alpha1.GrpcPodConfig{ExtractContent: &operatorsv1alpha1.ExtractContentConfig{CatalogDir: "configs"}})).Source,
+			want: operatorsv1alpha1.CatalogSourceStatus{
+				Reason:                "SpecInvalidError",
+				Message:               `spec.grpcPodConfig.extractContent.catalogDir is "configs", and /configs is used instead; write an absolute path without ..`,
+				RegistryServiceStatus: service, GRPCConnectionState: connected,
+			},
+		},
+		{
+			reason: "a usual directory", h: hosted{created: at(1)}, state: ready,
+			source: observed(config(operatorsv1alpha1.GrpcPodConfig{ExtractContent: &operatorsv1alpha1.ExtractContentConfig{CatalogDir: "/configs/"}})).Source,
+			want:   operatorsv1alpha1.CatalogSourceStatus{RegistryServiceStatus: service, GRPCConnectionState: connected},
+		},
+		{
+			reason: "the spec became invalid", source: observed(func(o *Observation) { o.Source.Spec.SourceType, o.Source.Generation = "helm", 2 }).Source,
+			before: operatorsv1alpha1.CatalogSourceStatus{
+				RegistryServiceStatus: service, GRPCConnectionState: connected,
+				Conditions: []metav1.Condition{shown, {Type: api.ConditionProgressing, Status: metav1.ConditionFalse, Reason: api.ReasonRolledOut, LastTransitionTime: at(2)}},
+			},
+			want: operatorsv1alpha1.CatalogSourceStatus{
+				Reason: "SpecInvalidError", Message: "unknown sourcetype: helm; set spec.sourceType to grpc, configmap or internal",
+				Conditions: []metav1.Condition{
+					{
+						Type: api.ConditionAvailable, Status: metav1.ConditionFalse, Reason: "SpecInvalid", ObservedGeneration: 2, LastTransitionTime: at(9),
+						Message: "the catalog is not used while the spec is invalid; its running replicas are left alone",
+					},
+					{
+						Type: api.ConditionProgressing, Status: metav1.ConditionFalse, Reason: "SpecInvalid", ObservedGeneration: 2, LastTransitionTime: at(2),
+						Message: "nothing is changed while the spec is invalid",
+					},
+				},
+			},
+		},
+		{
+			reason: "it was at an address before", source: observed().Source, h: hosted{created: at(1)}, state: catalogs.State{Address: "here:1"},
+			before: operatorsv1alpha1.CatalogSourceStatus{
+				RegistryServiceStatus: &operatorsv1alpha1.RegistryServiceStatus{Protocol: "grpc", CreatedAt: at(0)},
+				GRPCConnectionState:   &operatorsv1alpha1.GRPCConnectionState{Address: "here:1", LastObservedState: "READY"},
+			},
+			want: operatorsv1alpha1.CatalogSourceStatus{RegistryServiceStatus: service},
+		},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			tt.source.Status = tt.before
+			got := derive(tt.source, tt.state, true, &tt.h, at(9))
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("status (-want +got):\n%s", diff)
+			}
+			tt.source.Status = got
+			if diff := cmp.Diff(got, derive(tt.source, tt.state, true, &tt.h, at(15))); diff != "" {
+				t.Errorf("nothing happened and the status changed:\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,202 @@
+package clusterserviceversion
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/webhook"
+)
+
+// discoveryAge is how long what the API server said of a group is believed. Many
+// versions ask of the same few groups, one after the other.
+const discoveryAge = 10 * time.Second
+
+// servedAPI is what is known of an API that a version requires.
+type servedAPI struct {
+	// served is true when requests for it are answered.
+	served bool
+	// away is true when it is there and does not answer.
+	away bool
+	// why says why it is not served, where more is known than that it is not.
+	why string
+}
+
+// apis holds the APIs that a version names. One that is not among them is not served.
+type apis map[schema.GroupVersionKind]servedAPI
+
+// discovered are the kinds that the API server serves, as it said a short time ago. A
+// mapper of kinds does not do: what it has seen once it takes to be there for good.
+type discovered struct {
+	ask func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
+	// group reads an API group by its name.
+	group func(ctx context.Context, name string) error
+	clock clock.PassiveClock
+
+	mu    sync.Mutex
+	known map[string]said
+}
+
+// said is an answer and its time.
+type said struct {
+	kinds []string
+	at    time.Time
+}
+
+// find says whether a kind is served. What the API server cannot say of a group is said
+// of that group alone: another server stands behind it, and it does not answer. An
+// error is the API server's own.
+func (d *discovered) find(ctx context.Context, gvk schema.GroupVersionKind) (servedAPI, error) {
+	kinds, err := d.kinds(ctx, gvk.GroupVersion().String())
+	switch {
+	case apierrors.IsNotFound(err):
+		return servedAPI{}, nil
+	case err != nil && behind(err):
+		return servedAPI{away: true, why: err.Error()}, nil
+	case err != nil:
+		return servedAPI{}, fmt.Errorf("looking for the API %s: %w", gvk, err)
+	}
+	return servedAPI{served: slices.Contains(kinds, gvk.Kind)}, nil
+}
+
+// hasGroup reports whether the API server has an API group.
+func (d *discovered) hasGroup(ctx context.Context, name string) (bool, error) {
+	err := d.group(ctx, name)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("looking for the API group %s: %w", name, err)
+	}
+	return err == nil, nil
+}
+
+// behind tells an answer of the API server about a server behind it from no answer, and
+// from one that says to ask again.
+func behind(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && !apierrors.IsTooManyRequests(err) && !apierrors.IsUnauthorized(err)
+}
+
+func (d *discovered) kinds(ctx context.Context, groupVersion string) ([]string, error) {
+	now := d.clock.Now()
+	d.mu.Lock()
+	last, known := d.known[groupVersion]
+	d.mu.Unlock()
+	if known && now.Sub(last.at) < discoveryAge {
+		return last.kinds, nil
+	}
+	list, err := d.ask(ctx, groupVersion)
+	if err != nil {
+		return nil, err
+	}
+	last = said{at: now}
+	for i := range list.APIResources {
+		// Kinds of subresources cannot be had by themselves.
+		if !strings.Contains(list.APIResources[i].Name, "/") {
+			last.kinds = append(last.kinds, list.APIResources[i].Kind)
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.known == nil {
+		d.known = map[string]said{}
+	}
+	d.known[groupVersion] = last
+	return last.kinds, nil
+}
+
+// observeAPIs looks for the APIs that a version names: native ones by what the API server
+// says that it serves, those of other operators first by whether they are available.
+func (r *reconciler) observeAPIs(ctx context.Context, s *scope) (apis, error) {
+	found := apis{}
+	for _, gvk := range nativeKinds(s.CSV) {
+		var err error
+		if found[gvk], err = r.discovered.find(ctx, gvk); err != nil {
+			return nil, err
+		}
+	}
+	for _, d := range s.CSV.GetRequiredAPIServiceDescriptions() {
+		gvk := schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind}
+		want := ofKind(webhook.APIServiceKind())
+		want.SetName(d.GetName())
+		live, err := readAs(ctx, r.live, want)
+		if err != nil {
+			return nil, err
+		}
+		if live == nil {
+			found[gvk] = servedAPI{}
+			continue
+		}
+		available, since, why := webhook.Available(live)
+		moment := s.CSV.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded && s.Now.Sub(since) < disruptionTime
+		switch {
+		case !available && moment:
+			found[gvk] = servedAPI{served: true}
+			first(&s.Serving.Disrupted, fmt.Sprintf("APIService %s is not available: %s", d.GetName(), why))
+		case !available:
+			found[gvk] = servedAPI{away: true, why: why}
+		default:
+			if found[gvk], err = r.discovered.find(ctx, gvk); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return found, nil
+}
+
+// nativeKinds are the kinds that csv requires of the API server itself.
+func nativeKinds(csv *operatorsv1alpha1.ClusterServiceVersion) []schema.GroupVersionKind {
+	out := make([]schema.GroupVersionKind, 0, len(csv.Spec.NativeAPIs))
+	for _, native := range csv.Spec.NativeAPIs {
+		out = append(out, schema.GroupVersionKind(native))
+	}
+	return out
+}
+
+// namesAPIs reports whether csv requires APIs that nothing is heard of when they go.
+func namesAPIs(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+	return len(csv.Spec.NativeAPIs)+len(csv.Spec.APIServiceDefinitions.Required) > 0
+}
+
+// judge completes the entry of a requirement, which is called what.
+func (a servedAPI) judge(s operatorsv1alpha1.RequirementStatus, what string) operatorsv1alpha1.RequirementStatus {
+	switch {
+	case a.served:
+		s.Status, s.Message = operatorsv1alpha1.RequirementStatusReasonPresent, what+" is served"
+	case a.away:
+		s.Status, s.Message = operatorsv1alpha1.RequirementStatusReasonNotAvailable, what+" is not available: "+a.why
+	default:
+		s.Status, s.Message = operatorsv1alpha1.RequirementStatusReasonNotPresent, what+" is not served"
+	}
+	return s
+}
+
+func apiServices(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []operatorsv1alpha1.RequirementStatus {
+	var out []operatorsv1alpha1.RequirementStatus
+	for _, d := range csv.GetRequiredAPIServiceDescriptions() {
+		found := c.APIs[schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind}]
+		out = append(out, found.judge(operatorsv1alpha1.RequirementStatus{
+			Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: d.GetName(),
+		}, "the API"))
+	}
+	return out
+}
+
+func nativeAPIs(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []operatorsv1alpha1.RequirementStatus {
+	var out []operatorsv1alpha1.RequirementStatus
+	for _, gvk := range nativeKinds(csv) {
+		out = append(out, c.APIs[gvk].judge(operatorsv1alpha1.RequirementStatus{
+			Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Name: gvk.Kind,
+		}, "the native API"))
+	}
+	return out
+}

@@ -1,0 +1,159 @@
+package clusterserviceversion
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/providedapis"
+	"github.com/chandlery/chandlery/supervisor/webhook"
+)
+
+// asOwner owns cups, and is so old.
+func asOwner(name string, age time.Duration) *operatorsv1alpha1.ClusterServiceVersion {
+	csv := version(name, "", succeeded)
+	csv.UID += "-of-another"
+	csv.CreationTimestamp = metav1.NewTime(noon().Add(-age))
+	csv.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: "cups.example.com", Version: "v1", Kind: "Cup"}}
+	return csv
+}
+
+// needing checks the requirements of a version that is changed.
+func needing(c cluster, change func(*operatorsv1alpha1.ClusterServiceVersion)) func(*Observation) {
+	return func(o *Observation) {
+		change(o.CSV)
+		o.CSV.Labels = apiLabels(o.CSV)
+		o.Requirements = requirements(o.CSV, c)
+	}
+}
+
+func owningCups(csv *operatorsv1alpha1.ClusterServiceVersion) {
+	csv.CreationTimestamp = metav1.NewTime(noon())
+	csv.Spec.CustomResourceDefinitions.Owned = asOwner("", 0).Spec.CustomResourceDefinitions.Owned
+}
+
+// servingWith looks at what a changed version serves.
+func servingWith(change func(*operatorsv1alpha1.ClusterServiceVersion)) func(*Observation) {
+	return func(o *Observation) {
+		o.CSV.Spec.WebhookDefinitions = hooked().Spec.WebhookDefinitions[:2]
+		o.CSV.Spec.InstallStrategy = hooked().Spec.InstallStrategy
+		change(o.CSV)
+		if _, err := webhook.Servers(o.CSV); err != nil {
+			o.Serving = invalidServing(err)
+		}
+	}
+}
+
+// TestBadInput gives, for what may be wrong with a version or with what it meets, the phase
+// and what the message names: the object, the field, and the remedy. Nothing is done about
+// any of it but to say so.
+func TestBadInput(t *testing.T) {
+	grants := rbac{
+		Roles:        []rbacv1.Role{{ObjectMeta: metav1.ObjectMeta{Name: "r"}, Rules: []rbacv1.PolicyRule{policy("get")}}},
+		RoleBindings: []rbacv1.RoleBinding{{RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "r"}, Subjects: boiler()}},
+	}
+	asksFor := func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+		csv.Spec.InstallStrategy.StrategySpec.Permissions = []operatorsv1alpha1.StrategyDeploymentPermissions{
+			{ServiceAccountName: "boiler", Rules: []rbacv1.PolicyRule{policy("get"), policy("delete")}},
+		}
+	}
+	account := accountsByName{"boiler": {ObjectMeta: metav1.ObjectMeta{Name: "boiler"}}}
+	theirs := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "kitchen", Name: "kettle"}}
+	circle := csvs{version("kettle.v1", "kettle.v2", pending), version("kettle.v2", "kettle.v1", pending)}
+	circle[0].CreationTimestamp = metav1.NewTime(noon())
+	nothing := func(*operatorsv1alpha1.ClusterServiceVersion) {}
+	cases := map[string]struct {
+		change func(*Observation)
+		phase  operatorsv1alpha1.ClusterServiceVersionPhase
+		reason operatorsv1alpha1.ConditionReason
+		says   []string
+	}{
+		"NoDeployments": {noDeployments, broken, "InvalidInstallStrategy", []string{"spec.install.spec.deployments is empty", "list what the operator runs as"}},
+		"UnnamedDeployment": {func(o *Observation) {
+			o.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = ""
+		}, broken, "InvalidInstallStrategy", []string{"spec.install.spec.deployments[0].name", "give each Deployment a name of its own"}},
+		"UnknownStrategy": {helm, broken, "InvalidInstallStrategy", []string{`spec.install.strategy is "helm"`, `set it to "deployment"`}},
+		"NoAccount": {
+			needing(cluster{}, asksFor), pending, "RequirementsNotMet", []string{"ServiceAccount boiler: the service account does not exist"},
+		},
+		"PermissionsNotGranted": {
+			needing(cluster{Accounts: account, RBAC: grants}, asksFor), pending, "RequirementsNotMet", []string{
+				"ServiceAccount boiler: the service account lacks 1 of 2 policy rules, first namespaced rule:", `"delete"`, `"pods"`,
+				"give it a role with them", "see in the InstallPlan why it has none",
+			},
+		},
+		"WebhooksOfOneName": {servingWith(func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+			csv.Spec.WebhookDefinitions[1] = csv.Spec.WebhookDefinitions[0]
+		}), broken, "InvalidWebhookDescription", []string{"spec.webhookdefinitions[1].generateName", "spec.webhookdefinitions[0] too", "give each webhook a name of its own"}},
+		"WebhookOfAnother": {func(o *Observation) {
+			o.CSV.Status.Phase = installs
+			o.Components.Foreign = webhook.Obstacle("ValidatingWebhookConfiguration", "check", "csv kitchen/pot.v1")
+		}, broken, "InstallComponentFailed", []string{
+			`ValidatingWebhookConfiguration "check" exists and belongs to csv kitchen/pot.v1`, "delete or rename one of the two",
+		}},
+		"CRDOwnedByTwo": {
+			needing(cluster{CRDs: crdsByName{"cups.example.com": cup()}, Others: csvs{asOwner("pot.v1", time.Hour)}}, owningCups),
+			broken, "OwnerConflict",
+			[]string{"spec.customresourcedefinitions.owned names cups.example.com", "csv pot.v1", "uninstall one of the two"},
+		},
+		"CRDWithoutGroup": {needing(cluster{}, func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+			csv.Spec.CustomResourceDefinitions.Required = []operatorsv1alpha1.CRDDescription{{Name: "cups", Version: "v1", Kind: "Cup"}}
+		}), pending, "RequirementsNotMet", []string{"CustomResourceDefinition cups", "spec.customresourcedefinitions", "plural.group"}},
+		"CRDVersionNotServed": {needing(cluster{CRDs: crdsByName{"cups.example.com": cup()}}, func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+			owningCups(csv)
+			csv.Spec.CustomResourceDefinitions.Owned[0].Version = "example.com/v1"
+		}), pending, "RequirementsNotMet", []string{"CustomResourceDefinition cups.example.com", `"example.com/v1", while it serves v1`}},
+		"ReplacesNobody": {func(o *Observation) {
+			o.Replacement = replacementOf(version("kettle.v1", "never", pending), nil)
+		}, ready, "AllRequirementsMet", []string{"spec.replaces names csv never, which is not in this namespace", "nothing is replaced"}},
+		"ReplacesItself": {func(o *Observation) {
+			o.CSV.Spec.Replaces = "kettle.v1"
+			o.Replacement = replacementOf(o.CSV, csvs{o.CSV})
+		}, ready, "AllRequirementsMet", []string{"spec.replaces names this version itself", "nothing is replaced"}},
+		"Circle": {func(o *Observation) {
+			o.Replacement = replacementOf(circle[0], circle)
+			o.Replacement.Predecessor.Phase = replacing
+		}, ready, "AllRequirementsMet", []string{"spec.replaces goes round in a circle (kettle.v1, kettle.v2)", "the youngest version takes over"}},
+		"ForeignDeployment": {func(o *Observation) {
+			o.CSV.Status.Phase = ready
+			desired, err := desiredDeployments(o.CSV, settings{}, func(*appsv1.Deployment) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.Components = components(o.CSV, desired, map[string]*appsv1.Deployment{"kettle": theirs}, nil, "")
+		}, broken, "InstallComponentFailed", []string{`deployment "kettle" exists and belongs to no ClusterServiceVersion`, "delete or rename one of the two"}},
+		"ForeignRole": {func(o *Observation) {
+			o.CSV.Status.Phase = ready
+			want := lifted{Roles: []*rbacv1.ClusterRole{{ObjectMeta: metav1.ObjectMeta{Name: "r"}}}}
+			o.Lift = liftState(o.CSV, want, rbac{ClusterRoles: []rbacv1.ClusterRole{{ObjectMeta: metav1.ObjectMeta{Name: "r"}}}},
+				func(map[string]string) bool { return true })
+		}, broken, "InstallComponentFailed", []string{`ClusterRole "r" exists and belongs to no ClusterServiceVersion`, "delete or rename one of the two"}},
+		"Nothing": {servingWith(nothing), ready, "AllRequirementsMet", nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := Next(good(pending, "RequirementsUnknown", tc.change))
+			if got.Phase != tc.phase || got.Reason != tc.reason || len(got.Actions) > 0 {
+				t.Errorf("Next(...) = %+v, want phase %s, reason %s and no actions", got, tc.phase, tc.reason)
+			}
+			missing := slices.DeleteFunc(slices.Clone(tc.says), func(text string) bool { return strings.Contains(got.Message, text) })
+			if len(missing) > 0 {
+				t.Errorf("the message %q does not contain %q", got.Message, missing)
+			}
+		})
+	}
+}
+
+func TestKeptConversionsAreTold(t *testing.T) {
+	o := good(succeeded, "InstallSucceeded", claim(providedapis.Static), running, func(o *Observation) { o.Serving.Converts = []string{"cups.example.com"} })
+	got := Next(o)
+	if want := "objects of cups.example.com can be used in the version in which they are stored alone"; !strings.Contains(got.Message, want) {
+		t.Errorf("Next(...) says %q, want that %s", got.Message, want)
+	}
+}

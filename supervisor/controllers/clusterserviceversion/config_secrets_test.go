@@ -1,0 +1,63 @@
+package clusterserviceversion
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+)
+
+func TestPullSecrets(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		text   string
+		want   []corev1.LocalObjectReference
+		err    string
+	}{
+		"Names":   {"names alone", `["a", "b"]`, []corev1.LocalObjectReference{{Name: "a"}, {Name: "b"}}, ""},
+		"Pods":    {"as pods have them", `[{"name": "a"}, "b"]`, []corev1.LocalObjectReference{{Name: "a"}, {Name: "b"}}, ""},
+		"Empty":   {"no name", `[""]`, nil, "a name is empty"},
+		"Nothing": {"nor here", `[{}]`, nil, "a name is empty"},
+		"Unknown": {"what is not known is not passed over", `[{"name": "a", "namespace": "b"}]`, nil, `unknown field "namespace"`},
+		"Number":  {"nor what is no name", `[1]`, nil, `each is a name or {"name": NAME}`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			sub := subscription("kettle", installed("kettle.v1"))
+			sub.Annotations = map[string]string{api.AnnotationConfig: `{"imagePullSecrets": ` + tc.text + `}`}
+			s, err := settingsOf(&sub)
+			if (tc.err == "") != (err == nil) || (err != nil && !strings.Contains(err.Error(), tc.err)) {
+				t.Fatalf("%s\nsettingsOf(...): %v, want %q", tc.reason, err, tc.err)
+			}
+			var got []corev1.LocalObjectReference
+			for _, secret := range s.extras.ImagePullSecrets {
+				got = append(got, corev1.LocalObjectReference(secret))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestDocumentedSettings takes the example of the manual.
+func TestDocumentedSettings(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example := regexp.MustCompile(`(?s)` + api.AnnotationConfig + `: \|\s*(\{.*?\})\s*` + "```").FindSubmatch(text)
+	if example == nil {
+		t.Fatal("docs/operations.md has no example")
+	}
+	sub := subscription("kettle", installed("kettle.v1"))
+	sub.Annotations = map[string]string{api.AnnotationConfig: string(example[1])}
+	if _, err := settingsOf(&sub); err != nil {
+		t.Error(err)
+	}
+}

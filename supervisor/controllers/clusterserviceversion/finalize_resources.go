@@ -1,0 +1,373 @@
+package clusterserviceversion
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/grant"
+)
+
+const (
+	// maxTerminating is how many custom resources of one ClusterServiceVersion may
+	// be on their way out at a time. Those that have been stuck for long do not
+	// count: they make no work.
+	maxTerminating = 50
+	// pageSize is how many custom resources are read at a time.
+	pageSize = 100
+)
+
+// territory is where the custom resources of an operator are.
+type territory struct {
+	// everywhere says that it is all namespaces but those in except.
+	everywhere bool
+	// in are its namespaces where it is not everywhere, sorted.
+	in []string
+	// except are namespaces that another operator of the same kind looks after.
+	except sets.Set[string]
+	// shared is true when some other operator owns the kind.
+	shared bool
+	// undecided is another operator of the kind that has not been looked at yet, so that
+	// its namespaces are not known.
+	undecided *operatorsv1alpha1.ClusterServiceVersion
+	// leaves says why all objects are left as they are; empty where they are not.
+	leaves string
+}
+
+// targets returns the namespaces that a ClusterServiceVersion was told to watch;
+// ok is false for one that was never told.
+func targets(csv *operatorsv1alpha1.ClusterServiceVersion) (namespaces []string, ok bool) {
+	value, ok := csv.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey]
+	if !ok {
+		return nil, false
+	}
+	return strings.Split(value, ","), true
+}
+
+// watched returns the namespaces that a ClusterServiceVersion did watch; ok is false
+// where that cannot be said. What it was told last it did not heed if that is more than
+// it can do; and a group that selects nothing tells it the same as one that selects
+// everything.
+func watched(csv *operatorsv1alpha1.ClusterServiceVersion) (namespaces []string, ok bool) {
+	namespaces, told := targets(csv)
+	modes, err := operatorsv1alpha1.NewInstallModeSet(csv.Spec.InstallModes)
+	if !told || err != nil || modes.Supports(csv.Namespace, namespaces) != nil ||
+		reasonBefore(csv) == operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup {
+		return nil, false
+	}
+	return namespaces, true
+}
+
+// reasonBefore is the reason of the phase that a ClusterServiceVersion was in when its
+// clean-up began.
+func reasonBefore(csv *operatorsv1alpha1.ClusterServiceVersion) operatorsv1alpha1.ConditionReason {
+	if csv.Status.Reason != operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete {
+		return csv.Status.Reason
+	}
+	for _, c := range slices.Backward(csv.Status.Conditions) {
+		if c.Reason != operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete {
+			return c.Reason
+		}
+	}
+	return ""
+}
+
+// territoryOf returns where the objects of a CustomResourceDefinition are that
+// only csv looks after.
+func territoryOf(csv *operatorsv1alpha1.ClusterServiceVersion, crd string, others csvs) territory {
+	t := territory{except: sets.New[string]()}
+	namespaces, known := watched(csv)
+	if !known {
+		t.leaves = "it is not known which namespaces it looked after"
+		return t
+	}
+	t.everywhere = slices.Contains(namespaces, corev1.NamespaceAll)
+	for _, other := range others {
+		if other.UID == csv.UID || !other.DeletionTimestamp.IsZero() || !other.OwnsCRD(crd) {
+			continue
+		}
+		t.shared = true
+		theirs, told := targets(other)
+		switch {
+		case told && slices.Contains(theirs, corev1.NamespaceAll):
+			return territory{shared: true, leaves: fmt.Sprintf("csv %s/%s looks after all namespaces", other.Namespace, other.Name)}
+		case told:
+			t.except.Insert(theirs...)
+		case other.Status.Phase == operatorsv1alpha1.CSVPhaseNone:
+			t.undecided = other
+		case hasRun(other):
+			return territory{shared: true, leaves: fmt.Sprintf("it is not known which namespaces csv %s/%s looks after", other.Namespace, other.Name)}
+		default:
+			t.except.Insert(other.Namespace)
+		}
+	}
+	if !t.everywhere {
+		t.in = sets.List(sets.New(namespaces...).Difference(t.except))
+	}
+	return t
+}
+
+// hasRun says whether a ClusterServiceVersion has ever got as far as its Deployments, by
+// the phases that its status remembers.
+func hasRun(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+	return slices.ContainsFunc(csv.Status.Conditions, func(c operatorsv1alpha1.ClusterServiceVersionCondition) bool {
+		return c.Phase == operatorsv1alpha1.CSVPhaseInstalling || c.Phase == operatorsv1alpha1.CSVPhaseSucceeded
+	})
+}
+
+// fewNamespaces is how many namespaces are listed one by one. Of more, all are
+// listed at once.
+const fewNamespaces = 8
+
+// lists returns the namespaces to list in, the empty one standing for all.
+func (t territory) lists(scope apiextensionsv1.ResourceScope) []string {
+	switch {
+	case !t.everywhere && len(t.in) == 0:
+		return nil
+	case scope == apiextensionsv1.ClusterScoped && t.shared:
+		return nil
+	case scope == apiextensionsv1.ClusterScoped || t.everywhere || len(t.in) > fewNamespaces:
+		return []string{corev1.NamespaceAll}
+	}
+	return t.in
+}
+
+// holds reports whether an object of the kind, listed as lists says, is in the
+// territory.
+func (t territory) holds(namespace string) bool {
+	switch {
+	case namespace == "":
+		return true
+	case t.everywhere:
+		return !t.except.Has(namespace)
+	}
+	return slices.Contains(t.in, namespace)
+}
+
+// resourcePass deletes custom resources as far as they may be deleted in one pass.
+type resourcePass struct {
+	*cleanup
+	*reconciler
+
+	bounds  bounds
+	deleter resourceDeleter
+	// barred are the namespaces in which the deleter may not delete objects of a kind.
+	barred sets.Set[string]
+	// terminating is how many are on their way out.
+	terminating int
+	// exhausted is true when no more may be deleted in this pass.
+	exhausted bool
+	// left are those that are there, or were when they were looked at.
+	left remains
+	// refused says of one of a kind why it is not deleted.
+	refused string
+}
+
+// cleanResources deletes the custom resources of the kinds that a
+// ClusterServiceVersion owns, if it asks for that, and waits for them: what
+// finalizers they have only their operator can take away. What users made is
+// left to the version that takes over, if there is one. A kind that cannot be
+// listed does not keep the others, nor does an object that cannot be deleted.
+func (r *reconciler) cleanResources(ctx context.Context, c *cleanup) (remains, error) {
+	if !c.csv.Spec.Cleanup.Enabled || c.skips() || c.withdrawn() || c.replaced() {
+		return remains{}, nil
+	}
+	p, err := r.resourcePass(ctx, c)
+	if err != nil {
+		return remains{}, err
+	}
+	if why := p.bounds.pending(); why != "" {
+		return remains{note: why + "; " + c.wayOut()}, nil
+	}
+	notes := p.cleanOwned(ctx)
+	if p.left.stuck != "" || len(notes) > 0 {
+		notes = append(notes, c.wayOut())
+	}
+	p.left.note = strings.Join(notes, "; ")
+	return p.left, nil
+}
+
+// cleanOwned deletes the custom resources of all kinds that the version owns, and returns what
+// stands in the way.
+func (p *resourcePass) cleanOwned(ctx context.Context) (notes []string) {
+	for _, d := range p.csv.Spec.CustomResourceDefinitions.Owned {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		err := p.crds.Get(ctx, client.ObjectKey{Name: d.Name}, crd)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err == nil {
+			err = p.cleanDefinition(ctx, crd)
+		}
+		switch {
+		case err != nil:
+			notes = append(notes, fmt.Sprintf("%s cannot be cleaned up: %v", d.Name, err))
+		case p.refused != "":
+			notes = append(notes, p.refused)
+		}
+	}
+	return notes
+}
+
+// resourcePass returns the pass over custom resources of a clean-up.
+func (r *reconciler) resourcePass(ctx context.Context, c *cleanup) (*resourcePass, error) {
+	b, err := r.observeBounds(ctx, c.csv.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	d, err := r.resourceDeleter(b)
+	if err != nil {
+		return nil, err
+	}
+	return &resourcePass{cleanup: c, reconciler: r, bounds: b, deleter: d}, nil
+}
+
+// cleanDefinition deletes the custom resources of a definition where they may be deleted.
+func (p *resourcePass) cleanDefinition(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
+	before := p.left
+	p.refused = ""
+	if t := p.bounds.territory(p.csv, crd, p.others); t.leaves == "" && t.undecided == nil {
+		// The cache may lack that the definition was recreated, or that its record was removed.
+		live := &apiextensionsv1.CustomResourceDefinition{}
+		if err := p.live.Get(ctx, client.ObjectKeyFromObject(crd), live); err != nil {
+			return client.IgnoreNotFound(err) //nolint:wrapcheck // the caller names the definition
+		}
+		crd = live
+	}
+	gvk, ok := listable(crd)
+	if !ok {
+		return nil
+	}
+	t := p.bounds.territory(p.csv, crd, p.others)
+	switch {
+	case t.leaves != "":
+		p.leave(crd.Name, t.leaves)
+		return nil
+	case t.undecided != nil:
+		p.refused = fmt.Sprintf("csv %s/%s owns %s too, and it is not decided yet which namespaces it looks after",
+			t.undecided.Namespace, t.undecided.Name, crd.Name)
+		return nil
+	}
+	err := p.lender.With(ctx, crd, p.deleter.right(), func() error {
+		p.left, p.refused, p.barred = before, "", sets.New[string]() // nothing is counted twice
+		return p.cleanKind(ctx, crd, gvk, t)
+	})
+	return err //nolint:wrapcheck // the caller names the definition
+}
+
+func (p *resourcePass) cleanKind(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, gvk schema.GroupVersionKind, t territory) error {
+	for _, namespace := range t.lists(crd.Spec.Scope) {
+		next := ""
+		for more := !p.exhausted; more; more = next != "" {
+			page := metadataList(gvk)
+			err := p.live.List(ctx, page, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(next))
+			if err != nil {
+				return fmt.Errorf("listing %s: %w", crd.Name, err)
+			}
+			if err := p.cleanPage(ctx, crd, t.of(page, gvk)); err != nil {
+				return err
+			}
+			if next = page.Continue; next != "" && p.exhausted {
+				p.left.count += following(page)
+				next = ""
+			}
+		}
+	}
+	return nil
+}
+
+// cleanPage deletes of some custom resources what may be deleted.
+func (p *resourcePass) cleanPage(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, items []metav1.PartialObjectMetadata) error {
+	for i := range items {
+		o := &items[i]
+		p.left.add(o)
+		switch {
+		case held(o, p.now):
+			p.left.blame(o, crd.Name)
+			continue
+		case !o.DeletionTimestamp.IsZero():
+			p.terminating++
+			continue
+		case p.barred.Has(o.Namespace):
+			continue
+		case p.exhausted || p.terminating >= maxTerminating:
+			p.exhausted = true
+			continue
+		case !p.pace.resources.Allow():
+			p.exhausted, p.left.moving = true, true
+			continue
+		}
+		if err := p.deleteOne(ctx, crd, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteOne deletes a custom resource, which its operator writes to and nothing takes over.
+func (p *resourcePass) deleteOne(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, o *metav1.PartialObjectMetadata) error {
+	err := p.deleter.delete(ctx, o)
+	switch {
+	case err == nil:
+		p.terminating++
+		p.left.moving = true
+	case ctx.Err() != nil:
+		return err
+	case p.deleter.by != "" && apierrors.IsForbidden(err):
+		if p.deleter.lacks(ctx, crd, o.Namespace) {
+			p.barred.Insert(o.Namespace)
+			err = fmt.Errorf("%w; grant it that right", err)
+		}
+		first(&p.refused, err.Error())
+	case grant.Lacking(err):
+		return err
+	case apierrors.IsConflict(err): // another object has the name now
+		p.left.moving = true
+	default:
+		// A webhook of the operator refuses it, for one.
+		first(&p.refused, err.Error())
+	}
+	return nil
+}
+
+// of returns the objects of a page that are in the territory.
+func (t territory) of(page *metav1.PartialObjectMetadataList, gvk schema.GroupVersionKind) []metav1.PartialObjectMetadata {
+	var out []metav1.PartialObjectMetadata
+	for _, o := range page.Items {
+		if t.holds(o.Namespace) {
+			o.SetGroupVersionKind(gvk)
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// following is how many objects come after a page, as far as the API server says.
+func following(page *metav1.PartialObjectMetadataList) int64 {
+	if n := page.RemainingItemCount; n != nil {
+		return *n
+	}
+	return 1
+}
+
+// listable returns the version of a kind to read its objects in: the stored one,
+// which asks no conversion, where it is served; ok is false when none is.
+func listable(crd *apiextensionsv1.CustomResourceDefinition) (gvk schema.GroupVersionKind, ok bool) {
+	for _, v := range crd.Spec.Versions {
+		if v.Served && (!ok || v.Storage) {
+			gvk, ok = schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind}, true
+		}
+	}
+	return gvk, ok
+}

@@ -1,0 +1,234 @@
+package clusterserviceversion
+
+import (
+	"fmt"
+	"slices"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/webhook"
+)
+
+// lifted are the cluster roles and bindings that repeat a
+// ClusterServiceVersion's namespaced ones, so that its operator may do
+// everywhere what it may do at home.
+type lifted struct {
+	Roles    []*rbacv1.ClusterRole
+	Bindings []*rbacv1.ClusterRoleBinding
+}
+
+// desiredLift returns what csv needs beyond its own namespace; nothing when its
+// OperatorGroup does not target all namespaces. Names are those of the objects
+// repeated. Only what csv declares is repeated, whatever bears its labels: whoever may make
+// roles in its namespace could otherwise have his own in all. Each role may also read
+// namespaces, without which an operator that is to serve them all cannot know them. What lets
+// an operator read its certificates is for its own namespace, and of a name that others have
+// in theirs.
+func desiredLift(csv *operatorsv1alpha1.ClusterServiceVersion, global bool, r rbac) lifted {
+	var out lifted
+	if !global {
+		return out
+	}
+	certificates := certificateRights(csv)
+	accounts := map[string][]string{} // by role, those that it is declared for
+	for i := range r.Roles {
+		role := &r.Roles[i]
+		if !isOwnedBy(role.Labels, csv) || certificates[role.Name] {
+			continue
+		}
+		rules, named := declaredRules(csv, role, r)
+		if len(named) == 0 {
+			continue
+		}
+		accounts[role.Name] = named
+		out.Roles = append(out.Roles, &rbacv1.ClusterRole{
+			TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
+			ObjectMeta: metav1.ObjectMeta{Name: role.Name, Labels: liftLabels(csv)},
+			Rules:      append(slices.Clone(rules), readsNamespaces()),
+		})
+	}
+	for i := range r.RoleBindings {
+		b := &r.RoleBindings[i]
+		if !isOwnedBy(b.Labels, csv) || certificates[b.Name] {
+			continue
+		}
+		subjects := declaredSubjects(csv, b, accounts[b.RoleRef.Name], r)
+		if len(subjects) == 0 {
+			continue
+		}
+		out.Bindings = append(out.Bindings, &rbacv1.ClusterRoleBinding{
+			TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding"},
+			ObjectMeta: metav1.ObjectMeta{Name: b.Name, Labels: liftLabels(csv)},
+			Subjects:   slices.Clone(subjects),
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: b.RoleRef.Name},
+		})
+	}
+	return out
+}
+
+// readsNamespaces is what every lifted role may do besides.
+func readsNamespaces() rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{corev1.GroupName}, Resources: []string{"namespaces"}, Verbs: []string{"get", "list", "watch"}}
+}
+
+// declaredRules returns the rules by which a role of csv is lifted and the accounts that they
+// are declared for; none for a role that csv does not declare. One that somebody has changed
+// since it was lifted stays lifted as it was.
+func declaredRules(csv *operatorsv1alpha1.ClusterServiceVersion, role *rbacv1.Role, r rbac) ([]rbacv1.PolicyRule, []string) {
+	if accounts := plan.DeclaredFor(csv, role.Rules); len(accounts) > 0 {
+		return role.Rules, accounts
+	}
+	meta, rules := roleNamed(r.ClusterRoles, role.Name)
+	if meta == nil || !sameLift(meta.Labels, csv) || len(rules) == 0 {
+		return nil, nil
+	}
+	before := rules[:len(rules)-1]
+	return before, plan.DeclaredFor(csv, before)
+}
+
+// declaredSubjects returns to whom a binding is lifted, with the accounts that its role is
+// declared for; nobody if it binds others, unless it was lifted before it did.
+func declaredSubjects(csv *operatorsv1alpha1.ClusterServiceVersion, b *rbacv1.RoleBinding, accounts []string, r rbac) []rbacv1.Subject {
+	if plan.BindsRole(b, accounts) {
+		return b.Subjects
+	}
+	meta, before := bindingNamed(r.ClusterRoleBindings, b.Name)
+	if b.RoleRef.Kind == "Role" && meta != nil && sameLift(meta.Labels, csv) && plan.AreAccounts(before, csv.Namespace, accounts) {
+		return before
+	}
+	return nil
+}
+
+// certificateRights are the names of the roles and bindings by which csv reads its
+// certificates.
+func certificateRights(csv *operatorsv1alpha1.ClusterServiceVersion) map[string]bool {
+	servers, err := webhook.Servers(csv)
+	if err != nil {
+		// Nothing is served of what is described wrongly.
+		return nil
+	}
+	names := map[string]bool{}
+	for _, s := range servers {
+		names[s.SecretName()] = true
+	}
+	return names
+}
+
+func liftLabels(csv *operatorsv1alpha1.ClusterServiceVersion) map[string]string {
+	labels := owned(csv)
+	labels[api.LabelLifted] = "true"
+	return labels
+}
+
+// isOwnedBy reports whether an object's labels name csv as its owner.
+func isOwnedBy(labels map[string]string, csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+	for key, value := range ownerLabels(csv) {
+		if labels[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// liftState compares what is desired with what there is. ownerLives says
+// whether the ClusterServiceVersion that an object's labels name is there: what
+// a vanished one left behind may be taken over, what a living one uses may not.
+func liftState(csv *operatorsv1alpha1.ClusterServiceVersion, want lifted, r rbac, ownerLives func(map[string]string) bool) Lift {
+	state := Lift{Stale: len(surplus(csv, want, r)) > 0}
+	check := func(kind string, have *metav1.ObjectMeta, same bool) {
+		switch {
+		case have == nil:
+			state.Stale = true
+		case !isOwnedBy(have.Labels, csv) && ownerLives(have.Labels):
+			first(&state.Foreign, foreignLift(kind, have))
+		case !sameLift(have.Labels, csv) || !same:
+			state.Stale = true
+		}
+	}
+	for _, role := range want.Roles {
+		meta, rules := roleNamed(r.ClusterRoles, role.Name)
+		check("ClusterRole", meta, equality.Semantic.DeepEqual(rules, role.Rules))
+	}
+	for _, binding := range want.Bindings {
+		meta, subjects := bindingNamed(r.ClusterRoleBindings, binding.Name)
+		check("ClusterRoleBinding", meta, equality.Semantic.DeepEqual(subjects, binding.Subjects))
+	}
+	return state
+}
+
+// roleLifted reports whether a role is there as csv wants it.
+func roleLifted(csv *operatorsv1alpha1.ClusterServiceVersion, want *rbacv1.ClusterRole, r rbac) bool {
+	meta, rules := roleNamed(r.ClusterRoles, want.Name)
+	return meta != nil && sameLift(meta.Labels, csv) && equality.Semantic.DeepEqual(rules, want.Rules)
+}
+
+// bindingLifted reports whether a binding is there as csv wants it.
+func bindingLifted(csv *operatorsv1alpha1.ClusterServiceVersion, want *rbacv1.ClusterRoleBinding, r rbac) bool {
+	meta, subjects := bindingNamed(r.ClusterRoleBindings, want.Name)
+	return meta != nil && sameLift(meta.Labels, csv) && equality.Semantic.DeepEqual(subjects, want.Subjects)
+}
+
+// surplus returns the lifted objects of csv that are no longer wanted, bindings
+// first: a right is taken away before its definition.
+func surplus(csv *operatorsv1alpha1.ClusterServiceVersion, want lifted, r rbac) []metav1.PartialObjectMetadata {
+	var out []metav1.PartialObjectMetadata
+	for i := range r.ClusterRoleBindings {
+		b := &r.ClusterRoleBindings[i]
+		wanted := slices.ContainsFunc(want.Bindings, func(w *rbacv1.ClusterRoleBinding) bool { return w.Name == b.Name })
+		if sameLift(b.Labels, csv) && !wanted {
+			out = append(out, metadataOf("ClusterRoleBinding", b.ObjectMeta))
+		}
+	}
+	for i := range r.ClusterRoles {
+		c := &r.ClusterRoles[i]
+		wanted := slices.ContainsFunc(want.Roles, func(w *rbacv1.ClusterRole) bool { return w.Name == c.Name })
+		if sameLift(c.Labels, csv) && !wanted {
+			out = append(out, metadataOf("ClusterRole", c.ObjectMeta))
+		}
+	}
+	return out
+}
+
+func sameLift(labels map[string]string, csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+	return labels[api.LabelLifted] == "true" && isOwnedBy(labels, csv)
+}
+
+func metadataOf(kind string, meta metav1.ObjectMeta) metav1.PartialObjectMetadata {
+	return metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind},
+		ObjectMeta: metav1.ObjectMeta{Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion},
+	}
+}
+
+func foreignLift(kind string, meta *metav1.ObjectMeta) string {
+	owner, ok := labelledOwner(meta.Labels)
+	if !ok {
+		return webhook.Obstacle(kind, meta.Name, "no ClusterServiceVersion")
+	}
+	return fmt.Sprintf("%s %q exists and belongs to csv %s; for all namespaces an operator can be installed once: uninstall one of the two",
+		kind, meta.Name, owner)
+}
+
+func roleNamed(roles []rbacv1.ClusterRole, name string) (*metav1.ObjectMeta, []rbacv1.PolicyRule) {
+	for i := range roles {
+		if roles[i].Name == name {
+			return &roles[i].ObjectMeta, roles[i].Rules
+		}
+	}
+	return nil, nil
+}
+
+func bindingNamed(bindings []rbacv1.ClusterRoleBinding, name string) (*metav1.ObjectMeta, []rbacv1.Subject) {
+	for i := range bindings {
+		if bindings[i].Name == name {
+			return &bindings[i].ObjectMeta, bindings[i].Subjects
+		}
+	}
+	return nil, nil
+}

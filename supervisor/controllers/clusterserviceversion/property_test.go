@@ -1,0 +1,145 @@
+package clusterserviceversion
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/chandlery/chandlery/supervisor/providedapis"
+)
+
+func allPhases() []operatorsv1alpha1.ClusterServiceVersionPhase {
+	return []operatorsv1alpha1.ClusterServiceVersionPhase{none, pending, ready, installs, succeeded, broken, replacing, deleting, unknown}
+}
+
+func allReasons() []operatorsv1alpha1.ConditionReason {
+	return []operatorsv1alpha1.ConditionReason{
+		"", "RequirementsUnknown", "RequirementsNotMet", "AllRequirementsMet", "OwnerConflict", "InstallComponentFailed",
+		"InstallComponentFailedNoRetry", "InvalidInstallStrategy", "InstallWaiting", "InstallSucceeded", "InstallCheckFailed",
+		"ComponentUnhealthy", "BeingReplaced", "Replaced", "NeedsReinstall", "InvalidInstallModes", "NoTargetNamespaces",
+		"UnsupportedOperatorGroup", "NoOperatorGroup", "TooManyOperatorGroups", "DetectedClusterChange",
+		"NeedsCertRotation", "APIServiceResourceIssue", "APIServiceResourcesNeedReinstall", "APIServiceInstallFailed",
+		"InterOperatorGroupOwnerConflict", "CannotModifyStaticOperatorGroupProvidedAPIs", "InvalidWebhookDescription",
+		"OperatorConditionNotUpgradeable", "WaitingOnCleanup",
+	}
+}
+
+// troubles are all the ways in which an observation can be other than good.
+func troubles() []func(*Observation) {
+	return []func(*Observation){
+		lacking, conflict, foreign, changed, gaveUp, waiting, liftGone, liftTaken, noGroup, twoGroups, freshGroup, bareCSV,
+		targeting(""), targeting(), doubleModes, unservable, invalidWebhook, helm, noDeployments, later(10 * time.Minute),
+		predecessor(pending), predecessor(succeeded), predecessor(replacing), predecessor(deleting), predecessor(broken),
+		successor(pending), successor(succeeded), successor(broken), successor(replacing), readySuccessor,
+		serviceTaken, serviceBroken, webhookGone, notServing, moving, toSwitch, oldCerts, certificates, badConfig, running, regranted, justGranted,
+		declaresWebhook, claim(providedapis.Add), claim(providedapis.Remove), claim(providedapis.Conflict), claim(providedapis.Static),
+		claim(providedapis.Settled), mislabelled, failingForward, refusing, holding, circular, vanished,
+		leavingPredecessor(succeeded, "WaitingOnCleanup"), leavingPredecessor(broken, ""),
+	}
+}
+
+// follow writes a transition as the reconciler would.
+func follow(o *Observation, t Transition) {
+	o.CSV.Status = status(o.CSV.Status, t, *o)
+	for _, a := range t.Actions {
+		switch a {
+		case Annotate:
+			o.CSV.Annotations, o.CSV.Labels = groupAnnotations(&o.Groups[0]), apiLabels(o.CSV)
+		case Serve:
+			o.Serving.CertsDue, o.Serving.Broken, o.Serving.Missing = false, "", ""
+		case Renew:
+			o.Serving.RenewDue = false
+		case Switch:
+			o.Serving.SwitchDue = false
+		case Withdraw:
+			o.Components.Present = false
+		case Install:
+			o.Components.Stale, o.Lift.Stale = "", false
+		case LiftRoles:
+			o.Lift.Stale = false
+		case DeleteSelf:
+		}
+	}
+	o.Now = o.Now.Add(max(t.After, 0))
+}
+
+// From every phase, whatever was written before and whatever was wrong, an
+// operator whose troubles are over comes to Succeeded.
+func TestNoDeadEnd(t *testing.T) {
+	type standing struct {
+		phase  operatorsv1alpha1.ClusterServiceVersionPhase
+		reason operatorsv1alpha1.ConditionReason
+	}
+	ends := map[standing]bool{}
+	for _, phase := range allPhases() {
+		for _, reason := range allReasons() {
+			for i, one := range troubles() {
+				for j, two := range troubles()[i:] {
+					bad := good(phase, reason, one, two)
+					next := Next(bad)
+					// What comes of a transition when all is well depends on nothing else.
+					from := standing{next.Phase, next.Reason}
+					if ends[from] {
+						continue
+					}
+					follow(&bad, next)
+					o := good(bad.CSV.Status.Phase, bad.CSV.Status.Reason, later(0))
+					for step := 0; step < 20 && o.CSV.Status.Phase != succeeded; step++ {
+						follow(&o, Next(o))
+					}
+					if o.CSV.Status.Phase != succeeded {
+						t.Fatalf("from %s (%s) with troubles %d and %d: ended in %s (%s: %s)",
+							phase, reason, i, i+j, o.CSV.Status.Phase, o.CSV.Status.Reason, o.CSV.Status.Message)
+					}
+					ends[from] = true
+				}
+			}
+		}
+	}
+}
+
+// A replaced version always goes, and nothing but Deleting deletes.
+func TestReplacedGoes(t *testing.T) {
+	for _, reason := range allReasons() {
+		o := good(succeeded, reason, successor(succeeded))
+		var path []operatorsv1alpha1.ClusterServiceVersionPhase
+		for range 3 {
+			next := Next(o)
+			follow(&o, next)
+			path = append(path, next.Phase)
+		}
+		if diff := cmp.Diff([]operatorsv1alpha1.ClusterServiceVersionPhase{replacing, deleting, deleting}, path); diff != "" {
+			t.Errorf("path from Succeeded: -want, +got:\n%s", diff)
+		}
+	}
+}
+
+// Each transition is complete, asks for work only in the phase that names it,
+// and is stable: what does not change is not written again and again.
+func TestTransitionsAreSound(t *testing.T) {
+	workplace := map[Action][]operatorsv1alpha1.ClusterServiceVersionPhase{
+		Serve: {ready}, Install: {ready}, Switch: {installs, succeeded}, LiftRoles: {succeeded}, DeleteSelf: {deleting}, Renew: {pending, replacing},
+		Annotate: {pending, ready, installs, succeeded, broken}, Withdraw: {none, unknown, pending, ready, installs, succeeded, broken},
+	}
+	for _, phase := range allPhases() {
+		for _, reason := range allReasons() {
+			for i, one := range troubles() {
+				for _, two := range troubles()[i:] {
+					o := good(phase, reason, one, two)
+					next := Next(o)
+					if next.Phase == none || next.Message == "" || next.After < 0 {
+						t.Fatalf("incomplete transition %+v from %s (%s)", next, phase, reason)
+					}
+					for _, a := range next.Actions {
+						if !slices.Contains(workplace[a], phase) {
+							t.Fatalf("action %s in phase %s", a, phase)
+						}
+					}
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package clusterserviceversion
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/cachelag"
+	"github.com/chandlery/chandlery/supervisor/grant"
+	"github.com/chandlery/chandlery/supervisor/impersonate"
+	"github.com/chandlery/chandlery/supervisor/openshift"
+)
+
+// conflictDelay is the pause after a write that met a newer object, long enough
+// for the cache to have seen it.
+const conflictDelay = 50 * time.Millisecond
+
+// reconciler moves ClusterServiceVersions through their phases.
+type reconciler struct {
+	client        client.Client          // cached reads, all writes
+	deployer      client.Client          // writes Deployments
+	live          client.Reader          // reads past the cache
+	crds          client.Reader          // CustomResourceDefinitions without schemas
+	fronts        client.Reader          // Services, webhook configurations and API services
+	discovered    *discovered            // which APIs are served
+	serverVersion func() (string, error) // of the API server
+	clock         clock.PassiveClock
+	namespace     string   // of the supervisor
+	pace          pace     // of deletions
+	silences      silences // of pods that convert
+	insistence    insistence
+	refusals      refusals // of the API
+	proxies       *openshift.Proxies
+	lender        *grant.Lender
+	accounts      *impersonate.Accounts
+	events        events.EventRecorder
+	gauges        gauges
+	failures      failures
+	lag           cachelag.Tracker
+}
+
+// Reconcile makes at most one transition of one ClusterServiceVersion.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	csv := &operatorsv1alpha1.ClusterServiceVersion{}
+	err := r.client.Get(ctx, req.NamespacedName, csv)
+	if apierrors.IsNotFound(err) {
+		r.gauges.forget(req.NamespacedName)
+		r.failures.over(req.NamespacedName)
+		r.refusals.forget(req.NamespacedName)
+		return ctrl.Result{}, nil
+	}
+	if err != nil || isCopied(csv) {
+		return ctrl.Result{}, err
+	}
+	if r.lag.Behind(csv, r.clock.Now()) {
+		// The event of what this process wrote brings the version here again.
+		return ctrl.Result{RequeueAfter: cachelag.Limit}, nil
+	}
+	result, err := r.step(ctx, csv)
+	if apierrors.IsConflict(err) || errors.Is(err, errStale) {
+		// Somebody else wrote first; what they wrote is on its way here.
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	}
+	return result, err
+}
+
+func (r *reconciler) step(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (reconcile.Result, error) {
+	if !csv.DeletionTimestamp.IsZero() {
+		return r.finalize(ctx, csv)
+	}
+	if !controllerutil.ContainsFinalizer(csv, api.FinalizerCleanup) {
+		return ctrl.Result{}, r.setFinalizer(ctx, csv, controllerutil.AddFinalizer)
+	}
+	begun := r.clock.Now()
+	s, err := r.observe(ctx, csv)
+	if err != nil {
+		s = unseen(csv, begun)
+		return r.troubled(ctx, s, inTrouble(s.Observation, err), err)
+	}
+	t, err := r.perform(ctx, s, Next(s.Observation))
+	if err != nil {
+		return r.troubled(ctx, s, afterTrouble(s.Observation, err), err)
+	}
+	r.failures.over(client.ObjectKeyFromObject(csv))
+	if t.Phase == operatorsv1alpha1.CSVPhaseSucceeded {
+		r.refusals.forget(client.ObjectKeyFromObject(csv))
+	}
+	if wait := settling(s, t); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	return ctrl.Result{RequeueAfter: t.After}, r.record(ctx, s, t)
+}
+
+// settlingTime is how long a version that stays in its phase is left alone after its
+// status was written.
+const settlingTime = time.Second
+
+// settling says for how long the status of a version is left as it is though there is
+// something to add: while its plan brings one requirement after the other, or its pods
+// come up one by one, not each is worth a write. What changes the phase or its reason is
+// written at once.
+func settling(s *scope, t Transition) time.Duration {
+	before := s.CSV.Status
+	same := before.Phase == t.Phase && before.Reason == t.Reason
+	if !same || before.LastUpdateTime == nil || len(t.Actions) > 0 {
+		return 0
+	}
+	if equality.Semantic.DeepEqual(status(before, t, s.Observation), before) {
+		return 0
+	}
+	return max(0, settlingTime-s.Now.Sub(before.LastUpdateTime.Time))
+}
+
+// perform does a transition's actions and returns the transition to write: the
+// one given, or what follows when the API refused an object. Any other error
+// leaves the phase as it is, and the work is done again.
+func (r *reconciler) perform(ctx context.Context, s *scope, t Transition) (Transition, error) {
+	for _, action := range t.Actions {
+		err := r.act(ctx, action, s)
+		if err != nil && slices.Contains([]Action{Serve, Install, Switch, LiftRoles}, action) && refused(err) {
+			refused, unread := r.attempt(ctx, s)
+			if unread != nil {
+				return t, unread
+			}
+			r.refusals.note(client.ObjectKeyFromObject(s.CSV), refused, s.Now)
+			return afterRefusal(s.Observation, err), nil
+		}
+		if err != nil {
+			return t, err
+		}
+	}
+	return t, nil
+}
+
+// record writes the status that follows from a transition, if it differs. An
+// action that changed or deleted the object itself changes no status: the
+// write would meet a newer object.
+func (r *reconciler) record(ctx context.Context, s *scope, t Transition) error {
+	want := status(s.CSV.Status, t, s.Observation)
+	r.gauges.record(s.CSV, t)
+	touched := len(t.Actions) > 0 && (t.Actions[0] == Annotate || t.Actions[0] == DeleteSelf)
+	if touched || equality.Semantic.DeepEqual(want, s.CSV.Status) {
+		return nil
+	}
+	if err := r.writeStatus(ctx, s.CSV, want); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if s.CSV.Status.Phase != t.Phase {
+		logf.FromContext(ctx).Info("Changed phase", "from", s.CSV.Status.Phase, "to", t.Phase, "reason", t.Reason)
+	}
+	r.gauges.moved(s.CSV.Status.Phase, t.Phase)
+	announce(r.events, s.CSV, t)
+	return nil
+}

@@ -1,0 +1,220 @@
+package clusterserviceversion
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/kubeversion"
+	"github.com/chandlery/chandlery/supervisor/webhook"
+)
+
+// cluster is what requirements are checked against. Maps hold only what the
+// ClusterServiceVersion names.
+type cluster struct {
+	Version  string // of the API server
+	CRDs     crdsByName
+	APIs     apis
+	Accounts accountsByName
+	RBAC     rbac
+	Others   csvs
+}
+
+// requirements checks everything that csv needs. The order of the evidence is
+// fixed, so that an unchanged cluster gives an unchanged status.
+func requirements(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) Requirements {
+	statuses := slices.Concat(
+		kubeVersion(csv, c),
+		crds(csv, c),
+		apiServices(csv, c),
+		ownedAPIServices(csv),
+		nativeAPIs(csv, c),
+		serviceAccounts(csv, c),
+	)
+	first, more := unmet(statuses)
+	return Requirements{Met: first == "", Statuses: statuses, Lacking: first + more, CRDConflict: crdConflict(csv, c.Others)}
+}
+
+// unmet names the first requirement that is not met and says how many more there are.
+func unmet(statuses []operatorsv1alpha1.RequirementStatus) (first, more string) {
+	n := 0
+	for _, s := range statuses {
+		if s.Status == operatorsv1alpha1.RequirementStatusReasonPresent || s.Status == deploymentFound {
+			continue
+		}
+		n++
+		if n == 1 {
+			first = fmt.Sprintf("%s: %s", title(s), s.Message)
+		}
+	}
+	if n > 1 {
+		more = fmt.Sprintf(" (and %d more in status.requirementStatus)", n-1)
+	}
+	return first, more
+}
+
+// title names a requirement: an object by kind and name, an API, which has no other name than
+// its kind, by group and version.
+func title(s operatorsv1alpha1.RequirementStatus) string {
+	if s.Name == s.Kind {
+		return schema.GroupVersion{Group: s.Group, Version: s.Version}.String() + " " + s.Kind
+	}
+	return s.Kind + " " + s.Name
+}
+
+func kubeVersion(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []operatorsv1alpha1.RequirementStatus {
+	if csv.Spec.MinKubeVersion == "" {
+		return nil
+	}
+	s := operatorsv1alpha1.RequirementStatus{
+		Group:   operatorsv1alpha1.GroupName,
+		Version: operatorsv1alpha1.GroupVersion,
+		Kind:    operatorsv1alpha1.ClusterServiceVersionKind,
+		Name:    csv.Name,
+		Status:  operatorsv1alpha1.RequirementStatusReasonPresentNotSatisfied,
+	}
+	wanted, err := semver.ParseTolerant(csv.Spec.MinKubeVersion)
+	if err != nil {
+		s.Message = fmt.Sprintf("spec.minKubeVersion %q is not a version: %v", csv.Spec.MinKubeVersion, err)
+		return []operatorsv1alpha1.RequirementStatus{s}
+	}
+	server, err := kubeversion.Parse(c.Version)
+	switch {
+	case err != nil:
+		s.Message = fmt.Sprintf("the server's version %q is not a version: %v", c.Version, errors.Unwrap(err))
+	case wanted.GT(server):
+		s.Message = fmt.Sprintf("CSV version requirement not met: minKubeVersion (%s) > server version (%s)",
+			csv.Spec.MinKubeVersion, server)
+	default:
+		s.Status = operatorsv1alpha1.RequirementStatusReasonPresent
+		s.Message = fmt.Sprintf("CSV minKubeVersion (%s) less than server version (%s)", csv.Spec.MinKubeVersion, server)
+	}
+	return []operatorsv1alpha1.RequirementStatus{s}
+}
+
+func crds(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []operatorsv1alpha1.RequirementStatus {
+	var out []operatorsv1alpha1.RequirementStatus
+	for _, description := range csv.GetAllCRDDescriptions() {
+		crd := c.CRDs[description.Name]
+		s := crdStatus(description, crd, client.ObjectKeyFromObject(csv))
+		if others := outdated(csv, crd); others != "" && s.Status == operatorsv1alpha1.RequirementStatusReasonPresent {
+			s.Status = operatorsv1alpha1.RequirementStatusReasonPresentNotSatisfied
+			s.Message = "CRD installed alongside other CSV(s): " + others
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// outdated names the versions that a CustomResourceDefinition which csv owns was
+// applied with while csv is not among them: its InstallPlan, which makes a
+// version before its definitions, has yet to apply it, and an operator that
+// started now would find the older definition. It is empty when there is nothing
+// to wait for: for versions that no InstallPlan made, and for those that have
+// been installed.
+func outdated(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiextensionsv1.CustomResourceDefinition) string {
+	planned := csv.Annotations[api.AnnotationCatalog] != ""
+	begun := csv.Status.Phase != operatorsv1alpha1.CSVPhaseNone && csv.Status.Phase != operatorsv1alpha1.CSVPhasePending
+	if crd == nil || !planned || begun || !csv.OwnsCRD(crd.Name) {
+		return ""
+	}
+	var others []string
+	for key, value := range crd.Annotations {
+		if value == csv.Namespace+"/"+csv.Name && strings.HasPrefix(key, api.PrefixAlongside) {
+			return ""
+		}
+		if strings.HasPrefix(key, api.PrefixAlongside) {
+			others = append(others, value)
+		}
+	}
+	slices.Sort(others)
+	return strings.Join(others, ", ")
+}
+
+// crdStatus says whether a definition is there and serves a version. One that is served as
+// soon as csv has set up its webhook is not what csv has to wait for.
+func crdStatus(
+	d operatorsv1alpha1.CRDDescription, crd *apiextensionsv1.CustomResourceDefinition, csv types.NamespacedName,
+) operatorsv1alpha1.RequirementStatus {
+	s := operatorsv1alpha1.RequirementStatus{
+		Group:   apiextensionsv1.GroupName,
+		Version: "v1",
+		Kind:    "CustomResourceDefinition",
+		Name:    d.Name,
+	}
+	if crd == nil {
+		s.Status, s.Message = operatorsv1alpha1.RequirementStatusReasonNotPresent, "CRD is not present"
+		if !strings.Contains(d.Name, ".") {
+			s.Message += ", and cannot be: write its name in spec.customresourcedefinitions as plural.group"
+		}
+		return s
+	}
+	s.UUID = string(crd.UID)
+	switch {
+	case !serves(crd, d.Version) && !webhook.WillServe(crd, csv, d.Version):
+		s.Status = operatorsv1alpha1.RequirementStatusReasonNotPresent
+		s.Message = fmt.Sprintf("CRD version not served: %q, while it serves %s", d.Version, strings.Join(servedVersions(crd), ", "))
+	case !established(crd):
+		s.Status = operatorsv1alpha1.RequirementStatusReasonNotAvailable
+		s.Message = "CRD is present but the Established condition is False (not available)"
+	default:
+		s.Status = operatorsv1alpha1.RequirementStatusReasonPresent
+		s.Message = "CRD is present and Established condition is true"
+	}
+	return s
+}
+
+func serves(crd *apiextensionsv1.CustomResourceDefinition, version string) bool {
+	return slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return v.Served && (version == "" || v.Name == version)
+	})
+}
+
+func servedVersions(crd *apiextensionsv1.CustomResourceDefinition) []string {
+	var out []string
+	for i := range crd.Spec.Versions {
+		if crd.Spec.Versions[i].Served {
+			out = append(out, crd.Spec.Versions[i].Name)
+		}
+	}
+	return out
+}
+
+func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	isTrue := func(kind apiextensionsv1.CustomResourceDefinitionConditionType) bool {
+		return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+			return c.Type == kind && c.Status == apiextensionsv1.ConditionTrue
+		})
+	}
+	return isTrue(apiextensionsv1.Established) && isTrue(apiextensionsv1.NamesAccepted)
+}
+
+// deploymentFound says of an owned API service that a Deployment is declared which
+// is to serve it.
+const deploymentFound operatorsv1alpha1.StatusReason = "DeploymentFound"
+
+func ownedAPIServices(csv *operatorsv1alpha1.ClusterServiceVersion) []operatorsv1alpha1.RequirementStatus {
+	var out []operatorsv1alpha1.RequirementStatus
+	for _, d := range csv.GetOwnedAPIServiceDescriptions() {
+		s := operatorsv1alpha1.RequirementStatus{
+			Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: d.GetName(),
+			Status:  operatorsv1alpha1.RequirementStatusReasonNotPresent,
+			Message: fmt.Sprintf("spec.install.spec.deployments has no %q, which is to serve the API", d.DeploymentName),
+		}
+		if slices.ContainsFunc(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs,
+			func(spec operatorsv1alpha1.StrategyDeploymentSpec) bool { return spec.Name == d.DeploymentName }) {
+			s.Status, s.Message = deploymentFound, ""
+		}
+		out = append(out, s)
+	}
+	return out
+}

@@ -1,0 +1,52 @@
+package clusterserviceversion
+
+import (
+	"testing"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/webhook"
+)
+
+// TestIsOfOperator has versions that a definition was installed with beside one that wants to convert it.
+func TestIsOfOperator(t *testing.T) {
+	version := func(namespace, name, pkg string) *operatorsv1alpha1.ClusterServiceVersion {
+		csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		if pkg != "" {
+			csv.Annotations = map[string]string{
+				api.AnnotationProperties: `{"properties":[{"type":"olm.package","value":{"packageName":"` + pkg + `","version":"1.0.0"}}]}`,
+			}
+		}
+		return csv
+	}
+	labelled := version("b", "other.v1", "")
+	labelled.Labels = map[string]string{plan.ComponentLabel("kettle", "b"): ""}
+	cases := map[string]struct {
+		reason string
+		pkg    string // of the version that converts
+		other  *operatorsv1alpha1.ClusterServiceVersion
+		want   bool
+	}{
+		"Itself":           {"it is the same version", "kettle", version("a", "kettle.v2", "kettle"), true},
+		"Package":          {"it is of the package, in another namespace", "kettle", version("b", "kettle.v1", "kettle"), true},
+		"Label":            {"its label says so", "kettle", labelled, true},
+		"Replaced":         {"it is replaced, and says no package", "kettle", version("a", "kettle.v1", ""), true},
+		"ReplacedForeign":  {"what a bundle replaces does not count against the package of another", "kettle", version("a", "kettle.v1", "pot"), false},
+		"ReplacedUnstated": {"nor for a version that says no package", "", version("a", "kettle.v1", "pot"), false},
+		"ReplacedAway":     {"a version of another namespace is not replaced", "kettle", version("b", "kettle.v1", ""), false},
+		"Other":            {"it is of another package", "kettle", version("a", "pot.v1", "pot"), false},
+		"Unstated":         {"two that say no package have nothing in common", "", version("a", "pot.v1", ""), false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := &scope{served: &served{kin: webhook.Kin{Chain: []string{"kettle.v1"}}}}
+			s.CSV = version("a", "kettle.v2", tc.pkg)
+			if got := s.isOfOperator(tc.other); got != tc.want {
+				t.Errorf("%s: isOfOperator() = %t, want %t", tc.reason, got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,164 @@
+package clusterserviceversion
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/chandlery/chandlery/supervisor/apply/warnings"
+	"github.com/chandlery/chandlery/supervisor/grant"
+	"github.com/chandlery/chandlery/supervisor/impersonate"
+	"github.com/chandlery/chandlery/supervisor/openshift"
+	"github.com/chandlery/chandlery/supervisor/retry"
+)
+
+// reconcileTimeout bounds one reconcile, so that a hanging API call cannot
+// hold a worker for ever.
+const reconcileTimeout = 2 * time.Minute
+
+// Options configures the controller. The zero value of each field but CRDs works.
+type Options struct {
+	// CRDs has the CustomResourceDefinitions, as package crdcache keeps them.
+	CRDs cache.Cache
+	// Clock decides about time limits and gives the times written to status;
+	// the system clock when nil.
+	Clock clock.PassiveClock
+	// Lender gives the supervisor rights to the custom resources of operators for a
+	// moment; without one, those that it may not delete are left.
+	Lender *grant.Lender
+	// Namespace is that of the supervisor, for whose objects no webhook is called; empty
+	// when it runs outside the cluster.
+	Namespace string
+	// Proxies are those of the cluster; none when nil.
+	Proxies *openshift.Proxies
+	// Workers is the number of objects reconciled at a time; 4 when zero.
+	Workers int
+	// Metrics is where the metrics are registered; controller-runtime's
+	// registry when nil.
+	Metrics prometheus.Registerer
+}
+
+func (o Options) withDefaults() Options {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Workers <= 0 {
+		o.Workers = 4
+	}
+	if o.Metrics == nil {
+		o.Metrics = metrics.Registry
+	}
+	return o
+}
+
+// Setup adds the controller to a manager whose scheme knows
+// operators.coreos.com/v1alpha1, v1 and v2 and the kinds of Kubernetes itself. It
+// works on the leader alone and fills its caches on standbys too.
+func Setup(mgr ctrl.Manager, o Options) error {
+	o = o.withDefaults()
+	fronts, err := newFronts(mgr)
+	if err != nil {
+		return err
+	}
+	r, err := newReconciler(mgr, o, o.CRDs, fronts)
+	if err != nil {
+		return err
+	}
+	if err := addIndexes(mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	m := mapper{reader: mgr.GetClient()}
+	err = watchProxies(ctrl.NewControllerManagedBy(mgr), m, o.Proxies).
+		Named("clusterserviceversion").
+		For(&operatorsv1alpha1.ClusterServiceVersion{}).
+		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, handler.EnqueueRequestsFromMapFunc(m.neighbours)).
+		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(m.grouped)).
+		Watches(&operatorsv1alpha1.Subscription{}, handler.EnqueueRequestsFromMapFunc(m.subscribed)).
+		Watches(&operatorsv2.OperatorCondition{}, handler.EnqueueRequestsFromMapFunc(m.conditioned)).
+		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(m.declaring)).
+		WatchesMetadata(accountMetadata(), handler.EnqueueRequestsFromMapFunc(m.usingAccount)).
+		Watches(&rbacv1.Role{}, handler.EnqueueRequestsFromMapFunc(m.granting)).
+		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(m.granting)).
+		Watches(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(m.granting)).
+		Watches(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(m.granting)).
+		WatchesRawSource(source.Kind(o.CRDs, &apiextensionsv1.CustomResourceDefinition{},
+			handler.TypedEnqueueRequestsFromMapFunc[*apiextensionsv1.CustomResourceDefinition, reconcile.Request](m.usingCRD), definitionChanges())).
+		WatchesRawSource(fronts.events(m)).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: o.Workers,
+			EnableWarmup:            new(true),
+			ReconciliationTimeout:   reconcileTimeout,
+			RateLimiter:             retry.Limiter(),
+		}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the ClusterServiceVersion controller: %w", err)
+	}
+	return nil
+}
+
+func newReconciler(mgr ctrl.Manager, o Options, crds, fronts cache.Cache) (*reconciler, error) {
+	discover, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("making a discovery client: %w", err)
+	}
+	cfg := rest.CopyConfig(mgr.GetConfig())
+	cfg.WarningHandler, cfg.WarningHandlerWithContext = nil, warnings.Handler{}
+	options := client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}
+	deployer, err := client.New(cfg, options)
+	if err != nil {
+		return nil, fmt.Errorf("making the client that writes Deployments: %w", err)
+	}
+	g, err := newGauges(o.Metrics)
+	if err != nil {
+		return nil, fmt.Errorf("registering the metrics of ClusterServiceVersions: %w", err)
+	}
+	return &reconciler{
+		client:   mgr.GetClient(),
+		deployer: deployer,
+		live:     mgr.GetAPIReader(),
+		crds:     crds,
+		fronts:   fronts,
+		discovered: &discovered{
+			ask: discover.ServerResourcesForGroupVersionWithContext,
+			group: func(ctx context.Context, name string) error {
+				return discover.RESTClient().Get().AbsPath("/apis", name).Do(ctx).Error() //nolint:wrapcheck // wrapped by the caller, who looks for NotFound
+			},
+			clock: o.Clock,
+		},
+		serverVersion: func() (string, error) {
+			info, err := discover.ServerVersion()
+			if err != nil {
+				return "", fmt.Errorf("GET /version: %w", err)
+			}
+			return info.GitVersion, nil
+		},
+		clock:     o.Clock,
+		namespace: o.Namespace,
+		pace:      newPace(),
+		lender:    o.Lender,
+		proxies:   o.Proxies,
+		accounts:  impersonate.New(cfg, client.New, options),
+		events:    mgr.GetEventRecorder("chandlery-clusterserviceversion"),
+		gauges:    g,
+	}, nil
+}

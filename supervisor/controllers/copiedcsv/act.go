@@ -1,0 +1,227 @@
+package copiedcsv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
+)
+
+// errForeign says that somebody else's object is where a copy is to be. It is left alone.
+var errForeign = errors.New("it has another owner")
+
+// writer takes steps.
+type writer struct {
+	client client.Client // all writes
+	live   client.Reader // reads past the cache
+	clock  clock.PassiveClock
+	pace   pace
+	counts *counts
+}
+
+// model is what the copies of one version are to say.
+type model struct {
+	key   types.NamespacedName
+	image *operatorsv1alpha1.ClusterServiceVersion
+	says  fingerprint
+}
+
+// take takes a step. All of them are idempotent. found is what a copy now says, if it was
+// about a copy and that is there.
+func (w writer) take(ctx context.Context, s step, m model) (found *record, err error) {
+	switch s.action {
+	case publish:
+		return w.publish(ctx, s, m)
+	case compare:
+		return w.compare(ctx, s, m)
+	case withdraw:
+		return nil, w.remove(ctx, s, &operatorsv1alpha1.ClusterServiceVersion{})
+	case unbind:
+		return nil, w.remove(ctx, s, &rbacv1.RoleBinding{})
+	case revoke:
+		return nil, w.remove(ctx, s, &rbacv1.Role{})
+	case grant:
+		return nil, w.give(ctx, s, m, s.role)
+	case bind:
+		return nil, w.give(ctx, s, m, s.binding)
+	}
+	return nil, fmt.Errorf("unknown action %q", s.action)
+}
+
+// remove deletes what was decided about and nothing that has come since under its name.
+func (w writer) remove(ctx context.Context, s step, obj client.Object) error {
+	if err := w.pace.write(ctx); err != nil {
+		return err
+	}
+	obj.SetNamespace(s.namespace)
+	obj.SetName(s.name)
+	err := w.client.Delete(ctx, obj, client.Preconditions{UID: &s.uid})
+	w.counts.wrote(string(s.action), err)
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("deleting the copied %T %s/%s: %w", obj, s.namespace, s.name, err)
+	}
+	return nil
+}
+
+// publish makes a copy where there is none.
+func (w writer) publish(ctx context.Context, s step, m model) (*record, error) {
+	u, err := applied(m.image, s.namespace)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.pace.write(ctx); err != nil {
+		return nil, err
+	}
+	made, absent, err := apply.IfAbsent(ctx, w.client, u)
+	w.counts.wrote(string(s.action), err)
+	if err != nil {
+		return nil, fmt.Errorf("copying ClusterServiceVersion %s to namespace %s: %w", m.key, s.namespace, err)
+	}
+	if !absent {
+		return w.met(ctx, s, m)
+	}
+	bare := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{
+		Namespace: s.namespace, Name: m.key.Name, UID: made.GetUID(), ResourceVersion: made.GetResourceVersion(),
+	}}
+	return w.status(ctx, bare, m)
+}
+
+// met deals with what was met where there ought to be nothing: usually a copy that the
+// cache does not have yet.
+func (w writer) met(ctx context.Context, s step, m model) (*record, error) {
+	live := copyMetadata()
+	if err := w.live.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: m.key.Name}, live); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if live.Labels[api.LabelCopiedFrom] != m.key.Namespace {
+		return nil, fmt.Errorf("%w ClusterServiceVersion %s/%s has the name; delete it, or take namespace %s out of the OperatorGroup's targets",
+			errForeign, s.namespace, m.key.Name, s.namespace)
+	}
+	s.uid = live.UID
+	return w.compare(ctx, s, m)
+}
+
+// compare reads a copy and corrects what is not as it is to be. It writes nothing to one
+// that is.
+func (w writer) compare(ctx context.Context, s step, m model) (*record, error) {
+	if err := w.pace.read(ctx); err != nil {
+		return nil, err
+	}
+	live := &operatorsv1alpha1.ClusterServiceVersion{}
+	if err := w.live.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: m.key.Name}, live); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil //nolint:nilnil // Its deletion is on the way here.
+		}
+		return nil, fmt.Errorf("reading the copy of ClusterServiceVersion %s in namespace %s: %w", m.key, s.namespace, err)
+	}
+	if live.UID != s.uid || live.Labels[api.LabelCopiedFrom] != m.key.Namespace || gone(live) {
+		return nil, nil //nolint:nilnil // It is another one now; that is on the way here too.
+	}
+	if !sameContent(live, m.image) {
+		if err := w.correct(ctx, live, m); err != nil {
+			return nil, err
+		}
+	}
+	return w.status(ctx, live, m)
+}
+
+// correct applies a version over one of its copies, which gets the new resource version.
+func (w writer) correct(ctx context.Context, live *operatorsv1alpha1.ClusterServiceVersion, m model) error {
+	u, err := applied(m.image, live.Namespace)
+	if err != nil {
+		return err
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
+	if err != nil {
+		return fmt.Errorf("decoding the copy of ClusterServiceVersion %s in namespace %s: %w", m.key, live.Namespace, err)
+	}
+	before := &unstructured.Unstructured{Object: content}
+	before.SetGroupVersionKind(u.GroupVersionKind())
+	if err := w.pace.write(ctx); err != nil {
+		return err
+	}
+	after, _, err := apply.Over(ctx, w.client, u, before)
+	w.counts.wrote(string(compare), err)
+	if err != nil {
+		return fmt.Errorf("correcting the copy of ClusterServiceVersion %s in namespace %s: %w", m.key, live.Namespace, err)
+	}
+	live.ResourceVersion = after.GetResourceVersion()
+	return nil
+}
+
+// status writes the status of a copy where it differs. The optimistic lock is there
+// because lists in a merge patch are replaced as a whole.
+func (w writer) status(ctx context.Context, live *operatorsv1alpha1.ClusterServiceVersion, m model) (*record, error) {
+	if !sameStatus(live, m.image) {
+		meta := metav1.ObjectMeta{Namespace: live.Namespace, Name: live.Name, ResourceVersion: live.ResourceVersion}
+		base := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta, Status: live.Status}
+		// The answer is decoded into what is sent, and the image shares its status with a cache.
+		changed := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta, Status: *m.image.Status.DeepCopy()}
+		if err := w.pace.write(ctx); err != nil {
+			return nil, err
+		}
+		patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+		err := w.client.Status().Patch(ctx, changed, patch, client.FieldOwner(api.FieldManager))
+		w.counts.wrote(actionStatus, err)
+		if err != nil {
+			return nil, fmt.Errorf("writing the status of the copy of ClusterServiceVersion %s in namespace %s: %w", m.key, live.Namespace, err)
+		}
+		live.ResourceVersion = changed.ResourceVersion
+	}
+	return &record{uid: live.UID, version: live.ResourceVersion, says: m.says, at: w.clock.Now()}, nil
+}
+
+// give makes a copied role or binding, or corrects it.
+func (w writer) give(ctx context.Context, s step, m model, want client.Object) error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
+	if err != nil {
+		return fmt.Errorf("encoding %T %s: %w", want, s.name, err)
+	}
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	u := &unstructured.Unstructured{Object: content}
+	if err := w.pace.write(ctx); err != nil {
+		return err
+	}
+	absent := false
+	if s.uid == "" {
+		_, absent, err = apply.IfAbsent(ctx, w.client, u)
+	}
+	if err == nil && !absent {
+		err = w.giveOver(ctx, u, m)
+	}
+	w.counts.wrote(string(s.action), err)
+	if err != nil {
+		return fmt.Errorf("giving the operator of ClusterServiceVersion %s its rights in namespace %s: %w", m.key, s.namespace, err)
+	}
+	return nil
+}
+
+// giveOver corrects a role or binding that is there, unless it is somebody else's.
+func (w writer) giveOver(ctx context.Context, u *unstructured.Unstructured, m model) error {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(u.GroupVersionKind())
+	if err := w.live.Get(ctx, client.ObjectKeyFromObject(u), live); err != nil {
+		return fmt.Errorf("reading %s %s/%s: %w", u.GetKind(), u.GetNamespace(), u.GetName(), err)
+	}
+	if owner, ok := ownerOf(live); !ok || owner != m.key || !isCopied(live) {
+		return fmt.Errorf("%w %s %s/%s has the name; delete it, or take namespace %s out of the OperatorGroup's targets",
+			errForeign, u.GetKind(), u.GetNamespace(), u.GetName(), u.GetNamespace())
+	}
+	_, _, err := apply.Over(ctx, w.client, u, live)
+	return err
+}

@@ -1,0 +1,127 @@
+package copiedcsv
+
+import (
+	"context"
+	"fmt"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/informer"
+)
+
+// Indexes of what is in caches.
+const (
+	// indexName finds ClusterServiceVersions and copies by their name, wherever they are.
+	indexName = "copies/name"
+	// indexSpreads finds, by the value true, the ClusterServiceVersions that are copied.
+	indexSpreads = "copies/spreads"
+	// indexOwner finds copied roles and bindings by the version they are copied for.
+	indexOwner = "copies/owner"
+)
+
+// copiesCache is a cache that the manager starts with its other caches, before anything
+// that reads from it.
+type copiesCache struct {
+	cache.Cache
+}
+
+// GetCache is how the manager recognizes a cache and waits for it.
+func (c copiesCache) GetCache() cache.Cache { return c.Cache }
+
+// newCache makes the cache of copies. It is not the manager's: that is not to know them,
+// so that nobody takes them for versions, nor keeps their specs in memory.
+func newCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
+	copied, err := labels.NewRequirement(api.LabelCopiedFrom, selection.Exists, nil)
+	if err != nil {
+		return nil, fmt.Errorf("selecting copies: %w", err)
+	}
+	c, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient:           mgr.GetHTTPClient(),
+		Scheme:               mgr.GetScheme(),
+		Mapper:               mgr.GetRESTMapper(),
+		DefaultLabelSelector: labels.NewSelector().Add(*copied),
+		NewInformer:          informer.New,
+		DefaultTransform:     informer.After(bare),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the cache of copied ClusterServiceVersions: %w", err)
+	}
+	if err := c.IndexField(ctx, copyMetadata(), indexName, byName); err != nil {
+		return nil, fmt.Errorf("indexing copied ClusterServiceVersions: %w", err)
+	}
+	if err := mgr.Add(copiesCache{c}); err != nil {
+		return nil, fmt.Errorf("adding the cache of copied ClusterServiceVersions: %w", err)
+	}
+	return c, nil
+}
+
+// addIndexes adds indexes to the manager's cache.
+func addIndexes(ctx context.Context, mgr ctrl.Manager) error {
+	indexer := mgr.GetFieldIndexer()
+	if err := indexer.IndexField(ctx, &operatorsv1alpha1.ClusterServiceVersion{}, indexName, byName); err != nil {
+		return fmt.Errorf("indexing ClusterServiceVersions: %w", err)
+	}
+	if err := indexer.IndexField(ctx, &operatorsv1alpha1.ClusterServiceVersion{}, indexSpreads, bySpread); err != nil {
+		return fmt.Errorf("indexing ClusterServiceVersions that are copied: %w", err)
+	}
+	for _, right := range []client.Object{&rbacv1.Role{}, &rbacv1.RoleBinding{}} {
+		if err := indexer.IndexField(ctx, right, indexOwner, byOwner); err != nil {
+			return fmt.Errorf("indexing %T: %w", right, err)
+		}
+	}
+	return nil
+}
+
+func byName(obj client.Object) []string { return []string{obj.GetName()} }
+
+func bySpread(obj client.Object) []string {
+	if csv, is := obj.(*operatorsv1alpha1.ClusterServiceVersion); is && !isCopied(csv) && spreads(csv) {
+		return []string{"true"}
+	}
+	return nil
+}
+
+func byOwner(obj client.Object) []string {
+	owner, ok := ownerOf(obj)
+	if !ok || !isCopied(obj) {
+		return nil
+	}
+	return []string{owner.String()}
+}
+
+// bare leaves of a copy what says which one it is. Its annotations alone, with examples
+// of every kind that the operator provides, may be larger than all the rest.
+func bare(obj any) (any, error) {
+	meta, ok := obj.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return obj, nil
+	}
+	var kept map[string]string
+	if from, ok := meta.Labels[api.LabelCopiedFrom]; ok {
+		kept = map[string]string{api.LabelCopiedFrom: from}
+	}
+	meta.ObjectMeta = metav1.ObjectMeta{
+		Namespace:         meta.Namespace,
+		Name:              meta.Name,
+		UID:               meta.UID,
+		ResourceVersion:   meta.ResourceVersion,
+		DeletionTimestamp: meta.DeletionTimestamp,
+		Labels:            kept,
+	}
+	return meta, nil
+}
+
+// copyMetadata is the form in which copies are watched.
+func copyMetadata() *metav1.PartialObjectMetadata {
+	meta := &metav1.PartialObjectMetadata{}
+	meta.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind))
+	return meta
+}

@@ -1,0 +1,132 @@
+package copiedcsv
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+)
+
+// configReconciler tells in the status of the OLMConfig whether there are the copies that
+// it asks for, and no others.
+type configReconciler struct {
+	reader reader
+	client client.Client
+	clock  clock.PassiveClock
+}
+
+// Reconcile brings the condition of the OLMConfig up to date.
+func (r *configReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	if req.Name != configName {
+		return ctrl.Result{}, nil
+	}
+	config := &operatorsv1.OLMConfig{}
+	if err := r.client.Get(ctx, req.NamespacedName, config); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	asked, err := r.asAsked(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	changed := config.DeepCopy()
+	if !apimeta.SetStatusCondition(&changed.Status.Conditions, condition(config, asked, r.clock.Now())) {
+		return ctrl.Result{}, nil
+	}
+	patch := client.MergeFromWithOptions(config, client.MergeFromWithOptimisticLock{})
+	err = r.client.Status().Patch(ctx, changed, patch, client.FieldOwner(api.FieldManager))
+	switch {
+	case apierrors.IsConflict(err):
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	case apierrors.IsNotFound(err):
+		return ctrl.Result{}, nil
+	case err != nil:
+		return ctrl.Result{}, fmt.Errorf("writing the status of OLMConfig %s: %w", configName, err)
+	}
+	logf.FromContext(ctx).Info("Updated OLMConfig status", "enabled", config.CopiedCSVsAreEnabled(), "asAsked", asked)
+	return ctrl.Result{}, nil
+}
+
+// asAsked says whether every version that serves all namespaces is copied as the OLMConfig asks.
+func (r *configReconciler) asAsked(ctx context.Context) (bool, error) {
+	var versions operatorsv1alpha1.ClusterServiceVersionList
+	if err := r.reader.client.List(ctx, &versions, readOnly); err != nil {
+		return false, fmt.Errorf("listing ClusterServiceVersions: %w", err)
+	}
+	for i := range versions.Items {
+		csv := &versions.Items[i]
+		if isCopied(csv) || !servesAll(csv) {
+			continue
+		}
+		o, err := r.reader.observe(ctx, client.ObjectKeyFromObject(csv))
+		if err != nil {
+			return false, err
+		}
+		if !complete(o) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// servesAll says whether a version was told to serve all namespaces, or none.
+func servesAll(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+	targets, told := csv.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey]
+	return told && targets == ""
+}
+
+// complete says whether a version that serves all namespaces has the copies that are
+// wanted and no others. Of one whose place is not known, nothing can be said against it.
+func complete(o *observation) bool {
+	p := placeOf(o)
+	if p.stand != spread || !p.global {
+		return true
+	}
+	for namespace := range o.copies {
+		if o.namespaces.Has(namespace) && !p.wanted.Has(namespace) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(p.wanted.UnsortedList(), func(namespace string) bool { return o.copies[namespace] == nil })
+}
+
+// condition says how copies are. Its texts are those that consoles and scripts know.
+func condition(config *operatorsv1.OLMConfig, asAsked bool, now time.Time) metav1.Condition {
+	c := metav1.Condition{
+		Type:               operatorsv1.DisabledCopiedCSVsConditionType,
+		Status:             metav1.ConditionFalse,
+		Reason:             api.ReasonCopiedCSVsEnabled,
+		LastTransitionTime: metav1.NewTime(now),
+	}
+	switch enabled := config.CopiedCSVsAreEnabled(); {
+	case enabled && asAsked:
+		c.Message = "Copied CSVs are enabled and present across the cluster"
+	case enabled:
+		c.Message = "Copied CSVs are enabled and at least one copied CSVs is missing"
+	case asAsked:
+		c.Status, c.Reason = metav1.ConditionTrue, api.ReasonCopiedCSVsDisabled
+		c.Message = "Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode"
+	default:
+		c.Reason = api.ReasonCopiedCSVsDisabled
+		c.Message = "Copied CSVs are disabled and at least one unexpected copied CSV was found for an operator installed in AllNamespace mode"
+	}
+	return c
+}
+
+// configRequest is the only request that the configReconciler answers.
+func configRequest() reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: configName}}
+}

@@ -1,0 +1,219 @@
+package copiedcsv
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestDecideAboutCopies(t *testing.T) {
+	says := fingerprint{content: digest{1}, status: digest{1}}
+	older := fingerprint{content: digest{1}, status: digest{2}}
+	other := fingerprint{content: digest{3}, status: digest{1}}
+	two := []string{"cellar", "pantry"}
+	for name, tc := range map[string]struct {
+		reason  string
+		o       *observation
+		h       *history
+		want    []string
+		blocked []string
+		wait    time.Duration
+	}{
+		"New": {
+			"a version gets its copies", seen([]string{""}, nil), knowing(says),
+			[]string{"publish cellar/kettle.v1", "publish garden/kettle.v1", "publish pantry/kettle.v1"},
+			nil, 0,
+		},
+		"Steady":  {"nothing is done when nothing has changed", seen(two, two), knowing(says, two...), nil, nil, 0},
+		"Unknown": {"after a start each copy is looked at once", seen(two, two), knowing(says), []string{"compare cellar/kettle.v1", "compare pantry/kettle.v1"}, nil, 0},
+		"Changed": {"a copy that somebody has changed is looked at", seen(two, two, func(o *observation) {
+			o.copies["pantry"].ResourceVersion = "21"
+		}), knowing(says, two...), []string{"compare pantry/kettle.v1"}, nil, 0},
+		"Late": {"a cache may be behind what was written", seen(two, two, func(o *observation) {
+			o.copies["pantry"].ResourceVersion = "19"
+		}), knowing(says, two...), nil, nil, 0},
+		"Another": {"a copy of another making is looked at", seen(two, two, func(o *observation) {
+			o.copies["pantry"].UID = "another"
+		}), knowing(says, two...), []string{"compare pantry/kettle.v1"}, nil, 0},
+		"Outdated":   {"a change of content is written at once", seen(two, two), knowing(other, two...), []string{"compare cellar/kettle.v1", "compare pantry/kettle.v1"}, nil, 0},
+		"StatusNew":  {"a change of status can wait", seen(two, two), knowing(older, two...), nil, nil, statusPause},
+		"StatusWait": {"it waits no longer than that", seen(two, two), outdated(knowing(older, two...), time.Second), nil, nil, statusPause - time.Second},
+		"StatusDue": {
+			"and is written then", seen(two, two), outdated(knowing(older, two...), statusPause),
+			[]string{"compare cellar/kettle.v1", "compare pantry/kettle.v1"},
+			nil, 0,
+		},
+		"Removed": {"a namespace that is no target any more loses its copy", seen([]string{"pantry"}, two), knowing(says, two...), []string{"withdraw cellar/kettle.v1"}, nil, 0},
+		"Gone":    {"a version that is gone leaves nothing", seen(two, two, func(o *observation) { o.origin = nil }), knowing(says, two...), []string{"withdraw cellar/kettle.v1", "withdraw pantry/kettle.v1"}, nil, 0},
+		"Going": {"a copy that is going already is let go", seen(two, two, func(o *observation) {
+			o.origin = nil
+			o.copies["pantry"].DeletionTimestamp = new(metav1.NewTime(noon()))
+		}), knowing(says, two...), []string{"withdraw cellar/kettle.v1"}, nil, 0},
+		"Deleting": {"a version that is being deleted is left alone", seen(two, []string{"garden"}, func(o *observation) { o.origin.DeletionTimestamp = new(metav1.NewTime(noon())) }), knowing(says), nil, nil, 0},
+		"NamespaceGoing": {"what is in a namespace that is going goes with it", seen(two, two, func(o *observation) {
+			o.namespaces.Delete("pantry")
+			o.origin = nil
+		}), knowing(says, two...), []string{"withdraw cellar/kettle.v1"}, nil, 0},
+		"Keep": {"copies stay while nobody says where they belong", seen(two, []string{"garden", "pantry"}, func(o *observation) { o.groups = nil }), knowing(other, "garden", "pantry"), []string{"compare garden/kettle.v1", "compare pantry/kettle.v1"}, nil, 0},
+		"Shrink": {"a version that has not been looked at spreads no further, but retreats", seen(two, []string{"garden", "pantry"}, func(o *observation) {
+			o.origin.Status.Phase = ""
+		}), knowing(says, "garden", "pantry"), []string{"withdraw garden/kettle.v1"}, nil, 0},
+		"Taken": {"a version of that name is not touched", seen(two, nil, func(o *observation) { o.taken["pantry"] = "it is there" }), knowing(says), []string{"publish cellar/kettle.v1"}, []string{"pantry"}, 0},
+		"JustMade": {"what was just made need not be in the cache", seen([]string{"pantry"}, nil), func() *history {
+			h := knowing(says, "pantry")
+			h.records["pantry"] = record{uid: "uid-pantry", version: "20", says: says, at: noon().Add(-time.Second)}
+			return h
+		}(), nil, nil, cacheLag - time.Second},
+		"Deleted": {"what somebody deleted comes back", seen([]string{"pantry"}, nil), knowing(says, "pantry"), []string{"publish pantry/kettle.v1"}, nil, 0},
+		"Disabled": {"turning copies off takes them away", seen([]string{""}, two, func(o *observation) {
+			o.enabled, o.protected = false, []string{"pantry"}
+		}), knowing(says, two...), []string{"withdraw cellar/kettle.v1"}, nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := decide(tc.o, tc.h, says)
+			if diff := cmp.Diff(tc.want, outline(got.steps)); diff != "" {
+				t.Errorf("%s\nsteps: -want, +got:\n%s", tc.reason, diff)
+			}
+			var blocked []string
+			for namespace := range got.blocked {
+				blocked = append(blocked, namespace)
+			}
+			if diff := cmp.Diff(tc.blocked, blocked); diff != "" {
+				t.Errorf("%s\nblocked: -want, +got:\n%s", tc.reason, diff)
+			}
+			if got.wait != tc.wait {
+				t.Errorf("%s\nwait %s, want %s", tc.reason, got.wait, tc.wait)
+			}
+		})
+	}
+}
+
+func outdated(h *history, since time.Duration) *history {
+	h.outdated = noon().Add(-since)
+	return h
+}
+
+func TestDecideAboutRights(t *testing.T) {
+	says := fingerprint{content: digest{1}}
+	const right = "pantry/kettle.v1-kettle-abc"
+	withOwned := func(o *observation) { o.rights = owned() }
+	granted := func(change ...func(*rights)) func(*observation) {
+		return func(o *observation) {
+			g := copied(o, "pantry")
+			for _, c := range change {
+				c(&g)
+			}
+			o.granted["pantry"] = g
+		}
+	}
+	gone := func(o *observation) { o.origin = nil }
+	for name, tc := range map[string]struct {
+		reason  string
+		targets []string
+		change  []func(*observation)
+		want    []string
+	}{
+		"Missing":   {"an operator gets its rights where it is to work", []string{"pantry"}, []func(*observation){withOwned}, []string{"grant " + right, "bind " + right}},
+		"Steady":    {"once", []string{"pantry"}, []func(*observation){withOwned, granted()}, nil},
+		"Global":    {"rights for all namespaces are the cluster's", []string{""}, []func(*observation){withOwned}, nil},
+		"NowGlobal": {"and nobody needs those of a namespace then", []string{""}, []func(*observation){withOwned, granted()}, []string{"unbind " + right, "revoke " + right}},
+		"Rules": {"rules that have changed are refreshed", []string{"pantry"}, []func(*observation){withOwned, granted(func(g *rights) {
+			g.roles[0].Rules = nil
+		})}, []string{"grant " + right}},
+		"Subjects": {"and so is who has them", []string{"pantry"}, []func(*observation){withOwned, granted(func(g *rights) {
+			g.bindings[0].Subjects[0].Name = "other"
+		})}, []string{"bind " + right}},
+		"RoleRef": {"a binding of another role goes first", []string{"pantry"}, []func(*observation){withOwned, granted(func(g *rights) {
+			g.bindings[0].RoleRef.Name = "other"
+		})}, []string{"unbind " + right}},
+		"Owner": {"rights belong to the copy that is there", []string{"pantry"}, []func(*observation){withOwned, granted(func(g *rights) {
+			g.roles[0].OwnerReferences[0].UID = "before"
+		})}, []string{"grant " + right}},
+		"Others": {"what others add is theirs", []string{"pantry"}, []func(*observation){withOwned, granted(func(g *rights) {
+			g.roles[0].Labels["x"] = "y"
+		})}, nil},
+		"Surplus": {"a role that is no longer the version's goes", []string{"pantry"}, []func(*observation){granted()}, []string{"unbind " + right, "revoke " + right}},
+		"NoTarget": {"rights go where the version no longer serves", []string{"cellar"}, []func(*observation){withOwned, granted(), func(o *observation) {
+			delete(o.copies, "pantry")
+		}}, []string{"unbind " + right, "revoke " + right, "publish cellar/kettle.v1"}},
+		"Gone": {"rights go before what they belong to", []string{"pantry"}, []func(*observation){granted(), gone}, []string{"unbind " + right, "revoke " + right, "withdraw pantry/kettle.v1"}},
+		"NoCopyYet": {"rights wait for the copy that owns them", []string{"pantry"}, []func(*observation){withOwned, func(o *observation) {
+			delete(o.copies, "pantry")
+		}}, []string{"publish pantry/kettle.v1"}},
+		"Keep": {"nothing is taken or given while it is not known where", []string{"pantry"}, []func(*observation){withOwned, granted(func(g *rights) {
+			g.roles[0].Rules = nil
+		}), func(o *observation) { o.groups = nil }}, nil},
+		"Undeclared": {"a role that the version does not declare is not copied", []string{"pantry"}, []func(*observation){func(o *observation) {
+			o.rights = owned()
+			o.rights.roles[0].Rules = []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
+		}}, nil},
+		"Tampered": {"what was copied before stays as it was", []string{"pantry"}, []func(*observation){withOwned, granted(), func(o *observation) {
+			o.rights.roles[0].Rules = []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
+		}}, nil},
+		"Stranger": {"a binding that names somebody else is not copied", []string{"pantry"}, []func(*observation){func(o *observation) {
+			o.rights = owned()
+			o.rights.bindings[0].Subjects = append(o.rights.bindings[0].Subjects, rbacv1.Subject{Kind: rbacv1.UserKind, Name: "mallory"})
+		}}, []string{"grant " + right}},
+		"OtherAccount": {"nor one of an account that the role is not declared for", []string{"pantry"}, []func(*observation){func(o *observation) {
+			o.rights = owned()
+			o.rights.bindings[0].Subjects[0].Name = "mallory"
+		}}, []string{"grant " + right}},
+		"ClusterRole": {"nor one of a role of the cluster", []string{"pantry"}, []func(*observation){func(o *observation) {
+			o.rights = owned()
+			o.rights.bindings[0].RoleRef.Kind = "ClusterRole"
+		}}, []string{"grant " + right}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var there []string
+			if tc.targets[0] == "" {
+				there = []string{"cellar", "garden"}
+			}
+			there = append(there, "pantry")
+			o := seen(tc.targets, there, tc.change...)
+			h := knowing(says, "cellar", "garden", "pantry")
+			if tc.targets[0] == "cellar" || o.copies["pantry"] == nil {
+				h = knowing(says)
+			}
+			if diff := cmp.Diff(tc.want, outline(decide(o, h, says).steps)); diff != "" {
+				t.Errorf("%s\nsteps: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// copied are the rights of a version as they are copied to a namespace.
+func copied(o *observation, namespace string) rights {
+	before := o.rights
+	defer func() { o.rights = before }()
+	o.rights = owned()
+	want := wantedRights(o, o.copies[namespace])
+	return rights{
+		roles:    []rbacv1.Role{*want.roles[0].DeepCopy()},
+		bindings: []rbacv1.RoleBinding{*want.bindings[0].DeepCopy()},
+	}
+}
+
+func TestRightsAreLabelledAndOwned(t *testing.T) {
+	o := seen([]string{"pantry"}, []string{"pantry"})
+	got := copied(o, "pantry").roles[0].ObjectMeta
+	want := metav1.ObjectMeta{
+		Namespace: "pantry", Name: "kettle.v1-kettle-abc",
+		Labels: map[string]string{
+			"olm.managed": "true", "olm.owner": "kettle.v1", "olm.owner.namespace": "pantry", "olm.owner.kind": "ClusterServiceVersion",
+			"olm.permissions.hash": "abc", "olm.copiedFrom": home,
+		},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Name: "kettle.v1", UID: "uid-pantry",
+			Controller: new(false), BlockOwnerDeletion: new(false),
+		}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	if owner, ok := ownerOf(&got); !ok || owner != o.key {
+		t.Errorf("the role leads to %s, want %s", owner, o.key)
+	}
+}

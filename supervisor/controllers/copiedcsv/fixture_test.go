@@ -1,0 +1,151 @@
+package copiedcsv
+
+import (
+	"strings"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+)
+
+const (
+	home    = "kitchen"
+	account = "kettle"
+)
+
+func noon() time.Time { return time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC) }
+
+// kettle is an installed version whose OperatorGroup targets the namespaces given; all of
+// them for one empty name.
+func kettle(targets ...string) *operatorsv1alpha1.ClusterServiceVersion {
+	labels := map[string]string{"app": "kettle"}
+	return &operatorsv1alpha1.ClusterServiceVersion{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: home, Name: "kettle.v1", UID: "origin", ResourceVersion: "10", CreationTimestamp: metav1.NewTime(noon()),
+			Labels: map[string]string{"olm.api.abc": "provided", "operators.coreos.com/kettle.kitchen": ""},
+			Annotations: map[string]string{
+				operatorsv1.OperatorGroupAnnotationKey:          "group",
+				operatorsv1.OperatorGroupNamespaceAnnotationKey: home,
+				operatorsv1.OperatorGroupTargetsAnnotationKey:   strings.Join(targets, ","),
+				corev1.LastAppliedConfigAnnotation:              "{}",
+				api.AnnotationCatalog:                           "olm/pantry",
+				"alm-examples":                                  "[]",
+			},
+		},
+		Spec: operatorsv1alpha1.ClusterServiceVersionSpec{
+			DisplayName: "Kettle",
+			InstallModes: []operatorsv1alpha1.InstallMode{
+				{Type: operatorsv1alpha1.InstallModeTypeOwnNamespace, Supported: true},
+				{Type: operatorsv1alpha1.InstallModeTypeSingleNamespace, Supported: true},
+				{Type: operatorsv1alpha1.InstallModeTypeMultiNamespace, Supported: true},
+				{Type: operatorsv1alpha1.InstallModeTypeAllNamespaces, Supported: true},
+			},
+			InstallStrategy: operatorsv1alpha1.NamedInstallStrategy{
+				StrategyName: operatorsv1alpha1.InstallStrategyNameDeployment,
+				StrategySpec: operatorsv1alpha1.StrategyDetailsDeployment{
+					DeploymentSpecs: []operatorsv1alpha1.StrategyDeploymentSpec{{
+						Name: "kettle",
+						Spec: appsv1.DeploymentSpec{
+							Selector: &metav1.LabelSelector{MatchLabels: labels},
+							Template: corev1.PodTemplateSpec{
+								ObjectMeta: metav1.ObjectMeta{Labels: labels},
+								Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Image: "registry.example/kettle:1"}}},
+							},
+						},
+					}},
+					Permissions: []operatorsv1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: account, Rules: rules()}},
+				},
+			},
+		},
+		Status: operatorsv1alpha1.ClusterServiceVersionStatus{
+			Phase: operatorsv1alpha1.CSVPhaseSucceeded, Reason: operatorsv1alpha1.CSVReasonInstallSuccessful, Message: "done",
+		},
+	}
+}
+
+func rules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}}}
+}
+
+// groupFor is the OperatorGroup of the version's namespace.
+func groupFor(targets ...string) operatorsv1.OperatorGroup {
+	return operatorsv1.OperatorGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "group"},
+		Status:     operatorsv1.OperatorGroupStatus{Namespaces: targets, LastUpdated: new(metav1.NewTime(noon()))},
+	}
+}
+
+// seen is an observation of a version that targets namespaces, and of copies in some.
+func seen(targets, copied []string, change ...func(*observation)) *observation {
+	o := &observation{
+		now: noon(), key: types.NamespacedName{Namespace: home, Name: "kettle.v1"},
+		origin: kettle(targets...), groups: []operatorsv1.OperatorGroup{groupFor(targets...)},
+		namespaces: sets.New(home, "pantry", "cellar", "garden"),
+		enabled:    true,
+		allGroups:  []operatorsv1.OperatorGroup{groupFor(targets...)},
+		copies:     map[string]*metav1.PartialObjectMetadata{},
+		taken:      map[string]string{},
+		granted:    map[string]rights{},
+	}
+	for _, namespace := range copied {
+		o.copies[namespace] = copyIn(namespace)
+	}
+	for _, c := range change {
+		c(o)
+	}
+	return o
+}
+
+func copyIn(namespace string) *metav1.PartialObjectMetadata {
+	meta := copyMetadata()
+	meta.Namespace, meta.Name, meta.UID, meta.ResourceVersion = namespace, "kettle.v1", types.UID("uid-"+namespace), "20"
+	meta.Labels = map[string]string{api.LabelCopiedFrom: home}
+	return meta
+}
+
+// knowing is a history in which the copies in namespaces were found to say something.
+func knowing(says fingerprint, namespaces ...string) *history {
+	h := &history{records: map[string]record{}, setbacks: map[string]setback{}}
+	for _, namespace := range namespaces {
+		h.records[namespace] = record{uid: types.UID("uid-" + namespace), version: "20", says: says, at: noon().Add(-time.Hour)}
+	}
+	return h
+}
+
+// owned are the role and the binding that were made for the version at home.
+func owned() rights {
+	meta := func() metav1.ObjectMeta {
+		return metav1.ObjectMeta{
+			Namespace: home, Name: "kettle.v1-kettle-abc", UID: "right",
+			Labels: map[string]string{
+				api.LabelManaged: "true", api.LabelOwner: "kettle.v1", api.LabelOwnerNamespace: home, api.LabelOwnerKind: "ClusterServiceVersion",
+				api.LabelPermissionsHash: "abc", "operators.coreos.com/kettle.kitchen": "",
+			},
+		}
+	}
+	return rights{
+		roles: []rbacv1.Role{{ObjectMeta: meta(), Rules: rules()}},
+		bindings: []rbacv1.RoleBinding{{
+			ObjectMeta: meta(),
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "kettle.v1-kettle-abc"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: home}},
+		}},
+	}
+}
+
+// outline names steps, in their order.
+func outline(steps []step) []string {
+	var lines []string
+	for _, s := range steps {
+		lines = append(lines, s.String())
+	}
+	return lines
+}

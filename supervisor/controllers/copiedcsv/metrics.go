@@ -1,0 +1,83 @@
+package copiedcsv
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Label names of the metrics of this package.
+const (
+	labelAction    = "action"
+	labelResult    = "result"
+	labelNamespace = "namespace"
+	labelName      = "name"
+)
+
+// actionStatus counts writes of the status of a copy, which are part of other actions.
+const actionStatus = "status"
+
+// counts are the metrics of this package.
+type counts struct {
+	writes  *prometheus.CounterVec
+	pending *prometheus.GaugeVec
+	blocked *prometheus.GaugeVec
+}
+
+// newCounts registers the metrics, or finds them where an earlier manager of the same
+// process registered them.
+func newCounts(registry prometheus.Registerer) (*counts, error) {
+	writes, err := register(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "chandlery_copied_csv_writes_total",
+		Help: "Number of writes to copied ClusterServiceVersions, and to roles and bindings copied with them, by what was done and how it ended.",
+	}, []string{labelAction, labelResult}))
+	if err != nil {
+		return nil, err
+	}
+	versions := []string{labelNamespace, labelName}
+	pending, err := register(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "chandlery_copied_csv_pending",
+		Help: "Number of things that are left to do until the copies of a ClusterServiceVersion are up to date.",
+	}, versions))
+	if err != nil {
+		return nil, err
+	}
+	blocked, err := register(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "chandlery_copied_csv_blocked",
+		Help: "Number of namespaces in which something keeps the copy of a ClusterServiceVersion, or what belongs to it, from being made.",
+	}, versions))
+	if err != nil {
+		return nil, err
+	}
+	return &counts{writes: writes, pending: pending, blocked: blocked}, nil
+}
+
+// register registers a metric, or finds it where it is registered already.
+func register[C prometheus.Collector](registry prometheus.Registerer, metric C) (C, error) {
+	err := registry.Register(metric)
+	if registered, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		if existing, ok := registered.ExistingCollector.(C); ok {
+			return existing, nil
+		}
+	}
+	return metric, err
+}
+
+func (c *counts) wrote(what string, err error) {
+	result := "success"
+	if err != nil {
+		result = "error"
+	}
+	c.writes.WithLabelValues(what, result).Inc()
+}
+
+func (c *counts) left(key types.NamespacedName, pending, blocked int) {
+	c.pending.WithLabelValues(key.Namespace, key.Name).Set(float64(pending))
+	c.blocked.WithLabelValues(key.Namespace, key.Name).Set(float64(blocked))
+}
+
+func (c *counts) forget(key types.NamespacedName) {
+	c.pending.DeleteLabelValues(key.Namespace, key.Name)
+	c.blocked.DeleteLabelValues(key.Namespace, key.Name)
+}

@@ -1,0 +1,120 @@
+package copiedcsv
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestPlaceOf(t *testing.T) {
+	all, two := []string{""}, []string{"cellar", "pantry"}
+	disabled := func(o *observation) { o.enabled = false }
+	failed := func(reason operatorsv1alpha1.ConditionReason) func(*observation) {
+		return func(o *observation) {
+			o.origin.Status.Phase, o.origin.Status.Reason = operatorsv1alpha1.CSVPhaseFailed, reason
+		}
+	}
+	provides := func(o *observation) {
+		o.origin.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: "cups.tea.example.com", Version: "v1", Kind: "Cup"}}
+	}
+	claims := func(group *operatorsv1.OperatorGroup) {
+		group.Annotations = map[string]string{operatorsv1.OperatorGroupProvidedAPIsAnnotationKey: "Cup.v1.tea.example.com"}
+	}
+	claimed := func(o *observation) { claims(&o.groups[0]) }
+	static := func(o *observation) { o.groups[0].Spec.StaticProvidedAPIs = true }
+	rival := func(o *observation) {
+		other := groupFor("pantry")
+		other.Namespace, other.CreationTimestamp = "bar", metav1.NewTime(noon().Add(-time.Hour))
+		claims(&other)
+		o.groups[0].CreationTimestamp = metav1.NewTime(noon())
+		o.allGroups = append(o.allGroups, other)
+	}
+	for name, tc := range map[string]struct {
+		reason  string
+		targets []string
+		change  []func(*observation)
+		stand   stand
+		want    []string
+	}{
+		"All":         {"every namespace but the version's own", all, nil, spread, []string{"cellar", "garden", "pantry"}},
+		"Listed":      {"those that the group names", two, nil, spread, two},
+		"Own":         {"the version's own namespace needs no copy", []string{home}, nil, spread, nil},
+		"OwnAndOther": {"but the others do", []string{home, "pantry"}, nil, spread, []string{"pantry"}},
+		"NotThere":    {"a target that does not exist waits", []string{"attic", "pantry"}, nil, spread, []string{"pantry"}},
+		"Nobody":      {"a selector may select none, which no version can serve", []string{}, nil, shrink, nil},
+		"Disabled":    {"copies of global versions may be turned off", all, []func(*observation){disabled}, spread, nil},
+		"Protected": {"but in some namespaces", all, []func(*observation){disabled, func(o *observation) {
+			o.protected = []string{"pantry", home, "attic"}
+		}}, spread, []string{"pantry"}},
+		"DisabledListed": {"turning off is about global versions alone", two, []func(*observation){disabled}, spread, two},
+		"Gone":           {"nothing is wanted of what is gone", all, []func(*observation){func(o *observation) { o.origin = nil }}, spread, nil},
+		"Deleting": {"whoever is being deleted may need what he has", all, []func(*observation){func(o *observation) {
+			o.origin.DeletionTimestamp = new(metav1.NewTime(noon()))
+		}}, leave, nil},
+		"NoGroup":    {"nobody says where", all, []func(*observation){func(o *observation) { o.groups = nil }}, keep, nil},
+		"TwoGroups":  {"two say where", all, []func(*observation){func(o *observation) { o.groups = append(o.groups, groupFor("pantry")) }}, keep, nil},
+		"NotWorked":  {"the group has not been looked at", all, []func(*observation){func(o *observation) { o.groups[0].Status.LastUpdated = nil }}, keep, nil},
+		"NotTold":    {"the version has not been told", two, []func(*observation){func(o *observation) { delete(o.origin.Annotations, operatorsv1.OperatorGroupTargetsAnnotationKey) }}, keep, nil},
+		"ToldBefore": {"the group has changed since", two, []func(*observation){func(o *observation) { o.groups[0].Status.Namespaces = all }}, keep, nil},
+		"OtherGroup": {"the version was told by another group", two, []func(*observation){func(o *observation) { o.groups[0].Name = "other" }}, keep, nil},
+		"Unseen":     {"nobody has looked at the version", two, []func(*observation){func(o *observation) { o.origin.Status = operatorsv1alpha1.ClusterServiceVersionStatus{} }}, shrink, two},
+		"Unsupported": {"a version that may not serve them is not shown to more", two, []func(*observation){
+			failed(operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup),
+		}, shrink, two},
+		"Claimed":   {"one whose group has claimed its APIs is", two, []func(*observation){provides, claimed}, spread, two},
+		"Unclaimed": {"one whose group has yet to claim them is not yet", two, []func(*observation){provides}, shrink, two},
+		"Fixed":     {"one whose APIs are not in a fixed list is not", two, []func(*observation){provides, static}, shrink, two},
+		"K1":        {"one whose APIs another group has claimed is not, while it is Pending", two, []func(*observation){provides, rival, pendingPhase}, shrink, two},
+		"K3":        {"nor while its group has yet to give them back", two, []func(*observation){provides, claimed, rival}, shrink, two},
+		"K3 Failed": {"one that has lost has no copies left", two, []func(*observation){failed(operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict)}, spread, nil},
+		"K4 Failed": {"nor has one that lost to a fixed list", two, []func(*observation){failed(operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs)}, spread, nil},
+		"K8":        {"one that cannot watch the targets is not copied before it has failed for it", all, []func(*observation){ownOnly}, shrink, []string{"cellar", "garden", "pantry"}},
+		"K11": {"nor in protected namespaces", all, []func(*observation){disabled, provides, rival, func(o *observation) {
+			o.protected = []string{"pantry"}
+		}}, shrink, []string{"pantry"}},
+		"Failed": {"one that has failed otherwise is", two, []func(*observation){failed(operatorsv1alpha1.CSVReasonInstallCheckFailed)}, spread, two},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := seen(tc.targets, nil, tc.change...)
+			if len(o.groups) == 1 {
+				o.allGroups[0] = o.groups[0]
+			}
+			got := placeOf(o)
+			if got.stand != tc.stand {
+				t.Errorf("%s\nstand %s, want %s", tc.reason, got.stand, tc.stand)
+			}
+			if diff := cmp.Diff(tc.want, slices.Sorted(slices.Values(got.wanted.UnsortedList()))); diff != "" {
+				t.Errorf("%s\nwanted: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func pendingPhase(o *observation) { o.origin.Status.Phase = operatorsv1alpha1.CSVPhasePending }
+
+func ownOnly(o *observation) { o.origin.Spec.InstallModes = o.origin.Spec.InstallModes[:1] }
+
+func TestExcludedByEveryReasonOfGroups(t *testing.T) {
+	for reason, want := range map[operatorsv1alpha1.ConditionReason]bool{
+		operatorsv1alpha1.CSVReasonInvalidInstallModes:                         true,
+		operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup:                    true,
+		operatorsv1alpha1.CSVReasonNoTargetNamespaces:                          true,
+		operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict:             true,
+		operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs: true,
+		operatorsv1alpha1.CSVReasonNoOperatorGroup:                             true,
+		operatorsv1alpha1.CSVReasonTooManyOperatorGroups:                       true,
+		operatorsv1alpha1.CSVReasonComponentUnhealthy:                          false,
+		operatorsv1alpha1.CSVReasonRequirementsNotMet:                          false,
+	} {
+		csv := kettle("pantry")
+		csv.Status.Phase, csv.Status.Reason = operatorsv1alpha1.CSVPhaseFailed, reason
+		if got := excluded(csv); got != want {
+			t.Errorf("excluded of a version that failed for %s = %t, want %t", reason, got, want)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package copiedcsv
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// wantedRights returns the roles and bindings that a version has in the namespace of one
+// of its copies: those of its own namespace, as far as they are what it declares. Whoever
+// may make roles in its namespace could otherwise label one, and have it copied to where
+// he has no rights.
+func wantedRights(o *observation, copied *metav1.PartialObjectMetadata) rights {
+	var want rights
+	if o.origin == nil {
+		return want
+	}
+	accounts := map[string][]string{} // by role, those that it is declared for
+	for i := range o.rights.roles {
+		r := &o.rights.roles[i]
+		named := plan.DeclaredFor(o.origin, r.Rules)
+		if gone(r) || len(named) == 0 {
+			continue
+		}
+		accounts[r.Name] = named
+		want.roles = append(want.roles, rbacv1.Role{
+			TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
+			ObjectMeta: rightMeta(o, r, copied),
+			Rules:      r.Rules,
+		})
+	}
+	for i := range o.rights.bindings {
+		b := &o.rights.bindings[i]
+		if gone(b) || !plan.BindsRole(b, accounts[b.RoleRef.Name]) {
+			continue
+		}
+		want.bindings = append(want.bindings, rbacv1.RoleBinding{
+			TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "RoleBinding"},
+			ObjectMeta: rightMeta(o, b, copied),
+			RoleRef:    b.RoleRef,
+			Subjects:   b.Subjects,
+		})
+	}
+	return want
+}
+
+// rightMeta is the metadata of the copy of a role or binding. It goes with the copy of
+// the version.
+func rightMeta(o *observation, right metav1.Object, copied *metav1.PartialObjectMetadata) metav1.ObjectMeta {
+	labels := map[string]string{}
+	for key, value := range right.GetLabels() {
+		if strings.HasPrefix(key, prefixPublic) {
+			labels[key] = value
+		}
+	}
+	maps.Copy(labels, plan.OwnerLabels(o.key.Name, copied.Namespace))
+	labels[api.LabelCopiedFrom] = o.key.Namespace
+	return metav1.ObjectMeta{
+		Namespace: copied.Namespace, Name: right.GetName(), Labels: labels,
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion:         operatorsv1alpha1.ClusterServiceVersionAPIVersion,
+			Kind:               operatorsv1alpha1.ClusterServiceVersionKind,
+			Name:               copied.Name,
+			UID:                copied.UID,
+			Controller:         new(false),
+			BlockOwnerDeletion: new(false),
+		}},
+	}
+}
+
+func sameRole(have, want *rbacv1.Role) bool {
+	return sameMeta(have, want) && equality.Semantic.DeepEqual(have.Rules, want.Rules)
+}
+
+func sameBinding(have, want *rbacv1.RoleBinding) bool {
+	return sameMeta(have, want) && have.RoleRef == want.RoleRef && equality.Semantic.DeepEqual(have.Subjects, want.Subjects)
+}
+
+// sameMeta says whether an object has the labels and the owner that are wanted. What
+// others have added is theirs.
+func sameMeta(have, want metav1.Object) bool {
+	labels := have.GetLabels()
+	for key, value := range want.GetLabels() {
+		if got, ok := labels[key]; !ok || got != value {
+			return false
+		}
+	}
+	for _, ref := range want.GetOwnerReferences() {
+		if !slices.ContainsFunc(have.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == ref.UID }) {
+			return false
+		}
+	}
+	return true
+}
+
+func roleNamed(roles []rbacv1.Role, name string) *rbacv1.Role {
+	for i := range roles {
+		if roles[i].Name == name {
+			return &roles[i]
+		}
+	}
+	return nil
+}
+
+func bindingNamed(bindings []rbacv1.RoleBinding, name string) *rbacv1.RoleBinding {
+	for i := range bindings {
+		if bindings[i].Name == name {
+			return &bindings[i]
+		}
+	}
+	return nil
+}

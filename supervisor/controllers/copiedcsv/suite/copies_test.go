@@ -1,0 +1,194 @@
+package suite_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/controllers/copiedcsv"
+	"github.com/chandlery/chandlery/test/controlplane"
+)
+
+func TestCopiesFollowTheTargets(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	pantry, cellar, garden := controlplane.Namespace(t), controlplane.Namespace(t), controlplane.Namespace(t)
+	group, csv := w.installs(w.home, pantry, cellar)
+	for _, namespace := range []string{pantry, cellar} {
+		w.granted(namespace, w.copied(csv, namespace), rules("get", "list"))
+	}
+	w.Expect(w.absent(bare(garden))).To(gomega.BeTrue(), "there is a copy where none is wanted")
+
+	w.targets(group, csv, w.home, pantry, garden)
+	w.granted(garden, w.copied(csv, garden), rules("get", "list"))
+	w.gone(bindingIn(cellar))
+	w.gone(roleIn(cellar))
+	w.gone(bare(cellar))
+}
+
+func TestCopiesFollowTheVersion(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	pantry := controlplane.Namespace(t)
+	_, csv := w.installs(pantry)
+	w.copied(csv, pantry)
+
+	w.phase(csv, operatorsv1alpha1.CSVPhaseFailed)
+	w.copied(csv, pantry)
+	change(w, csv, func(c *operatorsv1alpha1.ClusterServiceVersion) {
+		c.Spec.Description = "Boils more water."
+		c.Spec.Icon = nil
+		c.Annotations["alm-examples"] = "[{}]"
+		c.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules = rules("get", "list", "watch")
+	})
+	change(w, roleIn(w.home), func(r *rbacv1.Role) { r.Rules = rules("get", "list", "watch") })
+	found := w.copied(csv, pantry)
+	w.Expect(found.Annotations).To(gomega.HaveKeyWithValue("alm-examples", "[{}]"))
+	w.granted(pantry, found, rules("get", "list", "watch"))
+}
+
+func TestCopiesAreRepaired(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	pantry := controlplane.Namespace(t)
+	_, csv := w.installs(pantry)
+	found := w.copied(csv, pantry)
+	w.granted(pantry, found, rules("get", "list"))
+
+	change(w, found, func(c *operatorsv1alpha1.ClusterServiceVersion) {
+		c.Spec.DisplayName = "Pot"
+		delete(c.Labels, "olm.api.abc")
+	})
+	w.copied(csv, pantry)
+	changeStatus(w, found, func(c *operatorsv1alpha1.ClusterServiceVersion) { c.Status.Phase = operatorsv1alpha1.CSVPhaseUnknown })
+	w.copied(csv, pantry)
+	change(w, roleIn(pantry), func(r *rbacv1.Role) { r.Rules = rules("*") })
+	w.granted(pantry, found, rules("get", "list"))
+	w.Expect(w.Delete(t.Context(), bindingIn(pantry))).To(gomega.Succeed())
+	w.granted(pantry, found, rules("get", "list"))
+
+	before := found.UID
+	w.Expect(w.Delete(t.Context(), found)).To(gomega.Succeed())
+	w.eventually(func(g gomega.Gomega) {
+		g.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(found), found)).To(gomega.Succeed())
+		g.Expect(found.UID).NotTo(gomega.Equal(before))
+	})
+	w.granted(pantry, w.copied(csv, pantry), rules("get", "list"))
+}
+
+func TestDanglingCopiesGo(t *testing.T) {
+	w := newWorld(t)
+	stop := w.supervise()
+	pantry, cellar := controlplane.Namespace(t), controlplane.Namespace(t)
+	_, csv := w.installs(pantry, cellar)
+	w.granted(pantry, w.copied(csv, pantry), rules("get", "list"))
+	w.granted(cellar, w.copied(csv, cellar), rules("get", "list"))
+
+	stop()
+	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
+	w.gone(csv)
+	w.supervise()
+	for _, namespace := range []string{pantry, cellar} {
+		w.gone(bindingIn(namespace))
+		w.gone(roleIn(namespace))
+		w.gone(bare(namespace))
+	}
+}
+
+func TestCopiesStayWhileTheirVersionIsCleanedUpAfter(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	pantry := controlplane.Namespace(t)
+	_, csv := w.installs(pantry)
+	change(w, csv, func(c *operatorsv1alpha1.ClusterServiceVersion) { c.Finalizers = []string{"example.com/hold"} })
+	w.granted(pantry, w.copied(csv, pantry), rules("get", "list"))
+
+	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
+	w.Consistently(func() bool { return w.absent(bare(pantry)) || w.absent(bindingIn(pantry)) }).
+		WithTimeout(rest).WithPolling(polling).Should(gomega.BeFalse(), "the operator lost its rights before its work was done")
+	change(w, csv, func(c *operatorsv1alpha1.ClusterServiceVersion) { c.Finalizers = nil })
+	w.gone(bindingIn(pantry))
+	w.gone(bare(pantry))
+}
+
+func TestNothingOfOthersIsTouched(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	pantry, cellar := controlplane.Namespace(t), controlplane.Namespace(t)
+	installed := w.kettle()
+	installed.Namespace, installed.Spec.DisplayName = pantry, "Theirs"
+	theirs := roleIn(cellar)
+	theirs.Rules = rules("delete")
+	w.create(installed, theirs)
+
+	_, csv := w.installs(pantry, cellar)
+	w.copied(csv, cellar)
+	w.eventually(func(g gomega.Gomega) {
+		g.Expect(w.notes("CopyBlocked")).To(gomega.And(
+			gomega.ContainElement(gomega.ContainSubstring("namespace "+pantry+": a ClusterServiceVersion of that name is installed there")),
+			gomega.ContainElement(gomega.ContainSubstring("Role "+cellar+"/"+right+" has the name"))))
+	})
+	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(installed), installed)).To(gomega.Succeed())
+	w.Expect(installed.Spec.DisplayName).To(gomega.Equal("Theirs"))
+	w.Expect(installed.Labels).NotTo(gomega.HaveKey("olm.copiedFrom"))
+	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs)).To(gomega.Succeed())
+	w.Expect(theirs.Rules).To(gomega.Equal(rules("delete")))
+
+	w.Expect(w.Delete(t.Context(), installed)).To(gomega.Succeed())
+	w.copied(csv, pantry)
+}
+
+func TestRolesThatAreNotDeclaredStayAtHome(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	pantry := controlplane.Namespace(t)
+	_, csv := w.installs(pantry)
+	w.granted(pantry, w.copied(csv, pantry), rules("get", "list"))
+
+	_, role, binding := w.permissions()
+	role.Name, role.Rules = "mallory", []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
+	binding.Name, binding.RoleRef.Name = "mallory", "mallory"
+	w.create(role, binding)
+	stranger := binding.DeepCopy()
+	stranger.ObjectMeta = metav1.ObjectMeta{Namespace: w.home, Name: "stranger", Labels: binding.Labels}
+	stranger.RoleRef.Name, stranger.Subjects = right, []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "mallory"}}
+	w.create(stranger)
+
+	w.Consistently(func() []string {
+		var roles rbacv1.RoleList
+		var bindings rbacv1.RoleBindingList
+		w.Expect(w.List(t.Context(), &roles, client.InNamespace(pantry))).To(gomega.Succeed())
+		w.Expect(w.List(t.Context(), &bindings, client.InNamespace(pantry))).To(gomega.Succeed())
+		var names []string
+		for i := range roles.Items {
+			names = append(names, roles.Items[i].Name)
+		}
+		for i := range bindings.Items {
+			names = append(names, bindings.Items[i].Name)
+		}
+		return names
+	}).WithTimeout(rest).WithPolling(polling).Should(gomega.Equal([]string{right, right}))
+}
+
+func TestWritesArePaced(t *testing.T) {
+	w := newWorld(t)
+	const each, perSecond = 2, 4.0
+	w.supervise(func(o *copiedcsv.Options) { o.Rate, o.Burst = perSecond, 1 })
+	var targets []string
+	for range 5 {
+		targets = append(targets, controlplane.Namespace(t))
+	}
+	begin := time.Now()
+	_, csv := w.installs(targets...)
+	for _, namespace := range targets {
+		w.copied(csv, namespace)
+	}
+	if took, least := time.Since(begin), time.Duration(float64(each*len(targets)-1)/perSecond*float64(time.Second)); took < least {
+		t.Errorf("%d copies were there after %s, though their writes take %s at the least", len(targets), took, least)
+	}
+}

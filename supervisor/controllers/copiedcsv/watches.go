@@ -1,0 +1,197 @@
+package copiedcsv
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/providedapis"
+)
+
+// mapper says which versions an event concerns. A failing read of the cache concerns
+// none; it only fails while the cache is being stopped.
+//
+// A version that serves its own namespace alone has no copies, and events concern it only while it has
+// some from before.
+type mapper struct {
+	reader client.Reader
+	// copies knows copies alone.
+	copies client.Reader
+}
+
+// queue is what requests are added to.
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// versions enqueues a version that is copied, and on its creation and deletion those of its name that
+// are copied to its namespace, for which it is in the way.
+func (m mapper) versions() handler.EventHandler {
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			m.add(ctx, q, e.Object)
+			m.addHindered(ctx, q, e.Object)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			m.add(ctx, q, e.ObjectOld)
+			m.add(ctx, q, e.ObjectNew)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+			m.add(ctx, q, e.Object)
+			m.addHindered(ctx, q, e.Object)
+		},
+	}
+}
+
+// copied enqueues the version that a copy was made from, and on the creation and deletion of the copy
+// those of its name that are copied to its namespace.
+func (m mapper) copied() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
+	add := func(q queue, copied *metav1.PartialObjectMetadata) {
+		if origin, ok := originOf(copied); ok {
+			q.Add(reconcile.Request{NamespacedName: origin})
+		}
+	}
+	return handler.TypedFuncs[*metav1.PartialObjectMetadata, reconcile.Request]{
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*metav1.PartialObjectMetadata], q queue) {
+			add(q, e.Object)
+			m.addHindered(ctx, q, e.Object)
+		},
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*metav1.PartialObjectMetadata], q queue) {
+			add(q, e.ObjectOld)
+			add(q, e.ObjectNew)
+		},
+		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*metav1.PartialObjectMetadata], q queue) {
+			add(q, e.Object)
+			m.addHindered(ctx, q, e.Object)
+		},
+	}
+}
+
+// add enqueues a version if it is copied or has copies.
+func (m mapper) add(ctx context.Context, q queue, o client.Object) {
+	csv, is := o.(*operatorsv1alpha1.ClusterServiceVersion)
+	if is && !isCopied(csv) && (spreads(csv) || m.hasCopies(ctx, client.ObjectKeyFromObject(csv))) {
+		q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(csv)})
+	}
+}
+
+// addHindered enqueues the versions of an object's name that are copied to its namespace.
+func (m mapper) addHindered(ctx context.Context, q queue, o client.Object) {
+	for _, request := range m.spreading(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+		return csv.Name == o.GetName() && csv.Namespace != o.GetNamespace() && targets(csv, o.GetNamespace())
+	}) {
+		q.Add(request)
+	}
+}
+
+// hasCopies reports whether there are copies of a version.
+func (m mapper) hasCopies(ctx context.Context, key types.NamespacedName) bool {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind + "List"))
+	if err := m.copies.List(ctx, list, client.MatchingFields{indexName: key.Name}, readOnly); err != nil {
+		return false
+	}
+	return slices.ContainsFunc(list.Items, func(copied metav1.PartialObjectMetadata) bool {
+		return copied.Labels[api.LabelCopiedFrom] == key.Namespace
+	})
+}
+
+// spreads reports whether a version serves another namespace than its own, as its OperatorGroup told
+// it.
+func spreads(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+	namespaces, told := csv.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey]
+	return told && namespaces != csv.Namespace
+}
+
+// targets reports whether a version serves a namespace, as its OperatorGroup told it.
+func targets(csv *operatorsv1alpha1.ClusterServiceVersion, namespace string) bool {
+	return servesAll(csv) || slices.Contains(strings.Split(csv.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey], ","), namespace)
+}
+
+// grouped maps an OperatorGroup to the versions of its namespace that are copied, and to those of other
+// namespaces that provide an API which it has claimed.
+func (m mapper) grouped(ctx context.Context, obj client.Object) []reconcile.Request {
+	group, ok := obj.(*operatorsv1.OperatorGroup)
+	if !ok {
+		return nil
+	}
+	claimed := providedapis.Claimed(group)
+	return m.spreading(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+		return csv.Namespace == group.Namespace || len(claimed) > 0 && len(providedapis.Of(csv).Both(claimed)) > 0
+	})
+}
+
+// serving maps a namespace to the versions that serve it.
+func (m mapper) serving(ctx context.Context, namespace client.Object) []reconcile.Request {
+	return m.spreading(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool { return targets(csv, namespace.GetName()) })
+}
+
+// global maps the OLMConfig to the versions that serve all namespaces.
+func (m mapper) global(ctx context.Context, config client.Object) []reconcile.Request {
+	if config.GetName() != configName {
+		return nil
+	}
+	return m.spreading(ctx, servesAll)
+}
+
+// owner maps a role or a binding to the version that its labels name, if that is copied, and that of a
+// copy in any case.
+func (m mapper) owner(ctx context.Context, right client.Object) []reconcile.Request {
+	owner, ok := ownerOf(right)
+	if !ok {
+		return nil
+	}
+	csv := &operatorsv1alpha1.ClusterServiceVersion{}
+	if !isCopied(right) && (m.reader.Get(ctx, owner, csv, readOnly) != nil || !spreads(csv)) {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: owner}}
+}
+
+// spreading returns those of the versions that are copied which keep reports true for.
+func (m mapper) spreading(ctx context.Context, keep func(*operatorsv1alpha1.ClusterServiceVersion) bool) []reconcile.Request {
+	var list operatorsv1alpha1.ClusterServiceVersionList
+	if err := m.reader.List(ctx, &list, client.MatchingFields{indexSpreads: "true"}, readOnly); err != nil {
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if csv := &list.Items[i]; keep(csv) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(csv)})
+		}
+	}
+	return requests
+}
+
+// comings lets pass that a namespace comes, begins to go and is gone. What is written on
+// it in between changes nothing for copies.
+func comings() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool { return gone(e.ObjectOld) != gone(e.ObjectNew) },
+	}
+}
+
+// configDelay is how long after an event the copies are counted again. They come and go
+// by the hundred.
+const configDelay = 2 * time.Second
+
+// recount lets the condition of the OLMConfig follow, a moment after the event.
+func recount[T client.Object]() handler.TypedEventHandler[T, reconcile.Request] {
+	add := func(q queue) { q.AddAfter(configRequest(), configDelay) }
+	return handler.TypedFuncs[T, reconcile.Request]{
+		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[T], q queue) { add(q) },
+		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[T], q queue) { add(q) },
+		UpdateFunc: func(_ context.Context, _ event.TypedUpdateEvent[T], q queue) { add(q) },
+	}
+}

@@ -1,0 +1,279 @@
+package suite_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/onsi/gomega"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/controllers/failover"
+	"github.com/chandlery/chandlery/supervisor/replicas"
+	"github.com/chandlery/chandlery/test/controlplane"
+)
+
+const (
+	// patience is how long an expected state may take to come about.
+	patience = 90 * time.Second
+	polling  = 20 * time.Millisecond
+	// gracePeriod is how long a node may be silent.
+	gracePeriod = 5 * time.Second
+
+	name = "shop"
+)
+
+func TestMain(m *testing.M) {
+	handler := slog.DiscardHandler
+	if os.Getenv("CHANDLERY_TEST_LOGS") != "" {
+		handler = slog.NewTextHandler(os.Stderr, nil)
+	}
+	logf.SetLogger(logr.FromSlogHandler(handler))
+	o := controlplane.Options{NodeMonitorGracePeriod: gracePeriod}
+	os.Exit(controlplane.Main(m, o, func(ctx context.Context, cp *controlplane.ControlPlane) error {
+		return supervisor.InstallCRDs(ctx, cp.Config(), io.Discard)
+	}))
+}
+
+// world is a test's view of a cluster with one catalog.
+type world struct {
+	client.Client
+	*gomega.WithT
+
+	t         *testing.T
+	namespace string
+	store     *catalogs.Store
+
+	mu      sync.Mutex
+	servers map[types.UID]*server // of each pod
+}
+
+// server stands in for the process in a pod.
+type server struct {
+	address string
+	stop    func()
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{Client: controlplane.Client(t), WithT: gomega.NewWithT(t), t: t, namespace: controlplane.Namespace(t), servers: map[types.UID]*server{}}
+	w.create(&operatorsv1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
+		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Image: "example/catalog:1"},
+	})
+	w.supervise()
+	return w
+}
+
+// supervise runs the controller until the test ends.
+func (w *world) supervise() {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(w.t.Context())
+	mgr, err := ctrl.NewManager(controlplane.Get(w.t).Config(), ctrl.Options{
+		Scheme:     w.Scheme(),
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{w.namespace: {}}},
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.store = catalogs.NewStore(ctx, time.Hour, clock.RealClock{})
+	if err := failover.Setup(mgr, failover.Options{Store: w.store, Limits: failover.Limits{Rate: 10, Burst: 50}}); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := mgr.Add(w.store); err != nil {
+		w.t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	w.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.t.Error(err)
+		}
+	})
+}
+
+func (w *world) create(objects ...client.Object) {
+	w.t.Helper()
+	for _, o := range objects {
+		if err := w.Create(w.t.Context(), o); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+func podLabels() map[string]string {
+	return map[string]string{api.LabelCatalogSource: name, api.LabelManaged: catalogs.LabelManagedValue}
+}
+
+// spec is that of a pod that serves a catalog.
+func spec() corev1.PodSpec {
+	return corev1.PodSpec{Containers: []corev1.Container{{Name: "registry-server", Image: "example/catalog:1"}}}
+}
+
+// deploy runs the catalog in n replicas on nodes of their own, each with a process
+// that serves, and gives the pods.
+func (w *world) deploy(n int32) []corev1.Pod {
+	w.t.Helper()
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: podLabels()}, Spec: spec()}
+	template.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+		MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: &metav1.LabelSelector{MatchLabels: podLabels()},
+	}}
+	w.create(&appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
+		Spec:       appsv1.DeploymentSpec{Replicas: &n, Selector: &metav1.LabelSelector{MatchLabels: podLabels()}, Template: template},
+	})
+	w.Eventually(func() int { return len(w.readyPods()) }).WithTimeout(patience).WithPolling(polling).Should(gomega.BeEquivalentTo(n))
+	w.Eventually(w.serving).WithTimeout(patience).WithPolling(polling).Should(gomega.BeEquivalentTo(n))
+	return w.readyPods()
+}
+
+// pods gives those of the catalog, and has a process serve for each that is new.
+func (w *world) pods() []corev1.Pod {
+	w.t.Helper()
+	var pods corev1.PodList
+	if err := w.List(w.t.Context(), &pods, client.InNamespace(w.namespace), client.MatchingLabels(podLabels())); err != nil {
+		w.t.Fatal(err)
+	}
+	var endpoints []replicas.Endpoint
+	for _, pod := range pods.Items {
+		endpoints = append(endpoints, replicas.Endpoint{
+			Address: w.server(pod.UID).address, Pod: client.ObjectKeyFromObject(&pod), UID: pod.UID, Node: pod.Spec.NodeName, Ready: isReady(pod),
+		})
+	}
+	if err := w.store.FollowReplicas(w.key(), name+"."+w.namespace+".svc:50051", endpoints); err != nil {
+		w.t.Fatal(err)
+	}
+	return pods.Items
+}
+
+func (w *world) key() types.NamespacedName {
+	return types.NamespacedName{Namespace: w.namespace, Name: name}
+}
+
+func (w *world) readyPods() []corev1.Pod {
+	var found []corev1.Pod
+	for _, pod := range w.pods() {
+		if isReady(pod) && pod.DeletionTimestamp.IsZero() {
+			found = append(found, pod)
+		}
+	}
+	return found
+}
+
+func (w *world) serving() int {
+	w.pods()
+	n := 0
+	for _, r := range w.store.Replicas(w.key()) {
+		if r.Health == replicas.Serving {
+			n++
+		}
+	}
+	return n
+}
+
+func ready(pod corev1.Pod) corev1.PodCondition {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c
+		}
+	}
+	return corev1.PodCondition{}
+}
+
+func isReady(pod corev1.Pod) bool { return ready(pod).Status == corev1.ConditionTrue }
+
+// server gives the process of a pod, which it starts the first time.
+func (w *world) server(pod types.UID) *server {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if found := w.servers[pod]; found != nil {
+		return found
+	}
+	started := serve(w.t, "127.0.0.1:0")
+	w.servers[pod] = started
+	return started
+}
+
+// revive starts the process of a pod again.
+func (w *world) revive(pod types.UID) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.servers[pod] = serve(w.t, w.servers[pod].address)
+}
+
+func serve(t *testing.T, address string) *server {
+	t.Helper()
+	var lc net.ListenConfig
+	listener, err := lc.Listen(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := grpc.NewServer()
+	healthpb.RegisterHealthServer(s, health.NewServer())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = s.Serve(listener) // the test notices when nothing answers
+	}()
+	stop := sync.OnceFunc(func() {
+		s.Stop()
+		<-ended
+	})
+	t.Cleanup(stop)
+	return &server{address: listener.Addr().String(), stop: stop}
+}
+
+// pod reads a pod again.
+func (w *world) pod(of corev1.Pod) (corev1.Pod, error) {
+	var found corev1.Pod
+	err := w.Get(w.t.Context(), client.ObjectKeyFromObject(&of), &found)
+	if err == nil && found.UID != of.UID {
+		return found, os.ErrNotExist
+	}
+	return found, err
+}
+
+// events gives the reasons of the Events on an object.
+func (w *world) events(kind, object string) []string {
+	w.t.Helper()
+	var list eventsv1.EventList
+	if err := w.List(w.t.Context(), &list, client.InNamespace(w.namespace)); err != nil {
+		w.t.Fatal(err)
+	}
+	var reasons []string
+	for _, e := range list.Items {
+		if e.Regarding.Kind == kind && e.Regarding.Name == object {
+			reasons = append(reasons, e.Reason)
+		}
+	}
+	return reasons
+}

@@ -1,0 +1,143 @@
+package installplan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/bundleimage"
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// bundleReader fetches a bundle's manifests from the catalog that serves it.
+type bundleReader interface {
+	Bundle(ctx context.Context, catalog types.NamespacedName, pkg, channel, name string) (plan.Bundle, error)
+}
+
+// unpacker reads the manifests of a bundle image.
+type unpacker interface {
+	Content(ctx context.Context, r bundleimage.Request) (bundleimage.Content, error)
+}
+
+// errNoUnpacker says that this process cannot read bundle images.
+var errNoUnpacker = errors.New("bundle images are not unpacked here")
+
+// content reads the objects of a plan's steps, wherever they are.
+type content struct {
+	client    client.Reader
+	bundles   bundleReader
+	unpacker  unpacker
+	namespace string
+	steps     []*operatorsv1alpha1.Step
+	// fetched holds the bundles that this pass had to read, by name.
+	fetched map[string]plan.Bundle
+	// versions holds the ClusterServiceVersions of the plan that were read, by name.
+	versions map[string]*unstructured.Unstructured
+}
+
+// manifest reads a step's object, from the bundle when the plan only refers to it. It
+// is the object that the step names, in its place.
+func (c *content) manifest(ctx context.Context, s *operatorsv1alpha1.Step) (*unstructured.Unstructured, error) {
+	u, ref, err := plan.Manifest(s)
+	if err == nil && ref != nil {
+		u, err = c.resolve(ctx, s, ref)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return u, plan.Place(u, s, c.namespace)
+}
+
+// resolve reads the object that a step refers to.
+func (c *content) resolve(ctx context.Context, s *operatorsv1alpha1.Step, ref *plan.Reference) (*unstructured.Unstructured, error) {
+	bundle, ok := c.fetched[ref.Bundle]
+	if !ok {
+		var err error
+		if bundle, err = c.fetch(ctx, s, ref); err != nil {
+			return nil, err
+		}
+		c.fetched[ref.Bundle] = bundle
+	}
+	if ref.Image != "" && s.Resource.Kind == operatorsv1alpha1.ClusterServiceVersionKind {
+		// The properties, which only the catalog has, are part of this manifest, and
+		// of no other: those can be had without the catalog.
+		served, err := c.bundles.Bundle(ctx, catalogOf(s), ref.Package, ref.Channel, ref.Bundle)
+		if err != nil {
+			return nil, err
+		}
+		bundle.Properties = served.Properties
+	}
+	return plan.Resolve(*ref, s, c.namespace, bundle)
+}
+
+// catalogOf names the catalog that a step came from.
+func catalogOf(s *operatorsv1alpha1.Step) types.NamespacedName {
+	return types.NamespacedName{Namespace: s.Resource.CatalogSourceNamespace, Name: s.Resource.CatalogSource}
+}
+
+// fetch reads a bundle from its catalog, and from its image where it has one.
+func (c *content) fetch(ctx context.Context, s *operatorsv1alpha1.Step, ref *plan.Reference) (plan.Bundle, error) {
+	catalog := catalogOf(s)
+	if ref.Image == "" {
+		return c.bundles.Bundle(ctx, catalog, ref.Package, ref.Channel, ref.Bundle)
+	}
+	if c.unpacker == nil {
+		return plan.Bundle{}, fmt.Errorf("reading bundle image %s: %w", ref.Image, errNoUnpacker)
+	}
+	bundle := plan.Bundle{Name: ref.Bundle, Package: ref.Package, Channel: ref.Channel, Catalog: catalog}
+	secrets, err := c.pullSecrets(ctx, catalog)
+	if err != nil {
+		return plan.Bundle{}, err
+	}
+	const byDefault = -1
+	held, err := c.unpacker.Content(ctx, bundleimage.Request{Image: ref.Image, Catalog: catalog, Secrets: secrets, Namespace: c.namespace, Timeout: byDefault})
+	if err != nil {
+		return plan.Bundle{}, fmt.Errorf("reading bundle image %s of %s: %w", ref.Image, ref.Bundle, err)
+	}
+	bundle.Image, bundle.Objects = ref.Image, held.Objects
+	return bundle, nil
+}
+
+// pullSecrets reads which Secrets a catalog's images are pulled with. Without the
+// CatalogSource there are none: the content may be here already.
+func (c *content) pullSecrets(ctx context.Context, catalog types.NamespacedName) ([]string, error) {
+	source := &unstructured.Unstructured{}
+	source.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.CatalogSourceKind))
+	if err := c.client.Get(ctx, catalog, source); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("%w CatalogSource %s for its pull secrets: %w", errOwnRead, catalog, err)
+	}
+	names, _, err := unstructured.NestedStringSlice(source.Object, "spec", "secrets")
+	if err != nil {
+		return nil, fmt.Errorf("reading spec.secrets of CatalogSource %s: %w", catalog, err)
+	}
+	return names, nil
+}
+
+// version reads the ClusterServiceVersion that a plan installs; nil when it has none
+// of that name.
+func (c *content) version(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+	if known, ok := c.versions[name]; ok {
+		return known, nil
+	}
+	var found *unstructured.Unstructured
+	for _, s := range c.steps {
+		if s.Resource.Kind != operatorsv1alpha1.ClusterServiceVersionKind || s.Resource.Name != name {
+			continue
+		}
+		u, err := c.manifest(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		found = u
+	}
+	c.versions[name] = found
+	return found, nil
+}

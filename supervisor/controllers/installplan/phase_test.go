@@ -1,0 +1,281 @@
+package installplan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+const (
+	none     = operatorsv1alpha1.InstallPlanPhaseNone
+	planning = operatorsv1alpha1.InstallPlanPhasePlanning
+	asking   = operatorsv1alpha1.InstallPlanPhaseRequiresApproval
+	working  = operatorsv1alpha1.InstallPlanPhaseInstalling
+	complete = operatorsv1alpha1.InstallPlanPhaseComplete
+	lost     = operatorsv1alpha1.InstallPlanPhaseFailed
+)
+
+func planOf(phase operatorsv1alpha1.InstallPlanPhase, approved bool, statuses ...operatorsv1alpha1.StepStatus) *operatorsv1alpha1.InstallPlan {
+	p := &operatorsv1alpha1.InstallPlan{Spec: operatorsv1alpha1.InstallPlanSpec{Approved: approved}, Status: operatorsv1alpha1.InstallPlanStatus{Phase: phase}}
+	for _, status := range statuses {
+		p.Status.Plan = append(p.Status.Plan, &operatorsv1alpha1.Step{Status: status, Resolving: "lamp.v1", Resource: operatorsv1alpha1.StepResource{Kind: "ConfigMap", Name: "settings", Version: "v1"}})
+	}
+	return p
+}
+
+func TestNextPhase(t *testing.T) {
+	const unknown = operatorsv1alpha1.StepStatusUnknown
+	for _, tt := range []struct {
+		reason string
+		plan   *operatorsv1alpha1.InstallPlan
+		want   operatorsv1alpha1.InstallPlanPhase
+		ok     bool
+	}{
+		{reason: "its maker is not done", plan: planOf(none, true)},
+		{reason: "its maker is not done", plan: planOf(planning, true)},
+		{reason: "approved from the first", plan: planOf(planning, true, unknown), want: working, ok: true},
+		{reason: "approved from the first, written by another maker", plan: planOf(none, true, unknown), want: working, ok: true},
+		{reason: "to be approved", plan: planOf(planning, false, unknown), want: asking, ok: true},
+		{reason: "not yet approved", plan: planOf(asking, false, unknown)},
+		{reason: "approved", plan: planOf(asking, true, unknown), want: working, ok: true},
+		{reason: "under way", plan: planOf(working, true, unknown)},
+		{reason: "under way, and the approval was taken back", plan: planOf(working, false, unknown)},
+		{reason: "done", plan: planOf(complete, true, unknown)},
+		{reason: "failed", plan: planOf(lost, true, unknown)},
+	} {
+		phase, ok := nextPhase(tt.plan)
+		if ok != tt.ok || (ok && phase != tt.want) {
+			t.Errorf("from %q approved %v: %q, %v; want %q, %v: %s", tt.plan.Status.Phase, tt.plan.Spec.Approved, phase, ok, tt.want, tt.ok, tt.reason)
+		}
+	}
+}
+
+var (
+	errNoMatch = &apimeta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "gone.example", Kind: "Gone"}, SearchedVersions: []string{"v1"}}
+	configMaps = schema.GroupResource{Resource: "configmaps"}
+)
+
+func TestTerminal(t *testing.T) {
+	const timeout = time.Minute
+	for _, tt := range []struct {
+		err          error
+		before, then bool // within and after the retry window
+	}{
+		{err: errUnsupported, before: true, then: true},
+		{err: plan.ErrContentChanged, before: true, then: true},
+		{err: plan.ErrNoInlineManifests, before: true, then: true},
+		{err: errNoMatch, then: true},
+		{err: errNamesRefused, then: true},
+		{err: apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "settings", nil), then: true},
+		{err: apierrors.NewBadRequest("no"), then: true},
+		{err: apierrors.NewRequestEntityTooLargeError("no"), then: true},
+		{err: apierrors.NewMethodNotSupported(configMaps, "patch"), then: true},
+		{err: apierrors.NewForbidden(configMaps, "settings", errors.New("no"))},
+		{err: apierrors.NewTimeoutError("no", 1)},
+		{err: apierrors.NewInternalError(errors.New("webhook"))},
+		{err: apierrors.NewConflict(configMaps, "settings", errors.New("no"))},
+		{err: errOwnerGone},
+		{err: context.DeadlineExceeded},
+	} {
+		wrapped := &stepError{step: planOf(working, true, "").Status.Plan[0], err: fmt.Errorf("applying: %w", tt.err)}
+		if before, then := terminal(wrapped, timeout-1, timeout), terminal(wrapped, timeout, timeout); before != tt.before || then != tt.then {
+			t.Errorf("%v ends a plan at once: %v, after the window: %v; want %v, %v", tt.err, before, then, tt.before, tt.then)
+		}
+	}
+}
+
+func TestStepErrorNamesTheStep(t *testing.T) {
+	step := planOf(working, true, "").Status.Plan[0]
+	if got := (&stepError{step: step, err: errUnsupported}).Error(); !strings.Contains(got, "error applying ConfigMap settings of lamp.v1: a bundle may not bring") {
+		t.Error(got)
+	}
+	step.Resource.Group, step.Resource.Kind = "gone.example", "Gone"
+	want := "api-server resource not found installing Gone settings: GroupVersionKind gone.example/v1, Kind=Gone not found on the cluster."
+	if got := (&stepError{step: step, err: errNoMatch}).Error(); !strings.HasPrefix(got, want) {
+		t.Error(got)
+	}
+}
+
+func TestEstablished(t *testing.T) {
+	condition := func(kind, status string) any { return map[string]any{"type": kind, "status": status} }
+	for _, tt := range []struct {
+		reason     string
+		conditions []any
+		want       bool
+	}{
+		{reason: "nothing is said yet"},
+		{reason: "names only", conditions: []any{condition("NamesAccepted", "True")}},
+		{reason: "names are taken", conditions: []any{condition("NamesAccepted", "False"), condition("Established", "True")}},
+		{reason: "both", conditions: []any{condition("NamesAccepted", "True"), condition("Established", "True")}, want: true},
+		{reason: "others do not count", conditions: []any{condition("NamesAccepted", "True"), condition("Terminating", "True"), "nonsense"}},
+	} {
+		crd := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": tt.conditions}}}
+		if got := established(crd); got != tt.want {
+			t.Errorf("%s: %v", tt.reason, got)
+		}
+	}
+	if established(&unstructured.Unstructured{Object: map[string]any{}}) {
+		t.Error("a definition without status is established")
+	}
+}
+
+func TestCRDStatus(t *testing.T) {
+	const waiting, created = operatorsv1alpha1.StepStatusWaitingForAPI, operatorsv1alpha1.StepStatusCreated
+	condition := func(kind, status, message string) any {
+		return map[string]any{"type": kind, "status": status, "message": message}
+	}
+	for _, tt := range []struct {
+		reason     string
+		conditions []any
+		want       operatorsv1alpha1.StepStatus
+		err        string
+	}{
+		{reason: "nothing is said yet", want: waiting},
+		{reason: "accepted", conditions: []any{condition("NamesAccepted", "True", "")}, want: waiting},
+		{reason: "served", conditions: []any{condition("NamesAccepted", "True", ""), condition("Established", "True", "")}, want: created},
+		{
+			reason: "refused", conditions: []any{condition("Established", "False", "not all names are accepted"), condition("NamesAccepted", "False", `"Lamp" is already in use`)},
+			err: `its names are not accepted: "Lamp" is already in use; remove the CustomResourceDefinition that has them, or ask for a bundle whose CustomResourceDefinition lamps.example has other names`,
+		},
+	} {
+		crd := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": tt.conditions}}}
+		crd.SetName("lamps.example")
+		got, err := crdStatus(crd, created, nil)
+		if got != tt.want || (err == nil) != (tt.err == "") || (err != nil && (err.Error() != tt.err || !errors.Is(err, errNamesRefused))) {
+			t.Errorf("%s: %q, %v", tt.reason, got, err)
+		}
+	}
+}
+
+var begin = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+func at(minute int) metav1.Time {
+	return metav1.NewTime(begin.Add(time.Duration(minute) * time.Minute))
+}
+
+func TestSetInstalled(t *testing.T) {
+	const check = operatorsv1alpha1.InstallPlanReasonInstallCheckFailed
+	p := planOf(working, true)
+	setInstalled(p, check, "no group", at(0))
+	first := p.Status.DeepCopy()
+	setInstalled(p, check, "no group", at(5))
+	if diff := cmp.Diff(*first, p.Status); diff != "" {
+		t.Errorf("the same condition again changed the status:\n%s", diff)
+	}
+	setInstalled(p, check, "two groups", at(5))
+	if c := p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled); c.Message != "two groups" || c.Status != "False" || c.Reason != check || !c.LastUpdateTime.Time.Equal(at(5).Time) {
+		t.Errorf("condition %+v", c)
+	}
+	passCheck(p)
+	if len(p.Status.Conditions) != 0 {
+		t.Errorf("after the check: %+v", p.Status.Conditions)
+	}
+	setInstalled(p, operatorsv1alpha1.InstallPlanReasonComponentFailed, "no", at(6))
+	passCheck(p)
+	if len(p.Status.Conditions) != 1 {
+		t.Error("the check removed the condition of a failure")
+	}
+	setInstalled(p, "", "", at(7))
+	if c := p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled); c.Status != "True" || c.Reason != "" || c.Message != "" || len(p.Status.Conditions) != 1 {
+		t.Errorf("conditions %+v", p.Status.Conditions)
+	}
+}
+
+func TestAdvanceSaysHowToApprove(t *testing.T) {
+	r := &Reconciler{clock: clock.RealClock{}}
+	for _, tt := range []struct {
+		reason  string
+		plan    *operatorsv1alpha1.InstallPlan
+		message string
+	}{
+		{reason: "to be approved", plan: planOf(planning, false, ""), message: toApprove},
+		{reason: "waiting already, by a version that did not say so", plan: planOf(asking, false, ""), message: toApprove},
+		{reason: "approved", plan: planOf(asking, true, "")},
+		{reason: "approved from the first", plan: planOf(planning, true, "")},
+		{reason: "declared failed by somebody", plan: planOf(lost, true, operatorsv1alpha1.StepStatusCreated)},
+		{reason: "declared complete by somebody", plan: planOf(complete, true, operatorsv1alpha1.StepStatusCreated)},
+	} {
+		phase := tt.plan.Status.Phase
+		if tt.plan.Spec.Approved {
+			tt.plan.Status.Message = toApprove
+		}
+		if _, err := r.advance(t.Context(), tt.plan, &record{}); err != nil || tt.plan.Status.Message != tt.message {
+			t.Errorf("%s: message %q, error %v; want %q", tt.reason, tt.plan.Status.Message, err, tt.message)
+		}
+		if (phase == lost || phase == complete) && tt.plan.Status.Phase != phase {
+			t.Errorf("%s: it is now %s", tt.reason, tt.plan.Status.Phase)
+		}
+	}
+}
+
+func TestConclude(t *testing.T) {
+	const created, present, waiting = operatorsv1alpha1.StepStatusCreated, operatorsv1alpha1.StepStatusPresent, operatorsv1alpha1.StepStatusWaitingForAPI
+	const settingsFailed = "retrying execution due to error: error applying ConfigMap settings of lamp.v1: "
+	fails := func(err error) error { return &stepError{step: planOf(working, true, "").Status.Plan[0], err: err} }
+	for _, tt := range []struct {
+		reason    string
+		plan      *operatorsv1alpha1.InstallPlan
+		err       error
+		before    string // the message of the pass before
+		minute    int
+		phase     operatorsv1alpha1.InstallPlanPhase
+		message   string
+		installed string
+		started   int // the minute of StartTime, when it moves
+		after     time.Duration
+	}{
+		{reason: "all is done", plan: planOf(working, true, created, present), phase: complete, installed: "True "},
+		{reason: "an API is not served yet", plan: planOf(working, true, created, waiting), phase: working, after: waitForAPI},
+		{reason: "what passes is tried again for ever", plan: planOf(working, true, ""), err: fails(apierrors.NewTimeoutError("slow", 1)), minute: 90, started: 90, phase: working, message: settingsFailed, after: firstPause},
+		{reason: "what lasts is tried again for a while", plan: planOf(working, true, ""), err: fails(apierrors.NewBadRequest("odd")), phase: working, message: settingsFailed, after: firstPause},
+		{reason: "what lasts ends the plan", plan: planOf(working, true, ""), err: fails(apierrors.NewBadRequest("odd")), before: settingsFailed, minute: 1, phase: lost, message: "error applying ConfigMap settings of lamp.v1: ", installed: "False InstallComponentFailed"},
+		{reason: "a step that fails for the first time is tried again for a while, however late", plan: planOf(working, true, created, ""), err: fails(apierrors.NewBadRequest("odd")), minute: 90, phase: working, message: settingsFailed, started: 90, after: firstPause},
+		{reason: "so is one after another that failed", plan: planOf(working, true, created, ""), err: fails(apierrors.NewBadRequest("odd")), before: "retrying execution due to error: error applying ConfigMap settings2 of lamp.v1: odd", minute: 90, phase: working, message: settingsFailed, started: 90, after: firstPause},
+		{reason: "its window does not move while it fails", plan: planOf(working, true, created, ""), err: fails(apierrors.NewTimeoutError("slow", 1)), before: settingsFailed, minute: 90, phase: working, message: settingsFailed, after: firstPause},
+		{reason: "what cannot be fixed ends it at once", plan: planOf(working, true, ""), err: fails(errUnsupported), phase: lost, message: "error applying ConfigMap settings of lamp.v1: ", installed: "False InstallComponentFailed"},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			r := &Reconciler{retryTimeout: time.Minute}
+			rec := &record{}
+			start := at(0)
+			if tt.before == "" {
+				tt.before = "from the pass before"
+			}
+			tt.plan.Status.StartTime, tt.plan.Status.Message = &start, tt.before
+			result := r.conclude(t.Context(), tt.plan, rec, tt.err, at(tt.minute))
+			status := tt.plan.Status
+			if status.Phase != tt.phase || !strings.HasPrefix(status.Message, tt.message) || (tt.message == "" && status.Message != "") {
+				t.Errorf("phase %q, message %q; want %q, %q", status.Phase, status.Message, tt.phase, tt.message)
+			}
+			// Done plans keep it: only a step that fails anew moves it.
+			if want := at(tt.started); tt.err != nil && tt.phase == working && !status.StartTime.Equal(&want) {
+				t.Errorf("started at %s, want %s", status.StartTime, want)
+			}
+			installed := ""
+			if c := status.GetCondition(operatorsv1alpha1.InstallPlanInstalled); c.Status != "Unknown" {
+				installed = string(c.Status) + " " + string(c.Reason)
+				if (c.Message == "") != (tt.err == nil) || (tt.err != nil && c.Message != tt.err.Error()+remedyFor(tt.err)) {
+					t.Errorf("message of the condition: %q", c.Message)
+				}
+			}
+			// Pauses are up to a fifth longer or shorter.
+			if installed != tt.installed || (result.RequeueAfter-tt.after).Abs() > tt.after/5 {
+				t.Errorf("Installed %q, again after %s; want %q, %s", installed, result.RequeueAfter, tt.installed, tt.after)
+			}
+		})
+	}
+}

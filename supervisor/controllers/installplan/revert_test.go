@@ -1,0 +1,73 @@
+package installplan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// lamps are the objects of every kind.
+type lamps struct {
+	client.Reader
+
+	list []unstructured.Unstructured
+}
+
+func (l *lamps) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	into.(*unstructured.UnstructuredList).Items = l.list //nolint:forcetypeassert // nothing else is listed
+	return nil
+}
+
+// TestRevert shows that a plan which goes back looks at what is stored before it changes
+// a definition: much may have been stored since it was made.
+func TestRevert(t *testing.T) {
+	const (
+		served = `"status":{"storedVersions":["v1"],"conditions":[{"type":"Established","status":"True"},{"type":"NamesAccepted","status":"True"}]}`
+		crd    = `{"kind":"CustomResourceDefinition","metadata":{"name":"lamps.example"},"spec":{"group":"example","names":{"kind":"Lamp","plural":"lamps"},%s"versions":[` +
+			`{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{%s}}}}%s]},%s}`
+		bright  = `"bright":{"type":"boolean"}`
+		webhook = `"conversion":{"strategy":"Webhook"},`
+		v2      = `,{"name":"v2","served":true}`
+	)
+	for _, tt := range []struct {
+		reason      string
+		live, older string
+		object      string
+		declares    bool
+		want        string
+	}{
+		{reason: "the same", live: fmt.Sprintf(crd, "", bright, "", served), older: fmt.Sprintf(crd, "", bright, "", served), object: `{"bright":true}`},
+		{reason: "a field that nobody uses", live: fmt.Sprintf(crd, "", bright, "", served), older: fmt.Sprintf(crd, "", "", "", served), object: `{}`},
+		{
+			reason: "a field that came to be used", live: fmt.Sprintf(crd, "", bright, "", served), older: fmt.Sprintf(crd, "", "", "", served), object: `{"bright":true}`,
+			want: "uses field v1 bright, which lamp.v1 does not know and would drop; fix what is named, and the plan goes on by itself",
+		},
+		{reason: "what is not served has no objects", live: fmt.Sprintf(crd, "", bright, "", `"status":{}`), older: fmt.Sprintf(crd, "", "", "", served), object: `{"bright":true}`},
+		{reason: "no webhook any more", live: fmt.Sprintf(crd, webhook, "", v2, served), older: fmt.Sprintf(crd, "", "", v2, served), want: "by a webhook, which lamp.v1 does not have"},
+		{reason: "a webhook that it declares", live: fmt.Sprintf(crd, webhook, "", v2, served), older: fmt.Sprintf(crd, "", "", v2, served), declares: true},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			stored := &lamps{}
+			if tt.object != "" {
+				stored.list = []unstructured.Unstructured{*parsed(t, tt.object)}
+			}
+			csv := parsed(t, `{"kind":"ClusterServiceVersion","metadata":{"name":"lamp.v1"}}`)
+			if tt.declares {
+				csv = parsed(t, `{"kind":"ClusterServiceVersion","metadata":{"name":"lamp.v1"},"spec":{"webhookdefinitions":[{"type":"ConversionWebhook","conversionCRDs":["lamps.example"]}]}}`)
+			}
+			e := &execution{
+				reverts: "lamp.v1", checker: &checker{client: stored},
+				content: &content{versions: map[string]*unstructured.Unstructured{"lamp.v1": csv}},
+			}
+			err := e.revert(t.Context(), parsed(t, tt.live), parsed(t, tt.older))
+			if (err != nil) != (tt.want != "") || err != nil && (!errors.Is(err, errUnsafe) || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("error %v, want %q", err, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,154 @@
+package installplan
+
+import (
+	"fmt"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/chandlery/chandlery/supervisor/apply/warnings"
+	"github.com/chandlery/chandlery/supervisor/grant"
+	"github.com/chandlery/chandlery/supervisor/impersonate"
+)
+
+// Defaults of Options.
+const (
+	// DefaultAcknowledgeTimeout is how long a phase waits for the Subscriptions.
+	DefaultAcknowledgeTimeout = 5 * time.Second
+	// DefaultForeignPhaseDwell is how long a phase stands that somebody else wrote.
+	DefaultForeignPhaseDwell = 3 * time.Second
+)
+
+// reconcileTimeout bounds one pass, so that a call that hangs cannot hold a worker
+// for ever. Looking at the custom resources of a large cluster takes its time.
+const reconcileTimeout = 5 * time.Minute
+
+// Options are what the controller needs besides the manager.
+type Options struct {
+	// CRDs has the CustomResourceDefinitions, as package crdcache keeps them.
+	CRDs cache.Cache
+	// Bundles reads manifests that plans only refer to.
+	Bundles bundleReader
+	// Unpacker reads those that are in a bundle image; without one, plans that refer
+	// to such images fail.
+	Unpacker unpacker
+	// Clock tells the time; the real one when nil.
+	Clock clock.PassiveClock
+	// RetryTimeout is how long a step may fail with an error that does not look
+	// passing before the plan is given up.
+	RetryTimeout time.Duration
+	// AcknowledgeTimeout is how long the next phase of a plan waits at most for the
+	// Subscriptions that do not show the present one; DefaultAcknowledgeTimeout when
+	// zero, not at all when negative.
+	AcknowledgeTimeout time.Duration
+	// ForeignPhaseDwell is how long a phase is left standing that somebody else
+	// wrote; DefaultForeignPhaseDwell when zero, not at all when negative.
+	ForeignPhaseDwell time.Duration
+	// Concurrency is the number of plans that are worked on at once.
+	Concurrency int
+	// CRDAsServiceAccount has CustomResourceDefinitions written with the rights of the
+	// OperatorGroup's service account, where it names one, instead of the supervisor's.
+	CRDAsServiceAccount bool
+	// Config is how the API server is reached for what steps are about; the
+	// manager's when nil.
+	Config *rest.Config
+	// Lender gives the supervisor rights to look at custom resources for a moment; without
+	// one, definitions whose objects it may not list do not change.
+	Lender *grant.Lender
+	// NewClient makes the clients for that; client.New when nil.
+	NewClient client.NewClientFunc
+}
+
+func (o Options) withDefaults(mgr ctrl.Manager) Options {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.AcknowledgeTimeout == 0 {
+		o.AcknowledgeTimeout = DefaultAcknowledgeTimeout
+	}
+	if o.ForeignPhaseDwell == 0 {
+		o.ForeignPhaseDwell = DefaultForeignPhaseDwell
+	}
+	if o.Config == nil {
+		o.Config = mgr.GetConfig()
+	}
+	if o.NewClient == nil {
+		o.NewClient = client.New
+	}
+	return o
+}
+
+// Setup adds the controller to a manager.
+func Setup(mgr ctrl.Manager, o Options) error {
+	r, err := newReconciler(mgr, o.withDefaults(mgr))
+	if err != nil {
+		return err
+	}
+	if err := addIndex(mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	err = ctrl.NewControllerManagedBy(mgr).
+		Named("installplan").
+		For(&operatorsv1alpha1.InstallPlan{}, builder.WithPredicates(r.passages.noting())).
+		Watches(&operatorsv1alpha1.Subscription{}, handler.EnqueueRequestsFromMapFunc(planOfSubscription)).
+		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(r.plansBeside)).
+		WatchesMetadata(accountMetadata(), handler.EnqueueRequestsFromMapFunc(r.plansWithAccount)).
+		Watches(&rbacv1.Role{}, handler.EnqueueRequestsFromMapFunc(r.plansWithRights)).
+		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(r.plansWithRights)).
+		Watches(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(r.plansWithRights)).
+		Watches(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(r.plansWithRights)).
+		WatchesRawSource(source.Kind(o.CRDs, &apiextensionsv1.CustomResourceDefinition{},
+			handler.TypedEnqueueRequestsFromMapFunc[*apiextensionsv1.CustomResourceDefinition, reconcile.Request](r.plansAwaitingKind), served())).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: o.Concurrency, EnableWarmup: new(true), ReconciliationTimeout: reconcileTimeout,
+			// After the API server was away, plans go on soon, however long it was.
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, maxPauseUnanswered),
+		}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the InstallPlan controller: %w", err)
+	}
+	return nil
+}
+
+func newReconciler(mgr ctrl.Manager, o Options) (*Reconciler, error) {
+	cfg := rest.CopyConfig(o.Config)
+	cfg.WarningHandler, cfg.WarningHandlerWithContext = nil, warnings.Handler{}
+	options := client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}
+	direct, err := o.NewClient(cfg, options)
+	if err != nil {
+		return nil, fmt.Errorf("making the client that applies steps: %w", err)
+	}
+	return &Reconciler{
+		client:             mgr.GetClient(),
+		live:               mgr.GetAPIReader(),
+		direct:             direct,
+		accounts:           impersonate.New(cfg, o.NewClient, options),
+		lender:             o.Lender,
+		bundles:            o.Bundles,
+		unpacker:           o.Unpacker,
+		recorder:           mgr.GetEventRecorder("chandlery-installplan"),
+		clock:              o.Clock,
+		memory:             &memory{},
+		passages:           &passages{},
+		retryTimeout:       o.RetryTimeout,
+		acknowledgeTimeout: o.AcknowledgeTimeout,
+		dwell:              max(0, o.ForeignPhaseDwell),
+		crdsAsAccount:      o.CRDAsServiceAccount,
+		crdTurns:           newCRDTurns(),
+	}, nil
+}

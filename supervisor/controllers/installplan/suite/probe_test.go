@@ -1,0 +1,114 @@
+package suite_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/onsi/gomega"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/test/controlplane"
+)
+
+// follow watches plans until the test ends.
+func (w *world) follow() <-chan watch.Event {
+	w.t.Helper()
+	watching, err := client.NewWithWatch(controlplane.Get(w.t).Config(), client.Options{Scheme: w.Scheme()})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	watcher, err := watching.Watch(w.t.Context(), &operatorsv1alpha1.InstallPlanList{}, client.InNamespace(w.namespace))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(watcher.Stop)
+	return watcher.ResultChan()
+}
+
+// rouse changes the OperatorGroup, which has plans tried at once.
+func (w *world) rouse() {
+	w.t.Helper()
+	text := `{"metadata":{"annotations":{"roused":"` + time.Now().Format(time.RFC3339Nano) + `"}}}`
+	if err := w.Patch(w.t.Context(), w.group("group"), client.RawPatch(types.MergePatchType, []byte(text))); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// mentions counts the reads of objects of a name.
+func (c *tally) mentions(name string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for _, line := range c.reads {
+		if strings.HasSuffix(line, "/"+name) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestFailedPlanRestsUntilItsCauseIsGone has a definition refused that comes after
+// the version, which would be applied.
+func TestFailedPlanRestsUntilItsCauseIsGone(t *testing.T) {
+	w := newWorld(t)
+	w.create(w.group("group"))
+	w.served(w.lamps(map[string]string{"v1": anything}))
+	counted := &tally{}
+	w.config = rest.CopyConfig(controlplane.Get(t).Config())
+	w.config.Wrap(counted.watch)
+	w.supervise(time.Second)
+	events := w.follow()
+	w.plan(w.bundle(settings, text(t, w.lamps(map[string]string{"v2": anything}))), true, plan.MaxInline)
+	w.reaches(failed)
+	name := "lamps." + w.namespace + ".example"
+	for range 3 {
+		// Each probe looks at the definition. The next one begins when the one
+		// before is over and its outcome is written.
+		before := counted.mentions(name)
+		w.rouse()
+		w.Eventually(func() int { return counted.mentions(name) }).WithTimeout(patience).WithPolling(polling).Should(gomega.BeNumerically(">", before))
+	}
+	w.nothingIsMade()
+	w.migrate()
+	w.rouse()
+	// It left Failed only to complete.
+	want := []string{"", "Planning", string(working), string(failed), string(working), string(complete)}
+	if diff := cmp.Diff(want, phases(t, events)); diff != "" {
+		t.Errorf("phases (-want +got):\n%s", diff)
+	}
+}
+
+// migrate has nothing stored any more in the version that a definition began with.
+func (w *world) migrate() {
+	w.t.Helper()
+	w.Eventually(func(g gomega.Gomega) {
+		crd := w.definition()
+		crd.Spec.Versions = w.lamps(map[string]string{"v1": anything, "v2": anything}).Spec.Versions
+		crd.Spec.Versions[0].Storage, crd.Spec.Versions[1].Storage = false, true
+		g.Expect(w.Update(w.t.Context(), crd)).To(gomega.Succeed())
+		crd.Status.StoredVersions = []string{"v2"}
+		g.Expect(w.Status().Update(w.t.Context(), crd)).To(gomega.Succeed())
+	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+}
+
+// TestForbiddenKindFailsForGood rouses a plan that cannot be fixed.
+func TestForbiddenKindFailsForGood(t *testing.T) {
+	w := newWorld(t)
+	w.create(w.group("group"))
+	w.supervise(time.Hour)
+	w.plan(w.bundle(settings, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"stray"}}`), true, plan.MaxInline)
+	version := w.reaches(failed).ResourceVersion
+	w.rouse()
+	w.stays(failed)
+	if got := w.read().ResourceVersion; got != version {
+		t.Errorf("the plan was written again: %+v", w.read().Status)
+	}
+	w.nothingIsMade()
+}

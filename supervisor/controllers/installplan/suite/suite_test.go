@@ -1,0 +1,365 @@
+package suite_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/onsi/gomega"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/bundleimage"
+	"github.com/chandlery/chandlery/supervisor/controllers/installplan"
+	"github.com/chandlery/chandlery/supervisor/crdcache"
+	"github.com/chandlery/chandlery/supervisor/grant"
+	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/test/controlplane"
+)
+
+const (
+	// patience is how long an expected state may take to come about.
+	patience = 60 * time.Second
+	polling  = 20 * time.Millisecond
+)
+
+func TestMain(m *testing.M) {
+	handler := slog.DiscardHandler
+	if os.Getenv("CHANDLERY_TEST_LOGS") != "" {
+		handler = slog.NewTextHandler(os.Stderr, nil)
+	}
+	logf.SetLogger(logr.FromSlogHandler(handler))
+	os.Exit(controlplane.Main(m, controlplane.Options{Nodes: -1}, func(ctx context.Context, cp *controlplane.ControlPlane) error {
+		return supervisor.InstallCRDs(ctx, cp.Config(), io.Discard)
+	}))
+}
+
+// shelf is a catalog in memory.
+type shelf struct{ bundles sync.Map }
+
+func (s *shelf) put(b plan.Bundle) { s.bundles.Store(b.Name, b) }
+
+func (s *shelf) Bundle(_ context.Context, _ types.NamespacedName, _, _, name string) (plan.Bundle, error) {
+	found, _ := s.bundles.Load(name)
+	b, ok := found.(plan.Bundle)
+	if !ok {
+		return b, fmt.Errorf("reading bundle %s: %w", name, context.DeadlineExceeded)
+	}
+	return b, nil
+}
+
+// images are bundle images in memory.
+type images struct{ content sync.Map }
+
+func (i *images) Content(_ context.Context, r bundleimage.Request) (bundleimage.Content, error) {
+	found, _ := i.content.Load(r.Image + " with " + strings.Join(r.Secrets, ","))
+	objects, ok := found.([]string)
+	if !ok {
+		return bundleimage.Content{}, fmt.Errorf("pulling %s: %w", r.Image, context.DeadlineExceeded)
+	}
+	return bundleimage.Content{Image: r.Image, Objects: objects}, nil
+}
+
+// world is a test's view of the cluster.
+type world struct {
+	client.Client
+	*gomega.WithT
+
+	t         *testing.T
+	namespace string
+	shelf     *shelf
+	images    *images
+	// beforeApply is told the kind of each object that the controller is about
+	// to apply.
+	beforeApply func(kind string)
+	// config is that of the controller; the administrator's when nil.
+	config *rest.Config
+	// acknowledge is how long phases wait for Subscriptions.
+	acknowledge time.Duration
+	// crdAsAccount has the account of a group write definitions.
+	crdAsAccount bool
+	// owners and generation are those of the plan.
+	owners     []metav1.OwnerReference
+	generation int
+	// warned counts the warnings that the test itself was given.
+	warned *atomic.Int64
+}
+
+// counter counts warnings.
+type counter struct{ n *atomic.Int64 }
+
+// HandleWarningHeader counts one.
+func (c counter) HandleWarningHeader(int, string, string) { c.n.Add(1) }
+
+// heard says how many warnings the test has been given so far.
+func (w *world) heard() int64 { return w.warned.Load() }
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	scheme, err := supervisor.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	warned := &atomic.Int64{}
+	cfg := rest.CopyConfig(controlplane.Get(t).Config())
+	cfg.WarningHandler = counter{warned}
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &world{
+		Client: c, WithT: gomega.NewWithT(t), t: t, namespace: controlplane.Namespace(t),
+		shelf: &shelf{}, images: &images{}, beforeApply: func(string) {}, warned: warned,
+	}
+}
+
+// newClient is the client of the controller.
+func (w *world) newClient(cfg *rest.Config, options client.Options) (client.Client, error) {
+	c, err := client.NewWithWatch(cfg, options)
+	if err != nil {
+		return nil, err
+	}
+	return interceptor.NewClient(c, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.CreateOption) error {
+			w.beforeApply(object.GetObjectKind().GroupVersionKind().Kind)
+			return c.Create(ctx, object, opts...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.UpdateOption) error {
+			w.beforeApply(object.GetObjectKind().GroupVersionKind().Kind)
+			return c.Update(ctx, object, opts...)
+		},
+	}), nil
+}
+
+// supervise runs the controller until the test ends or stop is called, which
+// waits for its end.
+func (w *world) supervise(retryTimeout time.Duration) (stop func()) {
+	w.t.Helper()
+	cfg := w.config
+	if cfg == nil {
+		cfg = controlplane.Get(w.t).Config()
+	}
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme:  w.Scheme(),
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		Cache: cache.Options{
+			DefaultNamespaces: map[string]cache.Config{w.namespace: {}},
+			// Definitions are shared with versions of other namespaces.
+			ByObject: map[client.Object]cache.ByObject{
+				&operatorsv1alpha1.ClusterServiceVersion{}: {Namespaces: map[string]cache.Config{cache.AllNamespaces: {}}},
+			},
+		},
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	lender, err := grant.Setup(mgr)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	crds, err := crdcache.Add(mgr)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := installplan.Setup(mgr, installplan.Options{
+		CRDs:    crds,
+		Bundles: w.shelf, Unpacker: w.images, RetryTimeout: retryTimeout, Concurrency: 1, NewClient: w.newClient, Lender: lender,
+		AcknowledgeTimeout: w.acknowledge, ForeignPhaseDwell: time.Second, CRDAsServiceAccount: w.crdAsAccount,
+	}); err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-done; err != nil {
+			w.t.Errorf("the manager ended with: %v", err)
+		}
+	}
+	w.t.Cleanup(stop)
+	return stop
+}
+
+func (w *world) create(objects ...client.Object) {
+	w.t.Helper()
+	for _, object := range objects {
+		if err := w.Create(w.t.Context(), object); err != nil {
+			w.t.Fatalf("creating %T %s: %v", object, object.GetName(), err)
+		}
+	}
+}
+
+func (w *world) group(name string) *operatorsv1.OperatorGroup {
+	return &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+}
+
+// bundle is a bundle whose objects bear the namespace's name where they have no
+// namespace, so that tests do not meet.
+func (w *world) bundle(objects ...string) plan.Bundle {
+	csv := `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"lamp.v1"},
+		"spec":{"displayName":"Lamp","version":"1.0.0","install":{"strategy":"deployment","spec":{"deployments":[],
+		"permissions":[{"serviceAccountName":"lamp","rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]}]}}}}`
+	return plan.Bundle{
+		Name: "lamp.v1", Package: "lamp", Channel: "stable", Catalog: types.NamespacedName{Namespace: "olm", Name: "shop"},
+		Objects: append([]string{csv}, objects...),
+	}
+}
+
+func (w *world) crd() string {
+	const kind = "lamp"
+	plural := kind + "s." + w.namespace + ".example"
+	return fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":%q},"spec":{"group":%q,"scope":"Namespaced",
+		"names":{"plural":%q,"kind":%q},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`,
+		plural, w.namespace+".example", kind+"s", kind)
+}
+
+const settings = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings"},"data":{"a":"b"}}`
+
+// plan makes the plan of a bundle the way its maker does.
+func (w *world) plan(b plan.Bundle, approved bool, inline int) {
+	w.t.Helper()
+	steps, err := plan.Steps(w.namespace, b)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := plan.Externalize(steps, []plan.Bundle{b}, inline); err != nil {
+		w.t.Fatal(err)
+	}
+	warnings, err := plan.ManifestWarnings(steps, []plan.Bundle{b})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	p := &operatorsv1alpha1.InstallPlan{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "install-lamp", OwnerReferences: w.owners, Annotations: map[string]string{api.AnnotationManifestWarnings: warnings}},
+		Spec: operatorsv1alpha1.InstallPlanSpec{
+			ClusterServiceVersionNames: []string{b.Name}, Approval: operatorsv1alpha1.ApprovalManual, Approved: approved, Generation: w.generation,
+		},
+	}
+	w.create(p)
+	p.Status = operatorsv1alpha1.InstallPlanStatus{Phase: operatorsv1alpha1.InstallPlanPhasePlanning, CatalogSources: []string{"shop"}, Plan: steps}
+	if err := w.Status().Update(w.t.Context(), p); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) read() *operatorsv1alpha1.InstallPlan {
+	p := &operatorsv1alpha1.InstallPlan{}
+	if err := w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "install-lamp"}, p); err != nil {
+		p.Status.Message = err.Error()
+	}
+	return p
+}
+
+// becomes waits until the plan is as wanted, and gives it.
+func (w *world) becomes(holds func(*operatorsv1alpha1.InstallPlan) bool) *operatorsv1alpha1.InstallPlan {
+	w.t.Helper()
+	var p *operatorsv1alpha1.InstallPlan
+	w.Eventually(func() bool {
+		p = w.read()
+		return holds(p)
+	}).WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue(), func() string {
+		return fmt.Sprintf("phase %q, message %q, conditions %+v", p.Status.Phase, p.Status.Message, p.Status.Conditions)
+	})
+	return p
+}
+
+func (w *world) reaches(phase operatorsv1alpha1.InstallPlanPhase) *operatorsv1alpha1.InstallPlan {
+	w.t.Helper()
+	return w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool { return p.Status.Phase == phase })
+}
+
+func installed(p *operatorsv1alpha1.InstallPlan) operatorsv1alpha1.InstallPlanCondition {
+	return p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled)
+}
+
+// statuses lists the steps as kind=status.
+func statuses(p *operatorsv1alpha1.InstallPlan) []string {
+	var list []string
+	for _, s := range p.Status.Plan {
+		list = append(list, s.Resource.Kind+"="+string(s.Status))
+	}
+	return list
+}
+
+func (w *world) settings() *corev1.ConfigMap {
+	w.t.Helper()
+	found := &corev1.ConfigMap{}
+	if err := w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "settings"}, found); err != nil {
+		w.t.Fatal(err)
+	}
+	return found
+}
+
+// hasSettings waits until the ConfigMap of a bundle is there.
+func (w *world) hasSettings() {
+	w.t.Helper()
+	w.Eventually(func() error {
+		return w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "settings"}, &corev1.ConfigMap{})
+	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+}
+
+// stays sees that the plan is at a phase for a while.
+func (w *world) stays(phase operatorsv1alpha1.InstallPlanPhase) {
+	w.t.Helper()
+	w.Consistently(func() operatorsv1alpha1.InstallPlanPhase { return w.read().Status.Phase }).
+		WithTimeout(500 * time.Millisecond).WithPolling(polling).Should(gomega.Equal(phase))
+}
+
+// schemaOf reads a schema from JSON.
+func schemaOf(t *testing.T, text string) apiextensionsv1.JSONSchemaProps {
+	t.Helper()
+	var s apiextensionsv1.JSONSchemaProps
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// text writes a definition as a bundle has it.
+func text(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) string {
+	t.Helper()
+	bundled := crd.DeepCopy()
+	bundled.TypeMeta = metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}
+	bundled.ObjectMeta = metav1.ObjectMeta{Name: crd.Name, Labels: crd.Labels}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(bundled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(content, "status")
+	encoded, err := json.Marshal(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(encoded)
+}

@@ -1,0 +1,158 @@
+package operatorcondition
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/opcondition"
+)
+
+// observation is a version and what there is for it; nil is what is not there.
+type observation struct {
+	csv       *operatorsv1alpha1.ClusterServiceVersion
+	condition *operatorsv2.OperatorCondition
+	role      *rbacv1.Role
+	binding   *rbacv1.RoleBinding
+	now       time.Time
+	// replaced reports whether another version is there to take the place of this one.
+	replaced bool
+}
+
+// decision is what is to be done.
+type decision struct {
+	// apply are the objects to write.
+	apply []client.Object
+	// remake is a binding of ours whose role cannot be changed: it is deleted, and made
+	// anew when that is seen.
+	remake *rbacv1.RoleBinding
+	// conditions is what the status is to show, and show reports whether to write it now.
+	conditions []metav1.Condition
+	show       bool
+	// foreign says what is in the way; empty when nothing is.
+	foreign string
+}
+
+// decide compares what there is for a version with what there is to be. The role and its
+// binding come after the object by which they are owned.
+func decide(o observation) decision {
+	if !wanted(o.csv) || (o.condition != nil && !o.condition.DeletionTimestamp.IsZero()) {
+		return decision{}
+	}
+	want := desiredCondition(o.csv, o.condition)
+	if o.condition == nil {
+		return decision{apply: []client.Object{want}}
+	}
+	accounts := want.Spec.ServiceAccounts
+	if o.replaced {
+		// Another spec would move the generation and make the operator's reports outdated, by
+		// which the upgrade is held.
+		want.Spec.Deployments, want.Spec.ServiceAccounts = o.condition.Spec.Deployments, o.condition.Spec.ServiceAccounts
+	}
+	var d decision
+	changed := !sameCondition(o.condition, want)
+	if changed {
+		d.apply = append(d.apply, want)
+	}
+	d.decideRole(o)
+	d.decideBinding(o, desiredBinding(o.condition, accounts))
+	d.conditions = opcondition.Conditions(o.condition, o.now)
+	// What is applied may move the generation, and has to name a type before it is shown.
+	d.show = !changed && !equality.Semantic.DeepEqual(d.conditions, o.condition.Status.Conditions)
+	return d
+}
+
+// wanted says whether a version is to have an OperatorCondition. A copy has none: the
+// operator knows that of the original.
+func wanted(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+	if csv == nil || !csv.DeletionTimestamp.IsZero() {
+		return false
+	}
+	_, copied := csv.Labels[operatorsv1alpha1.CopiedLabelKey]
+	return !copied
+}
+
+// replaces reports whether a version is to take the place of another one of its namespace.
+func replaces(csv *operatorsv1alpha1.ClusterServiceVersion, name string) bool {
+	return csv.Name != name && csv.Spec.Replaces == name && wanted(csv)
+}
+
+func (d *decision) decideRole(o observation) {
+	want := desiredRole(o.condition)
+	switch {
+	case o.role == nil:
+		d.apply = append(d.apply, want)
+	case !ours(o.role, o.condition):
+		d.meet("Role", o.role)
+	case !sameMeta(o.role, want) || !equality.Semantic.DeepEqual(o.role.Rules, want.Rules):
+		d.apply = append(d.apply, want)
+	}
+}
+
+func (d *decision) decideBinding(o observation, want *rbacv1.RoleBinding) {
+	switch {
+	case o.binding == nil:
+		d.apply = append(d.apply, want)
+	case !ours(o.binding, o.condition):
+		d.meet("RoleBinding", o.binding)
+	case o.binding.RoleRef != want.RoleRef:
+		d.remake = o.binding
+	case !sameMeta(o.binding, want) || !sameSubjects(o.binding.Subjects, want.Subjects):
+		d.apply = append(d.apply, want)
+	}
+}
+
+// meet notes an object of somebody else under a name that is needed.
+func (d *decision) meet(kind string, o client.Object) {
+	if d.foreign != "" {
+		d.foreign += "; "
+	}
+	d.foreign += fmt.Sprintf("%s %s/%s was not made for this OperatorCondition and is left as it is; "+
+		"until it is deleted or renamed the operator may not be able to report conditions", kind, o.GetNamespace(), o.GetName())
+}
+
+// ours says whether an object was made for an OperatorCondition of this name, by
+// whatever lifecycle manager. One that nobody owns belongs to the bundle or to a person.
+func ours(o client.Object, c *operatorsv2.OperatorCondition) bool {
+	return slices.ContainsFunc(o.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
+		return ref.Kind == kindCondition && ref.Name == c.Name && strings.HasPrefix(ref.APIVersion, operatorsv2.GroupVersion.Group+"/")
+	})
+}
+
+func sameCondition(have, want *operatorsv2.OperatorCondition) bool {
+	return sameMeta(have, want) &&
+		have.Annotations[api.AnnotationShownConditions] == want.Annotations[api.AnnotationShownConditions] &&
+		slices.Equal(have.Spec.Deployments, want.Spec.Deployments) &&
+		slices.Equal(have.Spec.ServiceAccounts, want.Spec.ServiceAccounts)
+}
+
+// sameMeta says whether an object has the owner and the label that it is to have.
+func sameMeta(have, want client.Object) bool {
+	owner := want.GetOwnerReferences()[0].UID
+	owned := slices.ContainsFunc(have.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner })
+	return owned && have.GetLabels()[api.LabelManaged] == "true"
+}
+
+// sameSubjects compares service accounts as sets. Their group is left out: a client may or
+// may not have written it.
+func sameSubjects(have, want []rbacv1.Subject) bool {
+	return accounts(have).Equal(accounts(want))
+}
+
+func accounts(subjects []rbacv1.Subject) sets.Set[rbacv1.Subject] {
+	out := sets.New[rbacv1.Subject]()
+	for _, s := range subjects {
+		out.Insert(rbacv1.Subject{Kind: s.Kind, Namespace: s.Namespace, Name: s.Name})
+	}
+	return out
+}

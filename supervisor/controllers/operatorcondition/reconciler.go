@@ -1,0 +1,138 @@
+package operatorcondition
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+)
+
+// conflictDelay is the pause after a write that met a newer object, long enough for the
+// cache to have seen it.
+const conflictDelay = 50 * time.Millisecond
+
+// readOnly spares a copy of what is only looked at.
+const readOnly = client.UnsafeDisableDeepCopy
+
+// reconciler keeps the OperatorCondition of each version, with its role and binding.
+type reconciler struct {
+	client client.Client
+	clock  clock.PassiveClock
+	events events.EventRecorder
+	told   sync.Map // by version, what was said last of objects in the way
+}
+
+// Reconcile brings what there is for one version up to date. All of it has the name of
+// the version.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	o, err := r.observe(ctx, req.NamespacedName)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	d := decide(o)
+	r.tell(ctx, req, o, d.foreign)
+	err = r.act(ctx, o, d)
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	}
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		// The version goes with its namespace, and nobody misses the rest.
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{}, err
+}
+
+func (r *reconciler) observe(ctx context.Context, key client.ObjectKey) (observation, error) {
+	o := observation{now: r.clock.Now()}
+	var err error
+	if o.csv, err = found(ctx, r.client, key, &operatorsv1alpha1.ClusterServiceVersion{}); err != nil || !wanted(o.csv) {
+		return observation{}, err
+	}
+	if o.condition, err = found(ctx, r.client, key, &operatorsv2.OperatorCondition{}); err != nil {
+		return observation{}, err
+	}
+	if o.role, err = found(ctx, r.client, key, &rbacv1.Role{}); err != nil {
+		return observation{}, err
+	}
+	if o.binding, err = found(ctx, r.client, key, &rbacv1.RoleBinding{}); err != nil {
+		return observation{}, err
+	}
+	o.replaced, err = r.replaced(ctx, key)
+	return o, err
+}
+
+// replaced reports whether a version is there that replaces another one.
+func (r *reconciler) replaced(ctx context.Context, key client.ObjectKey) (bool, error) {
+	versions := &operatorsv1alpha1.ClusterServiceVersionList{}
+	if err := r.client.List(ctx, versions, client.InNamespace(key.Namespace), readOnly); err != nil {
+		return false, fmt.Errorf("listing ClusterServiceVersions of namespace %s: %w", key.Namespace, err)
+	}
+	return slices.ContainsFunc(versions.Items, func(csv operatorsv1alpha1.ClusterServiceVersion) bool {
+		return replaces(&csv, key.Name)
+	}), nil
+}
+
+// found reads an object; it is nil when there is none of its name.
+func found[T client.Object](ctx context.Context, c client.Reader, key client.ObjectKey, into T) (T, error) {
+	var none T
+	err := c.Get(ctx, key, into, readOnly)
+	if apierrors.IsNotFound(err) {
+		return none, nil
+	}
+	if err != nil {
+		return none, fmt.Errorf("getting %T %s: %w", into, key, err)
+	}
+	return into, nil
+}
+
+func (r *reconciler) act(ctx context.Context, o observation, d decision) error {
+	log := logf.FromContext(ctx)
+	for _, obj := range d.apply {
+		if err := write(ctx, r.client, obj); err != nil {
+			return err
+		}
+		log.Info("Applied", "kind", obj.GetObjectKind().GroupVersionKind().Kind)
+	}
+	if d.remake != nil {
+		if err := remove(ctx, r.client, d.remake); err != nil {
+			return err
+		}
+		log.Info("Deleted a RoleBinding to another role, to recreate it", "role", d.remake.RoleRef.Name)
+	}
+	if !d.show {
+		return nil
+	}
+	if err := writeStatus(ctx, r.client, o.condition, d.conditions); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	log.Info("Updated OperatorCondition status", "conditions", len(d.conditions))
+	return nil
+}
+
+// tell says once what is in the way of a version's objects.
+func (r *reconciler) tell(ctx context.Context, req reconcile.Request, o observation, foreign string) {
+	if foreign == "" {
+		r.told.Delete(req.NamespacedName)
+		return
+	}
+	if before, _ := r.told.Swap(req.NamespacedName, foreign); before == foreign {
+		return
+	}
+	logf.FromContext(ctx).Info("Left a foreign object as it is", "problem", foreign)
+	r.events.Eventf(o.csv, nil, corev1.EventTypeWarning, "OperatorConditionRoleTaken", "GrantConditions", "%s", api.EventNote(foreign))
+}

@@ -1,0 +1,206 @@
+package subscription
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// ensureOwners makes each Subscription that a plan serves an owner of it, and notes
+// that. Every Subscription has a field manager of its own, so that adding one
+// reference cannot drop another, and what somebody strips can be given back.
+func (r *Reconciler) ensureOwners(ctx context.Context, p *operatorsv1alpha1.InstallPlan, served ...*operatorsv1alpha1.Subscription) error {
+	for _, sub := range served {
+		_, noted := p.Annotations[api.PrefixServes+string(sub.UID)]
+		if noted && isOwner(p, sub) && bearsLabel(p, sub) {
+			continue
+		}
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.InstallPlanKind))
+		u.SetNamespace(p.Namespace)
+		u.SetName(p.Name)
+		// A plan that was deleted meanwhile is not to be recreated, without steps.
+		u.SetUID(p.UID)
+		u.SetOwnerReferences([]metav1.OwnerReference{ownerReference(sub)})
+		u.SetAnnotations(map[string]string{api.PrefixServes + string(sub.UID): sub.Name})
+		if plan.VersionOf(p, sub.Spec.Package) != "" {
+			u.SetLabels(map[string]string{plan.ComponentLabel(sub.Spec.Package, sub.Namespace): ""})
+		}
+		manager := client.FieldOwner("chandlery-subscription-" + string(sub.UID))
+		if err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), manager, client.ForceOwnership); err != nil {
+			return fmt.Errorf("making Subscription %s an owner of InstallPlan %s/%s: %w", sub.Name, p.Namespace, p.Name, err)
+		}
+		log.FromContext(ctx).Info("Made Subscription an owner of plan", "subscription", sub.Name, "installPlan", p.Name)
+		p.OwnerReferences, p.Annotations, p.Labels = u.GetOwnerReferences(), u.GetAnnotations(), u.GetLabels()
+		p.ResourceVersion = u.GetResourceVersion()
+	}
+	return nil
+}
+
+// restoreOwners gives plans back the owners that somebody has stripped from them, and
+// takes away Subscriptions that they do not serve or, as parted says, serve no more.
+func (r *Reconciler) restoreOwners(ctx context.Context, o *observation, parted map[string][]types.UID) error {
+	for _, p := range o.plans {
+		surplus := append(o.surplusOwners(p), parted[p.Name]...)
+		var lost []*operatorsv1alpha1.Subscription
+		for _, sub := range o.lostOwners(p) {
+			if !slices.Contains(surplus, sub.UID) {
+				lost = append(lost, sub)
+			}
+		}
+		var err error
+		switch {
+		case !p.DeletionTimestamp.IsZero():
+		case len(surplus) > 0:
+			err = r.dropOwners(ctx, p, surplus)
+		default:
+			err = r.restore(ctx, o, p.DeepCopy(), lost)
+		}
+		if err := r.unlessConflict(o, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restore gives a plan the owners that it has lost, and then the rest of its record, if
+// that was wiped and its steps still tell it.
+func (r *Reconciler) restore(ctx context.Context, o *observation, p *operatorsv1alpha1.InstallPlan, lost []*operatorsv1alpha1.Subscription) error {
+	var versions []plan.Identity
+	if wiped(p) {
+		versions = o.brought(p)
+	}
+	if err := r.ensureOwners(ctx, p, lost...); err != nil || len(versions) == 0 {
+		return err
+	}
+	return r.rewrite(ctx, p, versions)
+}
+
+// lostOwners gives the Subscriptions that a plan serves but does not have as owners:
+// it says itself that it serves them or, where that was stripped too, their status
+// refers to it or they must have asked for it.
+func (o *observation) lostOwners(p *operatorsv1alpha1.InstallPlan) []*operatorsv1alpha1.Subscription {
+	var lost []*operatorsv1alpha1.Subscription
+	for _, sub := range o.subscriptions {
+		if o.hasLost(p, sub) {
+			lost = append(lost, sub)
+		}
+	}
+	return lost
+}
+
+// hasLost says whether a plan serves a Subscription and does not have it as an owner, the
+// note of that, or its label. That of a plan which another has followed is taken on
+// purpose.
+func (o *observation) hasLost(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) bool {
+	_, noted := p.Annotations[api.PrefixServes+string(sub.UID)]
+	refers := refersTo(sub, p)
+	switch {
+	case refers && isOwner(p, sub) && !recordsAudience(p) && !wiped(p):
+		// It was made by another lifecycle manager.
+		return false
+	case !noted && !refers && !o.askedFor(p, sub):
+		return false
+	case !noted || !isOwner(p, sub):
+		return true
+	}
+	return (refers || running(p)) && !bearsLabel(p, sub)
+}
+
+// refersTo says whether the status of a Subscription refers to a plan that was not what
+// made the Subscription.
+func refersTo(sub *operatorsv1alpha1.Subscription, p *operatorsv1alpha1.InstallPlan) bool {
+	ref := sub.Status.InstallPlanRef
+	return ref != nil && ref.UID == p.UID && generatedBy(sub) != p.Name
+}
+
+// recordsAudience says whether it is written on a plan whom it serves.
+func recordsAudience(p *operatorsv1alpha1.InstallPlan) bool {
+	for key := range p.Annotations {
+		if strings.HasPrefix(key, api.PrefixServes) {
+			return true
+		}
+	}
+	return false
+}
+
+// bearsLabel says whether a plan has the component label of the package that a
+// Subscription asks for, if it brings a version of it.
+func bearsLabel(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) bool {
+	_, bears := p.Labels[plan.ComponentLabel(sub.Spec.Package, sub.Namespace)]
+	return bears || plan.VersionOf(p, sub.Spec.Package) == ""
+}
+
+// surplusOwners gives the Subscriptions that somebody else has made owners of a plan
+// that does not serve them. A plan that says of none whom it serves was made by
+// another lifecycle manager, and is left as it is.
+func (o *observation) surplusOwners(p *operatorsv1alpha1.InstallPlan) []types.UID {
+	serving := recordsAudience(p) && !wiped(p)
+	var surplus []types.UID
+	for _, ref := range p.OwnerReferences {
+		_, noted := p.Annotations[api.PrefixServes+string(ref.UID)]
+		if ref.Kind != operatorsv1alpha1.SubscriptionKind || noted || !serving {
+			continue
+		}
+		refers := slices.ContainsFunc(o.subscriptions, func(sub *operatorsv1alpha1.Subscription) bool {
+			return sub.UID == ref.UID && refersTo(sub, p)
+		})
+		if !refers {
+			surplus = append(surplus, ref.UID)
+		}
+	}
+	return surplus
+}
+
+// dropOwners takes owner references from a plan, if it still is as it was read.
+func (r *Reconciler) dropOwners(ctx context.Context, p *operatorsv1alpha1.InstallPlan, surplus []types.UID) error {
+	after := p.DeepCopy()
+	after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, func(ref metav1.OwnerReference) bool { return slices.Contains(surplus, ref.UID) })
+	for _, uid := range surplus {
+		delete(after.Annotations, api.PrefixServes+string(uid))
+	}
+	if err := r.client.Patch(ctx, after, client.MergeFromWithOptions(p, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("taking owners from InstallPlan %s/%s that it does not serve: %w", p.Namespace, p.Name, err)
+	}
+	log.FromContext(ctx).Info("Took owners from plan that it does not serve", "installPlan", p.Name, "owners", surplus)
+	return nil
+}
+
+// ensureApproval makes a plan that waits for approval follow a change of what its
+// Subscriptions want. What somebody set on the plan himself stays, and an approval
+// that was given is never taken back.
+func (r *Reconciler) ensureApproval(ctx context.Context, p *operatorsv1alpha1.InstallPlan, approval operatorsv1alpha1.Approval) error {
+	if p.Spec.Approved || p.Annotations[api.AnnotationApproval] == string(approval) {
+		return nil
+	}
+	before := p.DeepCopy()
+	metav1.SetMetaDataAnnotation(&p.ObjectMeta, api.AnnotationApproval, string(approval))
+	p.Spec.Approval = approval
+	p.Spec.Approved = approval == operatorsv1alpha1.ApprovalAutomatic
+	// The approval marks a record as whole. On a plan whose record was wiped after it was
+	// read, it would hide the loss.
+	if err := r.client.Patch(ctx, p, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("changing the approval of InstallPlan %s/%s to %s: %w", p.Namespace, p.Name, approval, err)
+	}
+	log.FromContext(ctx).Info("Changed approval of plan", "installPlan", p.Name, "approval", approval)
+	return nil
+}
+
+func ownerReference(sub *operatorsv1alpha1.Subscription) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: operatorsv1alpha1.SubscriptionCRDAPIVersion, Kind: operatorsv1alpha1.SubscriptionKind,
+		Name: sub.Name, UID: sub.UID,
+		Controller: new(false), BlockOwnerDeletion: new(false),
+	}
+}

@@ -1,0 +1,157 @@
+package subscription
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/chandlery/chandlery/supervisor/bundleimage"
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/grant"
+	"github.com/chandlery/chandlery/supervisor/retry"
+)
+
+// Options are what the controller needs besides the manager.
+type Options struct {
+	// Catalogs gives the content of catalogs.
+	Catalogs *catalogs.Store
+	// Unpacker brings bundle images here.
+	Unpacker *bundleimage.Unpacker
+	// Lender gives the supervisor rights to look at custom resources for a moment; without
+	// one, an operator does not go back to a version whose definitions say less, if its
+	// objects may not be listed.
+	Lender *grant.Lender
+	// GlobalNamespace is the namespace whose catalogs serve every namespace.
+	GlobalNamespace string
+	// Clock tells the time; the real one when nil.
+	Clock clock.PassiveClock
+	// Concurrency is the number of namespaces that are worked on at once.
+	Concurrency int
+}
+
+// reconcileTimeout bounds one reconcile, so that a namespace that is hard to
+// resolve, or a hanging call, cannot hold a worker for good.
+const reconcileTimeout = 2 * time.Minute
+
+// Setup adds the controller to a manager. Requests carry a namespace as their
+// name.
+func Setup(mgr ctrl.Manager, o Options) error {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	r := &Reconciler{
+		client:   mgr.GetClient(),
+		live:     mgr.GetAPIReader(),
+		reader:   mgr.GetCache(),
+		catalogs: o.Catalogs,
+		recorder: mgr.GetEventRecorder("chandlery-subscription"),
+		clock:    o.Clock,
+		unpacker: o.Unpacker,
+		lender:   o.Lender,
+		global:   o.GlobalNamespace,
+		caughtUp: make(chan struct{}),
+	}
+	if err := r.followPlans(mgr); err != nil {
+		return err
+	}
+	byNamespace := handler.EnqueueRequestsFromMapFunc(inNamespace)
+	byCatalog := handler.EnqueueRequestsFromMapFunc(r.besideCatalog)
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("subscription").
+		Watches(&operatorsv1alpha1.Subscription{}, byNamespace).
+		WatchesRawSource(source.Channel(o.Unpacker.Listen(), byNamespace)).
+		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, byNamespace).
+		Watches(&operatorsv1alpha1.InstallPlan{}, byNamespace, builder.WithPredicates(r.noting())).
+		Watches(&operatorsv1.OperatorGroup{}, byNamespace).
+		Watches(catalogs.NewObject(), byCatalog).
+		WatchesRawSource(source.Channel(o.Catalogs.Listen(), byCatalog)).
+		WatchesRawSource(source.Func(r.inTurn)).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: o.Concurrency, EnableWarmup: new(true), ReconciliationTimeout: reconcileTimeout, UsePriorityQueue: new(true),
+			RateLimiter: retry.Limiter(),
+		}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the Subscription controller: %w", err)
+	}
+	return nil
+}
+
+// inNamespace asks for the namespace that an object is in.
+func inNamespace(_ context.Context, object client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: object.GetNamespace()}}}
+}
+
+// besideCatalog asks for every namespace that a catalog serves: its own, and if
+// that is the global one, all that have Subscriptions.
+func (r *Reconciler) besideCatalog(ctx context.Context, object client.Object) []reconcile.Request {
+	if object.GetNamespace() != r.global {
+		return inNamespace(ctx, object)
+	}
+	list := &operatorsv1alpha1.SubscriptionList{}
+	if err := r.client.List(ctx, list); err != nil {
+		log.FromContext(ctx).Error(err, "Listing the Subscriptions that a catalog serves", "catalogSource", client.ObjectKeyFromObject(object).String())
+		return nil
+	}
+	seen := map[string]bool{}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if namespace := list.Items[i].Namespace; !seen[namespace] {
+			seen[namespace] = true
+			requests = append(requests, inNamespace(ctx, &list.Items[i])...)
+		}
+	}
+	return requests
+}
+
+// noting gives a predicate that lets everything pass, and notes it: the journal knows
+// of an event before the namespace is looked at because of it.
+func (r *Reconciler) noting() predicate.Predicate {
+	note := func(object client.Object) bool {
+		if p, ok := object.(*operatorsv1alpha1.InstallPlan); ok {
+			r.journal.see(p, r.clock.Now())
+		}
+		return true
+	}
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return note(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return note(e.ObjectNew) },
+		DeleteFunc: func(e event.DeleteEvent) bool {
+			if p, ok := e.Object.(*operatorsv1alpha1.InstallPlan); ok {
+				r.journal.end(p, r.clock.Now())
+			}
+			return true
+		},
+	}
+}
+
+// followPlans looks up what happened to plans before the process began.
+func (r *Reconciler) followPlans(mgr ctrl.Manager) error {
+	watcher, err := client.NewWithWatch(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
+	if err != nil {
+		return fmt.Errorf("setting up the Subscription controller: making a client that watches: %w", err)
+	}
+	err = mgr.Add(&past{
+		reader: mgr.GetClient(), watcher: watcher, journal: &r.journal, synced: mgr.GetCache().WaitForCacheSync,
+		now: r.clock.Now, arrears: &r.arrears, done: r.caughtUp,
+	})
+	if err != nil {
+		return fmt.Errorf("setting up the Subscription controller: %w", err)
+	}
+	return nil
+}

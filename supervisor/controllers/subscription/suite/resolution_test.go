@@ -1,0 +1,430 @@
+package suite_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/onsi/gomega"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/fakecatalog"
+)
+
+// TestTwentySubscriptions has twenty Subscriptions in one namespace, three of
+// which are impossible in different ways: the others do not notice.
+func TestTwentySubscriptions(t *testing.T) {
+	w := newWorld(t)
+	var (
+		packages []fakecatalog.Package
+		good     []string
+		along    []string
+	)
+	for i := range 12 {
+		name := fmt.Sprintf("plain-%02d", i)
+		packages, good = append(packages, single(name, gvk("olm.gvk", fmt.Sprintf("Plain%02d", i)))), append(good, name)
+	}
+	for i := range 2 {
+		provider, needy := fmt.Sprintf("socket-%d", i), fmt.Sprintf("needs-package-%d", i)
+		packages = append(packages, single(provider), single(needy, requiresPackage(provider)))
+		good, along = append(good, needy), append(along, provider)
+	}
+	for i := range 2 {
+		provider, needy, kind := fmt.Sprintf("supply-%d", i), fmt.Sprintf("needs-api-%d", i), fmt.Sprintf("Supply%d", i)
+		packages = append(packages, single(provider, gvk("olm.gvk", kind)), single(needy, gvk("olm.gvk.required", kind)))
+		good, along = append(good, needy), append(along, provider)
+	}
+	packages, good = append(packages, single("needs-plain", gvk("olm.gvk.required", "Plain03"))), append(good, "needs-plain")
+	packages = append(packages, single("x-lonely", requiresPackage("nowhere")), single("x-twin", gvk("olm.gvk", "Plain02")), single("x-offbeat"))
+	w.server.Serve(packages...)
+	for _, name := range good {
+		w.create(w.subscription(name, name))
+	}
+	w.create(w.subscription("x-lonely", "x-lonely"), w.subscription("x-twin", "x-twin"),
+		w.subscription("x-offbeat", "x-offbeat", func(s *operatorsv1alpha1.SubscriptionSpec) { s.Channel = "gone" }))
+	w.supervise()
+
+	for _, name := range slices.Concat(good, along) {
+		w.succeed(name + ".v1")
+	}
+	for _, name := range good {
+		w.settled(name, name+".v1")
+	}
+	for _, name := range along {
+		sub := w.settled(fmt.Sprintf("%s-stable-shop-%s", name, w.namespace), name+".v1")
+		if sub.Annotations["olm.generated-by"] == "" {
+			t.Errorf("Subscription %s does not say which plan made it", sub.Name)
+		}
+	}
+	const unsatisfiable = "ConstraintsNotSatisfiable"
+	w.says("x-lonely", unresolved, unsatisfiable, "with package: nowhere and with version in range: >=1.0.0")
+	w.says("x-twin", unresolved, unsatisfiable, "Plain02 (suite.example/v1)")
+	w.says("x-offbeat", unresolved, unsatisfiable, "no operators found in channel gone of package x-offbeat in the catalog referenced by subscription x-offbeat")
+	list := &operatorsv1alpha1.SubscriptionList{}
+	if err := w.List(t.Context(), list, client.InNamespace(w.namespace)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range list.Items {
+		sub := &list.Items[i]
+		failed := sub.Status.GetCondition(unresolved)
+		if bad := strings.HasPrefix(sub.Name, "x-"); bad != (failed.Status == "True") || bad != (sub.Status.InstalledCSV == "") {
+			t.Errorf("%s: installed %q, %s", sub.Name, sub.Status.InstalledCSV, failed.Message)
+		} else if bad && (!strings.Contains(failed.Message, "subscription "+sub.Name+" exists") || !strings.Contains(failed.Message, "; ")) {
+			t.Errorf("%s has no cause or no remedy: %s", sub.Name, failed.Message)
+		}
+	}
+	if want := len(good) + len(along) + 3; len(list.Items) != want {
+		t.Errorf("%d Subscriptions, want %d", len(list.Items), want)
+	}
+	w.rests()
+}
+
+// rests shows that nothing is written any more where nothing happens, though
+// every Subscription is looked at again.
+func (w *world) rests() {
+	w.t.Helper()
+	revisions := func() map[string]string {
+		found := map[string]string{}
+		subs, plans := &operatorsv1alpha1.SubscriptionList{}, w.plans()
+		if err := w.List(w.t.Context(), subs, client.InNamespace(w.namespace)); err != nil {
+			w.t.Fatal(err)
+		}
+		for i := range subs.Items {
+			found["Subscription "+subs.Items[i].Name] = subs.Items[i].ResourceVersion
+		}
+		for i := range plans {
+			found["InstallPlan "+plans[i].Name] = plans[i].ResourceVersion
+		}
+		return found
+	}
+	w.Eventually(func(g gomega.Gomega) {
+		for _, p := range w.plans() {
+			g.Expect(p.Status.Phase).To(gomega.Equal(complete), p.Name)
+		}
+		for _, name := range w.subscriptions() {
+			sub := &operatorsv1alpha1.Subscription{}
+			g.Expect(w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, sub)).To(gomega.Succeed())
+			g.Expect(sub.Status.GetCondition(waits).Status).NotTo(gomega.BeEquivalentTo("True"), name)
+		}
+	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+	before := revisions()
+	// One more Subscription makes the whole namespace be looked at, and its answer
+	// says that this is done.
+	w.create(w.subscription("z-last", "z-last"))
+	w.says("z-last", unresolved, "ConstraintsNotSatisfiable", "no operators found in package z-last")
+	after := revisions()
+	delete(after, "Subscription z-last")
+	if diff := cmp.Diff(before, after); diff != "" {
+		w.t.Errorf("written though nothing happened (-before +after):\n%s", diff)
+	}
+}
+
+// TestDependencyIsInstalledAlong has an operator that needs another one, with and
+// without approval by hand, and from a catalog whose listing holds no manifests.
+func TestDependencyIsInstalledAlong(t *testing.T) {
+	for name, tt := range map[string]struct {
+		approval operatorsv1alpha1.Approval
+		paged    bool
+	}{
+		"Automatic": {approval: operatorsv1alpha1.ApprovalAutomatic},
+		"Manual":    {approval: operatorsv1alpha1.ApprovalManual},
+		"Paged":     {approval: operatorsv1alpha1.ApprovalAutomatic, paged: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			approval := tt.approval
+			w := newWorld(t)
+			if tt.paged {
+				w.server.Extend(true)
+				w.server.Stop()
+				w.server.Restart()
+			}
+			w.server.Serve(single("crate", requiresPackage("tray")), single("tray"))
+			parent := w.subscription("my-crate", "crate", func(s *operatorsv1alpha1.SubscriptionSpec) { s.InstallPlanApproval = approval })
+			w.create(parent)
+			w.supervise()
+			if approval == operatorsv1alpha1.ApprovalManual {
+				p := w.onlyPlan(asking)
+				if subs := w.subscriptions(); len(subs) != 1 {
+					t.Errorf("Subscriptions %v before anybody approved", subs)
+				}
+				w.approve(p.Name)
+			}
+			p := w.onlyPlan(complete)
+			if diff := cmp.Diff([]string{"crate.v1", "tray.v1"}, p.Spec.ClusterServiceVersionNames); diff != "" {
+				t.Errorf("versions (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff([]string{"Subscription my-crate " + string(parent.UID)}, owners(p)); diff != "" {
+				t.Errorf("owners (-want +got):\n%s", diff)
+			}
+			var kinds []string
+			for _, s := range p.Status.Plan {
+				kinds = append(kinds, s.Resource.Kind)
+			}
+			if diff := cmp.Diff([]string{"ClusterServiceVersion", "ClusterServiceVersion", "Subscription"}, kinds); diff != "" {
+				t.Errorf("steps (-want +got):\n%s", diff)
+			}
+			w.succeed("crate.v1")
+			w.succeed("tray.v1")
+			w.settled("my-crate", "crate.v1")
+			generated := "tray-stable-shop-" + w.namespace
+			sub := w.settled(generated, "tray.v1")
+			if sub.Status.InstallPlanRef == nil || sub.Status.InstallPlanRef.UID != p.UID || sub.Annotations["olm.generated-by"] != p.Name || sub.Labels["olm.managed"] != "true" {
+				t.Errorf("annotations %v, labels %v, plan %+v", sub.Annotations, sub.Labels, sub.Status.InstallPlanRef)
+			}
+			want := &operatorsv1alpha1.SubscriptionSpec{
+				CatalogSource: "shop", CatalogSourceNamespace: w.namespace, Package: "tray", Channel: "stable", StartingCSV: "tray.v1",
+				InstallPlanApproval: operatorsv1alpha1.ApprovalAutomatic,
+			}
+			if diff := cmp.Diff(want, sub.Spec); diff != "" {
+				t.Errorf("generated Subscription (-want +got):\n%s", diff)
+			}
+			// From now on it is updated like any other.
+			second := entry("tray.v2", "2.0.0")
+			second.Replaces = "tray.v1"
+			w.server.Serve(single("crate", requiresPackage("tray")), fakecatalog.Simple("tray", entry("tray.v1", "1.0.0"), second))
+			w.succeed("tray.v2")
+			w.settled(generated, "tray.v2")
+			if n := len(w.plans()); n != 2 {
+				t.Errorf("%d plans, want 2", n)
+			}
+			if paged := w.server.Pages() > 0 && w.server.Listed() == 0; paged != tt.paged {
+				t.Errorf("%d pages and %d whole lists were read", w.server.Pages(), w.server.Listed())
+			}
+		})
+	}
+}
+
+// TestLostDependencyComesBack deletes what an operator needs, and the Subscription
+// that was made for it.
+func TestLostDependencyComesBack(t *testing.T) {
+	w := newWorld(t)
+	w.server.Serve(single("crate", requiresPackage("tray")), single("tray"))
+	w.create(w.subscription("my-crate", "crate"))
+	w.supervise()
+	w.succeed("crate.v1")
+	w.succeed("tray.v1")
+	generated := "tray-stable-shop-" + w.namespace
+	w.settled(generated, "tray.v1")
+	before := w.settled("my-crate", "crate.v1")
+	w.patch(before, `{"spec":{"installPlanApproval":"Manual"}}`)
+
+	tray := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "tray.v1"}}
+	sub := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: generated}}
+	for _, object := range []client.Object{sub, tray} {
+		if err := w.Delete(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.patch(tray, `{"metadata":{"finalizers":null}}`)
+
+	asked := w.says("my-crate", waits, string(asking), "")
+	if s := asked.Status; s.State != latest || s.CurrentCSV != "crate.v1" || s.InstalledCSV != "crate.v1" || s.InstallPlanRef.UID == before.Status.InstallPlanRef.UID {
+		t.Errorf("status while it waits for approval: %+v", s)
+	}
+	if subs := w.subscriptions(); !slices.Equal(subs, []string{"my-crate"}) {
+		t.Errorf("Subscriptions %v before anybody approved", subs)
+	}
+	w.approve(asked.Status.InstallPlanRef.Name)
+	w.succeed("tray.v1")
+	w.settled(generated, "tray.v1")
+	w.becomes("my-crate", func(sub *operatorsv1alpha1.Subscription) bool {
+		s := sub.Status
+		return s.State == latest && s.InstalledCSV == "crate.v1" && s.InstallPlanRef.UID == before.Status.InstallPlanRef.UID && s.GetCondition(waits).Status != "True"
+	})
+	if n := len(w.plans()); n != 2 {
+		t.Errorf("%d plans, want 2", n)
+	}
+	w.rests()
+}
+
+// subscriptions are the names of those of the namespace.
+func (w *world) subscriptions() []string {
+	w.t.Helper()
+	list := &operatorsv1alpha1.SubscriptionList{}
+	if err := w.List(w.t.Context(), list, client.InNamespace(w.namespace)); err != nil {
+		w.t.Fatal(err)
+	}
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names
+}
+
+// TestAdoption takes from Subscriptions what they know of their operators.
+func TestAdoption(t *testing.T) {
+	w := newWorld(t)
+	w.server.Serve(w.lamp(2), single("radio"), fakecatalog.Simple("am", entry("receiver.v1", "1.0.0")), fakecatalog.Simple("fm", entry("receiver.v1", "1.0.0")))
+	first := w.subscription("my-lamp", "lamp")
+	w.create(first)
+	stop := w.supervise()
+	p := w.onlyPlan(complete)
+	w.succeed("lamp.v2")
+	w.settled("my-lamp", "lamp.v2")
+
+	// The status is lost, as a backup loses it.
+	stop()
+	lost := w.becomes("my-lamp", func(*operatorsv1alpha1.Subscription) bool { return true })
+	lost.Status = operatorsv1alpha1.SubscriptionStatus{LastUpdated: metav1.Now()}
+	if err := w.Status().Update(t.Context(), lost); err != nil {
+		t.Fatal(err)
+	}
+	stop = w.supervise()
+	if found := w.settled("my-lamp", "lamp.v2"); found.Status.InstallPlanRef == nil || found.Status.InstallPlanRef.UID != p.UID {
+		t.Errorf("plan %+v, want %s", found.Status.InstallPlanRef, p.Name)
+	}
+
+	// The Subscription is deleted and recreated, under another name.
+	if err := w.Delete(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	w.create(w.subscription("anew", "lamp"))
+	w.settled("anew", "lamp.v2")
+	for _, name := range []string{"my-lamp", "anew"} {
+		w.Eventually(func() int { return w.events(name)["Adopted"] }).WithTimeout(patience).WithPolling(polling).Should(gomega.Equal(1), name)
+	}
+
+	// Somebody else installed an operator, and left no record.
+	w.foundling("radio.v1")
+	w.create(w.subscription("my-radio", "radio"))
+	w.settled("my-radio", "radio.v1")
+
+	// This one could be of either package.
+	stop()
+	am, fm := w.subscription("my-am", "am"), w.subscription("my-fm", "fm")
+	w.create(am, fm)
+	w.foundling("receiver.v1")
+	w.supervise()
+	const text = "clusterserviceversion receiver.v1 exists and is not referenced by a subscription, subscription %s exists; receiver.v1 can belong to any of the subscriptions my-am, my-fm"
+	w.says("my-am", unresolved, "ConstraintsNotSatisfiable", fmt.Sprintf(text, "my-am"))
+	w.says("my-fm", unresolved, "ConstraintsNotSatisfiable", fmt.Sprintf(text, "my-fm"))
+	if err := w.Delete(t.Context(), fm); err != nil {
+		t.Fatal(err)
+	}
+	w.settled("my-am", "receiver.v1")
+	// The first plan may have gone with the Subscription that owned it.
+	for _, other := range w.plans() {
+		if other.UID != p.UID {
+			t.Errorf("plan %s installs %v, though everything was there", other.Name, other.Spec.ClusterServiceVersionNames)
+		}
+	}
+}
+
+// foundling makes a version that says nothing of where it came from.
+func (w *world) foundling(name string) {
+	w.t.Helper()
+	csv := &operatorsv1alpha1.ClusterServiceVersion{}
+	if err := json.Unmarshal([]byte(entry(name, "1.0.0").Objects[0]), csv); err != nil {
+		w.t.Fatal(err)
+	}
+	csv.Namespace = w.namespace
+	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []operatorsv1alpha1.StrategyDeploymentSpec{}
+	w.create(csv)
+	w.succeed(name)
+}
+
+// TestOperatorGroups shows that Subscriptions say what is wrong when there is not
+// exactly one OperatorGroup, and that nothing else changes.
+func TestOperatorGroups(t *testing.T) {
+	w := newWorld(t)
+	w.create(w.subscription("my-lamp", "lamp"))
+	w.supervise()
+	w.succeed("lamp.v2")
+	w.settled("my-lamp", "lamp.v2")
+	if err := w.Delete(t.Context(), w.group("group")); err != nil {
+		t.Fatal(err)
+	}
+	const prevented = "ErrorPreventedResolution"
+	stays := func(sub *operatorsv1alpha1.Subscription) {
+		t.Helper()
+		if sub.Status.State != latest || sub.Status.InstalledCSV != "lamp.v2" || sub.Status.CurrentCSV != "lamp.v2" || sub.Status.InstallPlanRef == nil {
+			t.Errorf("status %+v", sub.Status)
+		}
+	}
+	stays(w.says("my-lamp", unresolved, prevented, "found 0 operatorGroups, expected 1; create an OperatorGroup in namespace "+w.namespace))
+	w.create(w.subscription("new", "absent"))
+	w.says("new", unresolved, prevented, "found 0 operatorGroups, expected 1")
+	w.create(w.group("one"), w.group("two"))
+	stays(w.says("my-lamp", unresolved, prevented, "found 2 operatorGroups, expected 1; delete all but one of the OperatorGroups one, two of namespace "+w.namespace))
+	// For a moment there was one group alone: the update is published after that.
+	w.server.Serve(w.lamp(3))
+	w.create(w.subscription("newer", "absent"))
+	w.says("newer", unresolved, prevented, "found 2 operatorGroups, expected 1")
+	if n := len(w.plans()); n != 1 {
+		t.Errorf("%d plans, want 1", n)
+	}
+	if err := w.Delete(t.Context(), w.group("two")); err != nil {
+		t.Fatal(err)
+	}
+	w.succeed("lamp.v3")
+	w.settled("my-lamp", "lamp.v3")
+}
+
+// TestDeprecations shows that Subscriptions say what their catalog advises
+// against, for what is installed and only as long as that is so.
+func TestDeprecations(t *testing.T) {
+	w := newWorld(t)
+	deprecated := w.lamp(2)
+	deprecated.Deprecation, deprecated.Channels[0].Deprecation = "use the radio", "no longer cared for"
+	w.server.Serve(deprecated)
+	w.create(w.subscription("my-lamp", "lamp", func(s *operatorsv1alpha1.SubscriptionSpec) { s.Channel = "stable" }))
+	w.supervise()
+	w.succeed("lamp.v2")
+	const reason = "Deprecated"
+	w.says("my-lamp", operatorsv1alpha1.SubscriptionPackageDeprecated, reason, "olm.package/lamp: use the radio")
+	w.says("my-lamp", operatorsv1alpha1.SubscriptionChannelDeprecated, reason, "olm.channel/stable: no longer cared for")
+	sub := w.says("my-lamp", operatorsv1alpha1.SubscriptionDeprecated, reason, "olm.package/lamp: use the radio; olm.channel/stable: no longer cared for")
+	if c := sub.Status.GetCondition(operatorsv1alpha1.SubscriptionBundleDeprecated); c.Status == "True" {
+		t.Errorf("condition %+v", c)
+	}
+	// Who names no channel is told nothing of channels.
+	w.patch(sub, `{"spec":{"channel":null}}`)
+	w.becomes("my-lamp", func(sub *operatorsv1alpha1.Subscription) bool {
+		return sub.Status.GetCondition(operatorsv1alpha1.SubscriptionChannelDeprecated).Status != "True" &&
+			sub.Status.GetCondition(operatorsv1alpha1.SubscriptionDeprecated).Message == "olm.package/lamp: use the radio"
+	})
+	w.server.Serve(w.lamp(2))
+	w.becomes("my-lamp", func(sub *operatorsv1alpha1.Subscription) bool {
+		return sub.Status.GetCondition(operatorsv1alpha1.SubscriptionPackageDeprecated).Status != "True" &&
+			sub.Status.GetCondition(operatorsv1alpha1.SubscriptionDeprecated).Status != "True"
+	})
+}
+
+// TestGlobalCatalogs shows that an OperatorGroup keeps the catalogs of the global
+// namespace out.
+func TestGlobalCatalogs(t *testing.T) {
+	w := newWorld(t)
+	w.global = controlplane.Namespace(t)
+	server := fakecatalog.Start(t, single("globe"), single("orbit"))
+	shop := w.catalog("everywhere", server.Address())
+	shop.SetNamespace(w.global)
+	everywhere := func(s *operatorsv1alpha1.SubscriptionSpec) {
+		s.CatalogSource, s.CatalogSourceNamespace = "everywhere", w.global
+	}
+	w.create(shop, w.subscription("my-globe", "globe", everywhere))
+	w.supervise()
+	w.succeed("globe.v1")
+	sub := w.settled("my-globe", "globe.v1")
+	if h := sub.Status.CatalogHealth; len(h) != 2 {
+		t.Errorf("catalog health %+v", h)
+	}
+	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "group"}}
+	w.patch(group, `{"metadata":{"annotations":{"olm.operatorframework.io/exclude-global-namespace-resolution":"true"}}}`)
+	w.create(w.subscription("my-orbit", "orbit", everywhere))
+	w.says("my-orbit", unresolved, "ConstraintsNotSatisfiable", "no operators found from catalog everywhere in namespace "+w.global)
+	w.says("my-orbit", unresolved, "ConstraintsNotSatisfiable", "OperatorGroup group excludes the catalogs of namespace "+w.global+" by its annotation olm.operatorframework.io/exclude-global")
+	sub = w.says("my-globe", unhealthy, "UnhealthyCatalogSourceFound", "targeted catalogsource "+w.global+"/everywhere missing; OperatorGroup group excludes")
+	if sub.Status.InstalledCSV != "globe.v1" || sub.Status.State != latest || len(sub.Status.CatalogHealth) != 1 {
+		t.Errorf("status %+v", sub.Status)
+	}
+	w.patch(group, `{"metadata":{"annotations":null}}`)
+	w.succeed("orbit.v1")
+	w.settled("my-orbit", "orbit.v1")
+}

@@ -1,0 +1,316 @@
+package suite_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/onsi/gomega"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/chandlery/chandlery/proto/api"
+	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/bundleimage"
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource"
+	"github.com/chandlery/chandlery/supervisor/controllers/installplan"
+	"github.com/chandlery/chandlery/supervisor/controllers/subscription"
+	"github.com/chandlery/chandlery/supervisor/crdcache"
+	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/fakecatalog"
+)
+
+const (
+	// patience is how long an expected state may take to come about.
+	patience = 60 * time.Second
+	polling  = 20 * time.Millisecond
+	// refresh is how often catalogs are read again.
+	refresh = 200 * time.Millisecond
+)
+
+func TestMain(m *testing.M) {
+	handler := slog.DiscardHandler
+	if os.Getenv("CHANDLERY_TEST_LOGS") != "" {
+		handler = slog.NewTextHandler(os.Stderr, nil)
+	}
+	logf.SetLogger(logr.FromSlogHandler(handler))
+	os.Exit(controlplane.Main(m, controlplane.Options{Nodes: -1}, func(ctx context.Context, cp *controlplane.ControlPlane) error {
+		return supervisor.InstallCRDs(ctx, cp.Config(), io.Discard)
+	}))
+}
+
+// world is a test's view of the cluster, with a catalog of its own.
+type world struct {
+	client.Client
+	*gomega.WithT
+
+	t         *testing.T
+	namespace string
+	// global is the namespace whose catalogs serve every namespace.
+	global string
+	server *fakecatalog.Server
+}
+
+// newWorld makes a namespace with an OperatorGroup and a catalog named shop, which
+// has lamp with two versions, and fan with manifests in an image.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{Client: controlplane.Client(t), WithT: gomega.NewWithT(t), t: t, namespace: controlplane.Namespace(t)}
+	w.global = w.namespace
+	w.server = fakecatalog.Start(t, w.lamp(2), fakecatalog.Simple("fan", fakecatalog.Entry{Name: "fan.v1", Version: "1.0.0", Image: "registry.example/fan:1"}))
+	w.create(w.group("group"), w.catalog("shop", w.server.Address()))
+	return w
+}
+
+// lamp is a package with a chain of n versions.
+func (w *world) lamp(n int) fakecatalog.Package {
+	var entries []fakecatalog.Entry
+	for i := 1; i <= n; i++ {
+		e := entry(fmt.Sprintf("lamp.v%d", i), fmt.Sprintf("%d.0.0", i))
+		e.Objects = append(e.Objects, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings"}}`)
+		if i > 1 {
+			e.Replaces = fmt.Sprintf("lamp.v%d", i-1)
+		}
+		entries = append(entries, e)
+	}
+	return fakecatalog.Simple("lamp", entries...)
+}
+
+// entry is a bundle with nothing but its ClusterServiceVersion.
+func entry(name, version string, properties ...*api.Property) fakecatalog.Entry {
+	return fakecatalog.Entry{Name: name, Version: version, Properties: properties, Objects: []string{fmt.Sprintf(
+		`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":%q},"spec":{"displayName":"Lamp","version":%q,"install":{"strategy":"deployment","spec":{"deployments":[]}}}}`, name, version)}}
+}
+
+// single is a package with one version.
+func single(name string, properties ...*api.Property) fakecatalog.Package {
+	return fakecatalog.Simple(name, entry(name+".v1", "1.0.0", properties...))
+}
+
+func requiresPackage(name string) *api.Property {
+	return &api.Property{Type: "olm.package.required", Value: fmt.Sprintf(`{"packageName":%q,"versionRange":">=1.0.0"}`, name)}
+}
+
+// gvk is a property about an API of the kind: olm.gvk or olm.gvk.required.
+func gvk(property, kind string) *api.Property {
+	return &api.Property{Type: property, Value: fmt.Sprintf(`{"group":"suite.example","version":"v1","kind":%q}`, kind)}
+}
+
+// renamed is a package under another name, its versions with it.
+func renamed(p fakecatalog.Package, name string) fakecatalog.Package {
+	entries := slices.Clone(p.Channels[0].Entries)
+	for i := range entries {
+		from := entries[i].Name
+		to := strings.Replace(from, p.Name, name, 1)
+		entries[i].Name = to
+		entries[i].Replaces = strings.Replace(entries[i].Replaces, p.Name, name, 1)
+		entries[i].Objects = slices.Clone(entries[i].Objects)
+		for j := range entries[i].Objects {
+			entries[i].Objects[j] = strings.NewReplacer(from, to, `"settings"`, `"`+name+`-settings"`).Replace(entries[i].Objects[j])
+		}
+	}
+	return fakecatalog.Simple(name, entries...)
+}
+
+// catalog is a CatalogSource with an update strategy that the API's Go type
+// cannot read.
+func (w *world) catalog(name, address string) client.Object {
+	u := catalogs.NewObject()
+	u.SetNamespace(w.namespace)
+	u.SetName(name)
+	u.Object["spec"] = map[string]any{"sourceType": "grpc", "address": address, "updateStrategy": map[string]any{}}
+	return u
+}
+
+func (w *world) subscription(name, pkg string, changes ...func(*operatorsv1alpha1.SubscriptionSpec)) *operatorsv1alpha1.Subscription {
+	sub := &operatorsv1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
+		Spec:       &operatorsv1alpha1.SubscriptionSpec{CatalogSource: "shop", CatalogSourceNamespace: w.namespace, Package: pkg},
+	}
+	for _, change := range changes {
+		change(sub.Spec)
+	}
+	return sub
+}
+
+func manual(spec *operatorsv1alpha1.SubscriptionSpec) {
+	spec.InstallPlanApproval = operatorsv1alpha1.ApprovalManual
+}
+
+func start(csv string) func(*operatorsv1alpha1.SubscriptionSpec) {
+	return func(spec *operatorsv1alpha1.SubscriptionSpec) { spec.StartingCSV = csv }
+}
+
+func (w *world) group(name string) *operatorsv1.OperatorGroup {
+	return &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+}
+
+// supervise runs the controllers until the test ends or stop is called, which
+// waits for their end.
+func (w *world) supervise() (stop func()) {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
+	mgr, err := ctrl.NewManager(controlplane.Get(w.t).Config(), ctrl.Options{
+		Scheme:     w.Scheme(),
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{w.namespace: {}, w.global: {}}},
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	unpacker, err := bundleimage.New(bundleimage.Options{Reader: mgr.GetAPIReader(), Dir: w.t.TempDir(), PlainHTTP: true})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	crds, err := crdcache.Add(mgr)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	store := catalogs.NewStore(ctx, refresh, clock.RealClock{})
+	err = errors.Join(
+		catalogs.Setup(mgr, store),
+		catalogsource.Setup(mgr, catalogsource.Options{Store: store}),
+		unpacker.Setup(mgr),
+		subscription.Setup(mgr, subscription.Options{Catalogs: store, Unpacker: unpacker, GlobalNamespace: w.global, Concurrency: 2}),
+		installplan.Setup(mgr, installplan.Options{CRDs: crds, Bundles: store, Unpacker: unpacker, RetryTimeout: time.Minute, Concurrency: 2}),
+	)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-done; err != nil {
+			w.t.Errorf("the manager ended with: %v", err)
+		}
+	}
+	w.t.Cleanup(stop)
+	return stop
+}
+
+func (w *world) create(objects ...client.Object) {
+	w.t.Helper()
+	for _, object := range objects {
+		if err := w.Create(w.t.Context(), object); err != nil {
+			w.t.Fatalf("creating %T %s: %v", object, object.GetName(), err)
+		}
+	}
+}
+
+// becomes waits until a Subscription is as wanted, and gives it.
+func (w *world) becomes(name string, holds func(*operatorsv1alpha1.Subscription) bool) *operatorsv1alpha1.Subscription {
+	w.t.Helper()
+	sub := &operatorsv1alpha1.Subscription{}
+	w.Eventually(func() bool {
+		sub = &operatorsv1alpha1.Subscription{}
+		return w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, sub) == nil && holds(sub)
+	}).WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue(), func() string {
+		return fmt.Sprintf("subscription %s: state %q, current %q, installed %q, plan %+v, conditions %+v", name, sub.Status.State, sub.Status.CurrentCSV, sub.Status.InstalledCSV, sub.Status.InstallPlanRef, sub.Status.Conditions)
+	})
+	return sub
+}
+
+// says waits until a Subscription has a condition with that reason and text.
+func (w *world) says(name string, kind operatorsv1alpha1.SubscriptionConditionType, reason, text string) *operatorsv1alpha1.Subscription {
+	w.t.Helper()
+	return w.becomes(name, func(sub *operatorsv1alpha1.Subscription) bool {
+		c := sub.Status.GetCondition(kind)
+		return c.Status == "True" && c.Reason == reason && strings.Contains(c.Message, text)
+	})
+}
+
+func (w *world) plans() []operatorsv1alpha1.InstallPlan {
+	w.t.Helper()
+	list := &operatorsv1alpha1.InstallPlanList{}
+	if err := w.List(w.t.Context(), list, client.InNamespace(w.namespace)); err != nil {
+		w.t.Fatal(err)
+	}
+	return list.Items
+}
+
+// onlyPlan waits until there is one plan in a phase, and fails when there are
+// more.
+func (w *world) onlyPlan(phase operatorsv1alpha1.InstallPlanPhase) *operatorsv1alpha1.InstallPlan {
+	w.t.Helper()
+	var plans []operatorsv1alpha1.InstallPlan
+	w.Eventually(func() bool {
+		plans = w.plans()
+		return len(plans) > 0 && plans[0].Status.Phase == phase
+	}).WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue(), func() string { return fmt.Sprintf("%+v", plans) })
+	if len(plans) != 1 {
+		w.t.Fatalf("there are %d plans", len(plans))
+	}
+	return &plans[0]
+}
+
+func (w *world) approve(name string) {
+	w.t.Helper()
+	p := &operatorsv1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+	w.patch(p, `{"spec":{"approved":true}}`)
+}
+
+func (w *world) patch(object client.Object, text string) {
+	w.t.Helper()
+	if err := w.Patch(w.t.Context(), object, client.RawPatch("application/merge-patch+json", []byte(text))); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// events are the reasons of what was told of an object, once each.
+func (w *world) events(name string) map[string]int {
+	w.t.Helper()
+	list := &corev1.EventList{}
+	if err := w.List(w.t.Context(), list, client.InNamespace(w.namespace)); err != nil {
+		w.t.Fatal(err)
+	}
+	found := map[string]int{}
+	for i := range list.Items {
+		if list.Items[i].InvolvedObject.Name == name {
+			found[list.Items[i].Reason]++
+		}
+	}
+	return found
+}
+
+// settled waits until a Subscription has its newest version and says nothing bad.
+func (w *world) settled(name, csv string) *operatorsv1alpha1.Subscription {
+	w.t.Helper()
+	return w.becomes(name, func(sub *operatorsv1alpha1.Subscription) bool {
+		return sub.Status.State == latest && sub.Status.InstalledCSV == csv && sub.Status.CurrentCSV == csv && sub.Status.GetCondition(unresolved).Status != "True"
+	})
+}
+
+// succeed gives a version the phase that its own controller, which does not run
+// here, would.
+func (w *world) succeed(name string) {
+	w.t.Helper()
+	csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+	w.Eventually(func() error {
+		return w.Status().Patch(w.t.Context(), csv, client.RawPatch("application/merge-patch+json", []byte(`{"status":{"phase":"Succeeded"}}`)))
+	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+}

@@ -1,0 +1,325 @@
+package suite_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/onsi/gomega"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/fakecatalog"
+)
+
+// health is what a Subscription has to say about its catalog.
+type health string
+
+const (
+	well    health = "all available catalogsources are healthy"
+	ill     health = "unhealthy"
+	missing health = "missing"
+)
+
+// truth is what was so from one version of a Subscription up to another: the
+// controller had learnt it by the first one, and it did not change before the
+// second.
+type truth struct {
+	health   health
+	from, to uint64
+}
+
+// record is every status of every Subscription, as a watch tells it, and what
+// the test knows to have been so.
+type record struct {
+	w        *world
+	stop     context.CancelFunc
+	ended    chan struct{}
+	mu       sync.Mutex
+	statuses map[string][]*operatorsv1alpha1.Subscription
+	truths   map[string][]truth
+	// wells are the versions that are well, each from the moment before it is
+	// made so.
+	wells map[string]bool
+	wrong []error
+	// blind are the times in which no snapshot may be there: from the deletion of
+	// the catalog to its recovery.
+	blind []truth
+}
+
+// recording begins to watch.
+func (w *world) recording() *record {
+	w.t.Helper()
+	c, err := client.NewWithWatch(controlplane.Get(w.t).Config(), client.Options{Scheme: w.Scheme()})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
+	list := &operatorsv1alpha1.SubscriptionList{}
+	if err := c.List(ctx, list, client.InNamespace(w.namespace)); err != nil {
+		w.t.Fatal(err)
+	}
+	watcher, err := c.Watch(ctx, &operatorsv1alpha1.SubscriptionList{}, client.InNamespace(w.namespace),
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r := &record{
+		w: w, stop: cancel, ended: make(chan struct{}), wells: map[string]bool{},
+		statuses: map[string][]*operatorsv1alpha1.Subscription{}, truths: map[string][]truth{},
+	}
+	go r.follow(watcher)
+	w.t.Cleanup(r.end)
+	return r
+}
+
+// end stops watching.
+func (r *record) end() {
+	r.stop()
+	<-r.ended
+}
+
+func (r *record) follow(watcher watch.Interface) {
+	defer close(r.ended)
+	for event := range watcher.ResultChan() {
+		sub, ok := event.Object.(*operatorsv1alpha1.Subscription)
+		if !ok {
+			continue
+		}
+		r.mu.Lock()
+		r.take(sub)
+		r.mu.Unlock()
+	}
+}
+
+// take notes a status and holds it against what must be so at any time.
+func (r *record) take(sub *operatorsv1alpha1.Subscription) {
+	r.statuses[sub.Name] = append(r.statuses[sub.Name], sub)
+	fail := func(format string, args ...any) {
+		r.wrong = append(r.wrong, fmt.Errorf("%s at version %s: "+format, append([]any{sub.Name, sub.ResourceVersion}, args...)...))
+	}
+	if before := r.statuses[sub.Name]; len(before) > 1 {
+		last := before[len(before)-2].Status
+		if number(sub.Status.InstalledCSV) < number(last.InstalledCSV) {
+			fail("installedCSV went from %q to %q", last.InstalledCSV, sub.Status.InstalledCSV)
+		}
+		if number(sub.Status.CurrentCSV) < number(last.CurrentCSV) {
+			fail("currentCSV went from %q to %q", last.CurrentCSV, sub.Status.CurrentCSV)
+		}
+	}
+	if sub.Status.State == latest && (sub.Status.InstalledCSV != sub.Status.CurrentCSV || !r.wells[sub.Status.InstalledCSV]) {
+		fail("AtLatestKnown with current %q, installed %q, well %v", sub.Status.CurrentCSV, sub.Status.InstalledCSV, r.wells[sub.Status.InstalledCSV])
+	}
+}
+
+// number is that of a version; zero for none.
+func number(csv string) int {
+	_, text, _ := strings.Cut(csv, ".v")
+	n, _ := strconv.Atoi(text) // zero when there is none
+	return n
+}
+
+// succeed makes a version well once it is there.
+func (r *record) succeed(csv string) {
+	r.w.t.Helper()
+	r.mu.Lock()
+	r.wells[csv] = true
+	r.mu.Unlock()
+	r.w.succeed(csv)
+}
+
+// learn waits until every Subscription says what is so from now on.
+func (r *record) learn(h health, names ...string) {
+	r.w.t.Helper()
+	for _, name := range names {
+		sub := r.w.becomes(name, func(sub *operatorsv1alpha1.Subscription) bool { return saysHealth(sub, h) })
+		r.truths[name] = append(r.truths[name], truth{health: h, from: revision(sub)})
+	}
+}
+
+// change says that what was so is so no longer.
+func (r *record) change(names ...string) {
+	r.w.t.Helper()
+	for _, name := range names {
+		if of := r.truths[name]; len(of) > 0 {
+			of[len(of)-1].to = r.revision(name)
+		}
+	}
+}
+
+func (r *record) revision(name string) uint64 {
+	r.w.t.Helper()
+	return revision(r.w.becomes(name, func(*operatorsv1alpha1.Subscription) bool { return true }))
+}
+
+func revision(sub *operatorsv1alpha1.Subscription) uint64 {
+	n, err := strconv.ParseUint(sub.ResourceVersion, 10, 64)
+	if err != nil {
+		panic(err) // etcd counts
+	}
+	return n
+}
+
+func saysHealth(sub *operatorsv1alpha1.Subscription, h health) bool {
+	c := sub.Status.GetCondition(unhealthy)
+	return (c.Status == "True") == (h != well) && strings.Contains(c.Message, string(h))
+}
+
+// check holds the whole record against what was so.
+func (r *record) check() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	wrong := slices.Clone(r.wrong)
+	for name, list := range r.statuses {
+		for _, sub := range list {
+			at := revision(sub)
+			for _, was := range r.truths[name] {
+				if at >= was.from && (was.to == 0 || at <= was.to) && !saysHealth(sub, was.health) {
+					wrong = append(wrong, fmt.Errorf("%s at version %d says of its catalog %q, which was %q from %d to %d",
+						name, at, sub.Status.GetCondition(unhealthy).Message, was.health, was.from, was.to))
+				}
+			}
+			blind := slices.ContainsFunc(r.blind, func(b truth) bool { return at >= b.from && (b.to == 0 || at <= b.to) })
+			if c := sub.Status.GetCondition(unresolved); c.Status == "True" && !blind {
+				wrong = append(wrong, fmt.Errorf("%s at version %d: ResolutionFailed though there is a snapshot: %s", name, at, c.Message))
+			}
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// TestCatalogTroublesDuringUpgrades lets two operators go up a chain of versions
+// while their catalog is stopped, broken, deleted and brought back. A watch sees
+// every status that the Subscriptions ever have: none goes back, and each is true.
+func TestCatalogTroublesDuringUpgrades(t *testing.T) {
+	w := newWorld(t)
+	story := &upgrades{world: w, names: []string{"my-lamp", "my-radio"}}
+	story.serve(1)
+	spare := fakecatalog.Start(t, single("spare"))
+	w.create(w.catalog("spare", spare.Address()), w.subscription("my-lamp", "lamp"), w.subscription("my-radio", "radio"))
+	story.r = w.recording()
+	w.supervise()
+	story.upgraded(1)
+	story.r.learn(well, story.names...)
+	story.stops()
+	story.breaks()
+	story.isDeleted()
+	story.r.end()
+	if err := story.r.check(); err != nil {
+		t.Error(err)
+	}
+	for _, name := range story.names {
+		if n := len(story.r.statuses[name]); n < 12 {
+			t.Errorf("the watch saw only %d statuses of %s", n, name)
+		}
+	}
+}
+
+// upgrades are those of two packages of one catalog, version by version.
+type upgrades struct {
+	*world
+
+	names []string
+	r     *record
+}
+
+// serve makes the catalog offer so many versions.
+func (u *upgrades) serve(n int) { u.server.Serve(u.lamp(n), renamed(u.lamp(n), "radio")) }
+
+// upgraded installs a version, and waits until that is told.
+func (u *upgrades) upgraded(n int) {
+	u.t.Helper()
+	for _, pkg := range []string{"lamp", "radio"} {
+		u.r.succeed(fmt.Sprintf("%s.v%d", pkg, n))
+		u.settled("my-"+pkg, fmt.Sprintf("%s.v%d", pkg, n))
+	}
+}
+
+// appears waits until a version is under way.
+func (u *upgrades) appears(n int) {
+	u.t.Helper()
+	for _, pkg := range []string{"lamp", "radio"} {
+		key := client.ObjectKey{Namespace: u.namespace, Name: fmt.Sprintf("%s.v%d", pkg, n)}
+		u.Eventually(func() error {
+			return u.Get(u.t.Context(), key, &operatorsv1alpha1.ClusterServiceVersion{})
+		}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+	}
+}
+
+// stops lets the catalog stop while an upgrade is under way, which comes to its end
+// without it; it returns with something newer.
+func (u *upgrades) stops() {
+	u.serve(2)
+	u.appears(2)
+	u.r.change(u.names...)
+	u.server.Stop()
+	u.r.learn(ill, u.names...)
+	u.upgraded(2)
+	u.r.change(u.names...)
+	u.serve(3)
+	u.server.Restart()
+	u.r.learn(well, u.names...)
+	u.upgraded(3)
+}
+
+// breaks lets the catalog refuse every call while an upgrade is under way, until it
+// has something newer.
+func (u *upgrades) breaks() {
+	u.serve(4)
+	u.appears(4)
+	u.r.change(u.names...)
+	u.server.Fail(errors.New("the shelves fell over"))
+	u.r.learn(ill, u.names...)
+	u.upgraded(4)
+	u.r.change(u.names...)
+	u.serve(5)
+	u.server.Fail(nil)
+	u.r.learn(well, u.names...)
+}
+
+// isDeleted deletes the CatalogSource and recreates it, at first with nobody behind
+// it.
+func (u *upgrades) isDeleted() {
+	u.appears(5)
+	u.r.change(u.names...)
+	blind := truth{from: min(u.r.revision(u.names[0]), u.r.revision(u.names[1]))}
+	shop := catalogs.NewObject()
+	shop.SetNamespace(u.namespace)
+	shop.SetName("shop")
+	if err := u.Delete(u.t.Context(), shop); err != nil {
+		u.t.Fatal(err)
+	}
+	u.r.learn(missing, u.names...)
+	for _, pkg := range []string{"lamp", "radio"} {
+		u.r.succeed(pkg + ".v5")
+		u.becomes("my-"+pkg, func(sub *operatorsv1alpha1.Subscription) bool {
+			return sub.Status.State == latest && sub.Status.InstalledCSV == pkg+".v5"
+		})
+	}
+	u.r.change(u.names...)
+	u.server.Stop()
+	u.create(u.catalog("shop", u.server.Address()))
+	u.r.learn(ill, u.names...)
+	u.r.change(u.names...)
+	u.serve(6)
+	u.server.Restart()
+	u.r.learn(well, u.names...)
+	for _, name := range u.names {
+		u.becomes(name, func(sub *operatorsv1alpha1.Subscription) bool {
+			return sub.Status.GetCondition(unresolved).Status != "True"
+		})
+		blind.to = max(blind.to, u.r.revision(name))
+	}
+	u.r.blind = append(u.r.blind, blind)
+	u.upgraded(6)
+	u.r.change(u.names...)
+}

@@ -1,0 +1,95 @@
+package dryrun
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/chandlery/chandlery/supervisor/resolver"
+)
+
+// finish says where every Subscription has come to.
+func (w *walk) finish(last resolver.Solution) *Forecast {
+	moved := w.forecast.moved()
+	for _, r := range w.request.Refused {
+		w.refuse(resolver.Subscription{Name: r.Subscription, Package: r.Package}, r.Err)
+	}
+	for _, sub := range w.problem.Subscriptions {
+		ended, isEnded := w.ended[sub.Name]
+		err := last[sub.Name].Err
+		switch {
+		case isEnded:
+			w.forecast.Refusals = append(w.forecast.Refusals, ended)
+		case err != nil:
+			w.refuse(sub, err)
+		case !moved[sub.Name] && w.early[sub.Name] != nil:
+			// What is there now is another Subscription's, and not what this one asks
+			// for.
+			w.refuse(sub, w.early[sub.Name])
+		case !moved[sub.Name]:
+			w.rest(sub)
+		}
+		if held := last[sub.Name].Held; held != nil && !isEnded && err == nil {
+			r := w.refusal(sub, held)
+			r.Reason = strings.TrimPrefix(r.Reason, unsatisfiable)
+			w.forecast.HeldBack = append(w.forecast.HeldBack, r)
+		}
+	}
+	return w.forecast
+}
+
+// rest says that a Subscription has what it asks for, if that is there already.
+func (w *walk) rest(sub resolver.Subscription) {
+	coming := func(s Standing) bool { return s.Subscription == sub.Name }
+	if sub.Installed != "" && !slices.ContainsFunc(w.forecast.UnderWay, coming) {
+		w.forecast.UpToDate = append(w.forecast.UpToDate, w.standing(sub))
+	}
+}
+
+// moved are the Subscriptions that steps are for.
+func (f *Forecast) moved() map[string]bool {
+	moved := map[string]bool{}
+	for i := range f.Steps {
+		for _, name := range f.Steps[i].Subscriptions {
+			moved[name] = true
+		}
+	}
+	return moved
+}
+
+// unsatisfiable begins the text of every condition that says what cannot be had.
+const unsatisfiable = "constraints not satisfiable: "
+
+// refuse says that a Subscription gets no answer, or none that it asks for.
+func (w *walk) refuse(sub resolver.Subscription, err error) {
+	r := w.refusal(sub, err)
+	if c, ok := errors.AsType[*resolver.CatalogError](err); ok && w.problem.Catalogs[c.Catalog].Content == nil {
+		r.Reason = fmt.Sprintf("cannot be looked at: catalog %s cannot be read: %v", c.Catalog, c.Err)
+		r.Remedy = fmt.Sprintf("fix the catalog, or give its content with --catalog %s=SOURCE", c.Catalog)
+		w.forecast.Unknown = append(w.forecast.Unknown, r)
+		return
+	}
+	w.forecast.Refusals = append(w.forecast.Refusals, r)
+}
+
+// refusal words an error.
+func (w *walk) refusal(sub resolver.Subscription, err error) Refusal {
+	r := Refusal{Subscription: sub.Name, Package: sub.Package, Stays: w.own[sub.Name], Reason: err.Error()}
+	if u, ok := errors.AsType[*resolver.UnsatisfiableError](err); ok {
+		r.Reason, r.Remedy = unsatisfiable+strings.Join(u.Reasons, ", "), u.Remedy
+	}
+	if _, ok := errors.AsType[*resolver.CatalogError](err); ok {
+		r.Reason, r.Remedy = malformed(r.Reason)
+	}
+	return r
+}
+
+// malformed parts what is said of a catalog that could be read, and yet says what
+// makes no sense, from what to do about it.
+func malformed(text string) (reason, remedy string) {
+	if i := strings.LastIndex(text, "; "); i >= 0 && strings.Contains(text[i:], "publisher") {
+		return text[:i], text[i+len("; "):]
+	}
+	return text, "ask the publisher of the catalog to fix it"
+}

@@ -1,0 +1,451 @@
+package dryrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/supervisor/catalogs/content"
+	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
+)
+
+var shop = resolver.CatalogKey{Namespace: "olm", Name: "shop"}
+
+// bundle is a version of a package in channel stable.
+func bundle(pkg, version, replaces string, properties ...constraint.Property) content.Listed {
+	if replaces != "" {
+		replaces = pkg + ".v" + replaces
+	}
+	text := fmt.Sprintf(`{"packageName":%q,"version":%q}`, pkg, version)
+	return content.Listed{
+		Package: pkg, Channel: "stable", Bundle: pkg + ".v" + version, Replaces: replaces,
+		Properties: append([]constraint.Property{{Type: bundles.TypePackage, Value: text}}, properties...),
+	}
+}
+
+func needs(pkg, versions string) constraint.Property {
+	return constraint.Property{Type: bundles.TypePackageRequired, Value: fmt.Sprintf(`{"packageName":%q,"versionRange":%q}`, pkg, versions)}
+}
+
+// wares is the content of the catalog that the tests look at: a lamp of three
+// versions, a radio that needs a battery, a clock that needs what nobody has, a
+// crude thing that does not say what it needs, and a mill that is in an image.
+func wares(t *testing.T) *content.Catalog {
+	t.Helper()
+	b := content.NewBuilder(1 << 20)
+	for _, l := range []content.Listed{
+		bundle("lamp", "1.0.0", ""), bundle("lamp", "2.0.0", "1.0.0"), bundle("lamp", "3.0.0", "2.0.0"),
+		bundle("radio", "1.0.0", "", needs("battery", "<2.0.0")),
+		bundle("battery", "1.0.0", ""), bundle("battery", "1.5.0", "1.0.0"), bundle("battery", "2.0.0", "1.5.0"),
+		bundle("clock", "1.0.0", "", needs("quartz", ">=1.0.0")),
+		bundle("crude", "1.0.0", "", constraint.Property{Type: bundles.TypePackageRequired, Value: "[]"}),
+	} {
+		if err := b.Add(l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, pkg := range []string{"lamp", "radio", "battery", "clock", "crude", "mill"} {
+		b.Describe(pkg, "stable", "")
+	}
+	// Only this one is not inline.
+	mill := bundle("mill", "1.0.0", "")
+	mill.Image = "registry.example/mill:1"
+	if err := b.Add(mill); err != nil {
+		t.Fatal(err)
+	}
+	b.DeprecateBundle("lamp", "lamp.v2.0.0", "it flickers")
+	return b.Build()
+}
+
+func sub(name, pkg string, change ...func(*resolver.Subscription)) resolver.Subscription {
+	s := resolver.Subscription{Name: name, Package: pkg, Catalog: shop}
+	for _, c := range change {
+		c(&s)
+	}
+	return s
+}
+
+func has(name string) func(*resolver.Subscription) {
+	return func(s *resolver.Subscription) { s.Installed, s.Holds = name, true }
+}
+
+func channel(name string) func(*resolver.Subscription) {
+	return func(s *resolver.Subscription) { s.Channel = name }
+}
+
+func frozen(s *resolver.Subscription) { s.Frozen = true }
+
+// request has an operator for whatever a Subscription has.
+func request(t *testing.T, subs ...resolver.Subscription) Request {
+	t.Helper()
+	c := wares(t)
+	r := Request{Problem: resolver.Problem{
+		Namespace: "home", Subscriptions: subs, Catalogs: map[resolver.CatalogKey]resolver.Catalog{shop: {Content: c}},
+	}}
+	for _, s := range subs {
+		if s.Installed == "" {
+			continue
+		}
+		o := resolver.Operator{Name: s.Installed, Subject: constraint.Subject{Package: s.Package}}
+		if p := c.Package(s.Package); p != nil && p.Bundle(s.Installed) != nil {
+			o.Subject, o.Requires = p.Bundle(s.Installed).Subject, p.Bundle(s.Installed).Requires
+		}
+		r.Problem.Operators = append(r.Problem.Operators, o)
+	}
+	return r
+}
+
+// short is a forecast in a few lines.
+func short(f *Forecast) []string {
+	var out []string
+	for _, s := range f.Steps {
+		served := strings.Join(s.Subscriptions, "+")
+		if s.Unfollowed != "" {
+			served += "nobody (" + s.Unfollowed + ")"
+		}
+		text := fmt.Sprintf("%d wave %d plan %d %s %s for %s, %s", s.Order, s.Wave, s.Plan, s.Action, s.Bundle, served, s.Approval)
+		if s.Replaces != "" {
+			text += " over " + s.Replaces + " (" + s.FromVersion + ")"
+		}
+		if s.Generated {
+			text += ", generated"
+		}
+		met := make([]string, 0, len(s.Needs))
+		for _, need := range s.Needs {
+			met = append(met, ", needs "+need.MetBy)
+		}
+		out = append(out, text+strings.Join(met, ""))
+	}
+	for _, r := range f.Refusals {
+		out = append(out, fmt.Sprintf("no %s at %q: %s > %s", r.Subscription, r.Stays, r.Reason, r.Remedy))
+	}
+	for _, r := range f.Unknown {
+		out = append(out, fmt.Sprintf("not known %s at %q: %s > %s", r.Subscription, r.Stays, r.Reason, r.Remedy))
+	}
+	for _, r := range f.HeldBack {
+		out = append(out, fmt.Sprintf("held back %s at %s", r.Subscription, r.Stays))
+	}
+	for _, s := range f.UpToDate {
+		out = append(out, "newest "+s.Subscription+": "+s.Bundle+" "+s.Version+" in "+s.Channel)
+	}
+	for _, s := range f.UnderWay {
+		out = append(out, "under way "+s.Subscription+": "+s.Bundle)
+	}
+	return out
+}
+
+// wish is what is asked for and what comes of it.
+type wish struct {
+	reason string
+	subs   []resolver.Subscription
+	change func(*Request)
+	want   []string
+}
+
+// foresees compares what wishes come to.
+func foresees(t *testing.T, wishes map[string]wish) {
+	t.Helper()
+	for name, tt := range wishes {
+		t.Run(name, func(t *testing.T) {
+			r := request(t, tt.subs...)
+			if tt.change != nil {
+				tt.change(&r)
+			}
+			before := fmt.Sprintf("%+v", r.Problem.Subscriptions)
+			f, err := Foresee(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, short(f)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
+			}
+			if after := fmt.Sprintf("%+v", r.Problem.Subscriptions); after != before {
+				t.Errorf("the request was changed from %s to %s", before, after)
+			}
+		})
+	}
+}
+
+// TestForeseeVersions has Subscriptions go from version to version.
+func TestForeseeVersions(t *testing.T) {
+	foresees(t, map[string]wish{
+		"Head": {
+			reason: "of nothing the head is installed, and then nothing more",
+			subs:   []resolver.Subscription{sub("my", "lamp")},
+			want:   []string{"1 wave 1 plan 1 install lamp.v3.0.0 for my, automatic"},
+		},
+		"Chain": {
+			reason: "what replaces one by one is gone through one by one",
+			subs:   []resolver.Subscription{sub("my", "lamp", has("lamp.v1.0.0"))},
+			want: []string{
+				"1 wave 1 plan 1 update lamp.v2.0.0 for my, automatic over lamp.v1.0.0 (1.0.0)",
+				"2 wave 2 plan 2 update lamp.v3.0.0 for my, automatic over lamp.v2.0.0 (2.0.0)",
+			},
+		},
+		"Manual": {
+			reason: "what waits for approval does not keep from showing what follows",
+			subs:   []resolver.Subscription{sub("my", "lamp", has("lamp.v1.0.0"))},
+			change: func(r *Request) { r.Manual = map[string]bool{"my": true} },
+			want: []string{
+				"1 wave 1 plan 1 update lamp.v2.0.0 for my, manual over lamp.v1.0.0 (1.0.0)",
+				"2 wave 2 plan 2 update lamp.v3.0.0 for my, manual over lamp.v2.0.0 (2.0.0)",
+			},
+		},
+		"Newest": {
+			reason: "what is the newest stays",
+			subs:   []resolver.Subscription{sub("my", "lamp", has("lamp.v3.0.0"))},
+			want:   []string{"newest my: lamp.v3.0.0 3.0.0 in stable"},
+		},
+		"UnderWay": {
+			reason: "what is being installed is taken for done",
+			subs:   []resolver.Subscription{sub("my", "lamp", has("lamp.v2.0.0"), frozen)},
+			want: []string{
+				"1 wave 1 plan 1 update lamp.v3.0.0 for my, automatic over lamp.v2.0.0 (2.0.0)",
+				"under way my: lamp.v2.0.0",
+			},
+		},
+		"UnderWayToTheNewest": {
+			reason: "what is being installed is not there yet, were it the newest",
+			subs:   []resolver.Subscription{sub("my", "lamp", has("lamp.v3.0.0"), frozen), sub("its", "battery", has("battery.v2.0.0"))},
+			want:   []string{"newest its: battery.v2.0.0 2.0.0 in stable", "under way my: lamp.v3.0.0"},
+		},
+		"Stuck": {
+			reason: "unless it has failed",
+			subs:   []resolver.Subscription{sub("my", "lamp", has("lamp.v2.0.0"), frozen), sub("other", "battery")},
+			change: func(r *Request) { r.Stuck = map[string]string{"my": "version lamp.v2.0.0 has failed"} },
+			want: []string{
+				"1 wave 1 plan 1 install battery.v2.0.0 for other, automatic",
+				`no my at "lamp.v2.0.0": version lamp.v2.0.0 has failed > `,
+			},
+		},
+	})
+}
+
+// TestForeseeNeeds has versions that need others.
+func TestForeseeNeeds(t *testing.T) {
+	foresees(t, map[string]wish{
+		"Dependency": {
+			reason: "what is needed comes first, in the same plan, with a Subscription of its own that is not taken beyond what is needed",
+			subs:   []resolver.Subscription{sub("my", "radio")},
+			want: []string{
+				"1 wave 1 plan 1 install battery.v1.5.0 for battery-stable-shop-olm, automatic, generated",
+				"2 wave 1 plan 1 install radio.v1.0.0 for my, automatic, needs battery.v1.5.0",
+				"held back battery-stable-shop-olm at battery.v1.5.0",
+			},
+		},
+		"DependencyOfManual": {
+			reason: "what comes along waits for the same approval",
+			subs:   []resolver.Subscription{sub("my", "radio")},
+			change: func(r *Request) { r.Manual = map[string]bool{"my": true} },
+			want: []string{
+				"1 wave 1 plan 1 install battery.v1.5.0 for battery-stable-shop-olm, manual, generated",
+				"2 wave 1 plan 1 install radio.v1.0.0 for my, manual, needs battery.v1.5.0",
+				"held back battery-stable-shop-olm at battery.v1.5.0",
+			},
+		},
+		"Lost": {
+			reason: "what is installed gets back what it needs and has lost",
+			subs:   []resolver.Subscription{sub("my", "radio", has("radio.v1.0.0"))},
+			want: []string{
+				"1 wave 1 plan 1 install battery.v1.5.0 for battery-stable-shop-olm, automatic, generated",
+				"held back battery-stable-shop-olm at battery.v1.5.0",
+				"newest my: radio.v1.0.0 1.0.0 in stable",
+			},
+		},
+		"Together": {
+			reason: "what needs what another Subscription brings waits for the same approval",
+			subs:   []resolver.Subscription{sub("power", "battery"), sub("my", "radio"), sub("other", "lamp")},
+			change: func(r *Request) { r.Manual = map[string]bool{"power": true} },
+			want: []string{
+				"1 wave 1 plan 1 install battery.v1.5.0 for power, manual",
+				"2 wave 1 plan 1 install radio.v1.0.0 for my, manual, needs battery.v1.5.0",
+				"3 wave 1 plan 2 install lamp.v3.0.0 for other, automatic",
+				"held back power at battery.v1.5.0",
+			},
+		},
+		"NeededFirst": {
+			reason: "what is needed comes first, even of a younger Subscription",
+			subs:   []resolver.Subscription{sub("my", "radio"), sub("other", "lamp"), sub("power", "battery")},
+			want: []string{
+				"1 wave 1 plan 1 install battery.v1.5.0 for power, automatic",
+				"2 wave 1 plan 1 install radio.v1.0.0 for my, automatic, needs battery.v1.5.0",
+				"3 wave 1 plan 2 install lamp.v3.0.0 for other, automatic",
+				"held back power at battery.v1.5.0",
+			},
+		},
+	})
+}
+
+// TestForeseeRivals has several Subscriptions of a package.
+func TestForeseeRivals(t *testing.T) {
+	foresees(t, map[string]wish{
+		"Shared": {
+			reason: "the same wish twice is one step",
+			subs:   []resolver.Subscription{sub("a", "lamp"), sub("b", "lamp", channel("stable"))},
+			want:   []string{"1 wave 1 plan 1 install lamp.v3.0.0 for a+b, automatic"},
+		},
+		"SharedManual": {
+			reason: "one that wants to be asked is enough",
+			subs:   []resolver.Subscription{sub("a", "lamp"), sub("b", "lamp")},
+			change: func(r *Request) { r.Manual = map[string]bool{"b": true} },
+			want:   []string{"1 wave 1 plan 1 install lamp.v3.0.0 for a+b, manual"},
+		},
+		"Rival": {
+			reason: "what another Subscription brings is not what was asked for",
+			subs:   []resolver.Subscription{sub("a", "lamp"), sub("b", "lamp", func(s *resolver.Subscription) { s.StartingCSV = "lamp.v1.0.0" })},
+			want: []string{
+				"1 wave 1 plan 1 install lamp.v3.0.0 for a, automatic",
+				`no b at "": constraints not satisfiable: there can be only one operator from package lamp, subscription a exists, subscription b exists > delete subscription b, or give it the same source, channel and startingCSV as subscription a`,
+			},
+		},
+		"RivalOfInstalled": {
+			reason: "what belongs to another Subscription is not what this one stays at",
+			subs: []resolver.Subscription{sub("a", "lamp", has("lamp.v3.0.0")), sub("b", "lamp", channel("gone"), func(s *resolver.Subscription) {
+				s.Installed = "lamp.v3.0.0"
+			})},
+			want: []string{
+				`no b at "": constraints not satisfiable: no operators found in channel gone of package lamp in the catalog referenced by subscription b, subscription b exists > set spec.channel to one of stable`,
+				"newest a: lamp.v3.0.0 3.0.0 in stable",
+			},
+		},
+	})
+}
+
+// TestForeseeRefusals has Subscriptions that get nothing.
+func TestForeseeRefusals(t *testing.T) {
+	foresees(t, map[string]wish{
+		"Impossible": {
+			reason: "one that cannot be had keeps nothing from the others",
+			subs:   []resolver.Subscription{sub("bad", "lamp", channel("gone")), sub("my", "radio")},
+			want: []string{
+				"1 wave 1 plan 1 install battery.v1.5.0 for battery-stable-shop-olm, automatic, generated",
+				"2 wave 1 plan 1 install radio.v1.0.0 for my, automatic, needs battery.v1.5.0",
+				`no bad at "": constraints not satisfiable: no operators found in channel gone of package lamp in the catalog referenced by subscription bad, subscription bad exists > set spec.channel to one of stable`,
+				"held back battery-stable-shop-olm at battery.v1.5.0",
+			},
+		},
+		"Refused": {
+			reason: "one that nothing is asked for is shown, and gets no second Subscription beside it",
+			subs:   []resolver.Subscription{sub("my", "radio")},
+			change: func(r *Request) {
+				r.Refused = []Refused{{Subscription: "mine", Package: "battery", Err: &resolver.UnsatisfiableError{Reasons: []string{"it is open"}, Remedy: "say which"}}}
+			},
+			want: []string{
+				"1 wave 1 plan 1 install battery.v1.5.0 for nobody (makes no Subscription: Subscription mine asks for the package already), automatic",
+				"2 wave 1 plan 1 install radio.v1.0.0 for my, automatic, needs battery.v1.5.0",
+				`no mine at "": constraints not satisfiable: it is open > say which`,
+			},
+		},
+		"InVain": {
+			reason: "one that asks for a package in vain keeps another from being made, and does not have what comes along",
+			subs:   []resolver.Subscription{sub("bad", "battery", channel("gone")), sub("my", "radio")},
+			want: []string{
+				"1 wave 1 plan 1 install battery.v1.5.0 for nobody (makes no Subscription: Subscription bad asks for the package already), automatic",
+				"2 wave 1 plan 1 install radio.v1.0.0 for my, automatic, needs battery.v1.5.0",
+				`no bad at "": constraints not satisfiable: no operators found in channel gone of package battery in the catalog referenced by subscription bad, subscription bad exists > set spec.channel to one of stable`,
+			},
+		},
+		"NameTaken": {
+			reason: "and so does one that has the name",
+			subs:   []resolver.Subscription{sub("battery-stable-shop-olm", "lamp"), sub("my", "radio")},
+			want: []string{
+				"1 wave 1 plan 1 install lamp.v3.0.0 for battery-stable-shop-olm, automatic",
+				"2 wave 1 plan 2 install battery.v1.5.0 for nobody (makes no Subscription: the Subscription of package lamp has the name battery-stable-shop-olm), automatic",
+				"3 wave 1 plan 2 install radio.v1.0.0 for my, automatic, needs battery.v1.5.0",
+			},
+		},
+	})
+}
+
+// TestForeseeCatalogs has catalogs with something wrong.
+func TestForeseeCatalogs(t *testing.T) {
+	foresees(t, map[string]wish{
+		"CatalogAway": {
+			reason: "a catalog without content is told apart from a package that is not there",
+			subs:   []resolver.Subscription{sub("my", "lamp"), sub("away", "fan", func(s *resolver.Subscription) { s.Catalog.Name = "dead" })},
+			change: func(r *Request) {
+				r.Problem.Catalogs[resolver.CatalogKey{Namespace: "olm", Name: "dead"}] = resolver.Catalog{Err: errors.New("nothing answers")}
+			},
+			want: []string{
+				"1 wave 1 plan 1 install lamp.v3.0.0 for my, automatic",
+				`not known away at "": cannot be looked at: catalog olm/dead cannot be read: nothing answers > fix the catalog, or give its content with --catalog olm/dead=SOURCE`,
+			},
+		},
+		"CatalogAwayOfInstalled": {
+			reason: "nothing is said of what is installed from a catalog that cannot be read, but that it is there",
+			subs:   []resolver.Subscription{sub("my", "lamp", has("lamp.v3.0.0"))},
+			change: func(r *Request) { r.Problem.Catalogs[shop] = resolver.Catalog{Err: errors.New("nothing answers")} },
+			want: []string{
+				`not known my at "lamp.v3.0.0": cannot be looked at: catalog olm/shop cannot be read: nothing answers > fix the catalog, or give its content with --catalog olm/shop=SOURCE`,
+			},
+		},
+		"Malformed": {
+			reason: "a catalog that could be read is not given again",
+			subs:   []resolver.Subscription{sub("my", "crude")},
+			want: []string{
+				`no my at "": error using catalogsource olm/shop: package "crude", bundle "crude.v1.0.0": properties[1] of type "olm.package.required": decoding value: wrong type: it must be an object, found array > ask the publisher of the catalog to fix it`,
+			},
+		},
+	})
+}
+
+func TestForeseeEnds(t *testing.T) {
+	f, err := Foresee(t.Context(), request(t))
+	if err != nil || len(f.Steps) != 0 || f.Fails() {
+		t.Errorf("of nothing comes %+v, %v", f, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Foresee(ctx, request(t, sub("my", "lamp"))); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that of the context", err)
+	}
+}
+
+// TestForeseeSaysLoops has a resolver that goes round, which a broken channel could
+// bring about, and one that never ends.
+func TestForeseeSaysLoops(t *testing.T) {
+	next := func(name func(wave int) string) func(context.Context, resolver.Problem) resolver.Solution {
+		wave := 0
+		return func(_ context.Context, p resolver.Problem) resolver.Solution {
+			wave++
+			out := resolver.Solution{}
+			for _, s := range p.Subscriptions {
+				if !s.Frozen {
+					out[s.Name] = resolver.Outcome{Install: &resolver.Choice{Package: s.Package, Channel: "stable", Catalog: s.Catalog, Replaces: s.Installed, Bundle: name(wave)}}
+				}
+			}
+			return out
+		}
+	}
+	round := next(func(wave int) string { return []string{"lamp.v2.0.0", "lamp.v1.0.0"}[(wave-1)%2] })
+	f, err := newWalk(request(t, sub("my", "lamp", has("lamp.v1.0.0"))), round).run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"1 wave 1 plan 1 update lamp.v2.0.0 for my, automatic over lamp.v1.0.0 (1.0.0)",
+		`no my at "lamp.v2.0.0": channel stable of package lamp goes round in a circle: lamp.v1.0.0 -> lamp.v2.0.0 -> lamp.v1.0.0 > ask the publisher of the catalog to fix the channel`,
+	}
+	if diff := cmp.Diff(want, short(f)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	endless := next(func(wave int) string { return fmt.Sprintf("lamp.v%d", wave) })
+	f, err = newWalk(request(t, sub("my", "lamp")), endless).run(t.Context())
+	if err != nil || len(f.Steps) != maxWaves || len(f.Notes) != 1 {
+		t.Errorf("%d steps, notes %q, error %v", len(f.Steps), f.Notes, err)
+	}
+}
+
+// TestForeseeTakesImages has a version whose manifests are in an image.
+func TestForeseeTakesImages(t *testing.T) {
+	f, err := Foresee(t.Context(), request(t, sub("my", "mill")))
+	if err != nil || len(f.Steps) != 1 || f.Fails() || f.Steps[0].Image == "" {
+		t.Errorf("%+v, %v", f, err)
+	}
+}

@@ -1,0 +1,448 @@
+package inputs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/controllers/subscription"
+	"github.com/chandlery/chandlery/supervisor/dryrun"
+	"github.com/chandlery/chandlery/supervisor/resolver"
+)
+
+// Options say what to look at.
+type Options struct {
+	// Files hold objects; "-" stands for Stdin.
+	Files []string
+	Stdin io.Reader
+	// Namespace is looked at in the cluster; empty for none.
+	Namespace string
+	// Global is the namespace whose catalogs serve every namespace.
+	Global string
+	// Given are the catalogs whose content comes from elsewhere than the cluster.
+	Given []Given
+	// Connect reaches the cluster. It is called only when something of it is
+	// needed.
+	Connect func() (*Cluster, error)
+	// Progress shows that something takes its time, until done is called.
+	Progress func(what string) (done func())
+	// Now is when the files would be applied.
+	Now metav1.Time
+}
+
+// defaultNamespace is that of objects in files that say nothing about theirs.
+const defaultNamespace = "default"
+
+// Gather reads all there is to know, for each namespace that has Subscriptions.
+func Gather(ctx context.Context, o Options) ([]dryrun.Request, error) {
+	g := &gathering{Options: o, contents: map[string]*reading{}}
+	files, err := g.files()
+	if err != nil {
+		return nil, err
+	}
+	if o.Namespace != "" {
+		return g.live(ctx, files)
+	}
+	namespaces := files.namespaces()
+	if len(namespaces) == 0 {
+		return nil, fmt.Errorf("there is no Subscription in %s; add one, or name a namespace of the cluster with --namespace", strings.Join(o.Files, ", "))
+	}
+	requests := make([]dryrun.Request, 0, len(namespaces))
+	for _, namespace := range namespaces {
+		objects := &Objects{}
+		objects.apply(files.within(namespace, o.Global), o.Now)
+		request, err := g.request(ctx, namespace, objects)
+		if err != nil {
+			return nil, err
+		}
+		requests = append(requests, request)
+	}
+	return requests, nil
+}
+
+// gathering is under way.
+type gathering struct {
+	Options
+
+	cluster *Cluster
+
+	mu       sync.Mutex
+	contents map[string]*reading
+}
+
+// reading is what was read from a source.
+type reading struct {
+	once     sync.Once
+	snapshot *catalogs.Snapshot
+	notes    []string
+	err      error
+}
+
+// files reads the objects of the files.
+func (g *gathering) files() (*Objects, error) {
+	if len(g.Files) == 0 && g.Namespace == "" {
+		return nil, errors.New("nothing to look at: name files with --filename (-f), a namespace of the cluster with --namespace (-n), or both")
+	}
+	objects := &Objects{}
+	for _, name := range g.Files {
+		if err := g.file(objects, name); err != nil {
+			return nil, err
+		}
+	}
+	return objects, nil
+}
+
+func (g *gathering) file(objects *Objects, name string) error {
+	if name == "-" {
+		return objects.Read("standard input", g.Stdin, cmp.Or(g.Namespace, defaultNamespace))
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return fmt.Errorf("--filename %s: %w", name, err)
+	}
+	if info.IsDir() {
+		return g.directory(objects, name)
+	}
+	return g.open(objects, name)
+}
+
+// directory reads the files of a directory itself that are manifests by their names.
+func (g *gathering) directory(objects *Objects, name string) error {
+	entries, err := os.ReadDir(name)
+	if err != nil {
+		return fmt.Errorf("--filename %s: %w", name, err)
+	}
+	found := false
+	for _, entry := range entries {
+		if entry.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(entry.Name())) {
+			continue
+		}
+		found = true
+		if err := g.open(objects, filepath.Join(name, entry.Name())); err != nil {
+			return err
+		}
+	}
+	if !found {
+		return fmt.Errorf("--filename %s: the directory has no file *.yaml, *.yml or *.json; directories in it are not looked into", name)
+	}
+	return nil
+}
+
+// open reads one file.
+func (g *gathering) open(objects *Objects, name string) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return fmt.Errorf("--filename %s: %w", name, err)
+	}
+	defer file.Close() //nolint:errcheck // it was only read
+	return objects.Read(name, file, cmp.Or(g.Namespace, defaultNamespace))
+}
+
+// live looks at a namespace of the cluster as it would be with the files applied.
+func (g *gathering) live(ctx context.Context, files *Objects) ([]dryrun.Request, error) {
+	for _, sub := range files.Subscriptions {
+		if sub.Namespace != g.Namespace {
+			return nil, fmt.Errorf("subscription %s is for namespace %s (metadata.namespace), and --namespace is %s; make them the same, or leave --namespace out to look at the files alone",
+				sub.Name, sub.Namespace, g.Namespace)
+		}
+	}
+	cluster, err := g.connect()
+	if err != nil {
+		return nil, fmt.Errorf("looking at namespace %s: %w; to do without a cluster leave --namespace out and use --filename and --catalog", g.Namespace, err)
+	}
+	done := g.Progress("Reading namespace " + g.Namespace)
+	objects, err := cluster.objects(ctx, g.Namespace, g.Global)
+	missing := err == nil && objects.empty(g.Namespace) && cluster.lacks(ctx, g.Namespace)
+	done()
+	if err != nil {
+		return nil, err
+	}
+	if missing && len(files.Subscriptions) == 0 {
+		return nil, fmt.Errorf("looking at namespace %s: %w; check --namespace, or create it", g.Namespace, errNoNamespace)
+	}
+	objects.apply(files.within(g.Namespace, g.Global), g.Now)
+	if len(objects.Subscriptions) == 0 {
+		objects.Notes = append(objects.Notes, fmt.Sprintf("there is no Subscription in namespace %s", g.Namespace))
+	}
+	request, err := g.request(ctx, g.Namespace, objects)
+	if err != nil {
+		return nil, err
+	}
+	if missing {
+		request.Blocked = fmt.Sprintf("namespace %s: %v; check --namespace, or create it, with an OperatorGroup in it", g.Namespace, errNoNamespace)
+	}
+	return []dryrun.Request{request}, nil
+}
+
+// errNoNamespace says that there is nothing to look at.
+var errNoNamespace = errors.New("the cluster has no such namespace")
+
+func (g *gathering) connect() (*Cluster, error) {
+	if g.cluster != nil {
+		return g.cluster, nil
+	}
+	var err error
+	g.cluster, err = g.Connect()
+	return g.cluster, err
+}
+
+// request puts the objects of a namespace and the content of the catalogs
+// together.
+func (g *gathering) request(ctx context.Context, namespace string, objects *Objects) (dryrun.Request, error) {
+	s, err := g.scope(ctx, namespace, objects)
+	if err != nil {
+		return dryrun.Request{}, err
+	}
+	if err := s.read(ctx); err != nil {
+		return dryrun.Request{}, err
+	}
+	request := dryrun.Ahead(objects.of(namespace, g.Global, s.catalogs()))
+	if g.Namespace == "" && len(objects.Groups) == 0 {
+		// Files are looked at as if what they lack were there.
+		request.Blocked = ""
+	}
+	request.Catalogs = map[resolver.CatalogKey]string{}
+	for key, p := range s.places {
+		request.Catalogs[key] = p.from
+	}
+	request.Notes = slices.Concat(objects.Notes, s.notes)
+	if s.silent() {
+		request.Notes = append(request.Notes, "a supervisor that has read a catalog goes on with that content while the catalog cannot be read")
+	}
+	return request, nil
+}
+
+// scope is the catalogs that a namespace may use.
+type scope struct {
+	*gathering
+
+	places map[resolver.CatalogKey]*place
+	notes  []string
+}
+
+// place is where a catalog is read.
+type place struct {
+	key    resolver.CatalogKey
+	given  string
+	source *operatorsv1alpha1.CatalogSource
+	// running says that the CatalogSource is the cluster's own, so that a hosted
+	// one has replicas.
+	running bool
+
+	from     string
+	snapshot *catalogs.Snapshot
+	err      error
+}
+
+// scope finds the catalogs and where each is read.
+func (g *gathering) scope(ctx context.Context, namespace string, objects *Objects) (*scope, error) {
+	s := &scope{gathering: g, places: map[resolver.CatalogKey]*place{}}
+	live := g.Namespace != ""
+	for _, source := range objects.Catalogs {
+		key := resolver.CatalogKey{Namespace: source.Namespace, Name: source.Name}
+		s.places[key] = &place{key: key, source: source, running: live && source.UID != ""}
+	}
+	wanted := map[resolver.CatalogKey]string{}
+	for _, sub := range objects.Subscriptions {
+		wanted[resolver.CatalogKey{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource}] = sub.Name
+	}
+	s.give(namespace, wanted)
+	if live {
+		return s, nil
+	}
+	for key, subscription := range wanted {
+		if s.places[key] != nil {
+			continue
+		}
+		cluster, err := g.connect()
+		if err != nil {
+			return nil, fmt.Errorf("subscription %s names catalog %s: no --catalog gives its content, and %w; add --catalog %s=SOURCE", subscription, key, err, key.Name)
+		}
+		found := &Objects{}
+		if err := cluster.catalogSources(ctx, found, namespace, g.Global); err != nil {
+			return nil, fmt.Errorf("subscription %s names catalog %s: no --catalog gives its content, and %w; add --catalog %s=SOURCE", subscription, key, err, key.Name)
+		}
+		for _, source := range found.Catalogs {
+			key := resolver.CatalogKey{Namespace: source.Namespace, Name: source.Name}
+			if s.places[key] == nil {
+				s.places[key] = &place{key: key, source: source, running: true}
+			}
+		}
+		s.notes = append(s.notes, found.Notes...)
+		break
+	}
+	s.give(namespace, wanted)
+	return s, nil
+}
+
+// give names the places that --catalog gives.
+func (s *scope) give(namespace string, wanted map[resolver.CatalogKey]string) {
+	used := map[Given]bool{}
+	for key := range wanted {
+		g, ok := given(s.Given, key)
+		if !ok {
+			continue
+		}
+		used[g] = true
+		if key.Namespace != namespace && key.Namespace != s.Global {
+			note := fmt.Sprintf("catalog %s is in scope of namespace %s only where the supervisor runs with --global-catalog-namespace=%s", key, namespace, key.Namespace)
+			if !slices.Contains(s.notes, note) {
+				s.notes = append(s.notes, note)
+			}
+		}
+		s.place(key).given = g.Source
+	}
+	for key, p := range s.places {
+		if g, ok := given(s.Given, key); ok && g.Name != "" {
+			used[g], p.given = true, g.Source
+		}
+	}
+	// One that nobody names may provide what others depend on.
+	for _, g := range s.Given {
+		if g.Name != "" && !used[g] {
+			s.place(resolver.CatalogKey{Namespace: cmp.Or(g.Namespace, s.Global), Name: g.Name}).given = g.Source
+		}
+	}
+}
+
+// silent says whether a catalog of the cluster cannot be read now.
+func (s *scope) silent() bool {
+	for _, p := range s.places {
+		if p.running && p.err != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *scope) place(key resolver.CatalogKey) *place {
+	if s.places[key] == nil {
+		s.places[key] = &place{key: key}
+	}
+	return s.places[key]
+}
+
+// parallel is how many catalogs are read at once.
+const parallel = 4
+
+// read reads the content of all places. What cannot be read although it was
+// given is an error; a catalog of the cluster that cannot be read is a fact, as
+// it would be for the supervisor.
+func (s *scope) read(ctx context.Context) error {
+	var names []string
+	for key := range s.places {
+		names = append(names, key.String())
+	}
+	slices.Sort(names)
+	done := s.Progress("Reading catalogs " + strings.Join(names, ", "))
+	defer done()
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for _, p := range s.places {
+		group.Go(func() error { return s.fill(groupCtx, p) })
+	}
+	err := group.Wait()
+	for _, name := range names {
+		for key, p := range s.places {
+			if key.String() == name && p.given != "" {
+				s.notes = append(s.notes, s.contents[p.given].notes...)
+			}
+		}
+	}
+	slices.Sort(s.notes)
+	s.notes = slices.Compact(s.notes)
+	return err
+}
+
+// fill reads the content of a place.
+func (s *scope) fill(ctx context.Context, p *place) error {
+	if p.given != "" {
+		p.from = p.given
+		r := s.load(ctx, p.given)
+		p.snapshot = r.snapshot
+		return r.err
+	}
+	p.snapshot, p.from, p.err = s.follow(ctx, p)
+	if cause := context.Cause(ctx); cause != nil {
+		return fmt.Errorf("reading catalog %s: %w", p.key, cause)
+	}
+	return nil
+}
+
+// follow reads the catalog of a CatalogSource where the supervisor would. One that
+// cannot be used has no content, and it is known why.
+func (s *scope) follow(ctx context.Context, p *place) (*catalogs.Snapshot, string, error) {
+	if _, problem := catalogs.SpecProblem(p.source); problem != "" {
+		return nil, "", nil
+	}
+	if !catalogs.Hosted(p.source) {
+		address := p.source.Spec.Address
+		snapshot, err := fromAddress(ctx, address)
+		if err != nil {
+			err = fmt.Errorf("%w: %w", catalogs.ErrNotConnected, err)
+		}
+		return snapshot, "spec.address " + address, err
+	}
+	if !p.running {
+		return nil, "", fmt.Errorf("%w: CatalogSource %s is in a file, nothing serves its content yet", catalogs.ErrNotConnected, p.key)
+	}
+	return s.cluster.hosted(ctx, p.source)
+}
+
+// load reads a source once.
+func (g *gathering) load(ctx context.Context, source string) *reading {
+	g.mu.Lock()
+	r := g.contents[source]
+	if r == nil {
+		r = &reading{}
+		g.contents[source] = r
+	}
+	g.mu.Unlock()
+	r.once.Do(func() { r.snapshot, r.notes, r.err = load(ctx, source) })
+	return r
+}
+
+// catalogs are the ones that were read. One that --catalog alone speaks of is as if
+// it had a CatalogSource.
+func (s *scope) catalogs() []subscription.Catalog {
+	out := make([]subscription.Catalog, 0, len(s.places))
+	for key, p := range s.places {
+		source := p.source
+		if source == nil {
+			source = &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+		}
+		out = append(out, subscription.Catalog{Source: source, State: catalogs.State{Snapshot: p.snapshot, Err: p.err}, Followed: true})
+	}
+	return out
+}
+
+// CatalogNames names the catalogs that the Subscriptions in files name, sorted.
+// What cannot be read names none.
+func CatalogNames(files []string) []string {
+	g := &gathering{Options: Options{Files: slices.DeleteFunc(slices.Clone(files), func(name string) bool { return name == "-" })}}
+	if len(g.Files) == 0 {
+		return nil
+	}
+	objects, err := g.files()
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, sub := range objects.Subscriptions {
+		names = append(names, sub.Spec.CatalogSourceNamespace+"/"+sub.Spec.CatalogSource)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

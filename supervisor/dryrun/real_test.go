@@ -1,0 +1,61 @@
+package dryrun
+
+import (
+	"os"
+	"testing"
+
+	"github.com/chandlery/chandlery/bundles/fbc"
+	"github.com/chandlery/chandlery/supervisor/catalogs/content"
+	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/test/realcatalogs"
+)
+
+// TestForeseeRealCatalog looks ahead for every package of a real catalog, from the
+// oldest version of its default channel. Every way has to end, and only where the
+// catalog lets it.
+func TestForeseeRealCatalog(t *testing.T) {
+	decoded, err := fbc.Load(t.Context(), os.DirFS(realcatalogs.Dir(t, realcatalogs.Metadata)), fbc.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := content.FromCatalog(decoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := 0
+	for _, p := range all.Packages() {
+		ch := p.Channel(p.DefaultChannel)
+		if ch == nil || len(ch.Chain) == 0 {
+			continue
+		}
+		oldest, head := ch.Chain[len(ch.Chain)-1].Bundle, ch.Chain[0].Bundle
+		r := Request{Problem: resolver.Problem{
+			Namespace:     "home",
+			Catalogs:      map[resolver.CatalogKey]resolver.Catalog{shop: {Content: all}},
+			Subscriptions: []resolver.Subscription{sub("my", p.Name, has(oldest.Name), channel(p.DefaultChannel))},
+			Operators:     []resolver.Operator{{Name: oldest.Name, Subject: oldest.Subject, Requires: oldest.Requires}},
+		}}
+		f, err := Foresee(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := oldest.Name
+		for _, s := range f.Steps {
+			if s.Package != p.Name {
+				continue
+			}
+			steps++
+			if s.Replaces != at {
+				t.Errorf("%s: %s is installed over %s, and %s is there", p.Name, s.Bundle, s.Replaces, at)
+			}
+			at = s.Bundle
+		}
+		if at != head.Name && len(f.HeldBack)+len(f.Refusals) == 0 {
+			t.Errorf("%s ends at %s although the head is %s, and nothing is said of it", p.Name, at, head.Name)
+		}
+	}
+	if steps == 0 {
+		t.Error("nothing is updated")
+	}
+	t.Logf("%d packages, %d updates", len(all.Packages()), steps)
+}

@@ -1,0 +1,90 @@
+package dryrun
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chandlery/chandlery/supervisor/resolver"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// rich has something of everything.
+func rich(t *testing.T) *Forecast {
+	t.Helper()
+	r := request(t,
+		sub("my-lamp", "lamp", has("lamp.v1.0.0")), sub("my-radio", "radio"), sub("my-clock", "clock"), sub("my-mill", "mill"),
+		sub("other", "battery-pack\x1b[31m", func(s *resolver.Subscription) { s.Catalog.Name = "dead" }),
+	)
+	r.Manual = map[string]bool{"my-lamp": true}
+	r.Problem.Catalogs[resolver.CatalogKey{Namespace: "olm", Name: "dead"}] = resolver.Catalog{Err: errors.New("nothing answers at dead.olm.svc:50051")}
+	r.Catalogs = map[resolver.CatalogKey]string{shop: "./catalog"}
+	r.Notes = []string{"shop.yaml: ignored ConfigMap x"}
+	f, err := Foresee(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestGolden(t *testing.T) {
+	for name, render := range map[string]func(*Forecast) string{
+		"rich.txt": func(f *Forecast) string {
+			var b strings.Builder
+			if err := f.Table(&b); err != nil {
+				t.Fatal(err)
+			}
+			return b.String()
+		},
+		"rich.json": func(f *Forecast) string {
+			text, err := json.MarshalIndent(f, "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(text) + "\n"
+		},
+		"rich.mmd": func(f *Forecast) string { return f.Journey().Mermaid() },
+		"rich.dot": func(f *Forecast) string { return f.Journey().DOT() },
+		"rich.svg": func(f *Forecast) string { return f.Journey().SVG() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := render(rich(t))
+			golden := filepath.Join("testdata", name)
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatalf("%v; run the test with -update", err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTableFits(t *testing.T) {
+	var b strings.Builder
+	if err := rich(t).Table(&b); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(b.String()) {
+		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > width {
+			t.Errorf("%d characters: %s", n, line)
+		}
+		if strings.ContainsRune(line, '\x1b') {
+			t.Errorf("a terminal would act on %q", line)
+		}
+	}
+}

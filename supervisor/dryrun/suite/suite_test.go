@@ -1,0 +1,316 @@
+package suite_test
+
+import (
+	"context"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/dryrun"
+	"github.com/chandlery/chandlery/supervisor/dryrun/inputs"
+	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/fakecatalog"
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(controlplane.Main(m, controlplane.Options{}, func(ctx context.Context, cp *controlplane.ControlPlane) error {
+		return supervisor.InstallCRDs(ctx, cp.Config(), io.Discard)
+	}))
+}
+
+// world is a namespace with an operator, and somebody who may look at it.
+type world struct {
+	client.Client
+
+	t         *testing.T
+	namespace string
+	viewer    *rest.Config
+
+	mu      sync.Mutex
+	methods map[string]int
+}
+
+func newWorld(t *testing.T, rules ...rbacv1.PolicyRule) *world {
+	t.Helper()
+	cp := controlplane.Get(t)
+	w := &world{Client: controlplane.Client(t), t: t, namespace: cp.Namespace(t), methods: map[string]int{}}
+	user := "viewer-of-" + w.namespace
+	kubeconfig, err := cp.NewKubeconfig(user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.viewer, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	w.viewer.Wrap(func(next http.RoundTripper) http.RoundTripper { return recorder{world: w, next: next} })
+	named := metav1.ObjectMeta{Namespace: w.namespace, Name: "viewer"}
+	w.create(
+		&rbacv1.Role{ObjectMeta: named, Rules: rules},
+		&rbacv1.RoleBinding{
+			ObjectMeta: *named.DeepCopy(),
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "viewer"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
+		},
+	)
+	return w
+}
+
+// may lets look at objects.
+func may(group string, resources ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: []string{"get", "list"}}
+}
+
+// looking is all that a dry run needs, but for hosted catalogs.
+func looking() rbacv1.PolicyRule {
+	return may(operatorsv1alpha1.GroupName, "subscriptions", "clusterserviceversions", "installplans", "operatorgroups", "catalogsources")
+}
+
+// recorder counts the requests by their methods.
+type recorder struct {
+	world *world
+	next  http.RoundTripper
+}
+
+// RoundTrip counts and passes on.
+func (r recorder) RoundTrip(req *http.Request) (*http.Response, error) {
+	r.world.mu.Lock()
+	r.world.methods[req.Method]++
+	r.world.mu.Unlock()
+	return r.next.RoundTrip(req)
+}
+
+func (w *world) create(objects ...client.Object) {
+	w.t.Helper()
+	for _, o := range objects {
+		if err := w.Create(w.t.Context(), o); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// furnish puts into the namespace what there is to look at.
+func (w *world) furnish(address string) {
+	w.t.Helper()
+	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: w.namespace, Name: name} }
+	csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta("lamp.v1")}
+	csv.Annotations = map[string]string{"operatorframework.io/properties": `{"properties":[{"type":"olm.package","value":{"packageName":"lamp","version":"1.0.0"}}]}`}
+	csv.Spec.DisplayName = "Lamp"
+	csv.Spec.InstallStrategy.StrategyName = operatorsv1alpha1.InstallStrategyNameDeployment
+	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []operatorsv1alpha1.StrategyDeploymentSpec{}
+	// What is installed elsewhere and shown here does not count.
+	copied := csv.DeepCopy()
+	copied.Name, copied.Labels = "lamp.v3", map[string]string{operatorsv1alpha1.CopiedLabelKey: "elsewhere"}
+	w.create(
+		copied,
+		&operatorsv1.OperatorGroup{ObjectMeta: meta("group"), Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{w.namespace}}},
+		w.catalogSource("shop", address, ""), w.catalogSource("dead", "127.0.0.1:1", ""),
+		csv,
+		w.subscription("my-lamp", "lamp", "shop"), w.subscription("my-fan", "fan", "dead"),
+	)
+	csv.Status.Phase = operatorsv1alpha1.CSVPhaseSucceeded
+	if err := w.Status().Update(w.t.Context(), csv); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) catalogSource(name, address, image string) *operatorsv1alpha1.CatalogSource {
+	return &operatorsv1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
+		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: address, Image: image},
+	}
+}
+
+func (w *world) subscription(name, pkg, catalog string) *operatorsv1alpha1.Subscription {
+	return &operatorsv1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
+		Spec:       &operatorsv1alpha1.SubscriptionSpec{Package: pkg, CatalogSource: catalog, CatalogSourceNamespace: w.namespace},
+	}
+}
+
+// look makes a dry run as the viewer.
+func (w *world) look(change func(*inputs.Options)) ([]string, error) {
+	w.t.Helper()
+	o := inputs.Options{
+		Namespace: w.namespace, Global: w.namespace, Now: metav1.Now(),
+		Connect:  func() (*inputs.Cluster, error) { return inputs.NewCluster(w.viewer, w.Scheme()) },
+		Progress: func(string) func() { return func() {} },
+	}
+	if change != nil {
+		change(&o)
+	}
+	requests, err := inputs.Gather(w.t.Context(), o)
+	if err != nil {
+		return nil, err
+	}
+	f, err := dryrun.Foresee(w.t.Context(), requests[0])
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, s := range f.Steps {
+		out = append(out, string(s.Action)+" "+s.Bundle+" for "+strings.Join(s.Subscriptions, "+")+", "+string(s.Approval))
+	}
+	for _, r := range append(f.Refusals, f.Unknown...) {
+		text, _, _ := strings.Cut(r.Reason, ": nothing")
+		text, _, _ = strings.Cut(text, ": catalog at")
+		out = append(out, "no "+r.Subscription+": "+strings.ReplaceAll(text, w.namespace, "NAMESPACE"))
+	}
+	return out, nil
+}
+
+// versions are the objects that a dry run must not touch, with their versions.
+func (w *world) versions() map[string]string {
+	w.t.Helper()
+	out := map[string]string{}
+	for _, list := range []client.ObjectList{
+		&operatorsv1alpha1.SubscriptionList{}, &operatorsv1alpha1.ClusterServiceVersionList{}, &operatorsv1alpha1.InstallPlanList{},
+		&operatorsv1alpha1.CatalogSourceList{}, &operatorsv1.OperatorGroupList{}, &corev1.PodList{}, &corev1.ServiceList{},
+	} {
+		if err := w.List(w.t.Context(), list, client.InNamespace(w.namespace)); err != nil {
+			w.t.Fatal(err)
+		}
+		items, err := metaList(list)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		maps.Copy(out, items)
+	}
+	return out
+}
+
+func lamps() fakecatalog.Package {
+	return fakecatalog.Simple("lamp",
+		fakecatalog.Entry{Name: "lamp.v1", Version: "1.0.0", Image: "registry.example/lamp:1"},
+		fakecatalog.Entry{Name: "lamp.v2", Version: "2.0.0", Image: "registry.example/lamp:2", Replaces: "lamp.v1"},
+		fakecatalog.Entry{Name: "lamp.v3", Version: "3.0.0", Image: "registry.example/lamp:3", Replaces: "lamp.v2"},
+	)
+}
+
+// TestNamespaceIsOnlyRead looks at a namespace with the right to read and no other,
+// and at the same with a file applied.
+func TestNamespaceIsOnlyRead(t *testing.T) {
+	w := newWorld(t, looking())
+	w.furnish(fakecatalog.Start(t, lamps(), fakecatalog.Simple("radio", fakecatalog.Entry{Name: "radio.v1", Version: "1.0.0", Image: "registry.example/radio:1"})).Address())
+	before := w.versions()
+	got, err := w.look(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"update lamp.v2 for my-lamp, automatic", "update lamp.v3 for my-lamp, automatic",
+		"no my-fan: cannot be looked at: catalog NAMESPACE/dead cannot be read: no registry client established",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+
+	const radio = `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"Subscription","metadata":{"name":"my-radio"},"spec":{"name":"radio","source":"shop","sourceNamespace":"NAMESPACE","installPlanApproval":"Manual"}}`
+	got, err = w.look(func(o *inputs.Options) {
+		o.Files, o.Stdin = []string{"-"}, strings.NewReader(strings.ReplaceAll(radio, "NAMESPACE", w.namespace))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = []string{want[0], "install radio.v1 for my-radio, manual", want[1], want[2]}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("with the file (-want +got):\n%s", diff)
+	}
+
+	for method := range w.methods {
+		if method != http.MethodGet {
+			t.Errorf("%d requests with method %s", w.methods[method], method)
+		}
+	}
+	if diff := cmp.Diff(before, w.versions()); diff != "" {
+		t.Errorf("the namespace was changed (-before +after):\n%s", diff)
+	}
+}
+
+// TestCatalogIsReadByPages looks at a catalog that has pages.
+func TestCatalogIsReadByPages(t *testing.T) {
+	w := newWorld(t, looking())
+	server := fakecatalog.StartExtended(t, lamps())
+	server.Paginate(2)
+	w.furnish(server.Address())
+	got, err := w.look(nil)
+	if err != nil || len(got) == 0 || got[0] != "update lamp.v2 for my-lamp, automatic" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if server.Pages() < 2 || server.Listed() != 0 {
+		t.Errorf("%d pages and %d whole lists were read", server.Pages(), server.Listed())
+	}
+}
+
+// TestMissingRights shows what is said to somebody who may not look, or not at the
+// replicas of a catalog.
+func TestMissingRights(t *testing.T) {
+	w := newWorld(t, may(operatorsv1alpha1.GroupName, "subscriptions"))
+	_, err := w.look(nil)
+	if want := "the right to list clusterserviceversions.operators.coreos.com in namespace " + w.namespace + " is needed"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want one with %q", err, want)
+	}
+
+	w = newWorld(t, looking(), may("", "pods"))
+	w.create(
+		&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "group"}},
+		w.catalogSource("shop", "", "registry.example/shop:1"), w.subscription("my-lamp", "lamp", "shop"),
+	)
+	got, err := w.look(nil)
+	want := []string{"no my-lamp: cannot be looked at: catalog NAMESPACE/shop cannot be read: no registry client established: no replica of it is ready (of 0)"}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("error %v (-want +got):\n%s", err, diff)
+	}
+
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shop-1", Labels: map[string]string{"olm.catalogSource": "shop"}},
+		Spec:       corev1.PodSpec{NodeName: "nowhere", Containers: []corev1.Container{{Name: "registry", Image: "registry.example/shop:1"}}},
+	}
+	w.create(pod)
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	if err := w.Status().Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	got, err = w.look(nil)
+	if err != nil || len(got) != 1 || !strings.Contains(got[0], "the right to create pods/portforward in namespace NAMESPACE is needed, or --catalog NAMESPACE/shop=SOURCE") {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// TestMissingNamespace looks at a namespace that does not exist, and applies a file
+// to it.
+func TestMissingNamespace(t *testing.T) {
+	w := newWorld(t)
+	w.viewer, w.namespace = controlplane.Get(t).Config(), w.namespace+"-gone"
+	_, err := w.look(nil)
+	if want := "looking at namespace " + w.namespace + ": the cluster has no such namespace"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want one with %q", err, want)
+	}
+	const radio = `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"Subscription","metadata":{"name":"my-radio"},"spec":{"name":"radio","source":"shop","sourceNamespace":"olm"}}`
+	var blocked string
+	_, err = w.look(func(o *inputs.Options) {
+		o.Files, o.Stdin = []string{"-"}, strings.NewReader(radio)
+		requests, err := inputs.Gather(t.Context(), *o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocked, o.Stdin = requests[0].Blocked, strings.NewReader(radio)
+	})
+	if want := "the cluster has no such namespace; check --namespace, or create it, with an OperatorGroup in it"; err != nil || !strings.Contains(blocked, want) {
+		t.Errorf("blocked %q, error %v, want %q", blocked, err, want)
+	}
+}

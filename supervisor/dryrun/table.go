@@ -1,0 +1,286 @@
+package dryrun
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"unicode/utf8"
+
+	"github.com/chandlery/chandlery/bundles"
+)
+
+// width is how many characters a line should have at most. Names are never cut.
+const width = 120
+
+// Table writes the forecast for a person.
+func (f *Forecast) Table(out io.Writer) error {
+	t := &table{}
+	t.line(f.headline())
+	if f.Blocked != "" {
+		t.wrapped("Nothing of this happens yet: ", "  ", f.Blocked)
+	}
+	t.steps(f)
+	t.refusals("NOT INSTALLED", "stays at", f.Refusals)
+	t.refusals("NOT KNOWN", "has", f.Unknown)
+	t.refusals("HELD BACK FROM A NEWER VERSION", "stays at", f.HeldBack)
+	t.standings("UP TO DATE", f.UpToDate)
+	t.standings("BEING INSTALLED NOW, AND TAKEN FOR DONE", f.UnderWay)
+	t.sources(f)
+	if len(f.Notes) > 0 {
+		t.heading("NOTES")
+		for _, note := range f.Notes {
+			t.wrapped("  ", "  ", note)
+		}
+	}
+	if _, err := io.WriteString(out, t.text.String()); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	return nil
+}
+
+// headline is all in a line.
+func (f *Forecast) headline() string {
+	installs, updates, approvals, waves := 0, 0, map[int]bool{}, 0
+	for i := range f.Steps {
+		s := &f.Steps[i]
+		if s.Action == Update {
+			updates++
+		} else {
+			installs++
+		}
+		if s.Approval == Manual {
+			approvals[s.Plan] = true
+		}
+		waves = max(waves, s.Wave)
+	}
+	text := fmt.Sprintf("Namespace %s: ", f.Namespace)
+	switch {
+	case len(f.Steps) == 0:
+		text += "nothing to install"
+	case updates == 0:
+		text += fmt.Sprintf("%d to install", installs)
+	case installs == 0:
+		text += count(updates, "update")
+	default:
+		text += fmt.Sprintf("%d to install, %s", installs, count(updates, "update"))
+	}
+	if waves > 1 {
+		text += fmt.Sprintf(" in %d waves", waves)
+	}
+	if len(approvals) > 0 {
+		text += fmt.Sprintf(", %s by hand", count(len(approvals), "approval"))
+	}
+	parts := []string{text}
+	for _, rest := range []struct {
+		many int
+		are  string
+	}{
+		{len(f.Refusals), "not installed"}, {len(f.Unknown), "not known"}, {len(f.UnderWay), "being installed"}, {len(f.UpToDate), "up to date"},
+	} {
+		if rest.many > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", rest.many, rest.are))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// count writes a number with its noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+// table is text that grows.
+type table struct{ text strings.Builder }
+
+func (t *table) line(text string) {
+	t.text.WriteString(strings.TrimRight(text, " ") + "\n")
+}
+
+func (t *table) heading(text string) {
+	t.line("")
+	t.line(text)
+}
+
+// steps writes the steps in their order. What a line has no room for is below it.
+func (t *table) steps(f *Forecast) {
+	if len(f.Steps) == 0 {
+		return
+	}
+	rows := [][]string{{"STEP", "WAVE", "SUBSCRIPTION", "ACTION", "VERSION", "CATALOG", "CHANNEL", "APPROVAL"}}
+	for i := range f.Steps {
+		s := &f.Steps[i]
+		rows = append(rows, []string{
+			strconv.Itoa(s.Order), strconv.Itoa(s.Wave), subscriptions(s), string(s.Action), versions(s), s.Catalog, s.Channel, string(s.Approval),
+		})
+	}
+	t.line("")
+	for i, line := range aligned(rows) {
+		t.line(line)
+		if i > 0 {
+			t.details(f, &f.Steps[i-1])
+		}
+	}
+}
+
+// details writes what there is to say about a step below its line.
+func (t *table) details(f *Forecast, s *Step) {
+	const indent = "            "
+	what := s.Bundle
+	if s.Replaces != "" && !strings.HasSuffix(s.Because, " "+s.Replaces) {
+		what += " over " + s.Replaces
+	}
+	t.wrapped(indent, indent, what+": "+s.Because)
+	if s.Generated {
+		t.wrapped(indent, indent, "makes Subscription "+strings.Join(s.Subscriptions, ", "))
+	}
+	if s.Unfollowed != "" {
+		t.wrapped(indent, indent, s.Unfollowed)
+	}
+	shown := map[string]bool{}
+	for _, need := range s.Needs {
+		if !f.explains(s, need) {
+			shown[need.MetBy] = true
+			t.wrapped(indent, indent+"  ", "needs "+need.MetBy+": "+need.Requirement)
+		}
+	}
+	for _, need := range s.Needs {
+		if !shown[need.MetBy] {
+			shown[need.MetBy] = true
+			t.wrapped(indent, indent+"  ", "needs "+need.MetBy)
+		}
+	}
+	for _, deprecation := range s.Deprecations {
+		t.wrapped(indent, indent+"  ", deprecation)
+	}
+}
+
+// explains says whether the step of what meets a need says already what it is for.
+func (f *Forecast) explains(s *Step, need Need) bool {
+	return slices.ContainsFunc(f.Steps, func(other Step) bool {
+		return other.Wave == s.Wave && other.Bundle == need.MetBy &&
+			strings.Contains(other.Because, s.Bundle) && strings.HasSuffix(other.Because, need.Requirement)
+	})
+}
+
+// versions is the way from one version to the next.
+func versions(s *Step) string {
+	to := s.Version
+	if to == "" {
+		to = s.Bundle
+	}
+	switch {
+	case s.Replaces == "":
+		return to
+	case s.FromVersion == "":
+		return s.Replaces + " -> " + to
+	default:
+		return s.FromVersion + " -> " + to
+	}
+}
+
+func (t *table) refusals(heading, keeps string, list []Refusal) {
+	if len(list) == 0 {
+		return
+	}
+	t.heading(heading)
+	for _, r := range list {
+		t.refusal(r, keeps)
+	}
+}
+
+func (t *table) refusal(r Refusal, keeps string) {
+	const indent = "      "
+	head := "  " + r.Subscription
+	if r.Package != r.Subscription {
+		head += ", package " + r.Package
+	}
+	if r.Stays != "" {
+		head += ", " + keeps + " " + r.Stays
+	}
+	t.line(bundles.OneLine(head))
+	t.wrapped(indent, indent, r.Reason)
+	if r.Remedy != "" {
+		t.wrapped("    > ", indent, r.Remedy)
+	}
+}
+
+func (t *table) standings(heading string, list []Standing) {
+	if len(list) == 0 {
+		return
+	}
+	t.heading(heading)
+	rows := make([][]string, 0, len(list))
+	for _, s := range list {
+		rows = append(rows, []string{"  " + s.Subscription, s.Bundle, s.Catalog, s.Channel})
+	}
+	for _, line := range aligned(rows) {
+		t.line(line)
+	}
+}
+
+func (t *table) sources(f *Forecast) {
+	if len(f.Catalogs) == 0 {
+		return
+	}
+	t.heading("CATALOGS")
+	for _, s := range f.Catalogs {
+		text := s.Catalog + ": " + count(s.Packages, "package")
+		switch {
+		case s.Error != "" && f.blames(s):
+			text = s.Catalog + ": no content, for the reason above"
+		case s.Error != "":
+			text = s.Catalog + ": " + s.Error
+		}
+		if s.From != "" {
+			text += ", from " + s.From
+		}
+		t.wrapped("  ", "      ", text)
+	}
+}
+
+// blames says whether nothing is known of a Subscription because of what is wrong
+// with a catalog.
+func (f *Forecast) blames(s Source) bool {
+	return slices.ContainsFunc(f.Unknown, func(r Refusal) bool {
+		return strings.HasSuffix(r.Reason, "catalog "+s.Catalog+" cannot be read: "+s.Error)
+	})
+}
+
+// wrapped writes a text in lines of the width. Words are never cut.
+func (t *table) wrapped(first, rest, text string) {
+	line, empty := first, true
+	for word := range strings.FieldsSeq(bundles.OneLine(text)) {
+		if !empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+			t.line(line)
+			line, empty = rest, true
+		}
+		if !empty {
+			line += " "
+		}
+		line += word
+		empty = false
+	}
+	t.line(line)
+}
+
+// aligned lays rows out in columns.
+func aligned(rows [][]string) []string {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		cells := make([]string, len(row))
+		for i := range row {
+			cells[i] = bundles.OneLine(row[i])
+		}
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
+	}
+	// Writing to a strings.Builder does not fail.
+	_ = w.Flush()
+	return strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
+}

@@ -1,0 +1,277 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+)
+
+const (
+	// stateReady is the state of a connection that works.
+	stateReady = "READY"
+	// patience is how long something may take that usually takes a moment.
+	patience = time.Minute
+)
+
+func conditionOf(conditions []metav1.Condition, kind string) *metav1.Condition {
+	for i := range conditions {
+		if conditions[i].Type == kind {
+			return &conditions[i]
+		}
+	}
+	return nil
+}
+
+// catalogTrouble finds what keeps a catalog from serving, or from serving what it is to.
+func (s *story) catalogTrouble(source *operatorsv1alpha1.CatalogSource) []*Finding {
+	status := &source.Status
+	state := ""
+	if status.GRPCConnectionState != nil {
+		state = status.GRPCConnectionState.LastObservedState
+	}
+	at := s.to(refTo(KindCatalogSource, source), state, status.Message)
+	found := at.catalogCauses(source)
+	if len(found) == 0 && state != stateReady {
+		return []*Finding{at.catalogStarting(source)}
+	}
+	if state == stateReady {
+		for _, f := range found {
+			// It serves, so that nothing waits for what is the matter.
+			f.Severity = Note
+		}
+	}
+	return found
+}
+
+// catalogCauses are what is wrong in the spec and what keeps the pods, each by itself:
+// fixing one does not fix the other. What is wrong in the spec comes first where the
+// catalog is not used because of it, and last where all else of it works.
+func (s *story) catalogCauses(source *operatorsv1alpha1.CatalogSource) []*Finding {
+	spec := s.catalogSpec(source)
+	if source.Spec.Image == "" && source.Spec.ConfigMap == "" {
+		return compact(spec, s.addressCause(source))
+	}
+	found := s.catalogPods(source)
+	if len(found) == 0 {
+		found = compact(s.catalogStatus(source, spec != nil))
+	}
+	if unused := source.Status.GRPCConnectionState == nil; unused {
+		return append(compact(spec), found...)
+	}
+	return append(found, compact(spec)...)
+}
+
+// compact leaves out what was not found.
+func compact(findings ...*Finding) []*Finding {
+	return slices.DeleteFunc(findings, func(f *Finding) bool { return f == nil })
+}
+
+// catalogSpec is for what the status says of the spec.
+func (s *story) catalogSpec(source *operatorsv1alpha1.CatalogSource) *Finding {
+	status := &source.Status
+	cause, remedy := remedyParted(status.Message)
+	inSpec := map[operatorsv1alpha1.ConditionReason]string{
+		operatorsv1alpha1.CatalogSourceSpecInvalidError:     CodeCatalogInvalid,
+		operatorsv1alpha1.CatalogSourceIntervalInvalidError: CodeCatalogInvalid,
+		operatorsv1alpha1.CatalogSourceConfigMapError:       CodeCatalogConfigMap,
+	}
+	if code := inSpec[status.Reason]; code != "" {
+		return s.found(code, Wrong, s.at().String()+": "+cause).advising(remedy).with(kubectl("edit", s.at(), ""))
+	}
+	return nil
+}
+
+// catalogStatus goes by what the status says of the pods; explained says that its message
+// is about something else.
+func (s *story) catalogStatus(source *operatorsv1alpha1.CatalogSource, explained bool) *Finding {
+	status := &source.Status
+	progressing := conditionOf(status.Conditions, "Progressing")
+	if progressing != nil && progressing.Status == metav1.ConditionFalse && progressing.Reason != "RolledOut" && progressing.Reason != "SpecInvalid" {
+		cause, remedy := remedyParted(progressing.Message)
+		f := s.found(codeOfCatalog(progressing.Reason, cause), Wrong, s.at().String()+": "+cause).advising(remedy)
+		if surelyLimited(cause) {
+			f = s.limited(f)
+		} else {
+			s.nameLimit(f)
+		}
+		return f.with(s.catalogCommands(source)...)
+	}
+	if status.Message != "" && !explained {
+		cause, remedy := remedyParted(status.Message)
+		cause = strings.TrimPrefix(cause, "couldn't ensure registry server - ")
+		code := CodeCatalogFailing
+		if strings.Contains(cause, ": asking for the digest: ") {
+			code = CodeCatalogImage
+		}
+		return s.found(code, Wrong, s.at().String()+": "+cause).advising(remedy).with(s.catalogCommands(source)...)
+	}
+	return nil
+}
+
+// codeOfCatalog gives the code for the reason of a catalog's condition Progressing.
+func codeOfCatalog(reason, message string) string {
+	switch reason {
+	case "ErrImagePull", "ImagePullBackOff", "InvalidImageName":
+		return CodeCatalogImage
+	case "CrashLoopBackOff":
+		return CodeCatalogCrashing
+	case corev1.PodReasonUnschedulable:
+		return CodeCatalogUnschedulable
+	case "FailedCreate":
+		return CodeCatalogPodsRefused
+	}
+	if refusal(message) != "" {
+		return CodeCatalogPodsRefused
+	}
+	return CodeCatalogFailing
+}
+
+func (s *story) catalogCommands(source *operatorsv1alpha1.CatalogSource) []string {
+	commands := []string{kubectl("get", s.at(), "-o yaml")}
+	if source.Spec.Image == "" && source.Spec.ConfigMap == "" {
+		return commands // somebody else runs it
+	}
+	return append([]string{fmt.Sprintf("kubectl -n %s get pods -l %s=%s", source.Namespace, api.LabelCatalogSource, source.Name)}, commands...)
+}
+
+// addressCause is for a catalog that others run.
+func (s *story) addressCause(source *operatorsv1alpha1.CatalogSource) *Finding {
+	if source.Status.Message == "" || s.catalogSpec(source) != nil {
+		return nil
+	}
+	cause, remedy := remedyParted(source.Status.Message)
+	state := source.Status.GRPCConnectionState
+	if state == nil || state.LastObservedState == stateReady {
+		return s.found(CodeCatalogFailing, Wrong, s.at().String()+": "+cause).advising(remedy)
+	}
+	cause = strings.TrimPrefix(cause, "the catalog's content could not be read: ")
+	return s.found(CodeCatalogUnreachable, Wrong, fmt.Sprintf("%s: spec.address %s does not answer: %s", s.at(), source.Spec.Address, cause)).
+		advising(remedy).with(kubectl("edit", s.at(), ""))
+}
+
+// catalogPods looks at the pods of a catalog that the supervisor runs. Two of them may be
+// kept by two causes.
+func (s *story) catalogPods(source *operatorsv1alpha1.CatalogSource) []*Finding {
+	var found []*Finding
+	for _, f := range s.podTroubles(s.pods(source.Namespace, labels.SelectorFromSet(labels.Set{api.LabelCatalogSource: source.Name}))) {
+		found = append(found, s.catalogPod(f))
+	}
+	return found
+}
+
+// catalogPod makes the trouble of a pod that of its catalog.
+func (s *story) catalogPod(f *Finding) *Finding {
+	codes := map[string]string{
+		CodeNodeLost: CodeCatalogNodeLost, CodeImagePull: CodeCatalogImage, CodeCrashLoop: CodeCatalogCrashing,
+		CodeOutOfMemory: CodeCatalogCrashing, CodeUnschedulable: CodeCatalogUnschedulable,
+	}
+	if code := codes[f.Code]; code != "" {
+		f.Code, f.Remedy = code, remedyOf(code)
+	}
+	f.Cause = s.at().String() + ": " + f.Cause
+	return f
+}
+
+// catalogStarting is for a catalog that nothing is seen to keep from serving.
+func (s *story) catalogStarting(source *operatorsv1alpha1.CatalogSource) *Finding {
+	if s.Taken.Sub(source.CreationTimestamp.Time) > patience && source.Status.GRPCConnectionState == nil && len(source.Status.Conditions) == 0 {
+		return s.found(CodeNotLookedAt, Wrong, s.at().String()+" has no status, though it is there"+since(&source.CreationTimestamp))
+	}
+	says := "is not read yet"
+	if c := conditionOf(source.Status.Conditions, "Progressing"); c != nil {
+		says = c.Message
+	}
+	return s.found(CodeCatalogStarting, Waiting, s.at().String()+": "+says).with(s.catalogCommands(source)...)
+}
+
+// catalogOf looks at the catalog that the Subscription names.
+func catalogOf(s *story) []*Finding {
+	spec := s.sub.Spec
+	at := s.to(Ref{Kind: KindCatalogSource, Namespace: spec.CatalogSourceNamespace, Name: spec.CatalogSource}, "", "")
+	source := s.catalog(at.at())
+	switch {
+	case source == nil && s.hidden("catalogsources.operators.coreos.com", spec.CatalogSourceNamespace):
+		return s.catalogBySubscription()
+	case source == nil:
+		at.path[len(at.path)-1].State = "missing"
+		return []*Finding{at.found(CodeCatalogMissing, Wrong, fmt.Sprintf("%s does not exist, and %s names it in spec.source and spec.sourceNamespace%s",
+			at.at(), s.subject, s.otherCatalogs())).with(
+			"kubectl get catalogsources --all-namespaces", kubectl("edit", s.subject, ""))}
+	}
+	if f := s.excluded(at); f != nil {
+		return []*Finding{f}
+	}
+	if f := s.outOfScope(at); f != nil {
+		return []*Finding{f}
+	}
+	return s.catalogTrouble(source)
+}
+
+// otherCatalogs lists some that there are.
+func (s *story) otherCatalogs() string {
+	const most = 5
+	var names []string
+	for i := range s.CatalogSources {
+		source := &s.CatalogSources[i]
+		if source.Namespace == s.sub.Namespace || source.Namespace == s.GlobalNamespace {
+			names = append(names, source.Namespace+"/"+source.Name)
+		}
+	}
+	slices.Sort(names)
+	if len(names) == 0 {
+		return ""
+	}
+	if len(names) > most {
+		names = append(names[:most], "…")
+	}
+	return "; there are " + strings.Join(names, ", ")
+}
+
+// excluded is for a catalog that the OperatorGroup keeps out.
+func (s *story) excluded(catalog *story) *Finding {
+	const annotation = "olm.operatorframework.io/exclude-global-namespace-resolution"
+	groups, _ := s.groups(s.sub.Namespace)
+	namespace := s.sub.Spec.CatalogSourceNamespace
+	if len(groups) != 1 || groups[0].Annotations[annotation] != "true" || namespace != s.GlobalNamespace || namespace == s.sub.Namespace {
+		return nil
+	}
+	group := refTo(KindOperatorGroup, groups[0])
+	return catalog.to(group, "", "").found(CodeCatalogExcluded, Wrong, fmt.Sprintf("%s keeps %s out by its annotation %s", group, catalog.at(), annotation)).
+		with(kubectl("annotate", group, annotation+"-"))
+}
+
+// outOfScope is for a catalog of a namespace that serves neither that of the Subscription
+// nor all of them. Which namespace is global is the supervisor's to say, so that it counts
+// only where it has not found the catalog.
+func (s *story) outOfScope(catalog *story) *Finding {
+	from := catalog.at()
+	_, message, is := s.told(operatorsv1alpha1.SubscriptionResolutionFailed)
+	if !is || !strings.Contains(message, noCatalog) || from.Namespace == s.sub.Namespace || from.Namespace == s.GlobalNamespace {
+		return nil
+	}
+	global := ""
+	if s.GlobalNamespace != "" {
+		global = " (global: " + s.GlobalNamespace + ")"
+	}
+	_, remedy, _ := strings.Cut(message, "; ")
+	return catalog.found(CodeCatalogOutOfScope, Wrong, fmt.Sprintf("%s is in a namespace that serves neither namespace %s of %s nor all of them%s",
+		from, s.sub.Namespace, s.subject, global)).advising(remedy).with("kubectl get catalogsources --all-namespaces", kubectl("edit", s.subject, ""))
+}
+
+// catalogBySubscription goes by what the Subscription says of a catalog that cannot be
+// seen.
+func (s *story) catalogBySubscription() []*Finding {
+	c := s.sub.Status.GetCondition(operatorsv1alpha1.SubscriptionCatalogSourcesUnhealthy)
+	if c.Status != corev1.ConditionTrue {
+		return nil
+	}
+	return []*Finding{s.found(CodeCatalogFailing, Wrong, s.subject.String()+": "+c.Message)}
+}

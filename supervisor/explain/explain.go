@@ -1,0 +1,282 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+)
+
+// Explain says how a Subscription is, and why.
+func Explain(o *Observation, sub types.NamespacedName) Explanation {
+	return ExplainObject(o, Ref{Kind: KindSubscription, Namespace: sub.Namespace, Name: sub.Name})
+}
+
+// ExplainObject says how a Subscription, a CatalogSource, an InstallPlan or a
+// ClusterServiceVersion is, and why; of a Namespace whether it is being deleted.
+func ExplainObject(o *Observation, subject Ref) Explanation {
+	s := newStory(o, subject)
+	var findings []Finding
+	well := ""
+	switch subject.Kind {
+	case KindSubscription:
+		if s.sub = find(o.Subscriptions, subject); s.sub == nil {
+			return s.absent("subscriptions.operators.coreos.com")
+		}
+		findings, well = s.subscription(), s.installedWell()
+	case KindCatalogSource:
+		source := s.catalog(subject)
+		if source == nil {
+			return s.absent("catalogsources.operators.coreos.com")
+		}
+		findings, well = s.apply(func(s *story) []*Finding { return s.catalogTrouble(source) }), servesWell(source)
+	case KindInstallPlan:
+		p := s.plan(subject.Namespace, subject.Name)
+		if p == nil {
+			return s.absent("installplans.operators.coreos.com")
+		}
+		findings, well = s.apply(func(s *story) []*Finding { return append(s.planTrouble(p), s.warnings(p)...) }), "it was carried out"
+	case KindVersion:
+		csv := s.version(subject.Namespace, subject.Name)
+		if csv == nil {
+			return s.absent("clusterserviceversions.operators.coreos.com")
+		}
+		findings, well = s.apply(func(s *story) []*Finding { return s.versionTrouble(csv) }), "it runs"+since(csv.Status.LastTransitionTime)
+	case KindNamespace:
+		findings, well = s.goingObject(), "it is not being deleted"
+	}
+	return s.explanation(findings, well)
+}
+
+// apply looks for the supervisor first, and then for what keeps an object.
+func (s *story) apply(look func(*story) []*Finding) []Finding {
+	return collected(s.supervisor(), look(s))
+}
+
+// absent is the explanation of what is not there, or cannot be seen.
+func (s *story) absent(resource string) Explanation {
+	for _, u := range s.Unseen {
+		if u.Resource == resource && u.Why == WhyNotInstalled {
+			f := s.found(CodeNotInstalled, Wrong, "the API "+resource+" is not installed in this cluster").with("supervisor install-crds")
+			return Explanation{Subject: s.subject, State: Missing, Summary: f.Cause, Findings: []Finding{*f}}
+		}
+	}
+	if s.miss(resource, s.subject.Namespace) {
+		hidden := "it cannot be seen whether it exists: " + resource + " may not be read"
+		return Explanation{Subject: s.subject, State: Unknown, Summary: hidden, Unseen: *s.unseen}
+	}
+	const none = "there is none of that name"
+	if f := s.namespaceGoing(s.subject.Namespace); f != nil {
+		return Explanation{Subject: s.subject, State: Missing, Summary: none + ": " + f.Cause, Findings: []Finding{*f}}
+	}
+	return Explanation{Subject: s.subject, State: Missing, Summary: none}
+}
+
+// explanation sums findings up. well says how things are when nothing is the matter.
+func (s *story) explanation(findings []Finding, well string) Explanation {
+	e := Explanation{Subject: s.subject, Findings: findings, Unseen: *s.unseen}
+	slices.SortFunc(e.Unseen, func(a, b Unseen) int {
+		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace))
+	})
+	if len(findings) > 0 {
+		e.Summary = s.briefly(&findings[0])
+	}
+	underWay := has(findings, CodeUnderWay)
+	// To approve a plan helps where a supervisor carries it out.
+	matters := e.weigh(underWay || has(findings, CodePlanNeedsApproval) && s.hidesLeases())
+	switch severity := worst(findings); {
+	case severity == Wrong:
+		e.State = Broken
+	case severity == Waiting:
+		e.State = Held
+	case underWay && matters:
+		e.State, e.Summary = Unknown, e.Summary+"; whether anything keeps it could not be seen"
+	case underWay:
+		e.State = Progressing
+	case matters:
+		e.State, e.Summary = Unknown, well+", as far as can be seen"
+	default:
+		e.State, e.Summary = Healthy, well
+		if len(findings) > 0 {
+			e.Summary += "; " + s.briefly(&findings[0])
+		}
+	}
+	return e
+}
+
+// weigh says whether what could not be seen matters for the answer. Where it does, none
+// of it is minor: what is yet to come may be kept by whatever is hidden, and statuses
+// confirm nothing where the rest is hidden, too.
+func (e *Explanation) weigh(toCome bool) bool {
+	matters := slices.ContainsFunc(e.Unseen, func(u Unseen) bool { return toCome || !u.Minor })
+	for i := range e.Unseen {
+		e.Unseen[i].Minor = !matters && e.Unseen[i].Minor
+	}
+	return matters
+}
+
+// briefly is the cause without the name of the subject before it.
+func (s *story) briefly(f *Finding) string {
+	return strings.TrimPrefix(f.Cause, s.subject.String()+": ")
+}
+
+func has(findings []Finding, code string) bool {
+	return slices.ContainsFunc(findings, func(f Finding) bool { return f.Code == code })
+}
+
+// collected joins what rules found, notes last and each cause once.
+func collected(lists ...[]*Finding) []Finding {
+	var found []Finding
+	for _, f := range slices.Concat(lists...) {
+		same := func(other Finding) bool { return other.Code == f.Code && other.Object == f.Object }
+		if !slices.ContainsFunc(found, same) {
+			found = append(found, *f)
+		}
+	}
+	isNote := func(f Finding) bool { return f.Severity == Note }
+	notes := slices.DeleteFunc(slices.Clone(found), func(f Finding) bool { return !isNote(f) })
+	return append(slices.DeleteFunc(found, isNote), notes...)
+}
+
+// installedWell says of a Subscription what it has.
+func (s *story) installedWell() string {
+	csv := s.version(s.sub.Namespace, s.sub.Status.InstalledCSV)
+	text := s.sub.Status.InstalledCSV + " is installed"
+	if csv != nil {
+		text += " and runs" + since(csv.Status.LastTransitionTime)
+	}
+	if s.sub.Status.GetCondition(api.ConditionNewerVersionHeld).Status == corev1.ConditionTrue {
+		return text
+	}
+	channel := "its default channel"
+	if s.sub.Spec.Channel != "" {
+		channel = "channel " + s.sub.Spec.Channel
+	}
+	return fmt.Sprintf("%s; %s of CatalogSource %s/%s has nothing newer", text, channel, s.sub.Spec.CatalogSourceNamespace, s.sub.Spec.CatalogSource)
+}
+
+func servesWell(source *operatorsv1alpha1.CatalogSource) string {
+	available := conditionOf(source.Status.Conditions, "Available")
+	if available == nil {
+		return "it serves at " + source.Spec.Address
+	}
+	return "it serves: " + available.Message
+}
+
+// Examine finds everything that is wrong in what was looked at: each cause once, the
+// worst first, with the Subscriptions that it keeps.
+func Examine(o *Observation) []Finding {
+	var all []Finding
+	for i := range o.Subscriptions {
+		sub := refTo(KindSubscription, &o.Subscriptions[i])
+		all = merge(all, ExplainObject(o, sub).Findings, &sub)
+	}
+	for i := range o.Terminating {
+		all = merge(all, ExplainObject(o, refTo(KindNamespace, &o.Terminating[i])).Findings, nil)
+	}
+	for i := range o.CatalogSources {
+		all = merge(all, ExplainObject(o, refTo(KindCatalogSource, &o.CatalogSources[i])).Findings, nil)
+	}
+	for i := range o.InstallPlans {
+		if p := &o.InstallPlans[i]; !referredTo(o, p) && p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval {
+			all = merge(all, ExplainObject(o, refTo(KindInstallPlan, p)).Findings, nil)
+		}
+	}
+	for i := range o.Versions {
+		all = merge(all, ExplainObject(o, refTo(KindVersion, &o.Versions[i])).Findings, nil)
+	}
+	if len(subjects(o)) == 0 {
+		// There is nothing that could tell that nobody looks after it.
+		all = merge(all, collected(newStory(o, Ref{}).supervisor()), nil)
+	}
+	all = slices.DeleteFunc(all, func(f Finding) bool { return f.Code == CodeUnderWay })
+	slices.SortStableFunc(all, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Severity.rank(), b.Severity.rank()), cmp.Compare(depth(a.Code), depth(b.Code)), compareRefs(a.Object, b.Object))
+	})
+	return all
+}
+
+// Overlooked is what could not be read, and says of each whether the answer is what it is
+// without it: it is minor where no explanation needs it and it hides nothing that would
+// have been explained itself.
+func Overlooked(o *Observation) []Unseen {
+	var needed []Unseen
+	for _, subject := range subjects(o) {
+		needed = append(needed, ExplainObject(o, subject).Unseen...)
+	}
+	all := slices.Clone(o.Unseen)
+	for i := range all {
+		u := &all[i]
+		u.Minor = u.Why == WhyForbidden && !u.hidesSubjects(o) && !slices.ContainsFunc(needed, func(n Unseen) bool {
+			return !n.Minor && u.covers(n.Resource, n.Namespace)
+		})
+	}
+	return all
+}
+
+// subjects are the objects that are explained when everything is.
+func subjects(o *Observation) []Ref {
+	var all []Ref
+	for i := range o.Subscriptions {
+		all = append(all, refTo(KindSubscription, &o.Subscriptions[i]))
+	}
+	for i := range o.CatalogSources {
+		all = append(all, refTo(KindCatalogSource, &o.CatalogSources[i]))
+	}
+	for i := range o.Versions {
+		all = append(all, refTo(KindVersion, &o.Versions[i]))
+	}
+	return all
+}
+
+// hidesSubjects says whether what could not be read would have been explained itself:
+// objects of the kinds that are asked about, where they were looked for.
+func (u Unseen) hidesSubjects(o *Observation) bool {
+	asked := []string{
+		"subscriptions.operators.coreos.com", "installplans.operators.coreos.com",
+		"clusterserviceversions.operators.coreos.com", "catalogsources.operators.coreos.com",
+	}
+	return slices.Contains(asked, u.Resource) && (u.Namespace == "" || slices.Contains(o.Namespaces, u.Namespace))
+}
+
+// referredTo says whether a Subscription refers to a plan.
+func referredTo(o *Observation, p *operatorsv1alpha1.InstallPlan) bool {
+	return slices.ContainsFunc(o.Subscriptions, func(sub operatorsv1alpha1.Subscription) bool {
+		ref := sub.Status.InstallPlanRef
+		return sub.Namespace == p.Namespace && ref != nil && ref.Name == p.Name
+	})
+}
+
+// maxCommands bounds the commands of a cause that several Subscriptions share: each of
+// them may have to be edited.
+const maxCommands = 6
+
+// merge adds findings to others, those that are known once.
+func merge(all, more []Finding, affected *Ref) []Finding {
+	for _, f := range more {
+		i := slices.IndexFunc(all, func(known Finding) bool { return known.Code == f.Code && known.Object == f.Object })
+		if i < 0 {
+			i = len(all)
+			all = append(all, f)
+		}
+		if affected != nil && !slices.Contains(all[i].Affects, *affected) {
+			all[i].Affects = append(all[i].Affects, *affected)
+		}
+		for _, command := range f.Commands {
+			if len(all[i].Commands) < maxCommands && !slices.Contains(all[i].Commands, command) {
+				all[i].Commands = append(all[i].Commands, command)
+			}
+		}
+	}
+	return all
+}
+
+// timeFormat is how times are written for people.
+const timeFormat = time.RFC3339

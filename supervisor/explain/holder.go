@@ -1,0 +1,100 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// ofSupervisor selects the Deployment and the pods of the supervisor where it was
+// installed as documented.
+func ofSupervisor() labels.Selector {
+	return labels.SelectorFromSet(labels.Set{"app.kubernetes.io/name": "chandlery-supervisor"})
+}
+
+// holder is what is known of whoever holds the Lease of supervisors, and of those that
+// would have to.
+type holder struct {
+	// identity is what the Lease says.
+	identity string
+	// what says, behind the identity, what it is.
+	what string
+	// trouble is what keeps pods of the supervisor from running.
+	trouble  string
+	remedy   string
+	commands []string
+}
+
+// holder tells pods from processes outside of the cluster as far as the Lease says: a
+// process is called as its host unless --identity says otherwise, and a pod is its host.
+func (s *story) holder(lease *coordinationv1.Lease) holder {
+	namespace := lease.Namespace
+	h := holder{identity: holderOf(lease)}
+	name := h.identity
+	if i := strings.LastIndex(name, "_"); i >= 0 {
+		name = name[:i] // what makes it unique
+	}
+	get := fmt.Sprintf("kubectl -n %s get deployments,pods -l %s", namespace, ofSupervisor())
+	if pod := find(s.Pods, Ref{Namespace: namespace, Name: name}); pod != nil {
+		at := refTo(KindPod, pod)
+		h.what = fmt.Sprintf(" (%s, %s)", at, pod.Status.Phase)
+		h.remedy = fmt.Sprintf("see in the log of %s why it does not lead, and whether it reaches the API server; one that hangs is replaced when it is deleted", at)
+		h.commands = []string{fmt.Sprintf("kubectl -n %s logs %s", namespace, name), get}
+		h.trouble = s.causeIn(namespace)
+		return h
+	}
+	if s.missConfirmation("pods", namespace) {
+		h.remedy = fmt.Sprintf("see why the pods of the supervisor in namespace %s do not run or do not lead; where it runs outside of the cluster, see to its process", namespace)
+		h.commands = []string{get}
+		return h
+	}
+	switch {
+	case s.deployed(namespace):
+		if h.identity != "" {
+			h.what = " (a pod that is gone)"
+		}
+		h.trouble = s.causeIn(namespace)
+		h.commands = []string{get, fmt.Sprintf("kubectl -n %s logs -l %s --tail=20", namespace, ofSupervisor())}
+	case h.identity == "":
+		h.remedy = fmt.Sprintf("start a supervisor: namespace %s has no Deployment of one; where it runs outside of the cluster, start its process", namespace)
+	default:
+		h.what = fmt.Sprintf(" (no pod of namespace %s)", namespace)
+		h.remedy = fmt.Sprintf("start the process %s again, which runs outside of the cluster, or see in its log why it does not renew the Lease; if it is gone for good, start a supervisor elsewhere", name)
+	}
+	return h
+}
+
+// deployed says whether a supervisor is installed in a namespace.
+func (s *story) deployed(namespace string) bool {
+	selector := ofSupervisor()
+	for i := range s.Deployments {
+		if d := &s.Deployments[i]; d.Namespace == namespace && selector.Matches(labels.Set(d.Labels)) {
+			return true
+		}
+	}
+	return len(s.pods(namespace, selector)) > 0
+}
+
+// causeIn is what keeps the pods of the supervisor from running; empty where nothing is
+// seen to.
+func (s *story) causeIn(namespace string) string {
+	selector := ofSupervisor()
+	for i := range s.Deployments {
+		d := &s.Deployments[i]
+		if d.Namespace != namespace || !selector.Matches(labels.Set(d.Labels)) {
+			continue
+		}
+		if wanted(d) == 0 {
+			return refTo(KindDeployment, d).String() + " is scaled to 0 replicas (spec.replicas)"
+		}
+		if f := s.deploymentTrouble(d); f != nil {
+			return f.Cause
+		}
+	}
+	if f := s.podTrouble(s.pods(namespace, selector)); f != nil {
+		return f.Cause
+	}
+	return ""
+}

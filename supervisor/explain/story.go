@@ -1,0 +1,223 @@
+package explain
+
+import (
+	"slices"
+	"strings"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// story is the search for what keeps one object. It goes from object to object, and
+// remembers the way, and what it would have looked at but could not see.
+type story struct {
+	*Observation
+
+	subject Ref
+	// sub is the Subscription that is asked about; nil where the question is about
+	// another object.
+	sub *operatorsv1alpha1.Subscription
+	// path leads from the subject to what is being looked at.
+	path []Link
+	// shown keeps the versions that were looked at, so that a circle ends.
+	shown map[Ref]bool
+	// unseen is shared by the stories of one question.
+	unseen *[]Unseen
+}
+
+func newStory(o *Observation, subject Ref) *story {
+	return &story{Observation: o, subject: subject, shown: map[Ref]bool{}, unseen: &[]Unseen{}}
+}
+
+// to is the story one object further on.
+func (s *story) to(object Ref, state, says string) *story {
+	next := *s
+	next.path = append(slices.Clip(slices.Clone(s.path)), Link{Object: object, State: state, Says: oneLine(says)})
+	return &next
+}
+
+// at is the object that is being looked at.
+func (s *story) at() Ref {
+	if len(s.path) == 0 {
+		return s.subject
+	}
+	return s.path[len(s.path)-1].Object
+}
+
+// found makes a finding of what is being looked at.
+func (s *story) found(code string, severity Severity, cause string) *Finding {
+	return &Finding{
+		Code: code, Object: s.at(), Severity: severity, Cause: oneLine(cause), Chain: slices.Clone(s.path), Remedy: remedyOf(code),
+	}
+}
+
+// advising replaces the general remedy by one that fits the case; empty for none.
+func (f *Finding) advising(remedy string) *Finding {
+	if remedy != "" {
+		f.Remedy = sentence(remedy)
+	}
+	return f
+}
+
+// with adds commands.
+func (f *Finding) with(commands ...string) *Finding {
+	f.Commands = append(f.Commands, commands...)
+	return f
+}
+
+// miss notes that objects of a resource would have been looked at, where they are
+// hidden. It says whether they are.
+func (s *story) miss(resource, namespace string) bool { return s.note(resource, namespace, false) }
+
+// missConfirmation notes the same of what would only confirm what can be seen.
+func (s *story) missConfirmation(resource, namespace string) bool {
+	return s.note(resource, namespace, true)
+}
+
+func (s *story) note(resource, namespace string, minor bool) bool {
+	hidden := false
+	for _, u := range s.Unseen {
+		if !u.covers(resource, namespace) {
+			continue
+		}
+		hidden = true
+		if u.Namespace == "" {
+			u.Namespace = namespace
+		}
+		// What failed for the moment can be asked for again; what is forbidden cannot.
+		u.Minor = minor && u.Why == WhyForbidden
+		same := func(known Unseen) bool { return known.Resource == u.Resource && known.Namespace == u.Namespace }
+		if i := slices.IndexFunc(*s.unseen, same); i < 0 {
+			*s.unseen = append(*s.unseen, u)
+		} else {
+			(*s.unseen)[i].Minor = (*s.unseen)[i].Minor && u.Minor
+		}
+	}
+	return hidden
+}
+
+func find[T any, P interface {
+	*T
+	metav1.Object
+}](list []T, ref Ref,
+) P {
+	for i := range list {
+		if p := P(&list[i]); p.GetNamespace() == ref.Namespace && p.GetName() == ref.Name {
+			return p
+		}
+	}
+	return nil
+}
+
+func (s *story) catalog(ref Ref) *operatorsv1alpha1.CatalogSource {
+	source := find(s.CatalogSources, ref)
+	if source == nil {
+		s.note("catalogsources.operators.coreos.com", ref.Namespace, s.saysHealthy(ref))
+	}
+	return source
+}
+
+// saysHealthy says whether the Subscription that is asked about says that a catalog
+// serves.
+func (s *story) saysHealthy(catalog Ref) bool {
+	return s.sub != nil && slices.ContainsFunc(s.sub.Status.CatalogHealth, func(h operatorsv1alpha1.SubscriptionCatalogHealth) bool {
+		of := h.CatalogSourceRef
+		return h.Healthy && of != nil && of.Namespace == catalog.Namespace && of.Name == catalog.Name
+	})
+}
+
+func (s *story) plan(namespace, name string) *operatorsv1alpha1.InstallPlan {
+	p := find(s.InstallPlans, Ref{Namespace: namespace, Name: name})
+	if p == nil && name != "" {
+		s.miss("installplans.operators.coreos.com", namespace)
+	}
+	return p
+}
+
+func (s *story) version(namespace, name string) *operatorsv1alpha1.ClusterServiceVersion {
+	csv := find(s.Versions, Ref{Namespace: namespace, Name: name})
+	if csv == nil && name != "" {
+		s.miss("clusterserviceversions.operators.coreos.com", namespace)
+	}
+	return csv
+}
+
+// groups are the OperatorGroups of a namespace; false when they cannot be seen.
+func (s *story) groups(namespace string) ([]*operatorsv1.OperatorGroup, bool) {
+	var found []*operatorsv1.OperatorGroup
+	for i := range s.OperatorGroups {
+		if s.OperatorGroups[i].Namespace == namespace {
+			found = append(found, &s.OperatorGroups[i])
+		}
+	}
+	return found, !s.miss("operatorgroups.operators.coreos.com", namespace)
+}
+
+func (s *story) deployment(namespace, name string) *appsv1.Deployment {
+	d := find(s.Deployments, Ref{Namespace: namespace, Name: name})
+	if d == nil {
+		s.miss("deployments.apps", namespace)
+	}
+	return d
+}
+
+// pods are those of a namespace that a selector selects, the oldest first.
+func (s *story) pods(namespace string, selector labels.Selector) []*corev1.Pod {
+	s.miss("pods", namespace)
+	var found []*corev1.Pod
+	for i := range s.Pods {
+		if pod := &s.Pods[i]; pod.Namespace == namespace && selector.Matches(labels.Set(pod.Labels)) {
+			found = append(found, pod)
+		}
+	}
+	slices.SortFunc(found, func(a, b *corev1.Pod) int {
+		if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return found
+}
+
+// warning is the newest warning about an object that has one of some reasons; empty for
+// none.
+func (s *story) warning(object Ref, reasons ...string) string {
+	var newest *corev1.Event
+	for i := range s.Events {
+		e := &s.Events[i]
+		about := e.InvolvedObject
+		if about.Kind != object.Kind || about.Namespace != object.Namespace || about.Name != object.Name || !slices.Contains(reasons, e.Reason) {
+			continue
+		}
+		if newest == nil || happened(e).After(happened(newest).Time) {
+			newest = e
+		}
+	}
+	if newest == nil {
+		s.miss("events", object.Namespace)
+		return ""
+	}
+	return newest.Message
+}
+
+// happened is when an Event was last seen.
+func happened(e *corev1.Event) metav1.Time {
+	switch {
+	case e.Series != nil:
+		return metav1.Time(e.Series.LastObservedTime)
+	case !e.LastTimestamp.IsZero():
+		return e.LastTimestamp
+	case !e.EventTime.IsZero():
+		return metav1.Time(e.EventTime)
+	default:
+		return e.CreationTimestamp
+	}
+}
+
+func refTo(kind string, o metav1.Object) Ref {
+	return Ref{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+}

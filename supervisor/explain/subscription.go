@@ -1,0 +1,320 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+)
+
+// rule looks for one kind of cause.
+type rule struct {
+	name string
+	find func(*story) []*Finding
+}
+
+// rules are in the order in which causes go before others: first what stops everything,
+// then what is furthest on the way from a catalog to a running pod.
+func rules() []rule {
+	return []rule{
+		{"nobody acts on it", (*story).supervisor},
+		{"it is being uninstalled", uninstalling},
+		{"its plan does not go on", plan},
+		{"its version is not well", version},
+		{"its settings cannot be read", configInvalid},
+		{"its namespace has not one OperatorGroup", operatorGroup},
+		{"its catalog does not serve", catalogOf},
+		{"the image of its bundle is not here", bundle},
+		{"nothing fits", resolution},
+		{"a newer version is held", held},
+		{"its plan is gone", planGone},
+		{"fields of its bundle were dropped", bundleWarnings},
+		{"its catalog advises against it", deprecated},
+	}
+}
+
+// subscription finds what keeps the Subscription that is asked about.
+func (s *story) subscription() []Finding {
+	status := &s.sub.Status
+	at := s.to(s.subject, string(status.State), s.says())
+	if going := at.namespaceGoing(s.sub.Namespace); going != nil {
+		// All else is as it is because of that.
+		return collected(at.supervisor(), []*Finding{going})
+	}
+	var lists [][]*Finding
+	for _, r := range rules() {
+		lists = append(lists, r.find(at))
+	}
+	found := collected(lists...)
+	if worst(found) == Note {
+		// A resolution that has failed is never on its way, whatever the rules missed.
+		lists = append(lists, at.unresolved())
+		found = collected(lists...)
+	}
+	if worst(found) == Note && (status.InstalledCSV == "" || status.State != operatorsv1alpha1.SubscriptionStateAtLatest) &&
+		status.GetCondition(api.ConditionNewerVersionHeld).Status != corev1.ConditionTrue {
+		found = append([]Finding{*at.underWay()}, found...)
+	}
+	return found
+}
+
+// says is what the Subscription says of its trouble itself.
+func (s *story) says() string {
+	for _, kind := range []operatorsv1alpha1.SubscriptionConditionType{
+		api.ConditionUninstalling, operatorsv1alpha1.SubscriptionInstallPlanFailed, api.ConditionVersionUnhealthy,
+		operatorsv1alpha1.SubscriptionInstallPlanPending, operatorsv1alpha1.SubscriptionBundleUnpackFailed,
+		operatorsv1alpha1.SubscriptionResolutionFailed, operatorsv1alpha1.SubscriptionCatalogSourcesUnhealthy,
+		api.ConditionConfigInvalid, api.ConditionNewerVersionHeld,
+	} {
+		if c := s.sub.Status.GetCondition(kind); c.Status == corev1.ConditionTrue {
+			return fmt.Sprintf("%s (%s)", kind, c.Reason)
+		}
+	}
+	return ""
+}
+
+// told gives the message of a condition that is True.
+func (s *story) told(kind operatorsv1alpha1.SubscriptionConditionType) (reason, message string, is bool) {
+	c := s.sub.Status.GetCondition(kind)
+	return c.Reason, c.Message, c.Status == corev1.ConditionTrue
+}
+
+// underWay is for a Subscription that goes on, or that nobody has looked at.
+func (s *story) underWay() *Finding {
+	status := &s.sub.Status
+	if len(status.Conditions) == 0 && status.CurrentCSV == "" {
+		if s.Taken.Sub(s.sub.CreationTimestamp.Time) > patience {
+			return s.found(CodeNotLookedAt, Wrong, s.subject.String()+" has no status, though it is there"+since(&s.sub.CreationTimestamp))
+		}
+		return s.found(CodeUnderWay, Note, s.subject.String()+" was made a moment ago")
+	}
+	what := "it is being looked for what to install"
+	at := s
+	if ref := status.InstallPlanRef; ref != nil {
+		if p := s.plan(s.sub.Namespace, ref.Name); p != nil && p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete {
+			at = at.to(refTo(KindInstallPlan, p), string(p.Status.Phase), p.Status.Message)
+			what = fmt.Sprintf("InstallPlan %s is in phase %s", p.Name, orNone(string(p.Status.Phase)))
+		}
+	}
+	if csv := s.version(s.sub.Namespace, status.CurrentCSV); csv != nil && csv.Status.Phase != operatorsv1alpha1.CSVPhaseSucceeded {
+		at = at.to(refTo(KindVersion, csv), string(csv.Status.Phase), csv.Status.Message)
+		what = fmt.Sprintf("ClusterServiceVersion %s is in phase %s: %s", csv.Name, orNone(string(csv.Status.Phase)), csv.Status.Message)
+	} else if csv != nil {
+		what = csv.Name + " runs, which the Subscription does not say yet"
+	} else if status.CurrentCSV != "" {
+		what = status.CurrentCSV + " is on its way: " + what
+	}
+	return at.found(CodeUnderWay, Note, what)
+}
+
+func orNone(phase string) string {
+	if phase == "" {
+		return "none yet"
+	}
+	return phase
+}
+
+// uninstalling is for a Subscription that is being deleted and takes its operator along.
+func uninstalling(s *story) []*Finding {
+	if s.sub.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	reason, message, is := s.told(api.ConditionUninstalling)
+	for i := range s.Versions {
+		csv := &s.Versions[i]
+		if csv.Namespace == s.sub.Namespace && !csv.DeletionTimestamp.IsZero() && strings.Contains(message, csv.Name) {
+			if found := s.cleanup(csv); found != nil {
+				return []*Finding{found}
+			}
+		}
+	}
+	if !is {
+		f := s.found(CodeUninstallHeld, Waiting, fmt.Sprintf("%s is being deleted%s and its finalizers hold it: %s",
+			s.subject, since(s.sub.DeletionTimestamp), strings.Join(s.sub.Finalizers, ", ")))
+		if s.sub.Annotations[api.AnnotationOnDelete] == "" {
+			f = f.advising("see why whoever set the finalizers " + strings.Join(s.sub.Finalizers, ", ") + " does not take them away").
+				with(kubectl("get", s.subject, "-o yaml"))
+		}
+		return []*Finding{f}
+	}
+	severity, cause, remedy := Waiting, message, ""
+	if reason == "StillRequired" {
+		severity = Wrong
+		cause, remedy = remedyParted(message)
+	}
+	return []*Finding{s.found(CodeUninstallHeld, severity, s.subject.String()+" is being uninstalled: "+cause).advising(remedy)}
+}
+
+func configInvalid(s *story) []*Finding {
+	_, message, is := s.told(api.ConditionConfigInvalid)
+	if !is {
+		return nil
+	}
+	cause, remedy := remedyParted(message)
+	return []*Finding{s.found(CodeConfigInvalid, Wrong, s.subject.String()+": "+cause).advising(remedy).with(kubectl("edit", s.subject, ""))}
+}
+
+// operatorGroup looks at the OperatorGroups of the Subscription's namespace.
+func operatorGroup(s *story) []*Finding {
+	if f := s.groupTrouble(s.sub.Namespace); f != nil {
+		return []*Finding{f}
+	}
+	return nil
+}
+
+// groupTrouble finds what is wrong with the OperatorGroups of a namespace.
+func (s *story) groupTrouble(namespace string) *Finding {
+	if f := s.namespaceGoing(namespace); f != nil {
+		return f
+	}
+	groups, seen := s.groups(namespace)
+	if !seen {
+		return nil
+	}
+	if len(groups) == 0 {
+		f := s.found(CodeGroupMissing, Wrong, "namespace "+namespace+" has no OperatorGroup, so that nothing is installed in it")
+		f.Object = Ref{Kind: KindNamespace, Name: namespace}
+		return f.with("kubectl create -f - <<EOF\napiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata:\n  name: operators\n  namespace: " + namespace +
+			"\nspec:\n  targetNamespaces: [" + namespace + "]\nEOF")
+	}
+	if len(groups) > 1 {
+		names := make([]string, 0, len(groups))
+		for _, g := range groups {
+			names = append(names, g.Name)
+		}
+		f := s.found(CodeGroupAmbiguous, Wrong, fmt.Sprintf("namespace %s has %d OperatorGroups (%s), so that nothing is installed in it",
+			namespace, len(groups), strings.Join(names, ", ")))
+		f.Object = Ref{Kind: KindNamespace, Name: namespace}
+		return f.with("kubectl -n " + namespace + " delete operatorgroup " + names[len(names)-1])
+	}
+	group := groups[0]
+	at := s.to(refTo(KindOperatorGroup, group), "", "")
+	for i := range group.Status.Conditions {
+		c := &group.Status.Conditions[i]
+		cause, remedy := remedyParted(c.Message)
+		switch {
+		case c.Type == operatorsv1.OperatorGroupServiceAccountCondition && c.Status == metav1.ConditionTrue:
+			return at.groupAccount(group.Spec.ServiceAccountName)
+		case c.Type == api.ConditionTargetsResolved && c.Status == metav1.ConditionFalse:
+			return at.found(CodeGroupTargetsInvalid, Wrong, at.at().String()+": "+cause).advising(remedy).with(kubectl("edit", at.at(), ""))
+		}
+	}
+	return nil
+}
+
+// groupAccount is for an OperatorGroup whose ServiceAccount is missing.
+func (s *story) groupAccount(account string) *Finding {
+	group := s.at()
+	return s.found(CodeGroupAccountMissing, Wrong, fmt.Sprintf("%s names ServiceAccount %s in spec.serviceAccountName, which does not exist", group, account)).
+		with(fmt.Sprintf("kubectl -n %s create serviceaccount %s", group.Namespace, account))
+}
+
+// bundle is for a bundle image that cannot be had.
+func bundle(s *story) []*Finding {
+	reason, message, is := s.told(operatorsv1alpha1.SubscriptionBundleUnpackFailed)
+	if !is || len(plan(s)) > 0 {
+		return nil // the plan says which image
+	}
+	cause, remedy := remedyParted(message)
+	code, what := CodeBundleUnusable, s.subject.String()+": "
+	if reason == "BundleUnpackFailed" {
+		code, what = CodeBundleImage, s.subject.String()+": image of a bundle cannot be pulled: "
+		cause = strings.TrimPrefix(cause, "Bundle unpacking failed - ")
+	}
+	return []*Finding{s.found(code, Wrong, what+cause).advising(remedy)}
+}
+
+// resolution is for a Subscription that nothing fits.
+func resolution(s *story) []*Finding {
+	reason, message, is := s.told(operatorsv1alpha1.SubscriptionResolutionFailed)
+	spec := s.sub.Spec
+	catalog := fmt.Sprintf("CatalogSource %s/%s", spec.CatalogSourceNamespace, spec.CatalogSource)
+	cause, remedy := remedyParted(message)
+	if reason == api.ReasonConstraintsNotSatisfiable {
+		// The reasons are listed with commas; what comes after is what to do.
+		cause, remedy, _ = strings.Cut(message, "; ")
+	}
+	said := func(words string) bool { return strings.Contains(cause, words) }
+	code, what := CodeResolutionFailed, ": "+cause
+	switch {
+	case !is, said(noCatalog), said("error using catalogsource "), said(" operatorGroups, expected 1"):
+		return nil // other rules tell why
+	case said("no operators found in package "):
+		code, what = CodePackageMissing, fmt.Sprintf(": %s has no package %s (spec.name)", catalog, spec.Package)
+	case said("no operators found with name "):
+		code, what = CodeStartingMissing, fmt.Sprintf(": channel %s of package %s in %s has no version %s (spec.startingCSV)", spec.Channel, spec.Package, catalog, spec.StartingCSV)
+	case said("no operators found in channel "):
+		code, what = CodeChannelMissing, fmt.Sprintf(": package %s in %s has no channel %s (spec.channel)", spec.Package, catalog, spec.Channel)
+	case reason == api.ReasonConstraintsNotSatisfiable && strings.Contains(remedy, "no catalog in scope has an operator"):
+		code = CodeDependencyMissing
+	case reason == api.ReasonConstraintsNotSatisfiable:
+		code = CodeUnsatisfiable
+	}
+	return []*Finding{s.found(code, Wrong, s.subject.String()+what).advising(remedy).with(kubectl("edit", s.subject, ""))}
+}
+
+// noCatalog is what a resolution says of a catalog that it does not know.
+const noCatalog = "no operators found from catalog "
+
+// unresolved is for a resolution that has failed for what no other rule sees: the
+// Subscription says it itself.
+func (s *story) unresolved() []*Finding {
+	_, message, is := s.told(operatorsv1alpha1.SubscriptionResolutionFailed)
+	if !is {
+		return nil
+	}
+	cause, remedy, _ := strings.Cut(message, "; ")
+	return []*Finding{s.found(CodeResolutionFailed, Wrong, s.subject.String()+": "+cause).advising(remedy).with(kubectl("edit", s.subject, ""))}
+}
+
+// held is for a newer version that cannot be had now.
+func held(s *story) []*Finding {
+	reason, message, is := s.told(api.ConditionNewerVersionHeld)
+	if !is {
+		return nil
+	}
+	switch reason {
+	case "Pinned":
+		first, rest, _ := strings.Cut(message, "; ")
+		cause, remedy := remedyParted(rest)
+		return []*Finding{s.found(CodePinned, Note, fmt.Sprintf("%s is pinned: %s, while %s", s.subject, first, cause)).advising(remedy).
+			with(kubectl("annotate", s.subject, api.AnnotationPin+"-"))}
+	case api.ReasonConstraintsNotSatisfiable:
+		cause, remedy, _ := strings.Cut(message, "; ")
+		return []*Finding{s.found(CodeHeld, Waiting, s.subject.String()+": a newer version cannot be had: "+cause).advising(remedy)}
+	default:
+		return nil // the version itself tells
+	}
+}
+
+func planGone(s *story) []*Finding {
+	_, message, is := s.told(operatorsv1alpha1.SubscriptionInstallPlanMissing)
+	if !is {
+		return nil
+	}
+	return []*Finding{s.found(CodePlanGone, Note, s.subject.String()+": "+message)}
+}
+
+func deprecated(s *story) []*Finding {
+	for _, kind := range []operatorsv1alpha1.SubscriptionConditionType{
+		operatorsv1alpha1.SubscriptionPackageDeprecated, operatorsv1alpha1.SubscriptionChannelDeprecated, operatorsv1alpha1.SubscriptionBundleDeprecated,
+	} {
+		if _, message, is := s.told(kind); is {
+			return []*Finding{s.found(CodeDeprecated, Note, s.subject.String()+": the catalog advises against it: "+message)}
+		}
+	}
+	return nil
+}
+
+// since says since when something is so; empty when that is not known.
+func since(at *metav1.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return " since " + at.UTC().Format(timeFormat)
+}

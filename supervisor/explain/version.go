@@ -1,0 +1,358 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/opcondition"
+)
+
+// version looks at the version that the Subscription heads for, or has.
+func version(s *story) []*Finding {
+	csv := s.version(s.sub.Namespace, s.sub.Status.CurrentCSV)
+	if csv == nil {
+		csv = s.version(s.sub.Namespace, s.sub.Status.InstalledCSV)
+	}
+	if csv == nil {
+		if csv = s.versionTold(); csv == nil {
+			return s.versionGone()
+		}
+	}
+	at := s
+	if ref := s.sub.Status.InstallPlanRef; ref != nil {
+		if p := s.plan(csv.Namespace, ref.Name); p != nil && slices.Contains(p.Spec.ClusterServiceVersionNames, csv.Name) {
+			at = s.to(refTo(KindInstallPlan, p), string(p.Status.Phase), "")
+		}
+	}
+	return at.versionTrouble(csv)
+}
+
+// versionTold is a version that may not be seen as far as the Subscription tells of it,
+// which it does when it is not well; nil for none.
+func (s *story) versionTold() *operatorsv1alpha1.ClusterServiceVersion {
+	reason, message, is := s.told(api.ConditionVersionUnhealthy)
+	name, said, parted := strings.Cut(strings.TrimPrefix(message, "clusterserviceversion "), " is in phase ")
+	phase, text, whole := strings.Cut(said, ": ")
+	if !is || !parted || !whole || !s.hidden("clusterserviceversions.operators.coreos.com", s.sub.Namespace) {
+		return nil
+	}
+	csv := &operatorsv1alpha1.ClusterServiceVersion{}
+	csv.Namespace, csv.Name = s.sub.Namespace, name
+	csv.Status.Phase, csv.Status.Reason = operatorsv1alpha1.ClusterServiceVersionPhase(phase), operatorsv1alpha1.ConditionReason(reason)
+	csv.Status.Message = onlyTrouble.ReplaceAllString(text, "")
+	return csv
+}
+
+// onlyTrouble is what a Subscription says of its version besides what the version says
+// itself, and is no remedy.
+var onlyTrouble = regexp.MustCompile(
+	`; (\S+ is available and will be installed once [^;]*|it is being withdrawn, [^;]*|status\.requirementStatus names what is missing)`)
+
+// versionGone is for a version that a plan has brought and that is not there. Plans were
+// read before versions, so that one is not merely younger than the other.
+func (s *story) versionGone() []*Finding {
+	const resource = "clusterserviceversions.operators.coreos.com"
+	name, ref := s.sub.Status.CurrentCSV, s.sub.Status.InstallPlanRef
+	if name == "" || ref == nil || s.hidden(resource, s.sub.Namespace) {
+		return nil
+	}
+	p := s.plan(s.sub.Namespace, ref.Name)
+	if p == nil || p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete || !slices.Contains(p.Spec.ClusterServiceVersionNames, name) {
+		return nil
+	}
+	plan := s.to(refTo(KindInstallPlan, p), string(p.Status.Phase), "")
+	at := plan.to(Ref{Kind: KindVersion, Namespace: s.sub.Namespace, Name: name}, "missing", "")
+	return []*Finding{at.found(CodeVersionGone, Wrong, fmt.Sprintf("%s does not exist, though %s has brought it: it was deleted since", at.at(), plan.at())).
+		with(kubectl("delete", plan.at(), ""))}
+}
+
+// versionTrouble finds what keeps a version from running. What keeps another one that it
+// waits for is what keeps it.
+func (s *story) versionTrouble(csv *operatorsv1alpha1.ClusterServiceVersion) []*Finding {
+	self := refTo(KindVersion, csv)
+	if s.shown[self] {
+		return nil
+	}
+	s.shown[self] = true
+	if !csv.DeletionTimestamp.IsZero() {
+		if f := s.cleanup(csv); f != nil {
+			return []*Finding{f}
+		}
+		return nil
+	}
+	at := s.to(self, string(csv.Status.Phase), csv.Status.Message)
+	switch csv.Status.Phase {
+	case operatorsv1alpha1.CSVPhaseSucceeded:
+		return at.lacking(csv)
+	case operatorsv1alpha1.CSVPhaseReplacing, operatorsv1alpha1.CSVPhaseDeleting:
+		return nil
+	case operatorsv1alpha1.CSVPhaseNone:
+		if s.Taken.Sub(csv.CreationTimestamp.Time) > patience {
+			return []*Finding{at.found(CodeNotLookedAt, Wrong, self.String()+" has no status, though it is there"+since(&csv.CreationTimestamp))}
+		}
+		return nil
+	default:
+		return at.ill(csv)
+	}
+}
+
+// ill finds what keeps a version in a phase in which it does not run.
+func (s *story) ill(csv *operatorsv1alpha1.ClusterServiceVersion) []*Finding {
+	if f := s.byReason(csv); f != nil {
+		return []*Finding{f}
+	}
+	if found := s.components(csv); len(found) > 0 {
+		return found
+	}
+	if f := s.fallback(csv); f != nil {
+		return []*Finding{f}
+	}
+	return nil
+}
+
+// byReason goes by the reason that the status gives, where it says all; nil where the
+// cause lies in what the version consists of.
+func (s *story) byReason(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
+	switch csv.Status.Reason {
+	case operatorsv1alpha1.CSVReasonNoOperatorGroup, operatorsv1alpha1.CSVReasonTooManyOperatorGroups:
+		return s.groupTrouble(csv.Namespace)
+	case operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup, operatorsv1alpha1.CSVReasonNoTargetNamespaces:
+		return s.installMode(csv)
+	case operatorsv1alpha1.CSVReasonOwnerConflict, operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict,
+		operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs:
+		return s.saying(CodeOwnerConflict, csv)
+	case operatorsv1alpha1.CSVReasonInvalidStrategy, operatorsv1alpha1.CSVReasonInvalidInstallModes,
+		operatorsv1alpha1.CSVReasonInvalidWebhookDescription, operatorsv1alpha1.CSVReasonComponentFailedNoRetry:
+		return s.saying(CodeVersionInvalid, csv)
+	case operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable:
+		return s.notUpgradeable(csv)
+	case operatorsv1alpha1.CSVReasonRequirementsNotMet:
+		return s.requirement(csv)
+	case operatorsv1alpha1.CSVReasonRequirementsMet:
+		return s.predecessor(csv)
+	case operatorsv1alpha1.CSVReasonAPIServiceResourceIssue, operatorsv1alpha1.CSVReasonAPIServiceResourcesNeedReinstall,
+		operatorsv1alpha1.CSVReasonNeedsCertRotation:
+		return s.saying(CodeServing, csv)
+	case operatorsv1alpha1.CSVReasonComponentFailed:
+		return s.componentFailed(csv)
+	default:
+		return nil
+	}
+}
+
+// saying takes the status at its word.
+func (s *story) saying(code string, csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
+	cause, remedy := remedyParted(csv.Status.Message)
+	return s.found(code, Wrong, s.at().String()+": "+cause).advising(remedy).with(kubectl("describe", s.at(), ""))
+}
+
+func (s *story) installMode(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
+	at := s
+	if groups, _ := s.groups(csv.Namespace); len(groups) == 1 {
+		at = s.to(refTo(KindOperatorGroup, groups[0]), "", "targets "+targets(groups[0].Status.Namespaces))
+	}
+	f := at.found(CodeInstallMode, Wrong, s.at().String()+": "+csv.Status.Message)
+	if cause, remedy, parted := strings.Cut(csv.Status.Message, ": correct "); parted {
+		return f.advising("correct " + remedy).causing(s.at().String() + ": " + cause)
+	}
+	if cause, remedy, parted := strings.Cut(csv.Status.Message, ": change "); parted {
+		f.advising("change " + remedy).causing(s.at().String() + ": " + cause)
+	}
+	return f.with(kubectl("edit", at.at(), ""))
+}
+
+// causing replaces the cause.
+func (f *Finding) causing(cause string) *Finding {
+	f.Cause = oneLine(cause)
+	return f
+}
+
+func targets(namespaces []string) string {
+	if len(namespaces) == 1 && namespaces[0] == "" {
+		return "all namespaces"
+	}
+	return strings.Join(namespaces, ", ")
+}
+
+// notUpgradeable finds what the OperatorCondition of the version to be replaced says.
+func (s *story) notUpgradeable(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
+	condition := Ref{Kind: KindCondition, Namespace: csv.Namespace, Name: csv.Spec.Replaces}
+	why, remedy := csv.Status.Message, ""
+	seen := find(s.OperatorConditions, condition)
+	if seen == nil {
+		s.miss("operatorconditions.operators.coreos.com", csv.Namespace)
+	} else if cause, message := opcondition.Upgradeable(seen); cause != opcondition.Allowed {
+		why, remedy = message, upgradeRemedies()[cause]
+	}
+	at := s.to(condition, "Upgradeable=False", why)
+	const override = `{"spec":{"overrides":[{"type":"Upgradeable","status":"True","reason":"Checked","message":"upgrade it"}]}}`
+	return at.found(CodeNotUpgradeable, Waiting, fmt.Sprintf("%s does not let %s be upgraded to %s: %s", condition, csv.Spec.Replaces, csv.Name, why)).
+		advising(remedy).with(kubectl("patch", condition, "--type merge -p '"+override+"'"))
+}
+
+// upgradeRemedies are what to do about each cause that holds an upgrade.
+func upgradeRemedies() map[opcondition.Cause]string {
+	return map[opcondition.Cause]string{
+		opcondition.Overridden: "change or remove the entry of type Upgradeable in its spec.overrides to go on",
+		opcondition.Reported:   "to go on all the same, give its spec.overrides an entry of type Upgradeable with status True",
+		opcondition.Outdated: "wait until the operator reports again for the present generation, " +
+			"or give its spec.overrides an entry of type Upgradeable with status True",
+	}
+}
+
+// predecessor looks at the version that this one waits for.
+func (s *story) predecessor(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
+	if !strings.Contains(csv.Status.Message, "waiting for csv ") {
+		return nil
+	}
+	if older := s.version(csv.Namespace, csv.Spec.Replaces); older != nil {
+		if found := s.versionTrouble(older); len(found) > 0 {
+			return found[0]
+		}
+	}
+	return s.saying(CodePredecessor, csv)
+}
+
+// requirement finds the first requirement that is not met, and who was to meet it.
+func (s *story) requirement(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
+	for i := range csv.Status.RequirementStatus {
+		r := &csv.Status.RequirementStatus[i]
+		if r.Status == operatorsv1alpha1.RequirementStatusReasonPresent || r.Status == "DeploymentFound" {
+			continue
+		}
+		if f := s.provider(csv, r.Name); f != nil {
+			return f
+		}
+		at := s.to(Ref{Kind: r.Kind, Name: r.Name}, string(r.Status), r.Message)
+		says := fmt.Sprintf("%s needs %s %s: %s", s.at(), r.Kind, r.Name, r.Message)
+		switch r.Kind {
+		case operatorsv1alpha1.ClusterServiceVersionKind:
+			return s.found(CodeKubernetesTooOld, Wrong, fmt.Sprintf("%s: spec.minKubeVersion is not met: %s", s.at(),
+				strings.TrimPrefix(r.Message, "CSV version requirement not met: ")))
+		case KindDefinition:
+			return at.found(CodeDefinitionMissing, Wrong, says).with("kubectl get customresourcedefinition " + r.Name)
+		case KindServiceAccount:
+			at.path[len(at.path)-1].Object.Namespace = csv.Namespace
+			cause, remedy := remedyParted(says)
+			return at.found(CodePermissionsMissing, Wrong, cause).advising(remedy)
+		default:
+			return at.found(CodeAPIMissing, Wrong, says)
+		}
+	}
+	return s.saying(CodeVersionFailing, csv)
+}
+
+// provider looks whether another version of the namespace was to bring what is missing,
+// and what keeps that one; nil for none.
+func (s *story) provider(csv *operatorsv1alpha1.ClusterServiceVersion, name string) *Finding {
+	for i := range s.Versions {
+		other := &s.Versions[i]
+		if other.Namespace != csv.Namespace || other.Name == csv.Name || !owns(other, name) {
+			continue
+		}
+		if found := s.versionTrouble(other); len(found) > 0 {
+			return found[0]
+		}
+	}
+	return nil
+}
+
+func owns(csv *operatorsv1alpha1.ClusterServiceVersion, name string) bool {
+	return csv.OwnsCRD(name) || slices.ContainsFunc(csv.Spec.APIServiceDefinitions.Owned, func(d operatorsv1alpha1.APIServiceDescription) bool {
+		return d.GetName() == name
+	})
+}
+
+// componentFailed is for a version whose parts the API server refuses.
+func (s *story) componentFailed(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
+	message := strings.TrimPrefix(csv.Status.Message, "install strategy failed: ")
+	code := cmp.Or(refusal(message), CodeVersionFailing)
+	cause, remedy := remedyParted(message)
+	return s.refused(code, Wrong, s.at().String()+": "+cause, remedy).with(kubectl("describe", s.at(), ""))
+}
+
+// components looks at the Deployments of a version.
+func (s *story) components(csv *operatorsv1alpha1.ClusterServiceVersion) []*Finding {
+	var found []*Finding
+	for i := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		d := s.deployment(csv.Namespace, csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[i].Name)
+		if d == nil {
+			continue
+		}
+		if f := s.deploymentTrouble(d); f != nil {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// lacking looks at the Deployments of a version that has succeeded: the version does not
+// say what became of them since.
+func (s *story) lacking(csv *operatorsv1alpha1.ClusterServiceVersion) []*Finding {
+	var found []*Finding
+	for i := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		asked := &csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[i]
+		none := asked.Spec.Replicas != nil && *asked.Spec.Replicas == 0
+		if d := s.deployment(csv.Namespace, asked.Name); d != nil && !none {
+			if f := s.shortage(d); f != nil {
+				found = append(found, f)
+			}
+		}
+	}
+	return found
+}
+
+// going begins what a version says of an error that is tried again.
+const going = "; going on fails and is tried again: "
+
+// fallback is for a version that does not go on for what only its status tells.
+func (s *story) fallback(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
+	if _, trouble, is := strings.Cut(csv.Status.Message, going); is {
+		return s.refused(cmp.Or(refusal(trouble), CodeVersionFailing), Wrong, s.at().String()+" does not go on: "+trouble, "")
+	}
+	if csv.Status.Phase != operatorsv1alpha1.CSVPhaseFailed && csv.Status.Phase != operatorsv1alpha1.CSVPhaseUnknown {
+		return nil
+	}
+	code := CodeVersionFailing
+	if strings.Contains(csv.Status.Message, "deployment ") {
+		code = CodeDeployment
+	}
+	return s.saying(code, csv)
+}
+
+// cleanup is for a version that is being deleted.
+func (s *story) cleanup(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
+	self := refTo(KindVersion, csv)
+	at := s.to(self, "being deleted", csv.Status.Message)
+	if csv.Status.Reason != operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete {
+		if s.Taken.Sub(csv.DeletionTimestamp.Time) < patience {
+			return nil
+		}
+		return at.found(CodeCleanupHeld, Wrong, fmt.Sprintf("%s is being deleted%s and its finalizers hold it: %s", self, since(csv.DeletionTimestamp), strings.Join(csv.Finalizers, ", ")))
+	}
+	severity := Waiting
+	if strings.Contains(csv.Status.Message, "held for more than a minute") {
+		severity = Wrong
+	}
+	f := at.found(CodeCleanupHeld, severity, fmt.Sprintf("%s is being deleted: %s", self, csv.Status.Message))
+	i := slices.IndexFunc(csv.Status.Cleanup.PendingDeletion, func(l operatorsv1alpha1.ResourceList) bool { return len(l.Instances) > 0 })
+	if i < 0 {
+		return f.with(kubectl("describe", self, ""))
+	}
+	list := csv.Status.Cleanup.PendingDeletion[i]
+	held := Ref{Kind: list.Kind, Namespace: list.Instances[0].Namespace, Name: list.Instances[0].Name}
+	f.Object = held
+	f.Chain = append(f.Chain, Link{Object: held, State: "being deleted", Says: "its finalizers hold it"})
+	resource := held
+	if list.Group != "" {
+		resource.Kind += "." + list.Group
+	}
+	return f.causing(fmt.Sprintf("%s is held by its finalizers, and %s waits for it to go: %s", held, self, csv.Status.Message)).
+		with(kubectl("get", resource, "-o yaml"), kubectl("annotate", self, api.AnnotationSkipCleanup+"=true"))
+}

@@ -1,0 +1,185 @@
+package explain_test
+
+import (
+	"testing"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/chandlery/chandlery/supervisor/explain"
+)
+
+func TestExplainVersion(t *testing.T) {
+	t.Parallel()
+	const (
+		failed  = operatorsv1alpha1.CSVPhaseFailed
+		pending = operatorsv1alpha1.CSVPhasePending
+		object  = "ClusterServiceVersion shop/lamp.v1"
+	)
+	lacks := func(kind, name, message string) func(*observation) {
+		return all(versionIs(pending, operatorsv1alpha1.CSVReasonRequirementsNotMet, "one or more requirements couldn't be found"), func(o *observation) {
+			o.csv().Status.RequirementStatus = []operatorsv1alpha1.RequirementStatus{
+				{Kind: "ServiceAccount", Name: "good", Status: operatorsv1alpha1.RequirementStatusReasonPresent},
+				{Kind: kind, Name: name, Status: operatorsv1alpha1.RequirementStatusReasonNotPresent, Message: message},
+			}
+		})
+	}
+	unseen := all(versionIs(failed, "", ""), hides("clusterserviceversions.operators.coreos.com", "shop"), func(o *observation) { o.Versions, o.Deployments, o.Pods = nil, nil, nil })
+	update := func(reason operatorsv1alpha1.ConditionReason, message string) func(*observation) {
+		return func(o *observation) {
+			next := *o.csv().DeepCopy()
+			next.Name, next.Spec.Replaces = "lamp.v2", "lamp.v1"
+			next.Status.Phase, next.Status.Reason, next.Status.Message = pending, reason, message
+			o.Versions = append(o.Versions, next)
+			o.sub().Status.State, o.sub().Status.CurrentCSV = operatorsv1alpha1.SubscriptionStateUpgradePending, "lamp.v2"
+		}
+	}
+	check(t, []explained{
+		{
+			reason: "install modes", state: explain.Broken, code: explain.CodeInstallMode, object: "OperatorGroup shop/group",
+			change: versionIs(failed, operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup,
+				"AllNamespaces InstallModeType not supported, cannot configure to watch all namespaces: change spec.targetNamespaces of OperatorGroup group in namespace shop: this version supports OwnNamespace"),
+			summary: []string{object, "AllNamespaces InstallModeType not supported"},
+		},
+		{
+			reason: "Kubernetes too old", state: explain.Broken, code: explain.CodeKubernetesTooOld, object: object,
+			change:  lacks("ClusterServiceVersion", "lamp.v1", "CSV version requirement not met: minKubeVersion (9.0.0) > server version (1.36.0)"),
+			summary: []string{"spec.minKubeVersion is not met", "9.0.0"},
+		},
+		{
+			reason: "a definition is missing", state: explain.Broken, code: explain.CodeDefinitionMissing, object: "CustomResourceDefinition wicks.example.com",
+			change: lacks("CustomResourceDefinition", "wicks.example.com", "CRD is not present"), summary: []string{object + " needs CustomResourceDefinition wicks.example.com: CRD is not present"},
+		},
+		{
+			reason: "rights are missing", state: explain.Broken, code: explain.CodePermissionsMissing, object: "ServiceAccount shop/lamp",
+			change:  lacks("ServiceAccount", "lamp", "the service account lacks 1 of 2 policy rules; give it a role with them"),
+			summary: []string{"ServiceAccount lamp: the service account lacks 1 of 2 policy rules"},
+		},
+		{
+			reason: "what another operator was to bring is missing because of that one", state: explain.Broken, code: explain.CodeDeployment,
+			change: all(lacks("APIService", "v1.wick.example.com", "APIService is not available"), func(o *observation) {
+				wick := operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta("shop", "wick.v1")}
+				wick.Spec.APIServiceDefinitions.Owned = []operatorsv1alpha1.APIServiceDescription{{Group: "wick.example.com", Version: "v1"}}
+				wick.Status.Phase, wick.Status.Message = failed, "install failed: deployment wick not ready before timeout"
+				o.Versions = append(o.Versions, wick)
+			}),
+			object: "ClusterServiceVersion shop/wick.v1", summary: []string{"deployment wick not ready"},
+		},
+		{
+			reason: "owner conflict", state: explain.Broken, code: explain.CodeOwnerConflict, object: object,
+			change:  versionIs(failed, operatorsv1alpha1.CSVReasonOwnerConflict, "conflicting CRD owner in namespace: spec.customresourcedefinitions.owned names lamps.example.com, which csv torch.v1 owns already; uninstall one of the two operators"),
+			summary: []string{"csv torch.v1 owns already"},
+		},
+		{
+			reason: "the operator does not let itself be upgraded", state: explain.Held, code: explain.CodeNotUpgradeable, object: "OperatorCondition shop/lamp.v1",
+			change: all(update(operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable, "operator is not upgradeable"), func(o *observation) {
+				o.OperatorConditions = []operatorsv2.OperatorCondition{condition("lamp.v1", no, "a migration runs")}
+			}),
+			summary: []string{"OperatorCondition shop/lamp.v1 does not let lamp.v1 be upgraded to lamp.v2", "a migration runs"},
+		},
+		{
+			reason: "what keeps the predecessor keeps the update", state: explain.Broken, code: explain.CodeImagePull, object: "Pod shop/lamp-1",
+			change: all(waits("ErrImagePull", "not found"), update(operatorsv1alpha1.CSVReasonRequirementsMet, "all requirements found, waiting for csv lamp.v1 (Failed), which this one replaces, to succeed or to be deleted"),
+				func(o *observation) {
+					o.csv().Status.Phase, o.csv().Status.Reason = failed, operatorsv1alpha1.CSVReasonInstallCheckFailed
+				}),
+			summary: []string{"image registry.example.com/lamp:1 of container main cannot be pulled: not found"},
+		},
+		{
+			reason: "a predecessor that nothing is seen to keep", state: explain.Broken, code: explain.CodePredecessor,
+			change:  update(operatorsv1alpha1.CSVReasonRequirementsMet, "all requirements found, waiting for csv lamp.v1 (Succeeded), which this one replaces, to succeed or to be deleted"),
+			summary: []string{"waiting for csv lamp.v1"},
+		},
+		{
+			reason: "it is gone though its plan is done", state: explain.Broken, code: explain.CodeVersionGone, object: object,
+			change: func(o *observation) {
+				o.sub().Status.State, o.sub().Status.InstalledCSV = operatorsv1alpha1.SubscriptionStateUpgradePending, ""
+				o.Versions = nil
+			},
+			summary: []string{object + " does not exist, though InstallPlan shop/install-a has brought it"},
+		},
+		{
+			reason: "a quota for Deployments", state: explain.Broken, code: explain.CodeQuotaExceeded, object: object,
+			change:  versionIs(failed, operatorsv1alpha1.CSVReasonComponentFailed, "install strategy failed: deployments.apps is forbidden: exceeded quota: small; raise the quota or make room in it"),
+			summary: []string{"exceeded quota: small"},
+		},
+		{
+			reason: "a spec that cannot be", state: explain.Broken, code: explain.CodeVersionInvalid,
+			change: versionIs(failed, operatorsv1alpha1.CSVReasonInvalidStrategy, "install strategy invalid: spec.install.strategy is \"helm\"; set it to \"deployment\""), summary: []string{"install strategy invalid"},
+		},
+		{
+			reason: "serving resources", state: explain.Broken, code: explain.CodeServing,
+			change: versionIs(failed, operatorsv1alpha1.CSVReasonAPIServiceResourceIssue, "Secret lamp-cert is gone"), summary: []string{"Secret lamp-cert is gone"},
+		},
+		{
+			reason: "something is tried again and again", state: explain.Broken, code: explain.CodeWebhookAway, remedy: "Bring the server of webhook slow.example.com back",
+			change: versionIs(pending, operatorsv1alpha1.CSVReasonNeedsReinstall, `requirements not yet checked; going on fails and is tried again: failed calling webhook "slow.example.com": timeout`), summary: []string{"slow.example.com"},
+		},
+		{
+			reason: "custom resources that finalizers hold", state: explain.Broken, code: explain.CodeCleanupHeld, object: "Lamp shop/old",
+			change: all(tells("Uninstalling", "WaitingOnCleanup", "waiting for clusterserviceversion lamp.v1 (...)"), func(o *observation) {
+				o.sub().DeletionTimestamp, o.csv().DeletionTimestamp = new(ago(time.Hour)), new(ago(time.Hour))
+				o.csv().Status.Reason = operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete
+				o.csv().Status.Message = "waiting for custom resources: 1 left, first Lamp shop/old; Lamp shop/old has been held for more than a minute by the finalizers example.com/never"
+				o.csv().Status.Cleanup.PendingDeletion = []operatorsv1alpha1.ResourceList{{Group: "example.com", Kind: "Lamp", Instances: []operatorsv1alpha1.ResourceInstance{{Namespace: "shop", Name: "old"}}}}
+			}),
+			summary: []string{"Lamp shop/old is held by its finalizers", "example.com/never"},
+		},
+		{
+			reason: "another operator needs what is uninstalled", state: explain.Broken, code: explain.CodeUninstallHeld,
+			change: all(tells("Uninstalling", "StillRequired", "clusterserviceversion torch.v1 requires an operator; delete that operator too"), func(o *observation) {
+				o.sub().DeletionTimestamp = new(ago(time.Hour))
+			}),
+			summary: []string{"torch.v1 requires an operator"},
+		},
+		{
+			reason: "a version that may not be seen is told of by its Subscription", state: explain.Broken, code: explain.CodeVersionFailing, object: object,
+			change: all(unseen, tells("ClusterServiceVersionUnhealthy", "RequirementsNotMet",
+				"clusterserviceversion lamp.v1 is in phase Pending: one or more requirements couldn't be found; lamp.v2 is available and will be installed once lamp.v1 is well; status.requirementStatus names what is missing; delete InstallPlan install-a to have its parts applied again")),
+			summary: []string{"ClusterServiceVersion shop/lamp.v1: one or more requirements couldn't be found"}, remedy: "Delete InstallPlan install-a to have its parts applied again.",
+		},
+		{
+			reason: "what it says is taken apart as if it could be seen", state: explain.Broken, code: explain.CodeDeployment, object: object,
+			change: all(unseen, tells("ClusterServiceVersionUnhealthy", "InstallCheckFailed",
+				"clusterserviceversion lamp.v1 is in phase Failed: install timeout: deployment lamp is not ready; see its pods")),
+			summary: []string{"ClusterServiceVersion shop/lamp.v1: install timeout: deployment lamp is not ready"}, remedy: "See its pods.",
+		},
+		{
+			reason: "what the next version waits for is no remedy", state: explain.Broken, code: explain.CodeVersionFailing, object: object,
+			change: all(unseen, tells("ClusterServiceVersionUnhealthy", "ComponentUnhealthy",
+				"clusterserviceversion lamp.v1 is in phase Failed: the wick is wet; lamp.v2 is available and will be installed once lamp.v1 is well, or at once if spec.upgradeStrategy of OperatorGroup group is TechPreviewUnsafeFailForward")),
+			summary: []string{"ClusterServiceVersion shop/lamp.v1: the wick is wet"}, remedy: "Do what the status says.",
+		},
+		{
+			reason: "its namespace is being deleted", state: explain.Broken, code: explain.CodeNamespaceGoing, object: "Namespace shop",
+			change: func(o *observation) {
+				o.sub().DeletionTimestamp, o.sub().Finalizers = new(ago(time.Hour)), []string{"example.com/never"}
+				o.OperatorGroups, o.Versions = nil, nil
+				namespace := corev1.Namespace{ObjectMeta: meta("", "shop")}
+				namespace.DeletionTimestamp = new(ago(time.Hour))
+				o.Terminating = append(o.Terminating, namespace)
+			},
+			summary: []string{"namespace shop is being deleted since 2026-03-02T08:00:00Z", "example.com/never"}, remedy: "finalizers example.com/never",
+		},
+		{
+			reason: "a namespace that may not be read and takes nothing", state: explain.Held, code: explain.CodeNamespaceGoing, object: "Namespace shop",
+			change: all(versionIs(failed, operatorsv1alpha1.CSVReasonComponentFailed,
+				`install strategy failed: deployments.apps "lamp" is forbidden: unable to create new content in namespace shop because it is being terminated`),
+				func(o *observation) { o.OperatorGroups = nil }),
+			summary: []string{"namespace shop is being deleted"},
+		},
+		{
+			reason: "a finalizer of somebody else holds it", state: explain.Held, code: explain.CodeUninstallHeld,
+			change: func(o *observation) {
+				o.sub().DeletionTimestamp, o.sub().Finalizers = new(ago(time.Hour)), []string{"example.com/never"}
+			},
+			summary: []string{"its finalizers hold it: example.com/never"}, remedy: "whoever set the finalizers example.com/never",
+		},
+		{
+			reason: "it is being installed", state: explain.Progressing, code: explain.CodeUnderWay, object: object,
+			change: versionIs(operatorsv1alpha1.CSVPhaseInstallReady, operatorsv1alpha1.CSVReasonRequirementsMet, "all requirements found, attempting install"), summary: []string{"ClusterServiceVersion lamp.v1 is in phase InstallReady"},
+		},
+	})
+}

@@ -1,0 +1,331 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// podRule finds one kind of trouble of a pod; nil for none.
+type podRule func(*story, *corev1.Pod) *Finding
+
+// podRules are in the order in which they tell more: what keeps a pod from its node
+// comes before what keeps its containers from running.
+func podRules() []podRule {
+	return []podRule{onLostNode, unschedulable, imageNotPulled, configMissing, outOfMemory, crashing, volumeMissing, probeFailing}
+}
+
+// podTrouble is the deepest trouble of any of some pods; nil for none.
+func (s *story) podTrouble(pods []*corev1.Pod) *Finding {
+	if found := s.podTroubles(pods); len(found) > 0 {
+		return found[0]
+	}
+	return nil
+}
+
+// podTroubles are the troubles of some pods, each kind once and the deepest first. Of one
+// pod it is the deepest alone.
+func (s *story) podTroubles(pods []*corev1.Pod) []*Finding {
+	var found []*Finding
+	told := map[string]bool{}
+	for _, rule := range podRules() {
+		for _, pod := range pods {
+			if pod.DeletionTimestamp != nil || isReady(pod) || told[pod.Name] {
+				continue
+			}
+			f := rule(s.to(refTo(KindPod, pod), string(pod.Status.Phase), whyNotReady(pod)), pod)
+			if f == nil {
+				continue
+			}
+			told[pod.Name] = true
+			if !slices.ContainsFunc(found, func(other *Finding) bool { return other.Code == f.Code }) {
+				found = append(found, f)
+			}
+		}
+	}
+	return found
+}
+
+func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == kind {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+func isReady(pod *corev1.Pod) bool {
+	c := podCondition(pod, corev1.PodReady)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+func whyNotReady(pod *corev1.Pod) string {
+	for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodReady} {
+		if c := podCondition(pod, kind); c != nil && c.Status != corev1.ConditionTrue {
+			return cmp.Or(c.Message, c.Reason)
+		}
+	}
+	return ""
+}
+
+// onLostNode is for a pod whose node does not answer.
+func onLostNode(s *story, pod *corev1.Pod) *Finding {
+	if pod.Spec.NodeName == "" {
+		return nil
+	}
+	s.miss("nodes", "")
+	node := find(s.Nodes, Ref{Name: pod.Spec.NodeName})
+	if node == nil || lost(node) == nil {
+		return nil
+	}
+	return s.nodeLost(node, fmt.Sprintf("Pod %s/%s is on it", pod.Namespace, pod.Name))
+}
+
+// lost is the condition of a node that does not answer; nil when it does.
+func lost(node *corev1.Node) *corev1.NodeCondition {
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}
+
+func (s *story) nodeLost(node *corev1.Node, what string) *Finding {
+	c := lost(node)
+	at := s.to(refTo(KindNode, node), "NotReady", c.Message)
+	return at.found(CodeNodeLost, Wrong, fmt.Sprintf("Node %s is lost (Ready is %s%s), and %s", node.Name, c.Status, since(&c.LastTransitionTime), what)).
+		with(kubectl("describe", at.at(), ""))
+}
+
+// unschedulable is for a pod that has no node. Where it may run on a node alone that is
+// lost, that is why.
+func unschedulable(s *story, pod *corev1.Pod) *Finding {
+	c := podCondition(pod, corev1.PodScheduled)
+	if c == nil || c.Status != corev1.ConditionFalse {
+		return nil
+	}
+	if len(pod.Spec.NodeSelector) > 0 && strings.Contains(c.Message, "untolerated taint") {
+		s.miss("nodes", "")
+		for i := range s.Nodes {
+			node := &s.Nodes[i]
+			if labels.SelectorFromSet(pod.Spec.NodeSelector).Matches(labels.Set(node.Labels)) && lost(node) != nil {
+				return s.nodeLost(node, fmt.Sprintf("Pod %s/%s is to run on it by its nodeSelector", pod.Namespace, pod.Name))
+			}
+		}
+	}
+	return s.found(CodeUnschedulable, Wrong, s.at().String()+" cannot be scheduled: "+cmp.Or(c.Message, c.Reason)).with(kubectl("describe", s.at(), ""))
+}
+
+// containers are the states of a pod's containers, those that come first leading.
+func containers(pod *corev1.Pod) []corev1.ContainerStatus {
+	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
+}
+
+func waitingFor(pod *corev1.Pod, reasons ...string) *corev1.ContainerStatus {
+	all := containers(pod)
+	for i := range all {
+		if w := all[i].State.Waiting; w != nil && slices.Contains(reasons, w.Reason) {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+func imageNotPulled(s *story, pod *corev1.Pod) *Finding {
+	c := waitingFor(pod, "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable", "ImageInspectError")
+	if c == nil {
+		return nil
+	}
+	why := c.State.Waiting.Message
+	if _, cause, cut := strings.Cut(why, "ErrImagePull: "); cut {
+		why = cause
+	}
+	if why == "" {
+		why = s.warning(s.at(), "Failed")
+	}
+	return s.found(CodeImagePull, Wrong, fmt.Sprintf("%s: image %s of container %s cannot be pulled: %s",
+		s.at(), imageOf(pod, c), c.Name, cmp.Or(why, c.State.Waiting.Reason))).with(kubectl("describe", s.at(), ""))
+}
+
+// imageOf is the image of a container as its pod asks for it.
+func imageOf(pod *corev1.Pod, status *corev1.ContainerStatus) string {
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if c.Name == status.Name {
+			return c.Image
+		}
+	}
+	return status.Image
+}
+
+func configMissing(s *story, pod *corev1.Pod) *Finding {
+	c := waitingFor(pod, "CreateContainerConfigError", "CreateContainerError")
+	if c == nil {
+		return nil
+	}
+	return s.found(CodeConfigMissing, Wrong, fmt.Sprintf("%s: container %s cannot be made: %s", s.at(), c.Name, c.State.Waiting.Message)).
+		with(kubectl("describe", s.at(), ""))
+}
+
+// ended is how a container ended last, unless it is well again.
+func ended(c *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
+	if c.Ready {
+		return nil
+	}
+	return cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated)
+}
+
+func outOfMemory(s *story, pod *corev1.Pod) *Finding {
+	all := containers(pod)
+	for i := range all {
+		if t := ended(&all[i]); t != nil && t.Reason == "OOMKilled" {
+			return s.found(CodeOutOfMemory, Wrong, fmt.Sprintf("%s: container %s was killed because it used more memory than its limit%s (OOMKilled, %d restarts)",
+				s.at(), all[i].Name, memoryLimit(pod, all[i].Name), all[i].RestartCount)).with(kubectl("describe", s.at(), ""))
+		}
+	}
+	return nil
+}
+
+func memoryLimit(pod *corev1.Pod, container string) string {
+	for i := range pod.Spec.Containers {
+		if limit := pod.Spec.Containers[i].Resources.Limits.Memory(); pod.Spec.Containers[i].Name == container && !limit.IsZero() {
+			return " of " + limit.String()
+		}
+	}
+	return ""
+}
+
+func crashing(s *story, pod *corev1.Pod) *Finding {
+	all := containers(pod)
+	for i := range all {
+		c := &all[i]
+		t := ended(c)
+		waits := c.State.Waiting != nil && c.State.Waiting.Reason == "CrashLoopBackOff"
+		if t == nil && !waits || t != nil && !waits && c.RestartCount == 0 && t.ExitCode == 0 {
+			continue
+		}
+		how := "ends again and again"
+		if t != nil {
+			how = fmt.Sprintf("ended with exit code %d, %s", t.ExitCode, cmp.Or(oneLine(t.Message), t.Reason, "without a word"))
+		}
+		return s.found(CodeCrashLoop, Wrong, fmt.Sprintf("%s: container %s %s (%d restarts)", s.at(), c.Name, how, c.RestartCount)).
+			with(fmt.Sprintf("kubectl -n %s logs %s -c %s --previous", pod.Namespace, pod.Name, c.Name))
+	}
+	return nil
+}
+
+func volumeMissing(s *story, pod *corev1.Pod) *Finding {
+	if pod.Status.Phase != corev1.PodPending || pod.Spec.NodeName == "" {
+		return nil
+	}
+	message := s.warning(s.at(), "FailedMount", "FailedAttachVolume")
+	if message == "" {
+		return nil
+	}
+	code := CodeVolume
+	if strings.Contains(message, "secret \"") || strings.Contains(message, "configmap \"") {
+		code = CodeConfigMissing
+	}
+	return s.found(code, Wrong, s.at().String()+": "+message).with(kubectl("describe", s.at(), ""))
+}
+
+func probeFailing(s *story, pod *corev1.Pod) *Finding {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.State.Running == nil || c.Ready {
+			continue
+		}
+		message := s.warning(s.at(), "Unhealthy")
+		if message == "" {
+			continue
+		}
+		return s.found(CodeProbe, Wrong, fmt.Sprintf("%s: container %s runs and is not ready: %s", s.at(), c.Name, message)).
+			with(fmt.Sprintf("kubectl -n %s logs %s -c %s", pod.Namespace, pod.Name, c.Name))
+	}
+	return nil
+}
+
+func deploymentCondition(d *appsv1.Deployment, kind appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {
+	for i := range d.Status.Conditions {
+		if d.Status.Conditions[i].Type == kind {
+			return &d.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// deploymentTrouble finds what keeps a Deployment from being available; nil when it is,
+// or when nothing is seen to keep it.
+func (s *story) deploymentTrouble(d *appsv1.Deployment) *Finding {
+	available := deploymentCondition(d, appsv1.DeploymentAvailable)
+	says := ""
+	if available != nil && available.Status != corev1.ConditionTrue {
+		says = available.Message
+	}
+	at := s.to(refTo(KindDeployment, d), fmt.Sprintf("%d/%d", d.Status.ReadyReplicas, wanted(d)), says)
+	if c := deploymentCondition(d, appsv1.DeploymentReplicaFailure); c != nil && c.Status == corev1.ConditionTrue {
+		return at.podsRefused(c.Message)
+	}
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil {
+		return nil // the API server lets no such Deployment in
+	}
+	if f := at.podTrouble(at.pods(d.Namespace, selector)); f != nil {
+		return f
+	}
+	progressing := deploymentCondition(d, appsv1.DeploymentProgressing)
+	if progressing == nil || progressing.Reason != "ProgressDeadlineExceeded" {
+		return nil
+	}
+	return at.found(CodeDeployment, Wrong, fmt.Sprintf("%s is not available: %s", at.at(), cmp.Or(says, progressing.Message))).
+		with(kubectl("describe", at.at(), ""))
+}
+
+// shortage is for a Deployment that was available once and lacks replicas now; nil when
+// it has them all.
+func (s *story) shortage(d *appsv1.Deployment) *Finding {
+	ready, all := d.Status.ReadyReplicas, wanted(d)
+	at := s.to(refTo(KindDeployment, d), fmt.Sprintf("%d/%d", ready, all), "")
+	if all == 0 {
+		return at.found(CodeScaledDown, Wrong, at.at().String()+" is scaled to 0 replicas (spec.replicas), so that the operator does not run").
+			with(kubectl("scale", at.at(), "--replicas=1"))
+	}
+	if ready >= all {
+		return nil
+	}
+	f := s.deploymentTrouble(d)
+	if f == nil {
+		f = at.found(CodeDeployment, Waiting, fmt.Sprintf("%s has %d of %d replicas ready", at.at(), ready, all)).with(kubectl("describe", at.at(), ""))
+	}
+	if c := deploymentCondition(d, appsv1.DeploymentAvailable); c != nil && c.Status == corev1.ConditionTrue {
+		// The operator runs, so that nothing waits for what is the matter.
+		f.Severity = Note
+	}
+	return f
+}
+
+func wanted(d *appsv1.Deployment) int32 {
+	if d.Spec.Replicas == nil {
+		return 1
+	}
+	return *d.Spec.Replicas
+}
+
+// podsRefused is for pods that may not be made.
+func (s *story) podsRefused(message string) *Finding {
+	code := refusal(message)
+	if code == "" || code == CodeRightsMissing || code == CodeObjectInvalid {
+		code = CodePodsRefused
+	}
+	f := s.refused(code, Wrong, s.at().String()+": its pods may not be made: "+message, "")
+	if code != CodeLimitRange && s.nameLimit(f) {
+		f.Code = CodeLimitRange
+	}
+	return f.with(kubectl("describe", s.at(), ""))
+}

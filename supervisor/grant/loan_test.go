@@ -1,0 +1,216 @@
+package grant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// bank is where a lender keeps its roles; it is asked by nobody else.
+func bank(t *testing.T) *Lender {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := rbacv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	return New(fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if review, ok := o.(*authenticationv1.SelfSubjectReview); ok {
+				review.Status.UserInfo.Username = "system:serviceaccount:shop:supervisor"
+				return nil
+			}
+			return c.Create(ctx, o, opts...)
+		},
+	}).Build())
+}
+
+// rights names the roles that are lent and bound.
+func (l *Lender) rights(t *testing.T) []string {
+	t.Helper()
+	roles, bindings := &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}
+	for _, list := range []client.ObjectList{roles, bindings} {
+		if err := l.client.List(t.Context(), list); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var names []string
+	for i := range roles.Items {
+		name := roles.Items[i].Name
+		if slices.ContainsFunc(bindings.Items, func(b rbacv1.ClusterRoleBinding) bool { return b.RoleRef.Name == name }) {
+			names = append(names, name)
+		}
+	}
+	if len(bindings.Items) != len(names) || len(roles.Items) != len(names) {
+		t.Errorf("%d roles, %d bindings", len(roles.Items), len(bindings.Items))
+	}
+	return names
+}
+
+// TestRightIsThereUntilTheLastGivesItBack has two checks look at one kind, and a
+// leader begin in the midst of it.
+func TestRightIsThereUntilTheLastGivesItBack(t *testing.T) {
+	l := bank(t)
+	lamps := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "lamps.example"}}
+	trays := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "trays.example"}}
+	borrow := func(crd *apiextensionsv1.CustomResourceDefinition) func() {
+		t.Helper()
+		giveBack, err := l.borrow(t.Context(), crd, Check)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return giveBack
+	}
+	want := func(when string, names ...string) {
+		t.Helper()
+		if got := l.rights(t); !slices.Equal(got, names) {
+			t.Errorf("%s: rights %v, want %v", when, got, names)
+		}
+	}
+	// What a process left that was killed.
+	for _, o := range leftovers("gone.example") {
+		if err := l.client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, second, other := borrow(lamps), borrow(lamps), borrow(trays)
+	want("lent", "chandlery-check-gone.example", "chandlery-check-lamps.example", "chandlery-check-trays.example")
+	if err := l.Clear(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want("cleared", "chandlery-check-lamps.example", "chandlery-check-trays.example")
+	first()
+	want("one of two gave it back", "chandlery-check-lamps.example", "chandlery-check-trays.example")
+	other()
+	second()
+	want("all gave it back")
+	if len(l.loans) > 0 {
+		t.Errorf("loans %v", l.loans)
+	}
+	borrow(lamps)()
+	want("borrowed again and given back")
+}
+
+// TestForeignRoleIsLeft neither uses nor deletes what somebody else has made under the
+// name of a right.
+func TestForeignRoleIsLeft(t *testing.T) {
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "lamps.example"}}
+	for _, foreign := range leftovers("lamps.example") {
+		l := bank(t)
+		foreign.SetLabels(nil)
+		if err := l.client.Create(t.Context(), foreign); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.borrow(t.Context(), crd, Check); !errors.Is(err, errForeign) {
+			t.Errorf("borrowing over %T: %v, want %v", foreign, err, errForeign)
+		}
+		if err := l.client.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign); err != nil {
+			t.Errorf("%T of somebody else: %v", foreign, err)
+		}
+	}
+}
+
+func leftovers(definition string) []client.Object {
+	role, binding := borrowed(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: definition}}, Check, "user")
+	return []client.Object{role, binding}
+}
+
+// TestLacking tells a right that is lacking, for which one is lent, from what admission
+// refuses, which asking again with more rights does not change.
+func TestLacking(t *testing.T) {
+	cups := schema.GroupResource{Group: "tea.example", Resource: "cups"}
+	for name, tt := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"nothing":             {},
+		"a right":             {err: fmt.Errorf("deleting: %w", apierrors.NewForbidden(cups, "a", errors.New(`User "u" cannot delete resource "cups" in API group "tea.example" in the namespace "n"`))), want: true},
+		"a right to list":     {err: apierrors.NewForbidden(cups, "", errors.New(`User "u" cannot list resource "cups" in API group "tea.example" at the cluster scope`)), want: true},
+		"a webhook's refusal": {err: apierrors.NewForbidden(cups, "a", errors.New(`admission webhook "w" denied the request: a full cup cannot go`))},
+		"an admission plugin": {err: apierrors.NewForbidden(cups, "a", errors.New("namespace n is being terminated"))},
+		"another error":       {err: apierrors.NewInternalError(errors.New("it cannot be"))},
+	} {
+		if got := Lacking(tt.err); got != tt.want {
+			t.Errorf("%s: Lacking(%v) = %t", name, tt.err, got)
+		}
+	}
+}
+
+// TestWhatIsOwedIsGivenBack is about a server that refuses to take a right away, and does
+// so no more a moment later.
+func TestWhatIsOwedIsGivenBack(t *testing.T) {
+	l := bank(t)
+	plain := l.client
+	synctest.Test(t, func(t *testing.T) {
+		refusals := 3
+		l = New(interceptor.NewClient(plain.(client.WithWatch), interceptor.Funcs{
+			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+				refusals--
+				if refusals >= 0 {
+					return errors.New("a webhook minds")
+				}
+				return c.Delete(ctx, o, opts...)
+			},
+		}))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- l.keepClear(ctx) }()
+		synctest.Wait()
+		giveBack, err := l.borrow(ctx, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "lamps.example"}}, Check)
+		if err != nil {
+			t.Fatal(err)
+		}
+		giveBack()
+		<-time.After(2 * pauseOfClearing) // of the bubble's clock
+		synctest.Wait()
+		if got := l.rights(t); len(got) > 0 {
+			t.Errorf("rights %v are left", got)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestClearTriesAgain is about a server that is away when a leader begins.
+func TestClearTriesAgain(t *testing.T) {
+	l := bank(t)
+	for _, o := range leftovers("gone.example") {
+		if err := l.client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		away := true
+		l.client = interceptor.NewClient(l.client.(client.WithWatch), interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				if away {
+					away = false
+					return errors.New("nobody is there")
+				}
+				return c.List(ctx, list, opts...)
+			},
+		})
+		if err := l.Clear(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got := l.rights(t); len(got) > 0 {
+		t.Errorf("rights %v are left", got)
+	}
+}

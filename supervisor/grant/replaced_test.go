@@ -1,0 +1,123 @@
+package grant
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+)
+
+// foreignUID is that of the objects which an administrator puts in the place of granted ones.
+const foreignUID types.UID = "foreign"
+
+// replacing returns a client whose objects an administrator replaces just before each is
+// deleted, keeping the name. With sameVersion their UID alone differs, else their version alone.
+// Like the API server it deletes only what the preconditions are true of.
+func replacing(plain client.Client, sameVersion bool) client.Client {
+	return interceptor.NewClient(plain.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // a fake one can be watched
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			live, _ := o.DeepCopyObject().(client.Object)
+			if err := c.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
+				return err
+			}
+			var options client.DeleteOptions
+			options.ApplyOptions(opts)
+			uid, version := foreignUID, live.GetResourceVersion()
+			if !sameVersion {
+				uid, version = live.GetUID(), version+"0"
+			}
+			only := options.Preconditions
+			if only != nil && (only.UID != nil && *only.UID != uid || only.ResourceVersion != nil && *only.ResourceVersion != version) {
+				return apierrors.NewConflict(schema.GroupResource{Resource: "roles"}, o.GetName(), errors.New("the object has been replaced"))
+			}
+			return c.Delete(ctx, o)
+		},
+	})
+}
+
+// stillThere reports whether the role and the binding of a right are there.
+func stillThere(t *testing.T, l *Lender, name string) bool {
+	t.Helper()
+	for _, o := range []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}} {
+		if err := l.client.Get(t.Context(), client.ObjectKey{Name: name}, o); err != nil {
+			t.Logf("%T: %v", o, err)
+			return false
+		}
+	}
+	return true
+}
+
+// TestReplacedGrantIsLeft has an administrator put roles of their own in the place of those of
+// a grant, at the moment when the grant is revoked or cleared.
+func TestReplacedGrantIsLeft(t *testing.T) {
+	const name = "chandlery-check-lamps.example"
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "lamps.example"}}
+	for reason, sameVersion := range map[string]bool{"another object": true, "a changed object": false} {
+		t.Run(reason, func(t *testing.T) {
+			l := bank(t)
+			giveBack, err := l.borrow(t.Context(), crd, Check)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.client = replacing(l.client, sameVersion)
+			giveBack()
+			if !stillThere(t, l, name) {
+				t.Error("revoking the grant deleted what has taken its place")
+			}
+			if err := l.clear(t.Context()); !apierrors.IsConflict(err) {
+				t.Errorf("clearing gives %v, want a conflict", err)
+			}
+			if !stillThere(t, l, name) {
+				t.Error("clearing the grant deleted what has taken its place")
+			}
+		})
+	}
+}
+
+// TestGrantHoldsNoMore compares the role and the binding of a grant in full.
+func TestGrantHoldsNoMore(t *testing.T) {
+	crd := &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "lamps.example"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "example", Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "lamps"},
+		},
+	}
+	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "shop", Name: "supervisor"}
+	user := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "admin"}
+	for name, tt := range map[string]struct {
+		right   Right
+		user    string
+		verbs   []string
+		subject rbacv1.Subject
+	}{
+		"to check, an account": {Check, "system:serviceaccount:shop:supervisor", []string{"list"}, account},
+		"to clean up, a user":  {Cleanup, "admin", []string{"list", "delete"}, user},
+	} {
+		role, binding := borrowed(crd, tt.right, tt.user)
+		meta := metav1.ObjectMeta{Name: "chandlery-" + string(tt.right) + "-lamps.example", Labels: map[string]string{api.LabelGrant: "true"}}
+		wantRole := &rbacv1.ClusterRole{
+			ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"example"}, Resources: []string{"lamps"}, Verbs: tt.verbs}},
+		}
+		wantBinding := &rbacv1.ClusterRoleBinding{
+			ObjectMeta: meta, Subjects: []rbacv1.Subject{tt.subject},
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+		}
+		if diff := cmp.Diff(wantRole, role); diff != "" {
+			t.Errorf("%s: role (-want +got):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(wantBinding, binding); diff != "" {
+			t.Errorf("%s: binding (-want +got):\n%s", name, diff)
+		}
+	}
+}

@@ -1,8 +1,0 @@
-//go:build !unix
-
-package unpack
-
-import "io/fs"
-
-// isOurs cannot be told from what the file system says.
-func isOurs(fs.FileInfo) bool { return true }

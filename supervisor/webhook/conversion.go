@@ -1,0 +1,237 @@
+package webhook
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+)
+
+// Conversion is how the objects of a CustomResourceDefinition are to be converted
+// between its versions.
+type Conversion struct {
+	// CRD is its name.
+	CRD string
+	// Deployment is that of the webhook.
+	Deployment string
+	// CSV is the ClusterServiceVersion that declares it.
+	CSV types.NamespacedName
+	// Want is what the definition is to say.
+	Want *apiextensionsv1.CustomResourceConversion
+}
+
+// Conversions are those that csv asks for, in the order of their descriptions. A
+// server without a certificate in certs converts nothing yet.
+func Conversions(csv *operatorsv1alpha1.ClusterServiceVersion, servers []Server, certs map[string]*Certificate) []Conversion {
+	var out []Conversion
+	for _, s := range servers {
+		c := certs[s.Deployment]
+		if c == nil {
+			continue
+		}
+		for i := range s.Webhooks {
+			d := &s.Webhooks[i]
+			if d.Type != operatorsv1alpha1.ConversionWebhook {
+				continue
+			}
+			for _, crd := range d.ConversionCRDs {
+				out = append(out, Conversion{
+					CRD: crd, Deployment: s.Deployment, CSV: types.NamespacedName{Namespace: csv.Namespace, Name: csv.Name},
+					Want: conversion(csv.Namespace, s, d, c.Bundle()),
+				})
+			}
+		}
+	}
+	return out
+}
+
+func conversion(namespace string, s Server, d *operatorsv1alpha1.WebhookDescription, bundle []byte) *apiextensionsv1.CustomResourceConversion {
+	path := "/"
+	if d.WebhookPath != nil {
+		path = *d.WebhookPath
+	}
+	return &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook: &apiextensionsv1.WebhookConversion{
+			ClientConfig: &apiextensionsv1.WebhookClientConfig{
+				Service: &apiextensionsv1.ServiceReference{
+					Namespace: namespace, Name: s.ServiceName(), Path: &path, Port: new(portOr443(d.ContainerPort)),
+				},
+				CABundle: bundle,
+			},
+			ConversionReviewVersions: slices.Clone(d.AdmissionReviewVersions),
+		},
+	}
+}
+
+// Change is what to write to a definition. What is empty stays as it is.
+type Change struct {
+	// Conversion is the one to set.
+	Conversion *apiextensionsv1.CustomResourceConversion
+	// Storage is the version to store objects in.
+	Storage string
+	// Serve are versions to serve.
+	Serve []string
+	// Forgets are the annotations that have been seen to.
+	Forgets []string
+}
+
+// Circumstances are what a change of conversion depends on besides the definition.
+type Circumstances struct {
+	// Answers says that the webhook to convert with has answered.
+	Answers bool
+	// Orphaned says that there is no such Service any more as the definition names.
+	Orphaned bool
+}
+
+// Next says what to change of a definition now; nil when there is nothing. waits says
+// that there is more to change when the webhook has answered.
+//
+// A definition without conversion gets one at once, unless AnnotationConversion says
+// otherwise: requests for another version than the stored one then fail until the webhook
+// answers, where without it they would be stored in the wrong form. A conversion that works is left to work until the new
+// webhook answers; only what its callers believe follows the certificate at once.
+func (c Conversion) Next(live *apiextensionsv1.CustomResourceDefinition, in Circumstances) (change *Change, waits bool) {
+	var next Change
+	next.Conversion, waits = c.nextConversion(live, in)
+	if next.Conversion == c.Want && unconverted(live, c.CSV) {
+		next.Forgets = append(next.Forgets, api.AnnotationConversion)
+	}
+	// Nobody can call the webhook for them before it is set up.
+	if serve := heldServed(live, c.CSV); len(serve) > 0 && (next.Conversion != nil || webhookOf(live) != nil) {
+		next.Serve, next.Forgets = serve, append(next.Forgets, api.AnnotationServedVersions)
+	}
+	storage := heldStorage(live, c.CSV)
+	switch {
+	case storage == "":
+	case in.Answers:
+		next.Storage, next.Forgets = storage, append(next.Forgets, api.AnnotationStorageVersion)
+	default:
+		waits = true
+	}
+	if next.Conversion == nil && next.Storage == "" && len(next.Serve) == 0 {
+		return nil, waits
+	}
+	return &next, waits
+}
+
+// nextConversion is the conversion to set now; nil when it stays as it is.
+func (c Conversion) nextConversion(live *apiextensionsv1.CustomResourceDefinition, in Circumstances,
+) (next *apiextensionsv1.CustomResourceConversion, waits bool) {
+	have, said := webhookOf(live), withoutParted(live.Spec.Conversion)
+	switch {
+	case equality.Semantic.DeepEqual(said, c.Want):
+		return nil, false
+	case have == nil && unconverted(live, c.CSV) && !in.Answers:
+		return nil, true
+	case have == nil || in.Orphaned || in.Answers:
+		return c.Want, false
+	case !sameService(have, c.Want.Webhook):
+		return nil, true
+	}
+	// The pods behind the Service have the certificate of its Secret, and what goes with
+	// that is in the bundle.
+	next = withBundle(said, c.Want.Webhook.ClientConfig.CABundle)
+	waits = !equality.Semantic.DeepEqual(next, c.Want)
+	if equality.Semantic.DeepEqual(next, said) {
+		next = nil
+	}
+	return next, waits
+}
+
+// webhookOf is the webhook that a definition converts with and that can be called; nil
+// if there is none.
+func webhookOf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.WebhookConversion {
+	c := crd.Spec.Conversion
+	if c == nil || c.Strategy != apiextensionsv1.WebhookConverter || c.Webhook == nil || c.Webhook.ClientConfig == nil {
+		return nil
+	}
+	if c.Webhook.ClientConfig.Service == nil && c.Webhook.ClientConfig.URL == nil {
+		return nil
+	}
+	return c.Webhook
+}
+
+func sameService(a, b *apiextensionsv1.WebhookConversion) bool {
+	x, y := a.ClientConfig.Service, b.ClientConfig.Service
+	return x != nil && y != nil && x.Namespace == y.Namespace && x.Name == y.Name
+}
+
+func withBundle(c *apiextensionsv1.CustomResourceConversion, bundle []byte) *apiextensionsv1.CustomResourceConversion {
+	out := c.DeepCopy()
+	out.Webhook.ClientConfig.CABundle = bundle
+	return out
+}
+
+// operation is one of a JSON patch, see RFC 6902.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// Patch is the JSON patch that makes a change in one write, and conflicts if the
+// definition has changed since it was read. It needs no schemas.
+func (c Change) Patch(live *apiextensionsv1.CustomResourceDefinition) ([]byte, error) {
+	// The API server compares it with what it has, and answers with a conflict.
+	ops := []operation{{Op: "replace", Path: "/metadata/resourceVersion", Value: live.ResourceVersion}}
+	if c.Conversion != nil {
+		ops = append(ops, operation{Op: "add", Path: "/spec/conversion", Value: c.Conversion})
+	}
+	if c.Storage != "" {
+		for i, v := range live.Spec.Versions {
+			ops = append(ops, operation{Op: "replace", Path: fmt.Sprintf("/spec/versions/%d/storage", i), Value: v.Name == c.Storage})
+		}
+	}
+	for i, v := range live.Spec.Versions {
+		if slices.Contains(c.Serve, v.Name) {
+			ops = append(ops, operation{Op: "replace", Path: fmt.Sprintf("/spec/versions/%d/served", i), Value: true})
+		}
+	}
+	for _, key := range c.Forgets {
+		ops = append(ops, operation{Op: "remove", Path: "/metadata/annotations/" + escaped(key)})
+	}
+	body, err := json.Marshal(ops)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a patch of CustomResourceDefinition %s: %w", live.Name, err)
+	}
+	return body, nil
+}
+
+// Release says what becomes of a conversion when its webhook goes, which is in
+// namespace. change is nil when there is nothing to change: because the definition
+// converts by other means, or, with the reason in left, because without conversion
+// some of its objects would be read and then stored in the wrong form. empty says
+// that it has no objects.
+func Release(live *apiextensionsv1.CustomResourceDefinition, namespace string, servers []Server, empty bool) (change *Change, left string) {
+	have := webhookOf(live)
+	if have == nil || have.ClientConfig.Service == nil || have.ClientConfig.Service.Namespace != namespace {
+		return nil, ""
+	}
+	name := have.ClientConfig.Service.Name
+	if !slices.ContainsFunc(servers, func(s Server) bool { return s.ServiceName() == name }) {
+		return nil, ""
+	}
+	if empty || oneForm(live) {
+		return &Change{Conversion: &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}}, ""
+	}
+	return nil, fmt.Sprintf("CustomResourceDefinition %s keeps its conversion webhook %s/%s, though that goes: objects are stored in the versions %v, "+
+		"and without conversion they would be mixed up; install the operator again, or delete the objects, or, to go on without conversion, run: "+
+		`kubectl patch crd %s --type=merge -p '{"spec":{"conversion":{"strategy":"None","webhook":null}}}'`,
+		live.Name, namespace, name, live.Status.StoredVersions, live.Name)
+}
+
+// oneForm says whether all objects of a definition are stored in one version, in
+// which those written next will be too.
+func oneForm(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	stored := crd.Status.StoredVersions
+	return len(stored) == 1 && slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return v.Storage && v.Name == stored[0]
+	})
+}

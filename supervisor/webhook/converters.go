@@ -1,0 +1,33 @@
+package webhook
+
+import (
+	"slices"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+)
+
+// Converters returns the Deployments of csv, right or wrong, with what they are said to convert: no
+// more than is needed to take conversions back. A description may have become invalid since it was
+// acted on, and what was made of it then is there all the same.
+func Converters(csv *operatorsv1alpha1.ClusterServiceVersion) []Server {
+	var out []Server
+	named := func(deployment string) *Server {
+		i := slices.IndexFunc(out, func(s Server) bool { return s.Deployment == deployment })
+		if i < 0 {
+			i = len(out)
+			out = append(out, Server{Deployment: deployment})
+		}
+		return &out[i]
+	}
+	specs := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
+	for i := range specs {
+		named(specs[i].Name)
+	}
+	for _, d := range csv.Spec.WebhookDefinitions {
+		s := named(d.DeploymentName)
+		if d.Type == operatorsv1alpha1.ConversionWebhook {
+			s.Webhooks = append(s.Webhooks, d)
+		}
+	}
+	return out
+}

@@ -1,0 +1,54 @@
+package webhook
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+)
+
+// The volumes by which pods get their certificate: where the library for aggregated
+// API servers looks for it, and where the one for webhooks does.
+const (
+	volumeAPI     = "apiservice-cert"
+	volumeWebhook = "webhook-cert"
+	pathAPI       = "/apiserver.local.config/certificates"
+	pathWebhook   = "/tmp/k8s-webhook-server/serving-certs"
+)
+
+// Mount gives the certificate of s to the containers of its pods, and makes new pods
+// when its authority changes. What the template has under these names or paths gives
+// way, as operators count on.
+func Mount(template *corev1.PodTemplateSpec, s Server, c *Certificate) {
+	mounts := []corev1.VolumeMount{
+		{Name: volumeAPI, MountPath: pathAPI},
+		{Name: volumeWebhook, MountPath: pathWebhook},
+	}
+	spec := &template.Spec
+	spec.Volumes = slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == volumeAPI || v.Name == volumeWebhook })
+	spec.Volumes = append(spec.Volumes,
+		secretVolume(volumeAPI, s.SecretName(), "apiserver.crt", "apiserver.key"),
+		secretVolume(volumeWebhook, s.SecretName(), corev1.TLSCertKey, corev1.TLSPrivateKeyKey))
+	for i := range spec.Containers {
+		container := &spec.Containers[i]
+		container.VolumeMounts = slices.DeleteFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool {
+			return slices.ContainsFunc(mounts, func(ours corev1.VolumeMount) bool { return ours.Name == m.Name || ours.MountPath == m.MountPath })
+		})
+		container.VolumeMounts = append(container.VolumeMounts, mounts...)
+	}
+	if template.Annotations == nil {
+		template.Annotations = map[string]string{}
+	}
+	template.Annotations[api.AnnotationCAHash] = c.CAHash()
+}
+
+func secretVolume(name, secret, certFile, keyFile string) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+		SecretName: secret,
+		Items: []corev1.KeyToPath{
+			{Key: corev1.TLSCertKey, Path: certFile},
+			{Key: corev1.TLSPrivateKeyKey, Path: keyFile},
+		},
+	}}}
+}

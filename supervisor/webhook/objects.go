@@ -1,0 +1,189 @@
+package webhook
+
+import (
+	"slices"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+const (
+	namespaceSystem   = "kube-system"
+	roleAuthDelegator = "system:auth-delegator"
+	roleAuthReader    = "extension-apiserver-authentication-reader"
+)
+
+// Objects are what the Servers of a ClusterServiceVersion need besides their
+// Deployments.
+type Objects struct {
+	// Secrets hold the certificates; those that somebody else provides are not here.
+	Secrets []*corev1.Secret
+	// Services are in front of the Deployments.
+	Services []*corev1.Service
+	// Roles and RoleBindings let Deployments read their certificates, and, in the
+	// namespace kube-system, how callers authenticate.
+	Roles        []*rbacv1.Role
+	RoleBindings []*rbacv1.RoleBinding
+	// ClusterRoleBindings let Deployments ask who a caller is and what it may do.
+	ClusterRoleBindings []*rbacv1.ClusterRoleBinding
+	// Validating, Mutating and APIServices make the API server call. They follow when
+	// there is somebody to answer.
+	Validating  []*admissionregistrationv1.ValidatingWebhookConfiguration
+	Mutating    []*admissionregistrationv1.MutatingWebhookConfiguration
+	APIServices []*unstructured.Unstructured
+}
+
+// Desired are the objects for servers, in the order of the Deployments. A server
+// without a certificate in certs has nothing yet that needs one. The error is that of
+// an OperatorGroup that the API server has not given a UID.
+func Desired(csv *operatorsv1alpha1.ClusterServiceVersion, group *operatorsv1.OperatorGroup,
+	servers []Server, certs map[string]*Certificate,
+) (Objects, error) {
+	var o Objects
+	namespaces, err := group.NamespaceLabelSelector()
+	if err != nil {
+		return o, err
+	}
+	for _, s := range servers {
+		o.reach(csv, s)
+		c := certs[s.Deployment]
+		if c == nil {
+			continue
+		}
+		if !c.Provided {
+			o.Secrets = append(o.Secrets, Secret(csv, s, c))
+		}
+		o.callers(csv, s, namespaces, c.Bundle())
+	}
+	return o, nil
+}
+
+// Secret is the Secret with the certificate of s.
+func Secret(csv *operatorsv1alpha1.ClusterServiceVersion, s Server, c *Certificate) *corev1.Secret {
+	m := meta(csv, s.SecretName())
+	m.Annotations = map[string]string{api.AnnotationCAHash: c.CAHash()}
+	return &corev1.Secret{TypeMeta: kindOf(corev1.SchemeGroupVersion.String(), "Secret"), ObjectMeta: m, Type: corev1.SecretTypeTLS, Data: c.data()}
+}
+
+// reach adds what is there before the pods: the way to them, and what they may do.
+func (o *Objects) reach(csv *operatorsv1alpha1.ClusterServiceVersion, s Server) {
+	const rbacVersion = rbacv1.GroupName + "/v1"
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: s.Account, Namespace: csv.Namespace}}
+	o.Services = append(o.Services, &corev1.Service{
+		TypeMeta:   kindOf("v1", "Service"),
+		ObjectMeta: meta(csv, s.ServiceName()),
+		Spec:       corev1.ServiceSpec{Ports: s.Ports(), Selector: s.Selector},
+	})
+	o.Roles = append(o.Roles, &rbacv1.Role{
+		TypeMeta: kindOf(rbacVersion, "Role"), ObjectMeta: meta(csv, s.SecretName()),
+		Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{s.SecretName()}}},
+	})
+	reader := clusterMeta(csv, readerName(csv, s))
+	reader.Namespace = namespaceSystem
+	o.RoleBindings = append(o.RoleBindings,
+		&rbacv1.RoleBinding{
+			TypeMeta: kindOf(rbacVersion, "RoleBinding"), ObjectMeta: meta(csv, s.SecretName()), Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: s.SecretName()},
+		},
+		&rbacv1.RoleBinding{
+			TypeMeta: kindOf(rbacVersion, "RoleBinding"), ObjectMeta: reader, Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: roleAuthReader},
+		})
+	o.ClusterRoleBindings = append(o.ClusterRoleBindings, &rbacv1.ClusterRoleBinding{
+		TypeMeta: kindOf(rbacVersion, "ClusterRoleBinding"), ObjectMeta: clusterMeta(csv, delegatorName(csv, s)), Subjects: subjects,
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: roleAuthDelegator},
+	})
+}
+
+// callers adds what makes the API server call.
+func (o *Objects) callers(csv *operatorsv1alpha1.ClusterServiceVersion, s Server, namespaces *metav1.LabelSelector, bundle []byte) {
+	for i := range s.Webhooks {
+		switch d := &s.Webhooks[i]; d.Type {
+		case operatorsv1alpha1.ValidatingAdmissionWebhook:
+			o.Validating = append(o.Validating, validating(csv, s, d, namespaces, bundle))
+		case operatorsv1alpha1.MutatingAdmissionWebhook:
+			o.Mutating = append(o.Mutating, mutating(csv, s, d, namespaces, bundle))
+		case operatorsv1alpha1.ConversionWebhook: // Conversions
+		}
+	}
+	for i := range s.APIs {
+		service := apiService(csv, s, &s.APIs[i], bundle)
+		// Each kind has a description, and each version of a group one service.
+		same := func(other *unstructured.Unstructured) bool { return other.GetName() == service.GetName() }
+		if !slices.ContainsFunc(o.APIServices, same) {
+			o.APIServices = append(o.APIServices, service)
+		}
+	}
+}
+
+// The names of bindings that are not in the namespace of their subject contain it: two
+// namespaces may have an operator each. A namespace has no dots, so no two give the
+// same name.
+func delegatorName(csv *operatorsv1alpha1.ClusterServiceVersion, s Server) string {
+	return s.ServiceName() + "." + csv.Namespace + "-" + roleAuthDelegator
+}
+
+func readerName(csv *operatorsv1alpha1.ClusterServiceVersion, s Server) string {
+	return s.ServiceName() + "." + csv.Namespace + "-auth-reader"
+}
+
+// Former are the names that a lifecycle manager before this one gave the bindings
+// whose names differ here.
+type Former struct {
+	// ClusterRoleBinding and RoleBinding are their names, the latter's in
+	// the namespace kube-system.
+	ClusterRoleBinding, RoleBinding string
+}
+
+// Former returns them.
+func (s Server) Former() Former {
+	return Former{ClusterRoleBinding: s.ServiceName() + "-" + roleAuthDelegator, RoleBinding: s.ServiceName() + "-auth-reader"}
+}
+
+// Superseded says whether a binding under a former name was made for s, and has been
+// replaced by the one under its new name: it gives the same role to the same account
+// alone.
+func (s Server) Superseded(namespace string, labels map[string]string, role rbacv1.RoleRef, subjects []rbacv1.Subject) bool {
+	labelled := labels[api.LabelManaged] == "true" || labels[api.LabelOwner] != ""
+	return labelled && (role.Name == roleAuthDelegator || role.Name == roleAuthReader) && len(subjects) == 1 &&
+		subjects[0].Kind == rbacv1.ServiceAccountKind && subjects[0].Name == s.Account && subjects[0].Namespace == namespace
+}
+
+// Bridge is the Service that leads to the pods that are running as well as it can to
+// those that are to come: it keeps the selector and the ports of a live one, and adds
+// what is new. want takes its place when the new pods serve.
+func Bridge(live, want *corev1.Service) *corev1.Service {
+	if live == nil {
+		return want
+	}
+	out := want.DeepCopy()
+	if len(live.Spec.Selector) > 0 {
+		out.Spec.Selector = live.Spec.Selector
+	}
+	for _, p := range live.Spec.Ports {
+		i := slices.IndexFunc(out.Spec.Ports, func(w corev1.ServicePort) bool { return w.Port == p.Port && w.Protocol == p.Protocol })
+		kept := corev1.ServicePort{Name: p.Name, Protocol: p.Protocol, Port: p.Port, TargetPort: p.TargetPort}
+		if i < 0 {
+			out.Spec.Ports = append(out.Spec.Ports, kept)
+			continue
+		}
+		out.Spec.Ports[i] = kept
+	}
+	return out
+}
+
+func clusterMeta(csv *operatorsv1alpha1.ClusterServiceVersion, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Labels: plan.OwnerLabels(csv.Name, csv.Namespace)}
+}
+
+func kindOf(version, kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: version, Kind: kind}
+}

@@ -1,0 +1,35 @@
+package webhook
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// nobody is the owner of what no ClusterServiceVersion's is.
+const nobody = "no ClusterServiceVersion"
+
+// Obstacle says what stands in the way of an object that csv needs, and what to do
+// about it.
+func Obstacle(kind, name, owner string) string {
+	return fmt.Sprintf("%s %q exists and belongs to %s; delete or rename one of the two", kind, name, owner)
+}
+
+// ObstacleOf says the same of an object that was read. An API service that no operator has
+// brought is not to be deleted by who wants to install one: others are served by it.
+func ObstacleOf(live *unstructured.Unstructured, owner string) string {
+	if live.GroupVersionKind() != APIServiceKind() || owner != nobody {
+		return Obstacle(live.GetKind(), live.GetName(), owner)
+	}
+	group, _, _ := unstructured.NestedString(live.Object, "spec", "group")
+	version, _, _ := unstructured.NestedString(live.Object, "spec", "version")
+	name, _, _ := unstructured.NestedString(live.Object, "spec", "service", "name")
+	namespace, _, _ := unstructured.NestedString(live.Object, "spec", "service", "namespace")
+	const remedy = "the author of this version has to choose another group or version in spec.apiservicedefinitions"
+	if name == "" {
+		return fmt.Sprintf("APIService %q is the API server's own, which serves version %s of group %s by itself; %s",
+			live.GetName(), version, group, remedy)
+	}
+	return fmt.Sprintf("APIService %q exists, belongs to %s and leads to Service %s/%s: version %s of group %s is served by that; "+
+		"if that server is to stay, %s", live.GetName(), owner, namespace, name, version, group, remedy)
+}
