@@ -57,7 +57,7 @@ SIDE_BY_SIDE := -p $(shell nproc 2>/dev/null || echo 2)
 # Tests that read whole real catalogs or large objects, open thousands of connections, or go through
 # a state machine in one goroutine take ten times as long with the race detector; the same code is
 # raced with less. Tests of pages race nothing.
-PLAIN := ^(TestIdleConnections|TestSynthesizeRealCatalogs|TestSelectRealCatalog|TestRequireRealCatalog|TestSnapshotOfRealCatalogs|$\
+PLAIN := ^(TestIdleConnections|TestStoreRefusesMessagesThatAreTooLarge|TestSynthesizeRealCatalogs|TestSelectRealCatalog|TestRequireRealCatalog|TestSnapshotOfRealCatalogs|$\
   TestContract|TestObjectLimit|TestReducedWatches|TestReducedWatchesKeepNoBuffers|TestCompleteReadsWholeLists|TestGetReadsWholeObjects|$\
   TestTransformBoundsHeap|TestTransformBoundsObjectsOfTenants|TestManyWhiteouts|TestNoDeadEnd|TestTransitionsAreSound|$\
   TestSolutionsAreTheOraclesOnAllSmallProblems)$$

@@ -94,7 +94,7 @@ type verifier interface {
 }
 
 // readyMade is a source of an index that somebody else has made: here it cannot
-// be recreated.
+// be rebuilt.
 type readyMade interface {
 	// Damaged says where the index is that is damaged, and what to do about it.
 	Damaged(err error) error
@@ -226,8 +226,8 @@ type following struct {
 	pause backoff
 }
 
-// suspicion has an index recreated that cannot be trusted: at once, or when the
-// pause is over that follows the last time. One that cannot be recreated is
+// suspicion rebuilds an index that cannot be trusted: at once, or when the
+// pause is over that follows the last time. One that cannot be rebuilt is
 // reported.
 func (f *following) suspicion(ctx context.Context) {
 	found := f.doubted.Load()

@@ -298,7 +298,7 @@ func TestContentDistrust(t *testing.T) {
 	}
 }
 
-// TestContentDistrustLasts wants an index that cannot be trusted to be recreated
+// TestContentDistrustLasts wants an index that cannot be trusted to be rebuilt
 // although that fails at first.
 func TestContentDistrustLasts(t *testing.T) {
 	unreadable := bundles.Problems{{File: "f", Message: "cannot be read", Unreadable: true}}
@@ -434,7 +434,7 @@ func (c *content) ask() error {
 	return err
 }
 
-// TestContentDamagedFile serves an index that cannot be recreated until somebody
+// TestContentDamagedFile serves an index that cannot be rebuilt until somebody
 // replaces it.
 func TestContentDamagedFile(t *testing.T) {
 	dir, file := smallDir(t), filepath.Join(t.TempDir(), "index")
@@ -480,7 +480,7 @@ func TestContentDamagedCache(t *testing.T) {
 			if verifyAfter == time.Hour {
 				_ = c.ask()
 			}
-			wait(t, "an index that was recreated", func() bool { return c.current.Load() != damaged })
+			wait(t, "an index that was rebuilt", func() bool { return c.current.Load() != damaged })
 			if err := c.ask(); err != nil {
 				t.Errorf("%v; the log:\n%s", err, logs)
 			}

@@ -79,10 +79,10 @@ func (g *guard) admit(ctx context.Context) error {
 	return g.judge(ctx, &found, g.mover != nil)
 }
 
-// judge says whether what was found lets a process go on. fixes tells that it will
-// have taken over before it leads.
-func (g *guard) judge(ctx context.Context, found *rival.Finding, fixes bool) error {
-	if fixes && len(found.Supervisors) == 0 {
+// judge returns an error if what was found stops a process. takesOver is true for a process that
+// takes over before it leads.
+func (g *guard) judge(ctx context.Context, found *rival.Finding, takesOver bool) error {
+	if takesOver && len(found.Supervisors) == 0 {
 		return nil
 	}
 	if err := found.Err(); err != nil {

@@ -184,7 +184,7 @@ func TestDamagedIndex(t *testing.T) {
 	}
 }
 
-// TestDamagedCache makes sure that what is damaged in a cache is recreated.
+// TestDamagedCache makes sure that what is damaged in a cache is rebuilt.
 func TestDamagedCache(t *testing.T) {
 	dir, cache := writeCatalog(t, sampleCatalog), t.TempDir()
 	for range 2 {

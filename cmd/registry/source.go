@@ -32,7 +32,7 @@ type sourceFlags struct {
 	// cacheOnly asks to fill the cache and end instead of serving.
 	cacheOnly bool
 	// cacheEnforceIntegrity compares what is cached with the content before it
-	// is used, instead of afterwards. What is wrong is recreated, whatever it
+	// is used, instead of afterwards. What is wrong is rebuilt, whatever it
 	// says.
 	cacheEnforceIntegrity bool
 

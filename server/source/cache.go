@@ -29,7 +29,7 @@ const indexExtension = ".index"
 
 // Cache is where the index of a directory is kept, so that the next start need
 // not make it again. It only ever saves time: what is missing in it, damaged,
-// of another version or not of the present content is recreated, and where
+// of another version or not of the present content is rebuilt, and where
 // nothing can be written the index is kept elsewhere.
 type Cache struct {
 	// Dir is the directory; empty for none.

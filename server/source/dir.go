@@ -36,7 +36,7 @@ type Dir struct {
 	Progress func(done, all int)
 }
 
-// Load returns the index of the catalog, from the cache or recreated. The error
+// Load returns the index of the catalog, from the cache, or builds it. The error
 // holds [bundles.Problems] when the content cannot be served.
 func (d Dir) Load(ctx context.Context) (*index.Index, error) { return d.load(ctx, true) }
 

@@ -137,7 +137,7 @@ func TestCreate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after, err := os.Stat(name); err != nil || !os.SameFile(before, after) {
-		t.Errorf("the index was recreated: %v", err)
+		t.Errorf("the index was rebuilt: %v", err)
 	}
 	write(t, filepath.Join(dir, "c"), catalog+catalog)
 	if _, err := (Dir{Path: dir}).Create(t.Context(), name); len(bundles.AsProblems(err)) == 0 {

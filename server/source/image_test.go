@@ -288,7 +288,7 @@ func TestImageDamagedCache(t *testing.T) {
 	}
 	fresh, err := restarted.LoadFresh(t.Context())
 	if err != nil || imageOf(t, fresh) != "one" {
-		t.Fatalf("the index is not recreated: %v", err)
+		t.Fatalf("the index is not rebuilt: %v", err)
 	}
 	if same, err := restarted.Verify(t.Context(), fresh); !same || err != nil {
 		t.Errorf("the new index is not that of the image: %v", err)

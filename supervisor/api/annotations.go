@@ -14,7 +14,7 @@ const (
 	//
 	//	On:     Subscription
 	//	Value:  `uninstall`
-	//	Set by: users
+	//	Set by: users; supervisor on Subscriptions of dependencies
 	AnnotationOnDelete = "chandlery.dev/on-delete"
 	// AnnotationConfig sets what `spec.config` has no field for. See
 	// [settings](../operations.md#clusterserviceversions).
@@ -51,14 +51,14 @@ const (
 	//	Value:  a selection, or the name of a ConfigMap that holds one
 	//	Set by: users
 	AnnotationCatalogFilter = "chandlery.dev/catalog-filter"
-	// AnnotationCatalogImageTemplate names the image of a catalog by the version of the cluster.
+	// AnnotationCatalogImageTemplate names the image of a catalog, with the version of the cluster filled in.
 	// `spec.image` is used where the template cannot be resolved.
 	//
 	//	On:     CatalogSource
 	//	Value:  an image with `{kube_major_version}`, `{kube_minor_version}`, `{kube_patch_version}`
 	//	Set by: users
 	AnnotationCatalogImageTemplate = "olm.catalogImageTemplate"
-	// AnnotationPriorityClass sets the priority of the pods of a catalog, before
+	// AnnotationPriorityClass sets the priority of the pods of a catalog. It overrides
 	// `spec.grpcPodConfig.priorityClassName`.
 	//
 	//	On:     CatalogSource
@@ -86,11 +86,11 @@ const (
 	//	Set by: users
 	AnnotationUnpackRetry = "operatorframework.io/bundle-unpack-min-retry-interval"
 	// AnnotationProvidedAPIs lists the APIs that the operators of a group provide. With
-	// `spec.staticProvidedAPIs` users set it, and it limits which operators may be installed.
+	// `spec.staticProvidedAPIs` it limits which operators may be installed.
 	//
 	//	On:     OperatorGroup
 	//	Value:  `Kind.version.group`, separated by commas
-	//	Set by: supervisor
+	//	Set by: supervisor; users with `spec.staticProvidedAPIs`
 	AnnotationProvidedAPIs = "olm.providedAPIs"
 )
 
@@ -148,14 +148,14 @@ const (
 
 // Webhooks and APIs of versions.
 const (
-	// AnnotationCAHash is a hash of the authority of a certificate. A new authority replaces the pods.
+	// AnnotationCAHash is a hash of the certificate authority. The supervisor replaces the pods when it changes.
 	//
 	//	On:     Secret with a certificate, pods of a Deployment
 	//	Value:  a hash
 	//	Set by: supervisor
 	AnnotationCAHash = "olmcahash"
-	// AnnotationStorageVersion names the version in which objects will be stored as soon as the conversion
-	// webhook of a ClusterServiceVersion answers.
+	// AnnotationStorageVersion is the version to store objects in once the conversion webhook of a
+	// ClusterServiceVersion answers.
 	//
 	//	On:     CustomResourceDefinition
 	//	Value:  `NAMESPACE/NAME:VERSION`
@@ -197,10 +197,11 @@ const (
 	//	Value:  a path
 	//	Set by: supervisor
 	AnnotationCatalogDir = "chandlery.dev/catalog-dir"
-	// AnnotationPullSecrets names the pull secrets that a pod has from its ServiceAccount.
+	// AnnotationPullSecrets names the pull secrets of the CatalogSource. They reach the pod through its
+	// ServiceAccount.
 	//
 	//	On:     pods of a catalog
-	//	Value:  names of Secrets
+	//	Value:  names of Secrets, separated by commas
 	//	Set by: supervisor
 	AnnotationPullSecrets = "chandlery.dev/pull-secrets" //nolint:gosec // names of Secrets, not what they hold
 	// AnnotationAppliedHash is a hash of the applied object. By it the supervisor detects fields that it
@@ -239,7 +240,7 @@ const (
 	// AnnotationVersions names the package of each version that a plan installs.
 	//
 	//	On:     InstallPlan that installs several versions
-	//	Value:  a JSON list
+	//	Value:  a JSON object: the version of each package
 	//	Set by: supervisor
 	AnnotationVersions = "chandlery.dev/versions"
 	// AnnotationApproval is the approval of the Subscriptions of a plan when it was last written. The
@@ -250,15 +251,15 @@ const (
 	//	Value:  `Automatic` or `Manual`
 	//	Set by: supervisor
 	AnnotationApproval = "chandlery.dev/approval"
-	// AnnotationManifestWarnings holds warnings about keys and list entries that manifests of a plan
-	// have twice. The Event of the step shows them.
+	// AnnotationManifestWarnings holds warnings about duplicate keys and list entries in manifests of a plan.
+	// The Event of the step shows them.
 	//
 	//	On:     InstallPlan
 	//	Value:  a JSON object of lists, by the index of the step
 	//	Set by: supervisor
 	AnnotationManifestWarnings = "chandlery.dev/manifest-warnings"
 	// AnnotationReverts names the version whose definitions may replace newer ones, because a
-	// Subscription is pinned to it. They do so only where no object loses data.
+	// Subscription is pinned to it. A definition is replaced only where no object loses data.
 	//
 	//	On:     InstallPlan
 	//	Value:  the name of a ClusterServiceVersion
@@ -290,7 +291,7 @@ const (
 	// written to the cluster. See [memory](../security.md#memory).
 	//
 	//	On:     objects in the supervisor's memory
-	//	Value:  what was removed
+	//	Value:  empty
 	//	Set by: supervisor
 	AnnotationTrimmed = "chandlery.dev/trimmed"
 )

@@ -2,7 +2,8 @@ package api
 
 // Condition types of Subscriptions that operators.coreos.com does not have.
 const (
-	// ConditionVersionUnhealthy is True while the installed version of a Subscription is not Succeeded.
+	// ConditionVersionUnhealthy is True while the newest version of a Subscription is Failed or Unknown, or
+	// lacks a requirement although its plan is complete.
 	ConditionVersionUnhealthy = "ClusterServiceVersionUnhealthy"
 	// ConditionNewerVersionHeld is True while a newer version exists and cannot be installed. The
 	// Subscription itself has no error.
@@ -77,7 +78,8 @@ const (
 // while others do.
 const ReasonReplicaUnreachable = "ReplicaUnreachable"
 
-// ConditionTargetsResolved is False while an OperatorGroup selects no namespaces.
+// ConditionTargetsResolved is False while spec.targetNamespaces or spec.selector of an OperatorGroup is
+// invalid. The previous targets stay.
 const ConditionTargetsResolved = "TargetsResolved"
 
 // Reasons of the condition DisabledCopiedCSVs of the OLMConfig.

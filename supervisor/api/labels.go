@@ -12,8 +12,8 @@ const (
 	//	Value:  `true` or `false`
 	//	Set by: supervisor
 	LabelManaged = "olm.managed"
-	// LabelOwner names the owner of an object, where an owner reference cannot. The object is deleted with
-	// its owner.
+	// LabelOwner names the owner of an object, in its namespace and outside it. The object is deleted with its
+	// owner.
 	//
 	//	On:     objects of operators and of OperatorGroups
 	//	Value:  a name
@@ -61,8 +61,12 @@ const (
 	//	Name:   olm.operatorgroup.uid/UID
 	//	Set by: supervisor
 	PrefixOperatorGroup = "olm.operatorgroup.uid/"
-	// LabelDeploymentHash is a hash of the applied spec of a Deployment. By it the supervisor detects changes
-	// of other clients.
+)
+
+// Roles and Deployments of operators.
+const (
+	// LabelDeploymentHash is a hash of the applied spec of a Deployment. By it the supervisor detects that the
+	// Deployment differs from the one to apply.
 	//
 	//	On:     Deployment of an operator
 	//	Value:  a hash
@@ -151,6 +155,7 @@ const (
 	// does not count as a replica.
 	//
 	//	On:     pods of another manager
+	//	Value:  the name of a CatalogSource
 	//	Set by: other managers
 	LabelUpdate = "catalogsource.operators.coreos.com/update"
 )
@@ -164,9 +169,10 @@ const (
 	//	Value:  a number
 	//	Set by: supervisor
 	LabelTakenOver = "chandlery.dev/taken-over"
-	// LabelRecord marks the record of a migration.
+	// LabelRecord marks the ConfigMaps of a migration.
 	//
 	//	On:     ConfigMap
+	//	Value:  `record` or `images`
 	//	Set by: supervisor
 	LabelRecord = "chandlery.dev/takeover"
 )

@@ -114,9 +114,10 @@ func (s *story) lookupTrouble(p *operatorsv1alpha1.InstallPlan) []*Finding {
 // may pass by itself.
 func (s *story) stepFinding(message string, otherwise Severity) *Finding {
 	cause, remedy := remedyParted(strings.TrimPrefix(message, retrying))
-	if strings.HasPrefix(remedy, "fix the cause") || strings.HasPrefix(remedy, "deleting the InstallPlan") {
-		// What comes before says better what to do.
+	if strings.HasPrefix(remedy, "fix the cause") || strings.HasPrefix(remedy, "mend the cause") || strings.HasPrefix(remedy, "deleting the InstallPlan") {
+		// What comes before says better what to do. Releases before wrote mend.
 		cause = strings.TrimSuffix(cause, "; fix the cause, and the plan goes on by itself within minutes")
+		cause = strings.TrimSuffix(cause, "; mend the cause, and the plan goes on by itself within minutes")
 		cause, remedy = remedyParted(cause)
 	}
 	code, severity := stepCode(cause), Wrong

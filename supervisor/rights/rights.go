@@ -46,7 +46,8 @@ func Bound(subjects []rbacv1.Subject, namespace, account string) bool {
 }
 
 // Namespace returns the namespace whose ServiceAccounts a subject may be, as Bound reports it. With all,
-// they may be those of every namespace. Both are empty for a subject that is no ServiceAccount.
+// they may be those of every namespace. It returns an empty name and false for a subject that is no
+// ServiceAccount.
 func Namespace(s rbacv1.Subject) (namespace string, all bool) {
 	switch s.Kind {
 	case rbacv1.ServiceAccountKind:

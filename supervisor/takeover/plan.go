@@ -231,7 +231,7 @@ func (p *Plan) describe(o *Observation) {
 	p.Risks = append(p.Risks, o.Lost...)
 	p.Risks = append(p.Risks, "handing back does not undo what operators become meanwhile: updates stay")
 	if len(o.Underway) > 0 {
-		p.Risks = append(p.Risks, "InstallPlans that are being carried out are recreated under other names and gone on with; handing back does not undo that: "+strings.Join(o.Underway, ", "))
+		p.Risks = append(p.Risks, "InstallPlans that are being carried out are recreated under other names and continue; handing back does not undo that: "+strings.Join(o.Underway, ", "))
 	}
 }
 

@@ -8,7 +8,7 @@ type Allowance struct {
 	Reason string
 }
 
-const divide = "more than one responsibility; it waits to be divided"
+const divide = "has more than one responsibility"
 
 // Allowances returns the types that exceed the limits.
 func Allowances() map[string]Allowance {

@@ -18,6 +18,8 @@ type MetadataName struct {
 	Section string
 	// Name has parts in capitals where they differ from object to object.
 	Name string
+	// Kind is label, annotation or finalizer.
+	Kind string
 	// On, Value and SetBy are the fields of the comment. Value may be empty.
 	On, Value, SetBy string
 	// Meaning is the first paragraph of the comment, in Markdown.
@@ -100,7 +102,8 @@ func described(spec *ast.ValueSpec, value string) (MetadataName, error) {
 	if !begins {
 		return n, errUndescribed
 	}
-	meaning = strings.TrimPrefix(meaning, "is ")
+	n.Kind = kindOfName(spec.Names[0].Name, meaning)
+	meaning = strings.TrimPrefix(strings.TrimPrefix(meaning, "is "), "begins ")
 	n.Meaning = strings.ToUpper(meaning[:1]) + meaning[1:]
 	fields := map[string]*string{"On": &n.On, "Value": &n.Value, "Set by": &n.SetBy, "Name": &n.Name}
 	for line := range strings.Lines(rest) {
@@ -113,4 +116,17 @@ func described(spec *ast.ValueSpec, value string) (MetadataName, error) {
 		return n, errUndescribed
 	}
 	return n, nil
+}
+
+// kindOfName returns the kind of a constant: its name begins with it, or else its meaning has it.
+func kindOfName(constant, meaning string) string {
+	for _, kind := range []string{"Label", "Annotation", "Finalizer"} {
+		if strings.HasPrefix(constant, kind) {
+			return strings.ToLower(kind)
+		}
+	}
+	if strings.Contains(meaning, "label") {
+		return "label"
+	}
+	return "annotation"
 }

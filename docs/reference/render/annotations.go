@@ -25,9 +25,9 @@ func annotationsPage(ctx context.Context) (string, error) {
 	for _, n := range names {
 		if n.Section != section {
 			section = n.Section
-			fmt.Fprintf(&tables, "\n## %s\n\n| Name | On | Value | Set by | Meaning |\n|---|---|---|---|---|\n", section)
+			fmt.Fprintf(&tables, "\n## %s\n\n| Name | Kind | On | Value | Set by | Meaning |\n|---|---|---|---|---|---|\n", section)
 		}
-		fmt.Fprintf(&tables, "| `%s` | %s | %s | %s | %s |\n", n.Name, inCell(n.On), cmp.Or(inCell(n.Value), "any"), n.SetBy, inCell(n.Meaning))
+		fmt.Fprintf(&tables, "| `%s` | %s | %s | %s | %s | %s |\n", n.Name, n.Kind, inCell(n.On), cmp.Or(inCell(n.Value), "none"), n.SetBy, inCell(n.Meaning))
 	}
 	return fmt.Sprintf(annotationsText, tables.String()), nil
 }

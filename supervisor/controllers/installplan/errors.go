@@ -102,6 +102,14 @@ const (
 	remedyContent = "; fix the cause and delete the InstallPlan to try again"
 )
 
+// formerRemedyContent is what releases before wrote for remedyContent.
+const formerRemedyContent = "; mend the cause and delete the InstallPlan to try again"
+
+// endsForGood reports whether the message of a failed plan states that it is not retried.
+func endsForGood(message string) bool {
+	return strings.HasSuffix(message, remedyContent) || strings.HasSuffix(message, formerRemedyContent)
+}
+
 // final says whether an error lies in the plan itself, which no try can fix.
 func final(err error) bool {
 	if refused, ok := errors.AsType[*crdguard.RefusalError](err); ok && refused.Permanent() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -20,7 +19,7 @@ import (
 func curable(p *operatorsv1alpha1.InstallPlan) bool {
 	installed := p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled)
 	return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed && remaining(p.Status.Plan) > 0 &&
-		installed.Reason == operatorsv1alpha1.InstallPlanReasonComponentFailed && !strings.HasSuffix(installed.Message, remedyContent) &&
+		installed.Reason == operatorsv1alpha1.InstallPlanReasonComponentFailed && !endsForGood(installed.Message) &&
 		!slices.ContainsFunc(p.Status.Plan, func(s *operatorsv1alpha1.Step) bool {
 			return s.Status == operatorsv1alpha1.StepStatusUnsupportedResource
 		})

@@ -24,6 +24,7 @@ func TestCurable(t *testing.T) {
 		{reason: "by a version that said something else", plan: gaveUp("no", created, unknown), want: true},
 		{reason: "a kind that no plan may hold", plan: gaveUp("no"+remedy, unknown, unsupported)},
 		{reason: "content that has changed", plan: gaveUp("no"+remedyContent, unknown, unknown)},
+		{reason: "content that has changed, given up by a former release", plan: gaveUp("no; mend the cause and delete the InstallPlan to try again", unknown, unknown)},
 		{reason: "nothing is left", plan: gaveUp("no"+remedy, created)},
 		{reason: "another client declared it failed", plan: planOf(lost, true, unknown)},
 		{reason: "under way", plan: planOf(working, true, unknown)},

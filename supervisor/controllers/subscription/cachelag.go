@@ -6,8 +6,6 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-
-	"github.com/chandlery/chandlery/supervisor/informer"
 )
 
 const (
@@ -24,19 +22,6 @@ type cacheLag struct {
 	mu sync.Mutex
 	// last is what happened to writes, by namespace and name.
 	last map[string]map[string]lastWrite
-	// large is held by the one Subscription of all that is large and is being written.
-	large sync.Mutex
-}
-
-// turn waits until a Subscription may be written, and returns what ends its turn. Large ones, which
-// the cache does not keep whole, are written one at a time: each takes the API server as long as many
-// others, and those of one namespace must not delay installations in all others.
-func (c *cacheLag) turn(sub *operatorsv1alpha1.Subscription) (end func()) {
-	if !informer.Trimmed(sub) {
-		return func() {}
-	}
-	c.large.Lock()
-	return c.large.Unlock
 }
 
 // lastWrite is what happened to the last writes of a Subscription.

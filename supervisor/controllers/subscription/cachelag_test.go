@@ -5,8 +5,6 @@ import (
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-
-	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 func TestCacheLagAfterConflicts(t *testing.T) {
@@ -85,21 +83,4 @@ func versioned(version string) *operatorsv1alpha1.Subscription {
 	sub := subscription("my", "lamp")
 	sub.ResourceVersion = version
 	return sub
-}
-
-// TestLargeSubscriptionsTakeTurns writes Subscriptions that the cache does not keep whole one at a time,
-// and others at any time.
-func TestLargeSubscriptionsTakeTurns(t *testing.T) {
-	var c cacheLag
-	large := versioned("1")
-	large.Annotations = map[string]string{api.AnnotationTrimmed: ""}
-	end := c.turn(large)
-	c.turn(versioned("1"))()
-	if c.large.TryLock() {
-		t.Error("two large Subscriptions are written at once")
-	}
-	end()
-	if !c.large.TryLock() {
-		t.Error("a turn does not end")
-	}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/grant"
 	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/supervisor/informer"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
@@ -114,8 +115,13 @@ func (o *observation) next(decisions []*decision, now time.Time) ctrl.Result {
 	return ctrl.Result{RequeueAfter: max(o.again.Sub(now), time.Millisecond)}
 }
 
-// writers is how many Subscriptions of a namespace are written at once.
-const writers = 8
+const (
+	// writers is how many Subscriptions of a namespace are written at once.
+	writers = 8
+	// largeTime is how long a pass writes large Subscriptions, one at a time. The API server takes as long for
+	// one of them as for many others, and those of one namespace must not delay installations in others.
+	largeTime = 2 * time.Second
+)
 
 // tellAll writes on each Subscription what is to be told of it.
 func (r *Reconciler) tellAll(ctx context.Context, o *observation, decisions []*decision, plans map[string]*operatorsv1alpha1.InstallPlan) error {
@@ -125,6 +131,15 @@ func (r *Reconciler) tellAll(ctx context.Context, o *observation, decisions []*d
 	var group errgroup.Group
 	group.SetLimit(writers)
 	failed, next := make([]error, len(decisions)), make([]time.Time, len(decisions))
+	// One that cannot be written keeps none of the others from being written.
+	write := func(i int) {
+		d := decisions[i]
+		failed[i] = r.tell(ctx, o, d, plans[d.subscription.Name], now)
+		if apierrors.IsConflict(failed[i]) {
+			next[i], failed[i] = r.lag.conflict(d.subscription, r.clock.Now()), nil
+		}
+	}
+	var large []int // which the cache does not have whole
 	for i, d := range decisions {
 		log.FromContext(ctx).V(1).Info("Decided", "subscription", d.subscription.Name, "decision", describe(d))
 		if failed[i] = d.err; stale(d.err) {
@@ -134,22 +149,35 @@ func (r *Reconciler) tellAll(ctx context.Context, o *observation, decisions []*d
 		if next[i], delayed = r.lag.until(d.subscription, begin); delayed {
 			continue
 		}
-		// One that cannot be written keeps none of the others from being written.
+		if informer.Trimmed(d.subscription) {
+			large = append(large, i)
+			continue
+		}
 		group.Go(func() error {
-			defer r.lag.turn(d.subscription)()
-			failed[i] = r.tell(ctx, o, d, plans[d.subscription.Name], now)
-			if apierrors.IsConflict(failed[i]) {
-				next[i], failed[i] = r.lag.conflict(d.subscription, r.clock.Now()), nil
-			}
+			write(i)
 			return nil
 		})
 	}
 	_ = group.Wait() // each error is in its place
+	for _, i := range writeSome(large, write, func() bool { return r.clock.Since(begin) < largeTime }) {
+		next[i] = r.clock.Now().Add(afterBehind)
+	}
 	for i, err := range failed {
 		o.soonest(next[i])
 		failed[i] = r.unlessConflict(o, err)
 	}
 	return errors.Join(failed...)
+}
+
+// writeSome writes the first of a list, and further ones while time is left. It returns the others.
+func writeSome(list []int, write func(int), timeLeft func() bool) []int {
+	for n, i := range list {
+		if n > 0 && !timeLeft() {
+			return list[n:]
+		}
+		write(i)
+	}
+	return nil
 }
 
 // decide decides with what is remembered of the namespace. Where nothing is resolved,

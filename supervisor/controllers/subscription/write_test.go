@@ -2,6 +2,7 @@ package subscription
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -106,5 +107,25 @@ func TestLabelPassesALateCache(t *testing.T) {
 				t.Errorf("%s: labelled %t, want %t", tc.reason, labelled(live), tc.labels)
 			}
 		})
+	}
+}
+
+// TestWriteSome writes at least one of a list, and stops when its time is over.
+func TestWriteSome(t *testing.T) {
+	for name, tc := range map[string]struct {
+		list, written, rest []int
+		// after is how many are written in the time.
+		after int
+	}{
+		"none":                  {},
+		"all in time":           {list: []int{4, 2, 7}, written: []int{4, 2, 7}, after: 3},
+		"some in time":          {list: []int{4, 2, 7}, written: []int{4, 2}, rest: []int{7}, after: 2},
+		"one though it is late": {list: []int{4, 2, 7}, written: []int{4}, rest: []int{2, 7}},
+	} {
+		var written []int
+		rest := writeSome(tc.list, func(i int) { written = append(written, i) }, func() bool { return len(written) < tc.after })
+		if !slices.Equal(written, tc.written) || !slices.Equal(rest, tc.rest) {
+			t.Errorf("%s: wrote %v and left %v, want %v and %v", name, written, rest, tc.written, tc.rest)
+		}
 	}
 }

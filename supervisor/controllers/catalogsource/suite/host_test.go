@@ -208,7 +208,7 @@ func (w *world) restores(named, service string) {
 	w.rolledOut(named, 2)
 }
 
-// content is what is damaged and fixed of an object.
+// content is the part of an object that is damaged and repaired.
 func content(o runtime.Object) any {
 	switch o := o.(type) {
 	case *appsv1.Deployment:
