@@ -16,12 +16,12 @@ import (
 
 // Explain says how a Subscription is, and why.
 func Explain(o *Observation, sub types.NamespacedName) Explanation {
-	return ExplainObject(o, Ref{Kind: KindSubscription, Namespace: sub.Namespace, Name: sub.Name})
+	return Object(o, Ref{Kind: KindSubscription, Namespace: sub.Namespace, Name: sub.Name})
 }
 
-// ExplainObject says how a Subscription, a CatalogSource, an InstallPlan or a
+// Object says how a Subscription, a CatalogSource, an InstallPlan or a
 // ClusterServiceVersion is, and why; of a Namespace whether it is being deleted.
-func ExplainObject(o *Observation, subject Ref) Explanation {
+func Object(o *Observation, subject Ref) Explanation {
 	s := newStory(o, subject)
 	var findings []Finding
 	well := ""
@@ -176,21 +176,21 @@ func Examine(o *Observation) []Finding {
 	var all []Finding
 	for i := range o.Subscriptions {
 		sub := refTo(KindSubscription, &o.Subscriptions[i])
-		all = merge(all, ExplainObject(o, sub).Findings, &sub)
+		all = merge(all, Object(o, sub).Findings, &sub)
 	}
 	for i := range o.Terminating {
-		all = merge(all, ExplainObject(o, refTo(KindNamespace, &o.Terminating[i])).Findings, nil)
+		all = merge(all, Object(o, refTo(KindNamespace, &o.Terminating[i])).Findings, nil)
 	}
 	for i := range o.CatalogSources {
-		all = merge(all, ExplainObject(o, refTo(KindCatalogSource, &o.CatalogSources[i])).Findings, nil)
+		all = merge(all, Object(o, refTo(KindCatalogSource, &o.CatalogSources[i])).Findings, nil)
 	}
 	for i := range o.InstallPlans {
 		if p := &o.InstallPlans[i]; !referredTo(o, p) && p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval {
-			all = merge(all, ExplainObject(o, refTo(KindInstallPlan, p)).Findings, nil)
+			all = merge(all, Object(o, refTo(KindInstallPlan, p)).Findings, nil)
 		}
 	}
 	for i := range o.Versions {
-		all = merge(all, ExplainObject(o, refTo(KindVersion, &o.Versions[i])).Findings, nil)
+		all = merge(all, Object(o, refTo(KindVersion, &o.Versions[i])).Findings, nil)
 	}
 	if len(subjects(o)) == 0 {
 		// There is nothing that could tell that nobody looks after it.
@@ -209,7 +209,7 @@ func Examine(o *Observation) []Finding {
 func Overlooked(o *Observation) []Unseen {
 	var needed []Unseen
 	for _, subject := range subjects(o) {
-		needed = append(needed, ExplainObject(o, subject).Unseen...)
+		needed = append(needed, Object(o, subject).Unseen...)
 	}
 	all := slices.Clone(o.Unseen)
 	for i := range all {

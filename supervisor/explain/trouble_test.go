@@ -200,7 +200,7 @@ func TestExplainCausesApart(t *testing.T) {
 			codes: []string{explain.CodeCatalogUnschedulable, explain.CodeCatalogInvalid},
 		},
 	} {
-		e := explain.ExplainObject(well(tc.change), explain.Ref{Kind: explain.KindCatalogSource, Namespace: "olm", Name: "wares"})
+		e := explain.Object(well(tc.change), explain.Ref{Kind: explain.KindCatalogSource, Namespace: "olm", Name: "wares"})
 		var codes, remedies []string
 		for _, f := range e.Findings {
 			codes = append(codes, f.Code)
@@ -295,7 +295,7 @@ func TestExplainNamespace(t *testing.T) {
 		},
 	} {
 		o := well(tc.change)
-		e := explain.ExplainObject(o, explain.Ref{Kind: explain.KindNamespace, Name: "shop"})
+		e := explain.Object(o, explain.Ref{Kind: explain.KindNamespace, Name: "shop"})
 		all := explain.Examine(o)
 		if e.State != tc.state || len(e.Findings) != 1 || len(all) != 1 || all[0].Cause != e.Findings[0].Cause {
 			t.Errorf("%s: %s, found %+v, want %s with one cause, the same for everything: %+v", tc.reason, e.State, e.Findings, tc.state, all)

@@ -138,7 +138,7 @@ func TestHeir(t *testing.T) {
 
 func TestNamedService(t *testing.T) {
 	service := &apiextensionsv1.ServiceReference{Namespace: "kitchen", Name: "kettle-service"}
-	webhook := func(c *apiextensionsv1.WebhookClientConfig) *apiextensionsv1.CustomResourceConversion {
+	called := func(c *apiextensionsv1.WebhookClientConfig) *apiextensionsv1.CustomResourceConversion {
 		return &apiextensionsv1.CustomResourceConversion{Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: c}}
 	}
 	cases := map[string]struct {
@@ -147,9 +147,9 @@ func TestNamedService(t *testing.T) {
 	}{
 		"None":      {},
 		"NoWebhook": {conversion: &apiextensionsv1.CustomResourceConversion{}},
-		"NoClient":  {conversion: webhook(nil)},
-		"URL":       {conversion: webhook(&apiextensionsv1.WebhookClientConfig{})},
-		"Service":   {conversion: webhook(&apiextensionsv1.WebhookClientConfig{Service: service}), want: "kitchen/kettle-service"},
+		"NoClient":  {conversion: called(nil)},
+		"URL":       {conversion: called(&apiextensionsv1.WebhookClientConfig{})},
+		"Service":   {conversion: called(&apiextensionsv1.WebhookClientConfig{Service: service}), want: "kitchen/kettle-service"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

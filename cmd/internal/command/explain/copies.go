@@ -42,11 +42,11 @@ func (c copies) namespaces() []string { return slices.Compact(slices.Sorted(maps
 func (c copies) explain(o *explain.Observation, subject explain.Ref) explain.Explanation {
 	from, copied := c[subject]
 	if !copied {
-		return explain.ExplainObject(o, subject)
+		return explain.Object(o, subject)
 	}
 	original := subject
 	original.Namespace = from
-	e := explain.ExplainObject(o, original)
+	e := explain.Object(o, original)
 	e.Summary += " (" + subject.Namespace + "/" + subject.Name + " is a copy of it)"
 	return e
 }

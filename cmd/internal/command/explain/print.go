@@ -40,7 +40,7 @@ func (o *options) print(cmd *cobra.Command, a *answer) error {
 func Text(o *explain.Observation) string {
 	a := answer{everywhere: true}
 	for _, subject := range append(goingOf(o), subscriptionsOf(o, "", true)...) {
-		a.Explanations = append(a.Explanations, explain.ExplainObject(o, subject))
+		a.Explanations = append(a.Explanations, explain.Object(o, subject))
 	}
 	a.listing(o)
 	p := printer{wide: true, program: strings.TrimSpace(generic)}
