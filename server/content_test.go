@@ -434,7 +434,7 @@ func (c *content) ask() error {
 	return err
 }
 
-// TestContentDamagedFile serves an index that cannot be rebuilt until somebody
+// TestContentDamagedFile serves an index that cannot be rebuilt until a user
 // replaces it.
 func TestContentDamagedFile(t *testing.T) {
 	dir, file := smallDir(t), filepath.Join(t.TempDir(), "index")

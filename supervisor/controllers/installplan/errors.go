@@ -110,7 +110,7 @@ func endsForGood(message string) bool {
 	return strings.HasSuffix(message, remedyContent) || strings.HasSuffix(message, formerRemedyContent)
 }
 
-// final says whether an error lies in the plan itself, which no try can fix.
+// final reports whether an error lies in the plan itself, which no try can fix.
 func final(err error) bool {
 	if refused, ok := errors.AsType[*crdguard.RefusalError](err); ok && refused.Permanent() {
 		return true
@@ -147,7 +147,7 @@ func terminal(err error, elapsed, retryTimeout time.Duration) bool {
 	return lasting(err) && elapsed >= retryTimeout
 }
 
-// lasting says whether somebody has to fix something before a try can succeed.
+// lasting reports whether a user has to fix something before a try can succeed.
 func lasting(err error) bool {
 	return errors.Is(err, errNamesRefused) || errors.Is(err, errForeign) || errors.Is(err, errUnsafe) || errors.Is(err, errUnmade) || unserved(err) ||
 		apimeta.IsNoMatchError(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||

@@ -317,7 +317,7 @@ func (r *Reconciler) label(ctx context.Context, sub *operatorsv1alpha1.Subscript
 // is by then.
 func (r *Reconciler) record(ctx context.Context, sub *operatorsv1alpha1.Subscription, ledger history.Ledger) error {
 	u := metadataOf(sub)
-	// Neither one that was recreated meanwhile nor one that somebody else has
+	// Neither one that was recreated nor one that another client has
 	// written is meant.
 	u.SetUID(sub.UID)
 	u.SetResourceVersion(sub.ResourceVersion)

@@ -30,7 +30,7 @@ func (r *Reconciler) ensureOwners(ctx context.Context, p *operatorsv1alpha1.Inst
 		u.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.InstallPlanKind))
 		u.SetNamespace(p.Namespace)
 		u.SetName(p.Name)
-		// A plan that was deleted meanwhile is not to be recreated, without steps.
+		// A deleted plan must not be recreated without its steps.
 		u.SetUID(p.UID)
 		u.SetOwnerReferences([]metav1.OwnerReference{ownerReference(sub)})
 		u.SetAnnotations(map[string]string{api.PrefixServes + string(sub.UID): sub.Name})

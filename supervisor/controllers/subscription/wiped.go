@@ -86,7 +86,7 @@ func (r *Reconciler) rewrite(ctx context.Context, p *operatorsv1alpha1.InstallPl
 	after := before.DeepCopy()
 	meta := record(p.Namespace, versions, p.Spec.Approval)
 	after.Labels, after.Annotations = meta.Labels, meta.Annotations
-	// One that was recreated meanwhile is not meant.
+	// The UID excludes a recreated object.
 	after.UID = p.UID
 	if err := r.client.Patch(ctx, after, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("writing back what InstallPlan %s/%s is for: %w", p.Namespace, p.Name, err)
