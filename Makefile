@@ -45,8 +45,8 @@ CONTRACT := proto/contract.txtpb
 # LISTING build and list nothing, and are run again where they or what they read has changed.
 AFRESH := -count=1
 
-# A hundred test programs are linked; what debuggers read of them is not needed, and the
-# linters do what go vet would do once more. Without paths of this folder in them, what one
+# A hundred test programs are linked; what debuggers read of them is not needed. The linters, or
+# go vet before them, do what go test would do once more. Without paths of this folder in them, what one
 # clone has compiled serves all others.
 LEAN := -trimpath -ldflags=-w -vet=off
 
@@ -138,10 +138,9 @@ images: ## Make the OCI images, into out/images (PUSH=HOST/PREFIX pushes them to
 	  $(if $(PUSH),--push '$(PUSH)') $(if $(TAG),--tag '$(TAG)') $(ARGS)
 
 .PHONY: check
-check: contract ## Fast loop: compile, vet, tests that need nothing but Go.
-	@$(GO) build ./...
-	@$(GO) vet ./...
-	@$(GO) run ./test/packages unit | xargs $(GO) test -short
+check: contract ## Fast loop: compile and vet, then tests that need nothing but Go.
+	@$(GO) vet -trimpath ./...
+	@$(GO) run ./test/packages unit | xargs $(GO) test -short $(LEAN)
 
 .PHONY: lint
 lint: contract ## Run every linter over everything.
