@@ -252,13 +252,13 @@ const (
 	metricCycles = "go_gc_cycles_total_gc_cycles_total"
 )
 
-// heap returns the least that garbage collections leave of the supervisor's heap within some
-// seconds: while it works, more is in use than it keeps. Reading its metrics is what makes
-// garbage, so that collections come soon.
+// heap returns the least that garbage collections leave of the supervisor's heap within half a
+// minute. While the supervisor works, or still reads lists after a start, more is in use than it
+// keeps. Reading its metrics makes garbage, so that collections come soon.
 func (s *scene) heap(ctx context.Context) (least int64, err error) {
 	const (
 		collections = 6
-		calm        = 6 * time.Second
+		calm        = 30 * time.Second
 	)
 	began, begun, seen := time.Now(), -1.0, -1.0
 	err = s.await(ctx, "garbage collections of the supervisor", func(ctx context.Context) (bool, error) {
