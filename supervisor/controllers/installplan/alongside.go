@@ -49,6 +49,7 @@ func alongsideKey(version types.NamespacedName) string {
 // alongside returns the versions that a definition was installed with and that exist, or that a plan is
 // about to create, and the annotations that name others.
 func (e *execution) alongside(ctx context.Context, live *unstructured.Unstructured) (versions []types.NamespacedName, stale []string, err error) {
+	annotations := live.GetAnnotations()
 	for _, name := range plan.Alongside(live) {
 		version, err := e.sharer(ctx, name)
 		if err != nil {
@@ -64,7 +65,7 @@ func (e *execution) alongside(ctx context.Context, live *unstructured.Unstructur
 			versions = append(versions, name)
 			continue
 		}
-		for key, value := range live.GetAnnotations() {
+		for key, value := range annotations {
 			if strings.HasPrefix(key, api.PrefixAlongside) && value == name.String() {
 				stale = append(stale, key)
 			}

@@ -1,6 +1,7 @@
 package installplan
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // TestRecordsOfPlansInProgressStay has a plan find a definition that was installed with a version of
@@ -72,5 +75,34 @@ func TestRecordsOfPlansInProgressStay(t *testing.T) {
 				t.Errorf("%s: records that are kept %v", tc.reason, kept)
 			}
 		})
+	}
+}
+
+// TestPrepareJoinIsLinear counts the allocations for a definition that many namespaces share: ten times as many
+// namespaces need ten times as many, and not a hundred times.
+func TestPrepareJoinIsLinear(t *testing.T) {
+	allocations := func(namespaces int) float64 {
+		live := &unstructured.Unstructured{Object: map[string]any{"kind": kindCRD}}
+		labels := map[string]string{}
+		for i := range namespaces {
+			labels[plan.ComponentLabel("lamp", fmt.Sprintf("n%d", i))] = ""
+		}
+		live.SetLabels(labels)
+		live.SetAnnotations(map[string]string{"example.com/made-by": "test"})
+		wanted := live.DeepCopy()
+		labels[plan.ComponentLabel("lamp", "newest")] = ""
+		wanted.SetLabels(labels)
+		return testing.AllocsPerRun(1, func() {
+			d := &definition{live: live, wanted: wanted}
+			e := &execution{namespace: "newest"}
+			err := e.prepareJoin(t.Context(), d, types.NamespacedName{Namespace: "newest", Name: "lamp.v1"})
+			if err != nil || d.joins == nil || len(d.joins.Labels) != 1 {
+				t.Fatalf("joins %+v, error %v", d.joins, err)
+			}
+		})
+	}
+	const few, factor = 200, 10
+	if least, most := allocations(few), allocations(few*factor); most > least*factor*1.5 {
+		t.Errorf("%d namespaces need %.0f allocations, %d need %.0f", few, least, few*factor, most)
 	}
 }

@@ -134,11 +134,9 @@ func (e *execution) prepareJoin(ctx context.Context, d *definition, alongside ty
 	}
 	same := d.wanted.DeepCopy()
 	setAlongside(same, plan.Alongside(d.live))
-	missing := plan.ComponentLabels(same.GetLabels())
-	maps.DeleteFunc(missing, func(key, _ string) bool { _, has := d.live.GetLabels()[key]; return has })
 	labels := same.GetLabels()
-	maps.DeleteFunc(labels, func(key, _ string) bool { _, lacks := missing[key]; return lacks })
-	same.SetLabels(labels)
+	missing := without(plan.ComponentLabels(labels), d.live.GetLabels())
+	same.SetLabels(without(labels, missing))
 	differs, err := apply.Differs(same, d.live)
 	if err != nil || differs {
 		return err //nolint:wrapcheck // names the object
@@ -149,6 +147,14 @@ func (e *execution) prepareJoin(ctx context.Context, d *definition, alongside ty
 	}
 	_, d.joins.Remove, err = e.alongside(ctx, d.live)
 	return err
+}
+
+// without returns the labels whose keys others lack. Both are maps, and not objects: an object copies
+// all of its labels each time that it is asked for them, and a definition has one for each namespace.
+func without(labels, others map[string]string) map[string]string {
+	left := maps.Clone(labels)
+	maps.DeleteFunc(left, func(key, _ string) bool { _, has := others[key]; return has })
+	return left
 }
 
 // convertedBy says whether the version of a step declares the webhook that converts

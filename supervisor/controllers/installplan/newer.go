@@ -56,7 +56,11 @@ func (e *execution) newerElsewhere(ctx context.Context, live *unstructured.Unstr
 	if err != nil {
 		return nil, fmt.Errorf("reading ClusterServiceVersion %s to compare its version: %w", name, err)
 	}
-	if u == nil || plan.PackageOf(u) == "" {
+	pkg := ""
+	if u != nil {
+		pkg = plan.PackageOf(u)
+	}
+	if pkg == "" {
 		return nil, nil //nolint:nilnil // the doc comment says what nil means
 	}
 	var ours operatorsv1alpha1.ClusterServiceVersion
@@ -74,7 +78,8 @@ func (e *execution) newerElsewhere(ctx context.Context, live *unstructured.Unstr
 		case err != nil:
 			return nil, fmt.Errorf("reading ClusterServiceVersion %s, which has the same definition: %w", other, err)
 		}
-		if theirs.DeletionTimestamp.IsZero() && plan.PackageOf(theirs) == plan.PackageOf(u) && theirs.Spec.Version.GT(ours.Spec.Version.Version) {
+		// The package comes last: reading it decodes the properties of one version of many.
+		if theirs.DeletionTimestamp.IsZero() && theirs.Spec.Version.GT(ours.Spec.Version.Version) && plan.PackageOf(theirs) == pkg {
 			return theirs, nil
 		}
 	}
