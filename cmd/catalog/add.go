@@ -22,7 +22,7 @@ type changing struct {
 func (c *changing) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&c.catalog, "catalog", ".", "catalog directory, catalog file or template to change")
-	flags.BoolVar(&c.dryRun, "dry-run", false, "print what would change, and change nothing")
+	flags.BoolVar(&c.dryRun, "dry-run", false, "print the changes, but make none")
 }
 
 // run changes the files of a package, and prints which, or how they would change.
@@ -56,11 +56,11 @@ func newAddCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add BUNDLE...",
 		Short: "Add bundles to a catalog or a template",
-		Long: "Add bundles, directories or images, to the files of a catalog or to a template: the olm.bundle object and an entry\n" +
-			"in each channel. Without --replaces, --skips and --skip-range those count that the bundle's ClusterServiceVersion\n" +
-			"names; without any, the bundle replaces the head of the channel.\n\n" +
-			"An addition that leaves an installed version without an upgrade path is refused. Comments and layout of the files\n" +
-			"stay. Several commands may change one catalog at a time.",
+		Long: "Add bundles to the files of a catalog or to a template. A BUNDLE is a directory or an image. The command adds the\n" +
+			"olm.bundle object, and an entry in each channel. Without --replaces, --skips and --skip-range, the values in the\n" +
+			"bundle's ClusterServiceVersion apply. If it has none either, the bundle replaces the head of the channel.\n\n" +
+			"The command refuses an addition that leaves an installed version without an upgrade path. It keeps comments and\n" +
+			"the layout of the files. Several commands can change one catalog at the same time.",
 		Example: "  catalog add ./bundles/lantern-1.1.0 --catalog ./catalog --channel stable --dry-run\n" +
 			"  catalog add registry.example.com/team/lantern-bundle:v1.1.0 --catalog ./catalog --channel stable --skip-range '<1.1.0'",
 		Args: cobra.MinimumNArgs(1),
@@ -69,7 +69,7 @@ func newAddCommand() *cobra.Command {
 	o.changing.addFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringSliceVarP(&o.channels, "channel", "c", nil, "channel to add the bundle to; may be repeated")
-	flags.BoolVar(&o.create, "create-channels", false, "create channels that are missing; the default channel is always created")
+	flags.BoolVar(&o.create, "create-channels", false, "create missing channels; a missing default channel is always created")
 	o.addEdgeFlags(flags)
 	addMigrateFlag(cmd, &o.migrate, render.CSVMetadata)
 	o.reading.addFlags(flags)
@@ -79,9 +79,9 @@ func newAddCommand() *cobra.Command {
 }
 
 func (o *addOptions) addEdgeFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.edges.Replaces, "replaces", "", "bundle that the new one upgrades from")
-	flags.StringSliceVar(&o.edges.Skips, "skips", nil, "bundle that the upgrade to the new one passes over; may be repeated")
-	flags.StringVar(&o.edges.SkipRange, "skip-range", "", "range of versions that the new bundle may be installed over, as '>=1.0.0 <1.1.0'")
+	flags.StringVar(&o.edges.Replaces, "replaces", "", "bundle that the new bundle replaces")
+	flags.StringSliceVar(&o.edges.Skips, "skips", nil, "bundle that the new bundle skips; may be repeated")
+	flags.StringVar(&o.edges.SkipRange, "skip-range", "", "range of versions that can upgrade directly to the new bundle, as '>=1.0.0 <1.1.0'")
 }
 
 var (

@@ -22,9 +22,9 @@ func newConvertCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert CATALOG",
 		Short: "Convert the objects of a catalog to newer forms",
-		Long: "Convert the objects of a catalog, a directory or an image, to newer forms: olm.bundle.object properties of bundles\n" +
-			"that have an image become olm.csv.metadata, which is a fraction of the size. Bundles without an image keep their\n" +
-			"manifests. Databases of the format before file-based catalogs cannot be read.",
+		Long: "Convert the objects of a catalog to newer forms. CATALOG is a directory or an image. If a bundle has an image, its\n" +
+			"olm.bundle.object properties become olm.csv.metadata, which is much smaller. Bundles without an image keep their\n" +
+			"manifests. The command cannot read databases, the format before file-based catalogs.",
 		Example: "  catalog convert ./catalog --to ./converted\n" +
 			"  catalog convert registry.example.com/team/catalog:v1 -o yaml > catalog.yaml",
 		Args: cobra.ExactArgs(1),
@@ -52,9 +52,9 @@ func newMergeCommand() *cobra.Command {
 	var o rewriteOptions
 	cmd := &cobra.Command{
 		Use:   "merge CATALOG...",
-		Short: "Make one catalog of several",
-		Long: "Make one catalog of several, directories or images. Objects that several have alike are kept once; the entries of\n" +
-			"channels and deprecations are joined. Where the catalogs differ in an object nothing is written.",
+		Short: "Merge several catalogs into one",
+		Long: "Merge several catalogs, directories or images, into one. An object that is the same in several catalogs is kept\n" +
+			"once. Channel entries and deprecations are joined. If the catalogs differ in an object, nothing is written.",
 		Example: "  catalog merge ./ours registry.example.com/team/catalog:v1 --to ./catalog",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -20,9 +20,10 @@ func newDeprecateCommand() *cobra.Command {
 	var o deprecateOptions
 	cmd := &cobra.Command{
 		Use:   "deprecate PACKAGE",
-		Short: "Say why a package, a channel or a bundle should no longer be used",
-		Long: "Say why a package, a channel or a bundle should no longer be used, in the olm.deprecations object of a catalog or\n" +
-			"of a template. Clients show the message to those who use it. An earlier message is replaced.",
+		Short: "Deprecate a package, a channel or a bundle",
+		Long: "Deprecate a package, a channel or a bundle, in the olm.deprecations object of a catalog or of a template. Without\n" +
+			"--channel and --bundle, the package is deprecated. Clients show the message to users. A new message replaces an\n" +
+			"earlier one.",
 		Example: "  catalog deprecate lantern --catalog ./catalog --channel candidate --message 'Use the channel stable.'\n" +
 			"  catalog deprecate lantern --catalog ./catalog --bundle lantern.v1.0.0 --message 'Loses oil. Upgrade to 1.1.0.' --dry-run",
 		Args: cobra.ExactArgs(1),
@@ -30,9 +31,9 @@ func newDeprecateCommand() *cobra.Command {
 	}
 	o.changing.addFlags(cmd)
 	flags := cmd.Flags()
-	flags.StringVarP(&o.channel, "channel", "c", "", "deprecate the channel of this name")
-	flags.StringVarP(&o.bundle, "bundle", "b", "", "deprecate the bundle of this name")
-	flags.StringVarP(&o.message, "message", "m", "", "why, and what to use instead")
+	flags.StringVarP(&o.channel, "channel", "c", "", "deprecate the channel with this name")
+	flags.StringVarP(&o.bundle, "bundle", "b", "", "deprecate the bundle with this name")
+	flags.StringVarP(&o.message, "message", "m", "", "reason, and what to use instead")
 	flagenv.Describe(flags, envPrefix)
 	return cmd
 }

@@ -32,22 +32,22 @@ func newImagesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "images CATALOG",
 		Short: "List the images that a catalog needs",
-		Long: "List the images that a catalog, or the part of it that flags select, needs: the image of the catalog, of its bundles,\n" +
-			"and those that bundles list as related. The forms skopeo, oc-mirror and mapping are inputs of 'skopeo sync',\n" +
-			"oc-mirror and 'oc image mirror'.\n\n" +
-			"With --check a mirror is asked for all of them, at the same paths; what it lacks is printed.\n\n" +
-			"Exit codes: 0 when the mirror has all images or was not asked, 1 when it lacks some, 2 when the command could not\n" +
-			"do its work.",
+		Long: "List the images that a catalog needs, or the part of it that flags select: the image of the catalog, the images of\n" +
+			"its bundles, and the related images of these bundles. The formats skopeo, oc-mirror and mapping are inputs of\n" +
+			"'skopeo sync', oc-mirror and 'oc image mirror'.\n\n" +
+			"With --check, the command asks a mirror for all these images, at the same paths, and prints the missing ones.\n\n" +
+			"Exit codes: 0 when the mirror has all images or was not asked, 1 when the mirror lacks images, 2 when the command\n" +
+			"failed.",
 		Example: "  catalog images ./catalog --package lantern -o skopeo > sync.yaml\n" +
 			"  catalog images registry.example.com/team/catalog:v1 --check mirror.example.com/team",
 		Args: func(cmd *cobra.Command, args []string) error { return exitcode.Troubled(cobra.ExactArgs(1)(cmd, args)) },
 		RunE: func(cmd *cobra.Command, args []string) error { return exitcode.Troubled(o.run(cmd, args[0])) },
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&o.form, "output", "o", mirror.Lines, "form of the list: "+strings.Join(mirror.Forms(), ", "))
+	flags.StringVarP(&o.form, "output", "o", mirror.Lines, "output format: "+strings.Join(mirror.Forms(), ", "))
 	complete(cmd, "output", mirror.Forms()...)
-	flags.StringVar(&o.mirror, "mirror", "", "registry that images are copied to, as HOST or HOST/PREFIX, for the form mapping")
-	flags.StringVar(&o.check, "check", "", "mirror, as HOST or HOST/PREFIX, to ask for the images")
+	flags.StringVar(&o.mirror, "mirror", "", "registry to copy the images to, as HOST or HOST/PREFIX, for the format mapping")
+	flags.StringVar(&o.check, "check", "", "mirror to ask for the images, as HOST or HOST/PREFIX")
 	o.selection.AddFlags(flags)
 	o.reading.addFlags(flags)
 	flagenv.Describe(flags, envPrefix)

@@ -27,17 +27,17 @@ func newInitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init PACKAGE",
 		Short: "Create a package without bundles",
-		Long: "Create a package without bundles: print its olm.package object, or write it to DIR/PACKAGE/catalog.yaml with\n" +
-			"--catalog DIR. The catalog is valid when 'catalog add' has added a bundle to the default channel.",
+		Long: "Create a package without bundles. The command prints its olm.package object. With --catalog DIR it writes the object\n" +
+			"to DIR/PACKAGE/catalog.yaml. The catalog becomes valid when 'catalog add' adds a bundle to the default channel.",
 		Example: "  catalog init lantern --catalog ./catalog\n" +
 			"  catalog init lantern --default-channel fast --description README.md --icon lantern.svg -o json",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.catalog, "catalog", "", "catalog directory to write to; it is created when it is missing")
-	flags.StringVarP(&o.channel, "default-channel", "c", "stable", "channel for clients that name none")
-	flags.StringVarP(&o.description, "description", "d", "", "file with a description of the package, as README.md")
+	flags.StringVar(&o.catalog, "catalog", "", "catalog directory to write to; created if missing")
+	flags.StringVarP(&o.channel, "default-channel", "c", "stable", "default channel, for clients that name no channel")
+	flags.StringVarP(&o.description, "description", "d", "", "file with a description of the package, such as README.md")
 	flags.StringVarP(&o.icon, "icon", "i", "", "file with an icon of the package: SVG, PNG, JPEG or GIF")
 	o.format.addFlag(cmd, string(render.YAML), "format of the object")
 	completeDir(cmd, "catalog")

@@ -20,7 +20,7 @@ import (
 // inspected is what the commands validate and diff need to know.
 func inspected() inspect.Program {
 	return inspect.Program{
-		Name: "catalog", EnvPrefix: envPrefix, Sources: "A SOURCE is the directory or the image of a catalog. Write oci:IMAGE where an image could be taken for a directory.",
+		Name: "catalog", EnvPrefix: envPrefix, Sources: "A SOURCE is the directory or the image of a catalog. Write oci:IMAGE if a directory could have the same name.",
 		Image: "registry.example.org/catalog:v1", Reader: &inspectReader{},
 	}
 }

@@ -23,11 +23,11 @@ func newPruneCommand() *cobra.Command {
 	var o pruneOptions
 	cmd := &cobra.Command{
 		Use:   "prune CATALOG",
-		Short: "Make a catalog of a part of another one",
-		Long: "Make a catalog of the part of another one, a directory or an image, that the flags select. It is a valid catalog and\n" +
-			"keeps upgrade paths: who has installed what is left out can upgrade to what is kept, wherever that could be\n" +
-			"reached before. Bundles that are kept because others require them, and requirements that nothing in the catalog\n" +
-			"meets, are named on standard error.",
+		Short: "Create a catalog from a part of another catalog",
+		Long: "Create a catalog from the part of another catalog that the flags select. CATALOG is a directory or an image. The new\n" +
+			"catalog is valid. An installed version that is left out can still upgrade to every selected version that it could\n" +
+			"reach before. Standard error lists the bundles that are kept because others require them, and the requirements\n" +
+			"that nothing in the catalog meets.",
 		Example: "  catalog prune ./catalog --package lantern --dependencies --to ./pruned\n" +
 			"  catalog prune registry.example.com/team/catalog:v1 --selection imageset.yaml -o yaml > catalog.yaml",
 		Args: cobra.ExactArgs(1),

@@ -31,7 +31,7 @@ type imageOptions struct {
 
 func (o *imageOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.base, "base", catalogimage.Scratch,
-		"image to put the catalog on, of Chandlery's registry or of opm; scratch holds the content alone, and a CatalogSource of it sets "+
+		"base image, of Chandlery's registry or of opm; scratch: only the content, and the CatalogSource must set "+
 			"spec.grpcPodConfig.extractContent")
 	flags.StringArrayVar(&o.labels, "label", nil, "label of the image, as NAME=VALUE; may be repeated")
 }
@@ -65,11 +65,11 @@ func newPushCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "push CATALOG IMAGE",
 		Short: "Build the image of a catalog directory and push it",
-		Long: "Build the image of a catalog directory and push it, without a container engine: the content, what the base needs to\n" +
-			"serve it at once (the index of Chandlery's registry, or opm's cache), the label by which catalogs are known, and a\n" +
-			"list of all bundles (SPDX) that refers to the image. A catalog with problems is not pushed.\n\n" +
-			"The same catalog on the same base gives the same image, unless it has opm's cache. $SOURCE_DATE_EPOCH is the time\n" +
-			"that the image carries, in seconds since 1970, which is the default.",
+		Long: "Build the image of a catalog directory and push it, without a container engine. The image has the content, the label\n" +
+			"of catalog images, and what the base needs to serve at once: the index of Chandlery's registry, or opm's cache. The\n" +
+			"command also pushes a list of all bundles (SPDX) that refers to the image. It pushes no catalog with problems.\n\n" +
+			"The same catalog on the same base gives the same image, unless the image has opm's cache. $SOURCE_DATE_EPOCH sets the\n" +
+			"time of the image, in seconds since 1970. The default is 0.",
 		Example: "  catalog push ./catalog registry.example.com/team/catalog:v1 --base registry.example.com/chandlery/registry:v1\n" +
 			"  catalog push ./catalog registry.example.com/team/catalog:v1 --layout ./image",
 		Args: cobra.ExactArgs(2),
@@ -78,11 +78,11 @@ func newPushCommand() *cobra.Command {
 	flags := cmd.Flags()
 	o.image.addFlags(flags)
 	flags.StringSliceVar(&o.platforms, "platform", nil,
-		"platform of the image, as os/architecture; may be repeated; by default all of the base, or linux/amd64 and linux/arm64 for scratch")
-	flags.StringVar(&o.layout, "layout", "", "write the image to a new folder, as an OCI layout, instead of pushing it")
-	flags.BoolVar(&o.opmCache, "opm-cache", false, "add opm's cache to an image on scratch, too, for clusters whose CatalogSources opm serves")
+		"platform of the image, as os/architecture; may be repeated; default: all platforms of the base, or linux/amd64 and linux/arm64 for scratch")
+	flags.StringVar(&o.layout, "layout", "", "write the image to this new folder as an OCI layout, instead of pushing it")
+	flags.BoolVar(&o.opmCache, "opm-cache", false, "add opm's cache also to an image on scratch, for clusters where opm serves the CatalogSources")
 	o.pulling.AddRegistryFlags(flags)
-	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress; without a terminal there is none anyway")
+	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress; progress is shown only on a terminal")
 	flagenv.Describe(flags, envPrefix)
 	return cmd
 }
@@ -190,8 +190,8 @@ func newDockerfileCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dockerfile DIR",
 		Short: "Print a Dockerfile for the image of a catalog directory",
-		Long: "Print a Dockerfile for the image of a catalog directory, for those who build images with a container engine.\n" +
-			"'catalog push' builds the image without one.",
+		Long: "Print a Dockerfile for the image of a catalog directory, to build the image with a container engine. 'catalog push'\n" +
+			"builds the image without a container engine.",
 		Example: "  catalog dockerfile catalog --base registry.example.com/chandlery/registry:v1 > catalog.Dockerfile",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -212,7 +212,7 @@ func newDockerfileCommand() *cobra.Command {
 		},
 	}
 	o.addFlags(cmd.Flags())
-	cmd.Flags().StringVar(&builder, "builder", "", "image that makes the index or the cache, of Chandlery's registry or of opm; the base by default")
+	cmd.Flags().StringVar(&builder, "builder", "", "image that makes the index or the cache, of Chandlery's registry or of opm; default: the base")
 	flagenv.Describe(cmd.Flags(), envPrefix)
 	return cmd
 }

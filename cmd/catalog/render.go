@@ -19,8 +19,8 @@ import (
 func agent() string { return "chandlery-catalog/" + version }
 
 // referenceHelp says what commands that read bundles and catalogs take.
-const referenceHelp = "A REFERENCE is the directory or the image of a bundle or of a catalog. Write oci:IMAGE where an image could be\n" +
-	"taken for a directory."
+const referenceHelp = "A REFERENCE is the directory or the image of a bundle or of a catalog. Write oci:IMAGE if a directory could have\n" +
+	"the same name."
 
 // reading is how commands read what references name.
 type reading struct {
@@ -38,12 +38,12 @@ func (r *reading) addFlags(flags *pflag.FlagSet) {
 // addImageRefFlag adds the flag for the images of bundles in directories.
 func (r *reading) addImageRefFlag(flags *pflag.FlagSet) {
 	flags.StringVar(&r.imageRef, "image-ref-template", "",
-		"image of a bundle that is read from a directory, with {{.Package}}, {{.Name}} and {{.Version}} in place of what the "+
-			"bundle says; without it such a bundle holds its manifests itself")
+		"image of a bundle that is read from a directory, with {{.Package}}, {{.Name}} and {{.Version}} for the values of the "+
+			"bundle; without this flag, the catalog holds the manifests of such a bundle")
 }
 
 func (r *reading) addQuietFlag(flags *pflag.FlagSet) {
-	flags.BoolVarP(&r.quiet, "quiet", "q", false, "show no progress; without a terminal there is none anyway")
+	flags.BoolVarP(&r.quiet, "quiet", "q", false, "show no progress; progress is shown only on a terminal")
 }
 
 // opener returns what reads references. Its progress is shown on a terminal.
@@ -114,8 +114,8 @@ func newRenderCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "render REFERENCE...",
 		Short: "Print bundles and catalogs as one file-based catalog",
-		Long: "Print bundles and catalogs as one file-based catalog: packages in the order of their names, and all their\n" +
-			"objects in one order, so that the same content gives the same text.\n\n" + referenceHelp,
+		Long: "Print bundles and catalogs as one file-based catalog. Packages are sorted by name, and their objects have a fixed\n" +
+			"order: the same content gives the same text.\n\n" + referenceHelp,
 		Example: "  catalog render registry.example.com/team/lantern-bundle:v1.0.0\n" +
 			"  catalog render ./catalog ./bundles/lantern-1.1.0 -o yaml > catalog.yaml",
 		Args: cobra.MinimumNArgs(1),
@@ -133,7 +133,7 @@ func newRenderCommand() *cobra.Command {
 // addMigrateFlag adds the flag for the conversion of objects to newer forms.
 func addMigrateFlag(cmd *cobra.Command, level *string, value string) {
 	levels := render.MigrationLevels()
-	cmd.Flags().StringVar(level, "migrate-level", value, "newest form that objects are converted to, with all before it: "+strings.Join(levels, ", "))
+	cmd.Flags().StringVar(level, "migrate-level", value, "convert objects up to this form, with all older conversions: "+strings.Join(levels, ", "))
 	complete(cmd, "migrate-level", levels...)
 }
 

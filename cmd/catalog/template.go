@@ -29,9 +29,9 @@ func newTemplateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "template [" + types + "] FILE",
 		Short: "Render a catalog template, or draw its upgrade graph",
-		Long: "Render a catalog template (" + types + ") to a file-based catalog, or draw the upgrade graph of the catalog\n" +
-			"with -o mermaid or -o svg. Without a type the schema of the template says which it is. A FILE of - is standard input.\n" +
-			"The bundles of a template are images or directories.",
+		Long: "Render a catalog template (" + types + ") to a file-based catalog, or draw its upgrade graph with -o mermaid or\n" +
+			"-o svg. Without a type, the schema of the template gives the type. If FILE is -, the command reads standard input. The\n" +
+			"bundles of a template are images or directories.",
 		Example: "  catalog template semver lantern.yaml -o yaml > catalog.yaml\n" +
 			"  catalog template lantern.yaml -o svg > lantern.svg",
 		Args:      cobra.RangeArgs(1, 2),
@@ -40,7 +40,7 @@ func newTemplateCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	o.output.addFlags(cmd)
-	flags.Lookup("output").Usage = "format of the catalog, json or yaml, or of the graph, mermaid or svg"
+	flags.Lookup("output").Usage = "output format: json or yaml for the catalog, mermaid or svg for the graph"
 	addMigrateFlag(cmd, &o.migrate, render.NoMigration)
 	o.reading.addFlags(flags)
 	o.reading.addImageRefFlag(flags)

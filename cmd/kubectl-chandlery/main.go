@@ -43,7 +43,7 @@ func main() {
 // newCommand gives the command with its sub-commands.
 func newCommand() *cobra.Command {
 	p := program.Program{
-		Name: agent, Called: called, Short: "Look at the operators of a cluster, and approve what waits",
+		Name: agent, Called: called, Short: "Inspect the operators of a cluster, and approve InstallPlans",
 		EnvPrefix: envPrefix, Version: version, Commit: commit,
 	}
 	return p.Command(all.Commands(called, envPrefix, agent)...)

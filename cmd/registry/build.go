@@ -31,10 +31,10 @@ func newBuildCommand() *cobra.Command {
 	var o buildOptions
 	cmd := &cobra.Command{
 		Use:   "build SOURCE --output FILE",
-		Short: "Make the index file of a catalog, for a start in no time",
-		Long: "Make the index file of the catalog in a directory, an image or a mounted ConfigMap.\n\n" +
-			"The same catalog makes the same file, byte by byte. The file appears, or replaces\n" +
-			"the one before, when it is complete; a catalog with problems leaves it as it is.\n\n" + selectionHelp,
+		Short: "Build the index file of a catalog, for a fast start",
+		Long: "Build the index file of the catalog in a directory, an image or a mounted ConfigMap.\n\n" +
+			"The same catalog always gives the same file, byte for byte. The command puts the file in\n" +
+			"place when it is complete. If the catalog has problems, an existing file stays unchanged.\n\n" + selectionHelp,
 		Example: "  registry build ./catalog -o catalog.index\n" +
 			"  registry build oci:registry.example/team/catalog:v1 -o catalog.index\n" +
 			"  registry build ./catalog -o heads.index --heads\n" +
@@ -50,7 +50,7 @@ func newBuildCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&o.output, "output", "o", "", "file to write")
-	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress; without a terminal there is none anyway")
+	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress; progress is shown only on a terminal")
 	o.source.AddFlags(flags)
 	o.source.addSelectionFlags(cmd)
 	o.logging.AddFlags(flags)

@@ -22,10 +22,10 @@ func newCopyContentCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "copy-content",
 		Short: "Copy this program or a catalog from one container to another",
-		Long: "Copy what a container needs that serves the catalog of another image.\n\n" +
-			"With --program.to the program copies itself, out of its own image into a volume. Run\n" +
-			"from there in the image of a catalog, which need not have a shell, it copies the\n" +
-			"directory --catalog.from and nothing else to --catalog.to.",
+		Long: "Copy the files that a container needs to serve the catalog of another image.\n\n" +
+			"With --program.to, the program copies itself from its own image into a volume. Run this\n" +
+			"copy in the image of a catalog: it copies only the directory --catalog.from to\n" +
+			"--catalog.to. The image of the catalog needs no shell.",
 		Example: "  registry copy-content --program.to=/utilities/registry\n" +
 			"  /utilities/registry copy-content --catalog.from=/configs --catalog.to=/extracted-catalog/catalog",
 		Args: cobra.NoArgs,
@@ -34,7 +34,7 @@ func newCopyContentCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&o.programTo, "program.to", "", "file to copy this program to")
 	flags.StringVar(&o.catalogFrom, "catalog.from", "", "directory with the file-based catalog to copy")
-	flags.StringVar(&o.catalogTo, "catalog.to", "", "directory to copy the catalog to; what it holds of an earlier try is written over")
+	flags.StringVar(&o.catalogTo, "catalog.to", "", "directory to copy the catalog to; files of an earlier attempt are overwritten")
 	return cmd
 }
 

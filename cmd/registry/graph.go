@@ -24,8 +24,8 @@ func newGraphCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "graph SOURCE PACKAGE",
 		Short: "Draw the upgrade graph of a package",
-		Long: "Draw the upgrade graph of a package: its channels and their heads, which bundle replaces and skips which,\n" +
-			"skip ranges and deprecations. Arrows point the way that upgrades go.\n\n" + sourceHelp,
+		Long: "Draw the upgrade graph of a package. It shows channels and their heads, the bundles that each bundle replaces\n" +
+			"and skips, skip ranges, and deprecations. Arrows point in the direction of upgrades.\n\n" + sourceHelp,
 		Example: "  registry graph ./catalog lantern -o svg > lantern.svg\n" +
 			"  registry graph ./catalog lantern --channel stable -o mermaid",
 		Args:              between(2, 2),
@@ -36,7 +36,7 @@ func newGraphCommand() *cobra.Command {
 	}
 	o.reading.addFlags(cmd)
 	inspect.AddOutputFlag(cmd, &o.output, "mermaid", "mermaid", "dot", "svg", "json", "yaml")
-	cmd.Flags().StringVar(&o.channel, "channel", "", "draw only the channel of this name")
+	cmd.Flags().StringVar(&o.channel, "channel", "", "draw only the channel with this name")
 	flagenv.Describe(cmd.Flags(), envPrefix)
 	return cmd
 }

@@ -25,7 +25,7 @@ func newListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List packages, channels or bundles of a catalog",
-		Long:  "List packages, channels or bundles of a catalog, sorted.\n\n" + sourceHelp,
+		Long:  "List the packages, channels or bundles of a catalog, sorted.\n\n" + sourceHelp,
 		Example: "  registry list packages ./catalog\n" +
 			"  registry list channels ./catalog lantern -o wide\n" +
 			"  registry list bundles oci:registry.example.org/catalog:latest lantern --channel stable -o name",
@@ -71,7 +71,7 @@ func newListOf(what, short string, tabulate func(*outline.Catalog) *table) *cobr
 	o.reading.addFlags(cmd)
 	inspect.AddOutputFlag(cmd, &o.output, "table", tableForms...)
 	if what == "bundles" {
-		cmd.Flags().StringVar(&o.channel, "channel", "", "show only bundles of channels of this name")
+		cmd.Flags().StringVar(&o.channel, "channel", "", "show only bundles in channels with this name")
 	}
 	flagenv.Describe(cmd.Flags(), envPrefix)
 	return cmd

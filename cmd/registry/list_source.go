@@ -17,7 +17,7 @@ import (
 )
 
 // sourceHelp says what commands that look at catalogs take.
-const sourceHelp = "A SOURCE is a directory, an index file, an image as oci:REFERENCE, or a mounted ConfigMap as configmap:DIR."
+const sourceHelp = "A SOURCE is a directory, an index file, an image (oci:REFERENCE) or a mounted ConfigMap (configmap:DIR)."
 
 // reading is how commands that look at catalogs read them.
 type reading struct {
@@ -29,7 +29,7 @@ type reading struct {
 func (r *reading) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	r.source.AddFlags(flags)
-	flags.BoolVarP(&r.quiet, "quiet", "q", false, "show no progress; without a terminal there is none anyway")
+	flags.BoolVarP(&r.quiet, "quiet", "q", false, "show no progress; progress is shown only on a terminal")
 	// These are about serving only.
 	for _, name := range []string{"poll", "cache-only", "cache-enforce-integrity"} {
 		if flags.Lookup(name) == nil {

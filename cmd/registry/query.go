@@ -43,12 +43,12 @@ func verbs() []verb {
 		{"package", "PACKAGE", 1, 1, "one package with its channels", (*query).onePackage},
 		{"bundle", "PACKAGE CHANNEL [BUNDLE]", 2, 3, "one bundle, or the head of the channel, with its manifests", (*query).bundle},
 		{"graph", "PACKAGE", 1, 1, "the upgrade graph, with -o mermaid, dot, svg, json or yaml", (*query).graph},
-		{"providers", "GROUP/VERSION/KIND", 1, 1, "entries of channels that provide an API; with --latest heads only", (*query).providers},
-		{"replaces", "BUNDLE", 1, 1, "entries of channels that replace or skip a bundle", (*query).replaces},
+		{"providers", "GROUP/VERSION/KIND", 1, 1, "channel entries that provide an API; with --latest, only heads", (*query).providers},
+		{"replaces", "BUNDLE", 1, 1, "channel entries that replace or skip a bundle", (*query).replaces},
 		{"health", "[SERVICE]", 0, 1, "whether the server is ready", (*query).health},
-		{"info", "", 0, 0, "what is served by which build (chandlery.registry.v1)", (*query).info},
+		{"info", "", 0, 0, "the content and the build of the server (chandlery.registry.v1)", (*query).info},
 		{"search", "WORD...", 1, 16, "packages by words in names, texts and APIs (chandlery.registry.v1)", (*query).search},
-		{"deprecations", "[PACKAGE]", 0, 1, "what should no longer be used (chandlery.registry.v1)", (*query).deprecations},
+		{"deprecations", "[PACKAGE]", 0, 1, "deprecated packages, channels and bundles (chandlery.registry.v1)", (*query).deprecations},
 	}
 }
 
@@ -56,10 +56,11 @@ func newQueryCommand() *cobra.Command {
 	var o queryOptions
 	cmd := &cobra.Command{
 		Use:   "query ADDRESS WHAT [ARGUMENT...]",
-		Short: "Ask a server of catalogs",
-		Long: "Ask a server of catalogs: ours, or any other that speaks api.Registry, at host:port; without a port\n" +
-			"it is 50051. WHAT is one of these, of which the last ones need our server:\n\n" + describeVerbs() + "\n\n" +
-			"Exit codes: 0 when it was answered, 1 when it was not, or when what is asked for its health is not ready.",
+		Short: "Query a catalog server",
+		Long: "Query a catalog server. ADDRESS is host:port; the default port is 50051. The server is Chandlery's registry\n" +
+			"or any other server of api.Registry. WHAT is one of the following. Those with chandlery.registry.v1 need\n" +
+			"Chandlery's registry:\n\n" + describeVerbs() + "\n\n" +
+			"Exit codes: 0 when the server answered, 1 when the query failed, or when health finds the server not ready.",
 		Example: "  registry query localhost:50051 packages\n" +
 			"  registry query localhost:50051 bundle lantern stable -o yaml\n" +
 			"  registry query catalog.example.org:443 --tls providers ship.example.com/v1alpha1/Lantern",
@@ -79,9 +80,9 @@ func newQueryCommand() *cobra.Command {
 	flags := cmd.Flags()
 	o.connection.addFlags(flags)
 	inspect.AddOutputFlag(cmd, &o.output, "table", append(slices.Clone(tableForms), "mermaid", "dot", "svg")...)
-	flags.DurationVar(&o.timeout, "timeout", 30*time.Second, "time to wait for the answer; 0 for no bound")
-	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress; without a terminal there is none anyway")
-	flags.BoolVar(&o.latest, "latest", false, "with providers: only heads of channels")
+	flags.DurationVar(&o.timeout, "timeout", 30*time.Second, "time to wait for the answer; 0: no limit")
+	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress; progress is shown only on a terminal")
+	flags.BoolVar(&o.latest, "latest", false, "with providers: show only channel heads")
 	flagenv.Describe(flags, envPrefix)
 	return cmd
 }

@@ -30,14 +30,14 @@ type connectionFlags struct {
 }
 
 func (c *connectionFlags) addFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&c.tls, "tls", false, "speak TLS; the other flags about TLS imply it")
-	flags.StringVar(&c.ca, "ca", "", "file with certificates (PEM) of authorities to trust instead of those of the system")
-	flags.StringVar(&c.cert, "cert", "", "file with the certificate (PEM) to show to the server; needs --key")
-	flags.StringVar(&c.key, "key", "", "file with the key (PEM) of that certificate; needs --cert")
-	flags.StringVar(&c.serverName, "server-name", "", "name that the server's certificate must have instead of that in the address")
-	flags.BoolVar(&c.skipVerify, "insecure-skip-tls-verify", false, "accept any certificate of the server")
+	flags.BoolVar(&c.tls, "tls", false, "use TLS; --ca, --cert, --server-name and --insecure-skip-tls-verify imply it")
+	flags.StringVar(&c.ca, "ca", "", "file with CA certificates (PEM) to trust instead of those of the system")
+	flags.StringVar(&c.cert, "cert", "", "file with the client certificate (PEM); needs --key")
+	flags.StringVar(&c.key, "key", "", "file with the key (PEM) of the client certificate; needs --cert")
+	flags.StringVar(&c.serverName, "server-name", "", "name that the server's certificate must have, instead of the host in the address")
+	flags.BoolVar(&c.skipVerify, "insecure-skip-tls-verify", false, "accept any server certificate")
 	c.maxMessage = 256 << 20
-	flags.Var(&c.maxMessage, "max-message-size", "largest message to accept, in bytes or as 512Mi, 4Gi")
+	flags.Var(&c.maxMessage, "max-message-size", "largest message to accept, in bytes or as 512Mi or 4Gi")
 }
 
 var (

@@ -7,9 +7,9 @@ import (
 )
 
 // selectionHelp says what commands do whose flags select a part of a catalog.
-const selectionHelp = "With --package, --channel, --from, --heads, --dependencies or --selection only the selected\n" +
-	"part of the catalog counts. It is a valid catalog: installed versions that are left out can\n" +
-	"upgrade to what is kept, wherever that could be reached before."
+const selectionHelp = "The flags --package, --channel, --from, --heads, --dependencies and --selection select a part of\n" +
+	"the catalog. The selected part is a valid catalog. An installed version that is left out can still\n" +
+	"upgrade to every selected version that it could reach before."
 
 // addSelectionFlags adds the flags that select a part of the content.
 func (o *sourceFlags) addSelectionFlags(cmd *cobra.Command) {

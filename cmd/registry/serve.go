@@ -48,10 +48,10 @@ func newServeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve SOURCE",
 		Short: "Serve a catalog over gRPC",
-		Long: "Serve the catalog in a directory, an index file or an image over gRPC.\n\n" +
-			"The port is open at once; until the catalog has been read calls fail with Unavailable\n" +
-			"and health checks say NOT_SERVING. Changes of the source are served as soon as they\n" +
-			"are complete and free of problems.\n\n" + selectionHelp,
+		Long: "Serve the catalog in a directory, an index file, an image or a mounted ConfigMap over gRPC.\n\n" +
+			"The port opens at once. Until the catalog is read, calls fail with Unavailable, and health\n" +
+			"checks report NOT_SERVING. The server serves a change of the source as soon as the change is\n" +
+			"complete and has no problems.\n\n" + selectionHelp,
 		Example: "  registry serve ./catalog\n" +
 			"  registry serve ./catalog --tls-cert tls.crt --tls-key tls.key\n" +
 			"  registry serve ./catalog --package 'lantern@>=1.2.0' --dependencies\n" +
@@ -78,27 +78,27 @@ func newServeCommand() *cobra.Command {
 }
 
 func (o *serveOptions) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.host, "host", "", "host name or IP address to serve on; empty for all of this machine")
-	flags.StringVarP(&o.port, "port", "p", "50051", "port to serve gRPC on; 0 for any free one")
+	flags.StringVar(&o.host, "host", "", "host name or IP address to listen on; empty: all addresses of this machine")
+	flags.StringVarP(&o.port, "port", "p", "50051", "port for gRPC; 0: any free port")
 	flags.StringVar(&o.metricsAddress, flagMetricsAddress, ":9090",
-		"host:port to serve /metrics, /healthz and /readyz on; \"\" or 0 for none; "+
-			"unless it is set, a port that is taken is no reason to stop")
+		"host:port for /metrics, /healthz and /readyz; \"\" or 0: none; "+
+			"if you do not set this flag and the port is taken, the server starts without them")
 	flags.StringVarP(&o.terminationLog, "termination-log", "t", defaultTerminationLog,
-		"file to leave the reason in when serving fails; \"\" for none")
+		"file to write the reason to when serving fails; \"\": none")
 	flags.DurationVar(&o.shutdownTimeout, "shutdown-timeout", server.DefaultShutdownTimeout,
-		"time that calls under way get to finish when stopping")
+		"time for running calls to finish when the server stops")
 	flags.DurationVar(&o.reloadInterval, "reload-interval", 2*time.Second,
-		"time between two looks for changes of the source; 0 for never")
+		"time between two checks of the source for changes; 0: never")
 	flags.IntVar(&o.accessLogSample, "access-log-sample", 1000,
-		"log one of this many calls that succeed; 0 for none; calls that fail are logged, and all with --log-level=debug")
+		"log one of this many successful calls; 0: none; failed calls are logged too; --log-level=debug logs all calls")
 }
 
 func (o *serveOptions) addTLSFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.tls.Certificate, "tls-cert", "",
-		"file with the certificate (PEM, with its chain) to encrypt connections with; new content of it is used without a restart")
+		"file with the server's TLS certificate (PEM, with its chain); a new certificate in it is used without a restart")
 	flags.StringVar(&o.tls.Key, "tls-key", "", "file with the key (PEM) of the certificate")
 	flags.StringVar(&o.tls.ClientCA, "tls-client-ca", "",
-		"file with certificates (PEM) of authorities; clients must show a certificate that one of them has signed")
+		"file with CA certificates (PEM); clients must present a certificate that one of these CAs has signed")
 }
 
 func (o *serveOptions) run(ctx context.Context, argument string, logs io.Writer) error {

@@ -20,28 +20,28 @@ type limitFlags struct {
 func (o *limitFlags) AddFlags(flags *pflag.FlagSet) {
 	o.values = server.DefaultLimits()
 	o.request, o.headers = pulling.ByteSize(o.values.RequestBytes), pulling.ByteSize(o.values.HeaderBytes)
-	flags.Var(&o.request, "max-request-size", "size of the largest request, in bytes or as 64Ki")
-	flags.Var(&o.headers, "max-header-size", "size of the largest list of request headers, in bytes or as 16Ki")
+	flags.Var(&o.request, "max-request-size", "largest request, in bytes or as 64Ki")
+	flags.Var(&o.headers, "max-header-size", "largest list of request headers, in bytes or as 16Ki")
 	flags.Uint32Var(&o.values.ConnectionStreams, "max-connection-streams", o.values.ConnectionStreams,
-		"number of calls that one connection may have under way; further ones wait")
+		"largest number of concurrent calls on one connection; further calls wait")
 	flags.IntVar(&o.values.Connections, "max-connections", o.values.Connections,
-		"number of connections; beyond it one of the client with the most makes room, or the new one is kept for 5s; 0 for any number")
+		"largest number of connections; beyond it, the server closes a connection of the client that has the most, or the new one after 5s; 0: no limit")
 	flags.Float64Var(&o.values.CallRate, "max-call-rate", o.values.CallRate,
-		"number of calls per second that each client address may make on the average; 0 for any number")
+		"largest average number of calls per second from each client address; 0: no limit")
 	flags.IntVar(&o.values.CallBurst, "max-call-burst", o.values.CallBurst,
-		"number of calls that each client address may make at once where --max-call-rate bounds them")
+		"largest number of calls at once from each client address, if --max-call-rate sets a limit")
 	flags.DurationVar(&o.values.HandshakeTimeout, "handshake-timeout", o.values.HandshakeTimeout,
-		"time that a new connection may take until it can carry calls")
+		"time for a new connection to become ready for calls")
 	flags.DurationVar(&o.values.IdleTimeout, "idle-timeout", o.values.IdleTimeout,
-		"time after which a connection without calls is ended; 0 for never")
+		"time after which a connection without calls is closed; 0: never")
 	flags.DurationVar(&o.values.StallTimeout, "stall-timeout", o.values.StallTimeout,
-		"time after which the connection of a client that does not read is closed; each message has a second more for each 16Ki; 0 for never")
+		"time after which the connection of a client that does not read is closed; a message has one second more for each 16Ki; 0: never")
 	flags.DurationVar(&o.values.KeepaliveInterval, "keepalive-interval", o.values.KeepaliveInterval,
-		"time without a sign of a client after which it is asked whether it is there")
+		"time without traffic from a client after which the server pings the client")
 	flags.DurationVar(&o.values.KeepaliveTimeout, "keepalive-timeout", o.values.KeepaliveTimeout,
-		"time that a client has to answer that")
+		"time for the client to answer this ping")
 	flags.DurationVar(&o.values.PingInterval, "min-ping-interval", o.values.PingInterval,
-		"least time between two such questions of a client; one that asks more often is disconnected")
+		"shortest time between two pings of a client; a client that pings more often is disconnected")
 }
 
 // limits returns what the flags say.

@@ -45,17 +45,17 @@ func (o *sourceFlags) AddFlags(flags *pflag.FlagSet) {
 	o.addCacheFlags(flags)
 	flags.BoolVar(&o.allowEmpty, "allow-empty", false, "accept a catalog without any package")
 	flags.DurationVar(&o.poll, "poll", 5*time.Minute,
-		"time between two looks at what the tag of an image points to; 0 for never")
+		"time between two checks of the digest behind an image tag; 0: never")
 	o.pulling.AddFlags(flags)
 }
 
 // addCacheFlags adds what "opm serve" has to say about its cache.
 func (o *sourceFlags) addCacheFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.cacheDir, "cache-dir", "",
-		"directory to keep what was read in, for a faster start; what is missing or stale in it is rebuilt")
-	flags.BoolVar(&o.cacheOnly, "cache-only", false, "fill the cache directory and end")
+		"directory that caches what was read, for a faster start; missing or stale content is rebuilt")
+	flags.BoolVar(&o.cacheOnly, "cache-only", false, "fill the cache directory and exit")
 	flags.BoolVar(&o.cacheEnforceIntegrity, "cache-enforce-integrity", false,
-		"compare a cached index with the content before it is used, not afterwards; one that is wrong is rebuilt in any case")
+		"compare a cached index with the content before its use, not afterwards; a wrong index is rebuilt in both cases")
 }
 
 // check reports flags whose values are of no use.

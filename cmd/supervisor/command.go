@@ -45,12 +45,12 @@ func newRunCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run the controllers, or stand by while another process leads",
-		Long: `Run the controllers: CatalogSources, Subscriptions, InstallPlans,
+		Long: `Run the controllers of CatalogSources, Subscriptions, InstallPlans,
 ClusterServiceVersions, OperatorGroups, OperatorConditions, Operators and the
 OLMConfig of operators.coreos.com.
 
-Start it twice or more: one process leads, the others stand by with full caches
-and take over when it stops or fails.`,
+Start two or more processes. One process leads. The others stand by with full
+caches, and one of them takes over when the leader stops or fails.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := options.Validate(); err != nil {
@@ -91,9 +91,9 @@ func newInstallCRDsCommand() *cobra.Command {
 		Use:   "install-crds",
 		Short: "Install or update the CustomResourceDefinitions of operators.coreos.com",
 		Long: `Install or update the CustomResourceDefinitions of operators.coreos.com, and wait
-until the API server serves them. It changes nothing else and may be repeated. A
-definition that another manager has set otherwise, as OLM has, stays as it is, and
-the command fails.`,
+until the API server serves them. The command changes nothing else. You can repeat
+it. If another manager, such as OLM, has set a definition differently, the
+definition stays as it is and the command fails.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			handler := slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn})
@@ -113,9 +113,9 @@ the command fails.`,
 			return supervisor.InstallCRDs(ctx, cfg, cmd.OutOrStdout(), options...) //nolint:wrapcheck // wrapped where it arises
 		},
 	}
-	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "path of a kubeconfig file; empty: $KUBECONFIG, then the pod's own account, then ~/.kube/config")
-	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait for the API server to serve them")
-	cmd.Flags().BoolVar(&force, "force-conflicts", false, "change definitions that another manager has set otherwise")
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "path of a kubeconfig file; empty: $KUBECONFIG, or else ~/.kube/config, or else the pod's service account")
+	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "time limit for the API server to serve the definitions")
+	cmd.Flags().BoolVar(&force, "force-conflicts", false, "change definitions that another manager has set differently")
 	flagenv.Describe(cmd.Flags(), envPrefix)
 	return cmd
 }

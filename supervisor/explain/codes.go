@@ -101,15 +101,15 @@ func Codes() []CodeInfo {
 func clusterCodes() []CodeInfo {
 	return []CodeInfo{
 		{CodeNotInstalled, "The API of Subscriptions is not installed in the cluster.", "Install the CustomResourceDefinitions: supervisor install-crds."},
-		{CodeSupervisorNotRunning, "No supervisor holds the Lease chandlery-supervisor, so that nothing goes on and what statuses say may be old.", "See why the pods of the supervisor do not run or do not lead."},
-		{CodeUninstallHeld, "A Subscription that is to take its operator along waits.", "Do what the cause says, or remove the annotation chandlery.dev/on-delete: the operator then stays."},
-		{CodeCleanupHeld, "A ClusterServiceVersion is being deleted, and something of it cannot go.", "Let go of what is named, or annotate the ClusterServiceVersion with chandlery.dev/skip-cleanup=true to leave custom resources as they are."},
-		{CodeConfigInvalid, "What a Subscription asks for the Deployments of its operator cannot be used.", "Correct spec.config or the annotation chandlery.dev/config."},
-		{CodeNamespaceGoing, "The namespace is being deleted, so that nothing is installed in it.", "Wait until it is gone, and recreate it if the operator is wanted. Where it does not go, its status says what is left in it."},
-		{CodeGroupMissing, "The namespace has no OperatorGroup, so that nothing is installed in it.", "Create one; it says which namespaces its operators serve."},
-		{CodeGroupAmbiguous, "The namespace has several OperatorGroups, so that nothing is installed in it.", "Delete all but one."},
-		{CodeGroupAccountMissing, "The OperatorGroup names a ServiceAccount that does not exist.", "Create the ServiceAccount with the rights that the operator needs, or take spec.serviceAccountName out."},
-		{CodeGroupTargetsInvalid, "The OperatorGroup does not say which namespaces are meant.", "Correct spec.targetNamespaces or spec.selector."},
+		{CodeSupervisorNotRunning, "No supervisor holds the Lease chandlery-supervisor. Nothing is reconciled, and statuses may be out of date.", "Find out why the pods of the supervisor do not run or do not lead."},
+		{CodeUninstallHeld, "A deleted Subscription is to uninstall its operator, and something blocks that.", "Do what the cause says. If the operator is to stay, remove the annotation chandlery.dev/on-delete."},
+		{CodeCleanupHeld, "Something blocks the deletion of a ClusterServiceVersion.", "Remove the obstacle that the cause names. Or annotate the ClusterServiceVersion with chandlery.dev/skip-cleanup=true to leave custom resources as they are."},
+		{CodeConfigInvalid, "The settings of a Subscription for the Deployments of its operator are invalid.", "Correct spec.config or the annotation chandlery.dev/config."},
+		{CodeNamespaceGoing, "The namespace is being deleted. Nothing is installed in it.", "Wait until it is gone. Recreate it if you want the operator. If it does not go, its status names what is left in it."},
+		{CodeGroupMissing, "The namespace has no OperatorGroup. Nothing is installed in it.", "Create one; it says which namespaces its operators serve."},
+		{CodeGroupAmbiguous, "The namespace has several OperatorGroups. Nothing is installed in it.", "Delete all but one."},
+		{CodeGroupAccountMissing, "The OperatorGroup names a ServiceAccount that does not exist.", "Create the ServiceAccount with the rights that the operator needs, or remove spec.serviceAccountName."},
+		{CodeGroupTargetsInvalid, "The supervisor cannot determine the namespaces of the OperatorGroup.", "Correct spec.targetNamespaces or spec.selector."},
 		{CodeInstallMode, "The operator cannot watch the namespaces that the OperatorGroup selects.", "Change the namespaces that the OperatorGroup selects, or install the operator in a namespace of its own."},
 	}
 }
@@ -117,96 +117,96 @@ func clusterCodes() []CodeInfo {
 func catalogCodes() []CodeInfo {
 	return []CodeInfo{
 		{CodeCatalogMissing, "A Subscription names a CatalogSource that does not exist.", "Correct spec.source and spec.sourceNamespace, or create the CatalogSource."},
-		{CodeCatalogExcluded, "The OperatorGroup keeps the catalogs of the global namespace out.", "Remove its annotation olm.operatorframework.io/exclude-global-namespace-resolution, or name a catalog of the Subscription's own namespace."},
-		{CodeCatalogOutOfScope, "A Subscription names a CatalogSource of a namespace that serves neither its own nor all of them.", "Name one of the Subscription's own namespace or of the global one in spec.source and spec.sourceNamespace, or create the CatalogSource there."},
-		{CodeCatalogInvalid, "The spec of a CatalogSource makes no sense.", "Correct the field that is named."},
+		{CodeCatalogExcluded, "The OperatorGroup excludes the catalogs of the global namespace.", "Remove its annotation olm.operatorframework.io/exclude-global-namespace-resolution, or name a catalog of the Subscription's own namespace."},
+		{CodeCatalogOutOfScope, "A Subscription names a CatalogSource that is neither in its own namespace nor in the global namespace.", "Set spec.source and spec.sourceNamespace to a CatalogSource of the Subscription's own namespace or of the global namespace. Or create the CatalogSource in one of these namespaces."},
+		{CodeCatalogInvalid, "The spec of a CatalogSource is invalid.", "Correct the field that the message names."},
 		{CodeCatalogConfigMap, "The ConfigMap of a catalog is missing or holds no catalog.", "Create or correct the ConfigMap."},
-		{CodeCatalogNodeLost, "The nodes that a catalog runs on are lost.", "Bring the node back, or delete it; replicas are made elsewhere where there is room."},
-		{CodeCatalogImage, "The image of a catalog cannot be pulled.", "Correct spec.image and spec.secrets of the CatalogSource, and see that the nodes get to the registry."},
-		{CodeCatalogCrashing, "The container of a catalog ends with an error.", "See the log of the pod, and that spec.image is a catalog."},
-		{CodeCatalogUnschedulable, "No node takes a pod of a catalog.", "Make room, or change spec.grpcPodConfig of the CatalogSource."},
-		{CodeCatalogPodsRefused, "The pods of a catalog may not be made.", "Change what refuses them: a quota, PodSecurity or a webhook."},
-		{CodeCatalogUnreachable, "Nothing answers at the address of a catalog.", "Correct spec.address, and see that the catalog serves there and can be reached from the supervisor's pods."},
-		{CodeCatalogFailing, "A catalog does not serve, for the reason that its status gives.", "Do what the status says."},
-		{CodeCatalogStarting, "A catalog has just been made, or is being read.", "Wait a moment."},
+		{CodeCatalogNodeLost, "The nodes of a catalog are lost.", "Bring the node back, or delete it. Replicas start on other nodes if there is room."},
+		{CodeCatalogImage, "The image of a catalog cannot be pulled.", "Correct spec.image and spec.secrets of the CatalogSource, and check that the nodes can reach the registry."},
+		{CodeCatalogCrashing, "The container of a catalog ends with an error.", "Read the log of the pod, and check that spec.image is a catalog."},
+		{CodeCatalogUnschedulable, "No node accepts a pod of a catalog.", "Make room, or change spec.grpcPodConfig of the CatalogSource."},
+		{CodeCatalogPodsRefused, "The API server refuses the pods of a catalog.", "Change what refuses them: a quota, PodSecurity or a webhook."},
+		{CodeCatalogUnreachable, "Nothing answers at the address of a catalog.", "Correct spec.address. Check that the catalog serves at this address and that the supervisor's pods can reach it."},
+		{CodeCatalogFailing, "A catalog does not serve. Its status gives the reason.", "Do what the status says."},
+		{CodeCatalogStarting, "A catalog is new, or its content is being read.", "Wait a moment."},
 	}
 }
 
 func resolutionCodes() []CodeInfo {
 	return []CodeInfo{
-		{CodePackageMissing, "The catalog has no package of that name.", "Correct spec.name or spec.source of the Subscription."},
-		{CodeChannelMissing, "The package has no channel of that name.", "Correct spec.channel of the Subscription."},
-		{CodeStartingMissing, "The channel has no version of the name that spec.startingCSV gives.", "Correct spec.startingCSV, or remove it."},
-		{CodeDependencyMissing, "The operator needs another one that no catalog has.", "Add a catalog that has it, or choose another channel or version."},
-		{CodeUnsatisfiable, "No version fits together with what is there.", "See the reasons: mostly another operator is in the way."},
-		{CodeResolutionFailed, "There was no answer to what is to be installed.", "Do what the message says."},
-		{CodeBundleImage, "The image of a bundle cannot be pulled.", "Correct the credentials or the reference, and see that the supervisor's pods get to the registry."},
-		{CodeBundleUnusable, "What the catalog names is no bundle that can be installed.", "Ask whoever publishes the catalog to fix it, or choose another version."},
+		{CodePackageMissing, "The catalog has no package with this name.", "Correct spec.name or spec.source of the Subscription."},
+		{CodeChannelMissing, "The package has no channel with this name.", "Correct spec.channel of the Subscription."},
+		{CodeStartingMissing, "The channel does not have the version that spec.startingCSV names.", "Correct spec.startingCSV, or remove it."},
+		{CodeDependencyMissing, "The operator needs another operator that no catalog has.", "Add a catalog that has it, or choose another channel or version."},
+		{CodeUnsatisfiable, "No version satisfies all constraints.", "See the reasons: mostly another operator is in the way."},
+		{CodeResolutionFailed, "The supervisor could not decide what to install.", "Do what the message says."},
+		{CodeBundleImage, "The image of a bundle cannot be pulled.", "Correct the credentials or the reference, and check that the supervisor's pods can reach the registry."},
+		{CodeBundleUnusable, "The catalog names a bundle that cannot be installed.", "Ask the publisher of the catalog to fix it, or choose another version."},
 	}
 }
 
 func planCodes() []CodeInfo {
 	return []CodeInfo{
-		{CodePlanNeedsApproval, "An InstallPlan waits for somebody to approve it.", "Approve it, if the versions that it brings are wanted."},
-		{CodePlanStepAPI, "A step brings an object of a kind that the cluster does not serve.", "Install what serves that kind; where Kubernetes has removed it, a newer version of the operator is needed."},
-		{CodePlanDefinition, "A step would change a CustomResourceDefinition so that stored objects are lost or no longer valid.", "Move the objects to another version first, or fix them."},
-		{CodePlanConflict, "A step brings an object that belongs to another operator.", "Uninstall one of the two operators."},
-		{CodePlanUnsupported, "A bundle brings an object of a kind that it may not.", "Ask the author of the bundle to remove it."},
-		{CodePlanStep, "A step of an InstallPlan cannot be applied.", "Do what the message says; the plan then goes on by itself."},
+		{CodePlanNeedsApproval, "An InstallPlan waits for approval.", "Approve it if you want the versions that it installs."},
+		{CodePlanStepAPI, "A step contains an object of a kind that the cluster does not serve.", "Install what serves that kind. If Kubernetes has removed the kind, you need a newer version of the operator."},
+		{CodePlanDefinition, "A step would change a CustomResourceDefinition so that stored objects are lost or become invalid.", "Move the objects to another version first, or fix them."},
+		{CodePlanConflict, "A step contains an object that belongs to another operator.", "Uninstall one of the two operators."},
+		{CodePlanUnsupported, "A bundle contains an object of a kind that bundles may not contain.", "Ask the author of the bundle to remove it."},
+		{CodePlanStep, "A step of an InstallPlan cannot be applied.", "Do what the message says. The plan then continues automatically."},
 		{CodePlanDeclaredFailed, "Another client set an InstallPlan to Failed.", "Delete the plan, and it is recreated."},
-		{CodeRightsMissing, "Whoever has to do something lacks the right to.", "Grant the right that the message names."},
-		{CodeQuotaExceeded, "A quota of the namespace has no room.", "Raise the quota, or make room in it."},
-		{CodeResourcesRequired, "A quota of the namespace lets in only pods that say what they request or what limits them.", "Set spec.config.resources of the Subscription, or add a LimitRange with defaults to the namespace."},
-		{CodeLimitRange, "A LimitRange of the namespace does not let in what an object asks for.", "Have the pods ask for what the LimitRange allows: spec.config.resources of the Subscription; or change the LimitRange."},
-		{CodePodSecurity, "The namespace's level of PodSecurity does not allow the pods.", "Let the namespace allow more: label pod-security.kubernetes.io/enforce; or have the pods ask for less."},
+		{CodeRightsMissing, "The account that has to act lacks a right.", "Grant the right that the message names."},
+		{CodeQuotaExceeded, "A quota of the namespace has no room left.", "Raise the quota, or make room in it."},
+		{CodeResourcesRequired, "A quota of the namespace accepts only pods that set requests or limits.", "Set spec.config.resources of the Subscription, or add a LimitRange with defaults to the namespace."},
+		{CodeLimitRange, "A LimitRange of the namespace does not allow the resources of an object.", "Set resources that the LimitRange allows, in spec.config.resources of the Subscription, or change the LimitRange."},
+		{CodePodSecurity, "The PodSecurity level of the namespace does not allow the pods.", "Set the label pod-security.kubernetes.io/enforce of the namespace to a less strict level, or have the pods ask for less."},
 		{CodeAdmission, "An admission webhook or policy refuses an object.", "Change the policy, or ask for an exception."},
-		{CodeWebhookAway, "The server of an admission webhook does not answer, so that the API server refuses what it would be asked about.", "Bring the server of the webhook back, or delete its configuration if what it belongs to is gone."},
-		{CodeObjectInvalid, "The API server refuses an object as invalid.", "Correct the field that is named; where it comes from the bundle, ask its author."},
+		{CodeWebhookAway, "The server of an admission webhook does not answer. The API server refuses the requests that this webhook checks.", "Bring the server of the webhook back. If its owner is gone, delete the webhook configuration."},
+		{CodeObjectInvalid, "The API server refuses an object as invalid.", "Correct the field that the message names. If the object comes from the bundle, ask the author of the bundle."},
 	}
 }
 
 func versionCodes() []CodeInfo {
 	return []CodeInfo{
 		{CodeKubernetesTooOld, "The operator needs a newer Kubernetes.", "Upgrade the cluster, or choose an older version of the operator."},
-		{CodeDefinitionMissing, "A CustomResourceDefinition that the operator needs is not there, or does not serve the version.", "Install the operator that brings it."},
+		{CodeDefinitionMissing, "A CustomResourceDefinition that the operator needs is missing, or does not serve the version.", "Install the operator that provides it."},
 		{CodeAPIMissing, "An API that the operator needs is not served.", "Install or fix what serves it."},
-		{CodePermissionsMissing, "The operator's ServiceAccount is missing or lacks rights.", "Give it the rights, or have the InstallPlan apply its parts again by deleting it."},
-		{CodeOwnerConflict, "Another operator has what this one brings.", "Uninstall one of the two operators."},
-		{CodeNotUpgradeable, "The installed operator says that it must not be upgraded now.", "Do what it says, or override its OperatorCondition."},
-		{CodePredecessor, "A version waits for the one that it replaces.", "Fix that one, or delete it."},
-		{CodeVersionGone, "The ClusterServiceVersion that a plan has brought does not exist.", "Delete the InstallPlan, and it is recreated."},
-		{CodeVersionInvalid, "A ClusterServiceVersion says what cannot be.", "Ask its author to correct it, or choose another version."},
-		{CodeServing, "Certificates, Services or APIServices of an operator are not as they should be.", "See the message; they are repaired by themselves unless another client changes them."},
-		{CodeVersionFailing, "A ClusterServiceVersion is not well, for the reason that its status gives.", "Do what the status says."},
+		{CodePermissionsMissing, "The operator's ServiceAccount is missing or lacks rights.", "Grant the rights, or delete the InstallPlan to have its parts applied again."},
+		{CodeOwnerConflict, "Another operator already provides what this operator provides.", "Uninstall one of the two operators."},
+		{CodeNotUpgradeable, "The installed operator reports that it must not be upgraded now.", "Do what its message says, or override its OperatorCondition."},
+		{CodePredecessor, "A version waits for the older version that it replaces.", "Fix the older version, or delete it."},
+		{CodeVersionGone, "The ClusterServiceVersion that an InstallPlan created does not exist.", "Delete the InstallPlan, and it is recreated."},
+		{CodeVersionInvalid, "The ClusterServiceVersion is invalid.", "Ask its author to correct it, or choose another version."},
+		{CodeServing, "Certificates, Services or APIServices of an operator are missing or wrong.", "See the message. The supervisor repairs them automatically, unless another client changes them."},
+		{CodeVersionFailing, "A ClusterServiceVersion has a problem. Its status gives the reason.", "Do what the status says."},
 	}
 }
 
 func podCodes() []CodeInfo {
 	return []CodeInfo{
-		{CodeNodeLost, "The node of a pod is lost.", "Bring the node back, or delete it, so that the pod is made elsewhere."},
-		{CodeImagePull, "The image of a container cannot be pulled.", "See that the image exists, that the nodes get to the registry, and that the pod has a pull secret."},
+		{CodeNodeLost, "The node of a pod is lost.", "Bring the node back, or delete it to have the pod recreated on another node."},
+		{CodeImagePull, "The image of a container cannot be pulled.", "Check that the image exists, that the nodes can reach the registry, and that the pod has a pull secret."},
 		{CodeOutOfMemory, "A container was killed because it used more memory than its limit.", "Raise its memory limit: spec.config.resources of the Subscription."},
-		{CodeCrashLoop, "A container ends with an error again and again.", "See its log."},
-		{CodeConfigMissing, "A Secret or ConfigMap that a container needs does not exist, or lacks a key.", "Create it."},
-		{CodeVolume, "A volume of a pod cannot be mounted.", "See the Event of the pod."},
-		{CodeUnschedulable, "No node takes the pod.", "Make room, or change what the pod asks for: spec.config of the Subscription."},
-		{CodeProbe, "A container runs and its probe fails.", "See its log, and whether the probe fits."},
-		{CodeServiceAccountMissing, "The ServiceAccount that the pods are to run as does not exist.", "Create it, or delete the InstallPlan to have its parts applied again."},
-		{CodePodsRefused, "The pods of a Deployment may not be made.", "Change what the message names."},
-		{CodeScaledDown, "The Deployment of an operator that is installed is scaled to no replicas.", "Scale it up again, or delete the Subscription and the ClusterServiceVersion if the operator is not wanted."},
-		{CodeDeployment, "A Deployment is not available, for a reason that cannot be seen further.", "See its pods and their Events."},
+		{CodeCrashLoop, "A container repeatedly ends with an error.", "Read its log."},
+		{CodeConfigMissing, "A Secret or ConfigMap that a container needs does not exist, or lacks a key.", "Create the object or the key."},
+		{CodeVolume, "A volume of a pod cannot be mounted.", "Read the Event of the pod."},
+		{CodeUnschedulable, "No node accepts the pod.", "Make room, or change what the pod asks for: spec.config of the Subscription."},
+		{CodeProbe, "A container runs, but its probe fails.", "Read its log, and check the settings of the probe."},
+		{CodeServiceAccountMissing, "The ServiceAccount of the pods does not exist.", "Create it, or delete the InstallPlan to have its parts applied again."},
+		{CodePodsRefused, "The API server refuses the pods of a Deployment.", "Change what the message names."},
+		{CodeScaledDown, "The Deployment of an installed operator is scaled to 0 replicas.", "Scale it up again. If you do not want the operator, delete the Subscription and the ClusterServiceVersion."},
+		{CodeDeployment, "A Deployment is not available, and no more exact reason is visible.", "See its pods and their Events."},
 	}
 }
 
 func noteCodes() []CodeInfo {
 	return []CodeInfo{
-		{CodeHeld, "The catalog has a newer version that cannot be had now.", "See the reasons; what is installed is well."},
-		{CodePinned, "The annotation chandlery.dev/pin keeps the operator at a version.", "Remove the annotation, or name a newer version in it."},
-		{CodePlanGone, "The InstallPlan of what is installed was deleted.", "Nothing: what it brought stays."},
-		{CodeFieldsDropped, "The API server warned about an object of a bundle; a field that it does not know was not stored.", "Tell the author of the bundle; upgrade the CustomResourceDefinition or the cluster if it should know the field."},
-		{CodeDeprecated, "The catalog advises against the package, the channel or the version.", "Do what its authors write."},
-		{CodeUnderWay, "Something is being done, and nothing keeps it.", "Wait a moment."},
-		{CodeNotLookedAt, "The supervisor has not looked at an object yet, though it had time to.", "See the log of the supervisor."},
+		{CodeHeld, "The catalog has a newer version that cannot be installed now.", "See the reasons. The installed version is not affected."},
+		{CodePinned, "The annotation chandlery.dev/pin holds the operator at a version.", "Remove the annotation, or name a newer version in it."},
+		{CodePlanGone, "The InstallPlan of the installed version was deleted.", "Nothing. The installed objects stay."},
+		{CodeFieldsDropped, "The API server warned about an object of a bundle. It did not store a field that it does not know.", "Tell the author of the bundle. If the field is valid, upgrade the CustomResourceDefinition or the cluster."},
+		{CodeDeprecated, "The catalog deprecates the package, the channel or the version.", "Do what the authors of the catalog write."},
+		{CodeUnderWay, "Work is in progress, and nothing blocks it.", "Wait a moment."},
+		{CodeNotLookedAt, "The supervisor has not reconciled an object yet, although it had time to.", "Read the log of the supervisor."},
 	}
 }
 

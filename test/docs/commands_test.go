@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestMakeTargets looks for every target that is named.
@@ -85,7 +87,8 @@ func documented(all map[string]Page) commandSet {
 			if fence.Language != "text" || len(words) < 2 || !page.anchors[Anchor(commandOf(words))] {
 				continue
 			}
-			commands[commandOf(words)] = append([]string{"--help", "-h"}, flagsAfter(&page, fence.Content[0].Line)...)
+			line := fence.Content[0].Line
+			commands[commandOf(words)] = slices.Concat([]string{"--help", "-h"}, flagsAfter(&page, line), sharedAfter(&page, line))
 		}
 	}
 	return commands
@@ -119,6 +122,103 @@ func flagsAfter(page *Page, line int) []string {
 		return flags
 	}
 	return nil
+}
+
+// sharedSection is the heading of the flags that several commands of a program have.
+const sharedSection = "Flags that several commands have"
+
+// sharedAfter returns the flags in the line of shared flags below a line, if no other command
+// begins before it: the line is above the table of exit codes. Each flag comes in all its forms.
+func sharedAfter(page *Page, line int) []string {
+	end := slices.IndexFunc(page.Tables, func(t Table) bool {
+		return t.Rows[0].Line > line && slices.Contains(t.Header, "Exit code")
+	})
+	if end < 0 {
+		return nil
+	}
+	link := slices.IndexFunc(page.Links, func(l Span) bool {
+		return l.Text == "#"+Anchor(sharedSection) && l.Line > line && l.Line < page.Tables[end].Rows[0].Line
+	})
+	if link < 0 {
+		return nil
+	}
+	var flags []string
+	for _, code := range page.Code {
+		if code.Line == page.Links[link].Line {
+			flags = append(flags, formsOf(page, code.Text)...)
+		}
+	}
+	return flags
+}
+
+// formsOf returns the long and the short form of a shared flag; nothing for one that the page does
+// not describe.
+func formsOf(page *Page, flag string) []string {
+	for _, table := range page.Tables {
+		if table.Section != sharedSection {
+			continue
+		}
+		for _, row := range table.Body() {
+			if forms := spans(row.Cells[0]); slices.Contains(forms, flag) {
+				return forms
+			}
+		}
+	}
+	return nil
+}
+
+func TestDocumented(t *testing.T) {
+	t.Parallel()
+	page := Parse("docs/reference/commands-lamp.md", `## lamp
+
+### lamp light
+
+`+"```text\nlamp light WICK [flags]\n```"+`
+
+| Flag | Meaning |
+|---|---|
+| `+"`--slow`"+` | take time |
+
+[Shared flags](#flags-that-several-commands-have): `+"`--quiet`"+`
+
+| Exit code | Meaning |
+|---|---|
+| 0 | done |
+
+### lamp cut
+
+`+"```text\nlamp cut [flags]\n```"+`
+
+[Shared flags](#flags-that-several-commands-have): `+"`--quiet`, `--wick`"+`
+
+| Exit code | Meaning |
+|---|---|
+| 0 | done |
+
+### lamp version
+
+`+"```text\nlamp version\n```"+`
+
+| Exit code | Meaning |
+|---|---|
+| 0 | done |
+
+## Flags that several commands have
+
+| Flag | Meaning |
+|---|---|
+| `+"`-q`, `--quiet`"+` | no progress |
+| `+"`--wick`"+` | wick |
+`)
+	got := documented(map[string]Page{page.Path: page})
+	want := commandSet{
+		"lamp light":   {"--help", "-h", "--slow", "-q", "--quiet"},
+		"lamp cut":     {"--help", "-h", "-q", "--quiet", "--wick"},
+		"lamp version": {"--help", "-h"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
 }
 
 var (

@@ -33,11 +33,11 @@ type Connection struct {
 // whom to ask, and completes their values.
 func (c *Connection) AddFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "path of a kubeconfig file; empty: $KUBECONFIG, then the pod's own account, then ~/.kube/config")
-	flags.StringVar(&c.overrides.CurrentContext, "context", "", "context of the kubeconfig to use; empty: its current one")
-	flags.StringVar(&c.overrides.AuthInfo.Impersonate, "as", "", "user to ask as, where one may impersonate it")
-	flags.StringArrayVar(&c.overrides.AuthInfo.ImpersonateGroups, "as-group", nil, "group to ask as, together with --as; may be repeated")
-	flags.StringVar(&c.overrides.Timeout, "request-timeout", "", "how long one request may take, as 10s; empty: as long as it takes")
+	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "path of a kubeconfig file; empty: $KUBECONFIG, or else ~/.kube/config, or else the pod's service account")
+	flags.StringVar(&c.overrides.CurrentContext, "context", "", "kubeconfig context to use; empty: the current context")
+	flags.StringVar(&c.overrides.AuthInfo.Impersonate, "as", "", "user to impersonate")
+	flags.StringArrayVar(&c.overrides.AuthInfo.ImpersonateGroups, "as-group", nil, "group to impersonate, together with --as; may be repeated")
+	flags.StringVar(&c.overrides.Timeout, "request-timeout", "", "time limit for one request, as 10s; empty: no limit")
 	Complete(cmd, "context", c.completeContexts)
 	for _, free := range []string{"as", "as-group", "request-timeout"} {
 		Complete(cmd, free, cobra.NoFileCompletions)
@@ -53,7 +53,7 @@ func (c *Connection) AddNamespaceFlag(cmd *cobra.Command, usage string) {
 // AddCatalogNamespaceFlag adds the flag that says which namespace's catalogs serve all.
 func (c *Connection) AddCatalogNamespaceFlag(cmd *cobra.Command, namespace *string) {
 	const name = "global-catalog-namespace"
-	cmd.Flags().StringVar(namespace, name, "olm", "namespace whose CatalogSources serve the Subscriptions of every namespace, as the supervisor was told")
+	cmd.Flags().StringVar(namespace, name, "olm", "namespace whose CatalogSources serve the Subscriptions of all namespaces; the same as for the supervisor")
 	Complete(cmd, name, c.CompleteNamespaces)
 }
 

@@ -36,8 +36,8 @@ type Output struct {
 
 // AddFlags adds --output and --color, and completes their values.
 func (o *Output) AddFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&o.Form, "output", "o", Human, "form of the output: "+strings.Join(o.forms(), ", "))
-	cmd.Flags().StringVar(&o.color, "color", "auto", "whether words are coloured: auto (on terminals, unless $NO_COLOR is set), always or never")
+	cmd.Flags().StringVarP(&o.Form, "output", "o", Human, "output format: "+strings.Join(o.forms(), ", "))
+	cmd.Flags().StringVar(&o.color, "color", "auto", "colours in the output: auto (on terminals, unless $NO_COLOR is set), always or never")
 	Complete(cmd, "output", cobra.FixedCompletions(o.forms(), cobra.ShellCompDirectiveNoFileComp))
 	Complete(cmd, "color", cobra.FixedCompletions(colors(), cobra.ShellCompDirectiveNoFileComp))
 }

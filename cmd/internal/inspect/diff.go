@@ -35,12 +35,13 @@ func Diff(p Program) *cobra.Command {
 	o := diffOptions{Program: p}
 	cmd := &cobra.Command{
 		Use:   "diff OLD NEW",
-		Short: "Say what the update of a catalog changes",
-		Long: "Say what the update of a catalog changes for those who use it: packages, channels, heads, bundles and\n" +
-			"deprecations. A ! marks changes that leave installed versions behind: removed packages and channels, bundles\n" +
-			"from which no upgrade leads on, heads that go back or no longer provide an API.\n\n" + p.Sources + "\n\n" +
-			"Exit codes: 0 when they could be compared, 1 when there are differences of the sort that --exit-code\n" +
-			"asks for, 2 when they could not be compared.",
+		Short: "Show what an update of a catalog changes",
+		Long: "Show what an update of a catalog changes for its users: packages, channels, heads, bundles and deprecations.\n" +
+			"A ! marks a change that leaves installed versions behind: a removed package or channel, a bundle that has no\n" +
+			"upgrade any more, a head with a lower version, or a head that no longer provides an API.\n\n" +
+			"OLD and NEW are sources. " + p.Sources + "\n\n" +
+			"Exit codes: 0 when the catalogs could be compared, 1 when there are differences of the kind that --exit-code\n" +
+			"names, 2 when the catalogs could not be compared.",
 		Example: "  " + p.Name + " diff ./catalog-before ./catalog\n" +
 			"  " + p.Name + " diff " + p.Image + " ./catalog -o markdown --exit-code=breaking",
 		Args: func(cmd *cobra.Command, args []string) error { return exitcode.Troubled(Arguments(cmd, args, 2, 2)) },
@@ -49,9 +50,9 @@ func Diff(p Program) *cobra.Command {
 	p.Reader.AddFlags(cmd)
 	AddOutputFlag(cmd, &o.output, "text", "text", "markdown", "json", "yaml")
 	flags := cmd.Flags()
-	flags.StringVar(&o.pkg, "package", "", "compare only the package of this name")
+	flags.StringVar(&o.pkg, "package", "", "compare only the package with this name")
 	flags.BoolVar(&o.breaking, "breaking", false, "show only changes that leave installed versions without an upgrade path")
-	flags.StringVar(&o.exitCode, "exit-code", "", "end with 1 when there are differences: any, or breaking for those alone")
+	flags.StringVar(&o.exitCode, "exit-code", "", "exit with 1 if there are differences; any: any difference; breaking: only a change that leaves installed versions behind")
 	flags.Lookup("exit-code").NoOptDefVal = exitOnAny
 	flagenv.Describe(flags, p.EnvPrefix)
 	cmd.SetFlagErrorFunc(TroubledFlags)

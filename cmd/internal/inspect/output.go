@@ -15,7 +15,7 @@ import (
 
 // AddOutputFlag adds the flag that chooses among forms.
 func AddOutputFlag(cmd *cobra.Command, to *string, standard string, forms ...string) {
-	cmd.Flags().StringVarP(to, "output", "o", standard, "form of the output: "+strings.Join(forms, ", "))
+	cmd.Flags().StringVarP(to, "output", "o", standard, "output format: "+strings.Join(forms, ", "))
 	cmd.Annotations = map[string]string{"forms": strings.Join(forms, " ")}
 	complete := cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp)
 	if err := cmd.RegisterFlagCompletionFunc("output", complete); err != nil {

@@ -28,11 +28,11 @@ func Validate(p Program) *cobra.Command {
 	o := validateOptions{Program: p}
 	cmd := &cobra.Command{
 		Use:   "validate SOURCE...",
-		Short: "Check catalogs and name everything that is wrong with them",
-		Long: "Check catalogs and name everything that is wrong with them: each problem on a line with file and line,\n" +
-			"what is wrong and what to do about it.\n\n" + p.Sources + "\n\n" +
-			"Exit codes: 0 when no catalog has a problem, 1 when one has, 2 when a catalog could not be judged\n" +
-			"because it cannot be read; the others are judged all the same.",
+		Short: "Check catalogs and list all problems",
+		Long: "Check catalogs and list all problems. Each problem is on one line, with file and line, cause and remedy.\n\n" +
+			p.Sources + "\n\n" +
+			"Exit codes: 0 when no catalog has a problem, 1 when a catalog has a problem, 2 when a catalog cannot be\n" +
+			"read; the other catalogs are checked all the same.",
 		Example: "  " + p.Name + " validate ./catalog\n" +
 			"  " + p.Name + " validate ./catalogs/* -o json",
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -27,14 +27,14 @@ type Flags struct {
 func (f *Flags) AddFlags(flags *pflag.FlagSet) {
 	f.AddAddressFlag(flags, "localhost:6060")
 	flags.BoolVar(&f.startup, "pprof-capture-profiles", false,
-		"record what the start spends time on, for /debug/pprof/startup/cpu")
+		"record a CPU profile of the start, for /debug/pprof/startup/cpu")
 }
 
 // AddAddressFlag adds the flag that says where profiles are served, with its default, and no flag for a
 // profile of the start.
 func (f *Flags) AddAddressFlag(flags *pflag.FlagSet, address string) {
 	flags.StringVar(&f.address, "pprof-addr", address,
-		"host:port to serve profiles on, at /debug/pprof; \"\" or 0 for none; a port that is taken is no reason to stop")
+		"host:port for profiles, at /debug/pprof; \"\" or 0: none; if the port is taken, the program starts without them")
 }
 
 // Profiles are profiles that are served.

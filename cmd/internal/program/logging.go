@@ -20,8 +20,8 @@ type Logging struct {
 
 // AddFlags adds the flags with their defaults.
 func (l *Logging) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&l.format, "log-format", "text", "format of the log: text or json")
-	flags.StringVar(&l.level, "log-level", "info", "least level to log: debug, info, warn or error")
+	flags.StringVar(&l.format, "log-format", "text", "log format: text or json")
+	flags.StringVar(&l.level, "log-level", "info", "lowest level to log: debug, info, warn or error")
 	flags.BoolVar(&l.debug, "debug", false, "the same as --log-level=debug")
 }
 

@@ -16,8 +16,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 )
 
-// reference is the hidden command from whose output docs/reference/commands.md is
-// made.
+// reference is the hidden command whose output is a page docs/reference/commands-*.md.
 func (p Program) reference() *cobra.Command {
 	return &cobra.Command{
 		Use:    "reference",
@@ -49,24 +48,45 @@ func (p *page) printf(format string, args ...any) {
 	}
 }
 
-// program writes a section for the program and one for each of its commands.
+// program writes a section for the program, one for each of its commands, and one for the flags
+// that several commands have.
 func (p *page) program(root *cobra.Command) {
 	p.printf("## %s\n\n%s.\n\n", root.DisplayName(), root.Short)
+	var sections []section
 	for _, cmd := range runnable(root) {
 		p.printf("- [`%s`](#%s): %s\n", cmd.CommandPath(), anchor(cmd), lowerFirst(cmd.Short))
+		// The usage line comes first: p.flags adds flags to the command, which change the line.
+		use := cmd.UseLine()
+		sections = append(sections, section{cmd: cmd, use: use, rows: p.flags(cmd)})
 	}
-	for _, cmd := range runnable(root) {
-		p.command(cmd)
+	shared := sharedRows(sections)
+	for _, s := range sections {
+		p.command(s, shared)
 	}
+	p.sharedFlags(shared)
 }
 
-func (p *page) command(cmd *cobra.Command) {
-	p.printf("\n### %s\n\n```text\n%s\n```\n\n%s\n", cmd.CommandPath(), cmd.UseLine(), description(cmd))
+// section is what the reference says of a command, besides its texts.
+type section struct {
+	cmd *cobra.Command
+	// use is the usage line.
+	use string
+	// rows are the flags.
+	rows []flagRow
+}
+
+// command writes the section of a command. It has a table of the flags that are not shared, and
+// the names of those that are.
+func (p *page) command(s section, shared map[string]flagRow) {
+	cmd := s.cmd
+	p.printf("\n### %s\n\n```text\n%s\n```\n\n%s\n", cmd.CommandPath(), s.use, description(cmd))
 	if cmd.Example != "" {
 		p.printf("\n```sh\n%s\n```\n", dedent(cmd.Example))
 	}
-	if rows := p.flags(cmd); len(rows) > 0 {
-		p.printf("\n| Flag | Value | Default | Variable | Meaning |\n|---|---|---|---|---|\n%s", strings.Join(rows, ""))
+	own, names := split(s.rows, shared)
+	p.flagTable(own)
+	if len(names) > 0 {
+		p.printf("\n[Shared flags](#%s): %s\n", sharedAnchor, strings.Join(names, ", "))
 	}
 	p.printf("\n| Exit code | Meaning |\n|---|---|\n")
 	codes := exits(cmd)
@@ -75,9 +95,9 @@ func (p *page) command(cmd *cobra.Command) {
 	}
 }
 
-// flags gives a row of the table for each flag that is not hidden.
-func (p *page) flags(cmd *cobra.Command) []string {
-	var rows []string
+// flags returns a row of the table for each flag that is not hidden, in the order of their names.
+func (p *page) flags(cmd *cobra.Command) []flagRow {
+	var rows []flagRow
 	cmd.InheritedFlags() // adds to Flags what commands above give to all below
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || f.Name == "help" || f.Name == "version" {
@@ -89,8 +109,9 @@ func (p *page) flags(cmd *cobra.Command) []string {
 		}
 		variable := flagenv.Name(p.prefix, f.Name)
 		usage := strings.TrimSuffix(f.Usage, " [$"+variable+"]")
-		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %#q | %s |\n",
-			name, unit(f.Value.Type()), p.standard(f), variable, cell(usage)))
+		text := fmt.Sprintf("| %s | %s | %s | %#q | %s |\n",
+			name, unit(f.Value.Type()), p.standard(f), variable, cell(usage))
+		rows = append(rows, flagRow{name: f.Name, text: text})
 	})
 	return rows
 }
@@ -190,7 +211,7 @@ var code = regexp.MustCompile(`(?:^|[,;.]?\s)(\d)\s+`)
 func exits(cmd *cobra.Command) map[string]string {
 	_, after, ok := strings.Cut(cmd.Long, exitCodes)
 	if !ok {
-		return map[string]string{"0": "done", "1": "failed; stderr says why"}
+		return map[string]string{"0": "done", "1": "failed; stderr has the reason"}
 	}
 	paragraph, _, _ := strings.Cut(after, "\n\n")
 	codes := map[string]string{}

@@ -29,11 +29,11 @@ type Flags struct {
 func (f *Flags) AddFlags(flags *pflag.FlagSet) {
 	f.AddRegistryFlags(flags)
 	flags.StringVar(&f.platform, "platform", "",
-		"platform of the image to read, as os/architecture; by default that of this program where the image has it")
-	flags.DurationVar(&f.timeout, "pull-timeout", 10*time.Minute, "time that reading an image may take, with all attempts")
+		"platform of the image to read, as os/architecture; default: the platform of this program, if the image has it")
+	flags.DurationVar(&f.timeout, "pull-timeout", 10*time.Minute, "time limit for reading an image, with all attempts")
 	f.maxImageSize = 4 << 30
 	flags.Var(&f.maxImageSize, "max-image-size",
-		"largest size of an image's catalog, and of its layers as they are transferred, in bytes or as 512Mi, 4Gi")
+		"size limit for the catalog of an image, and for its layers as transferred, in bytes or as 512Mi or 4Gi")
 }
 
 // AddRegistryFlags adds the flags that say how a registry is reached, for commands that read
@@ -41,12 +41,12 @@ func (f *Flags) AddFlags(flags *pflag.FlagSet) {
 func (f *Flags) AddRegistryFlags(flags *pflag.FlagSet) {
 	f.timeout, f.maxImageSize = 10*time.Minute, 4<<30
 	flags.StringSliceVar(&f.pullSecrets, "pull-secret", nil,
-		"file of type dockerconfigjson with credentials for registries, or the directory that such a Secret "+
-			"is mounted at; may be repeated; without one the docker configuration of the user counts")
-	flags.BoolVar(&f.useHTTP, "use-http", false, "talk to the registry of the image over plain HTTP")
-	flags.BoolVar(&f.skipTLSVerify, "skip-tls-verify", false, "accept any certificate from the registry of the image")
+		"file of type dockerconfigjson with registry credentials, or the directory where such a Secret "+
+			"is mounted; may be repeated; the user's docker or podman configuration is tried last")
+	flags.BoolVar(&f.useHTTP, "use-http", false, "allow plain HTTP to the image registry")
+	flags.BoolVar(&f.skipTLSVerify, "skip-tls-verify", false, "accept any certificate of the image registry")
 	flags.StringVar(&f.registryCA, "registry-ca", "",
-		"file with certificates (PEM) of authorities to trust besides those of the system")
+		"file with CA certificates (PEM) to trust in addition to those of the system")
 }
 
 var errNotPositive = errors.New("must be above zero")

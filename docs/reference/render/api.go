@@ -52,17 +52,16 @@ func contractPage(ctx context.Context, begin string, paths ...string) (string, e
 const (
 	apiText = `# API of the registry
 
-What a client of the registry can ask over gRPC, as ` + "`proto/registry.proto`" + ` says it: the contract of
-every catalog image. What only our registry answers is in [its own API](api-chandlery.md); how to
-write a client is in [clients](../clients.md). The server has reflection, and answers
-` + "`grpc.health.v1.Health`" + ` besides.
+The gRPC API of the registry, from ` + "`proto/registry.proto`" + `: the contract of every catalog image. Calls that
+only our registry answers are in [its own API](api-chandlery.md). [Clients](../clients.md) explains how to
+write a client. The server also has reflection and answers ` + "`grpc.health.v1.Health`" + `.
 
 `
 	extensionText = `# The registry's own API
 
-What our registry answers besides [api.Registry](api.md): content that is watched, pages,
-search, graphs and deprecations, as ` + "`proto/chandlery/registry/v1`" + ` says it. A server of the frozen
-contract alone answers ` + "`Unimplemented`" + `.
+The calls that our registry answers in addition to [api.Registry](api.md): watches of content, pages,
+search, graphs and deprecations, from ` + "`proto/chandlery/registry/v1`" + `. A server that has only api.Registry
+answers ` + "`Unimplemented`" + `.
 
 `
 )

@@ -18,10 +18,10 @@ type program struct {
 // programs are those that users run.
 func programs() []program {
 	return []program{
-		{name: "registry", called: "registry", about: "serves catalogs, and looks at them"},
+		{name: "registry", called: "registry", about: "serves and inspects catalogs"},
 		{name: "catalog", called: "catalog", about: "makes catalogs and their images"},
-		{name: "supervisor", called: "supervisor", about: "runs in the cluster, and has the commands of the plugin besides"},
-		{name: "kubectl-chandlery", called: "kubectl chandlery", about: "is the plugin of kubectl, installed as `kubectl-chandlery`"},
+		{name: "supervisor", called: "supervisor", about: "runs in the cluster, and also has the commands of the plugin"},
+		{name: "kubectl-chandlery", called: "kubectl chandlery", about: "is the plugin of kubectl; its file is `kubectl-chandlery`"},
 	}
 }
 
@@ -34,6 +34,6 @@ func (p program) reference(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("# Commands of %s\n\n%#q %s. How flags, variables and exit codes work is in [commands](commands.md).\n\n%s",
+	return fmt.Sprintf("# Commands of %s\n\n%#q %s. [Commands](commands.md) explains flags, variables and exit codes.\n\n%s",
 		p.called, p.called, p.about, out), nil
 }

@@ -27,10 +27,10 @@ var errBareCode = errors.New("a code without meaning or remedy")
 // findingsText begins the page.
 const findingsText = `# Findings
 
-What ` + "`kubectl chandlery explain` and `kubectl chandlery status`" + ` ([command line](../command-line.md)) can
-find, in the order in which causes are looked for. The codes are the field ` + "`code`" + ` of JSON and YAML
-output and do not change; the message of a finding names the objects, and its remedy is as exact as
-the case allows. Conditions, reasons and phases themselves are in [conditions](conditions.md).
+The findings of ` + "`kubectl chandlery explain` and `kubectl chandlery status`" + ` ([command line](../command-line.md)),
+in the order in which the commands look for causes. The code is the field ` + "`code`" + ` of JSON and YAML output and
+does not change. The message of a finding names the objects. Its remedy is often more exact than the one in this
+table. The conditions, reasons and phases themselves are in [conditions](conditions.md).
 
 | Code | Meaning | Remedy |
 |---|---|---|

@@ -40,16 +40,15 @@ func labels(m facts.Metric) string {
 const metricsText = `# Metrics
 
 Both programs serve metrics in the format of Prometheus under ` + "`/metrics`" + `, at the address of
-` + "`--metrics-address`" + `, without TLS and without asking who reads them
-([security](../security.md#network)). Which alerts are worth having is in
-[operations](../operations.md#metrics).
+` + "`--metrics-address`" + `, without TLS and without authentication ([security](../security.md#network)).
+[Operations](../operations.md#metrics) lists useful alerts.
 
-A histogram has three names besides: with ` + "`_bucket`, `_sum` and `_count`" + ` at the end. A metric with
-labels is there only once it has a value for them.
+A histogram also has three names that end with ` + "`_bucket`, `_sum` and `_count`" + `. A metric with labels
+appears when it has a value for them.
 
 ## Registry
 
-At ` + "`:9090`" + ` unless told otherwise. Besides these there are the usual ones of Go and of the process
+The default address is ` + "`:9090`" + `. The registry also serves the usual metrics of Go and of the process
 (` + "`go_*`, `process_*`" + `).
 
 | Name | Type | Labels | Unit | Meaning |
@@ -57,9 +56,9 @@ At ` + "`:9090`" + ` unless told otherwise. Besides these there are the usual on
 %s
 ## Supervisor
 
-At ` + "`:8080`" + ` unless told otherwise; standbys serve them, too, and most are zero there. Besides these
-there are the usual ones of controllers (` + "`controller_runtime_*`, `workqueue_*`, `rest_client_*`" + `), of
-leader election (` + "`leader_election_master_status`" + `: who leads), of Go and of the process.
+The default address is ` + "`:8080`" + `. Standbys serve these metrics too, but most are zero there. The supervisor
+also serves the usual metrics of controllers (` + "`controller_runtime_*`, `workqueue_*`, `rest_client_*`" + `), of
+leader election (` + "`leader_election_master_status`" + ` shows the leader), of Go and of the process.
 
 | Name | Type | Labels | Unit | Meaning |
 |---|---|---|---|---|

@@ -79,14 +79,14 @@ func (h *Hosting) setDefaults() {
 
 // AddFlags adds a flag for each setting, with its default.
 func (h *Hosting) AddFlags(fs *pflag.FlagSet, version string) {
-	fs.StringVar(&h.RegistryImage, "registry-image", DefaultRegistryImage(version), "image of our registry, which serves ConfigMaps and the content of images")
-	fs.StringVar(&h.Server, "catalog-server", ServerImage, "what serves the catalog of an image: image runs it as it is, registry serves its content with --registry-image; extractContent always does the latter")
-	fs.IntVar(&h.Replicas, "catalog-replicas", 0, "replicas of a catalog without the annotation "+api.AnnotationReplicas+"; 0 for two where two nodes can run them, else one")
-	fs.StringVar(&h.Content, "catalog-content", ContentAuto, "how content gets from an image to --registry-image: image-volume mounts it, init-container copies it, auto mounts it where every node can")
-	fs.BoolVar(&h.SetWorkloadUserID, "set-workload-user-id", true, "give restricted catalog pods the user 1001; off where the platform assigns one")
-	fs.StringVar(&h.MemoryLimit, "registry-memory-limit", defaultMemoryLimit, "memory limit of containers that run --registry-image, as a quantity of bytes; 0 for none; at least what the CatalogSource requests")
-	fs.BoolVar(&h.PlainHTTP, "image-plain-http", false, "speak plain HTTP to registries without TLS, when asking for digests and pulling bundle images")
-	fs.BoolVar(&h.SkipTLSVerify, "image-skip-tls-verify", false, "accept any certificate of registries, when asking for digests and pulling bundle images")
+	fs.StringVar(&h.RegistryImage, "registry-image", DefaultRegistryImage(version), "image of Chandlery's registry, for ConfigMaps and the content of images")
+	fs.StringVar(&h.Server, "catalog-server", ServerImage, "what serves the catalog of an image; image: the image itself; registry: --registry-image, with the content of the image; extractContent always means registry")
+	fs.IntVar(&h.Replicas, "catalog-replicas", 0, "replicas of a catalog without the annotation "+api.AnnotationReplicas+"; 0: two if two nodes can run them, else one")
+	fs.StringVar(&h.Content, "catalog-content", ContentAuto, "how --registry-image gets the content of an image; image-volume: mount it; init-container: copy it; auto: mount it if every node can, else copy it")
+	fs.BoolVar(&h.SetWorkloadUserID, "set-workload-user-id", true, "run restricted catalog pods as user 1001; set it to false if the platform assigns a user")
+	fs.StringVar(&h.MemoryLimit, "registry-memory-limit", defaultMemoryLimit, "memory limit of containers that run --registry-image, as a quantity of bytes; 0: none; never lower than the request of the CatalogSource")
+	fs.BoolVar(&h.PlainHTTP, "image-plain-http", false, "allow plain HTTP to registries without TLS, for digests and bundle images")
+	fs.BoolVar(&h.SkipTLSVerify, "image-skip-tls-verify", false, "accept any certificate of registries, for digests and bundle images")
 }
 
 // Validate says what is wrong with the settings, and what to do.

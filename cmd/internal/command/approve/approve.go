@@ -21,23 +21,24 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
 
-const help = `Approve InstallPlans that wait, named by themselves or by a Subscription that they
-serve. It shows first what each would install, which CustomResourceDefinitions it
-brings and what its operators may newly do in the whole cluster; on a terminal it
-asks before it approves. What was shown is what is approved: a plan that changes
-meanwhile is not.
+const help = `Approve InstallPlans that wait. Name an InstallPlan, or a Subscription that it serves.
+The command first shows what each plan would install: the versions, their
+CustomResourceDefinitions, and the new rights of their operators in the whole cluster.
+On a terminal it then asks for confirmation. A plan that changes after it was shown is
+not approved.
 
-It may be repeated: of a plan that does not wait it says so, and changes nothing.
+You can repeat the command. It reports a plan that does not wait, and changes nothing.
 
-The rights to list installplans and subscriptions and to patch installplans in the
-namespace are enough; with the right to list clusterserviceversions it says, too,
-which versions are replaced. With --dry-run it shows, too, which fields of the objects
-the cluster does not know and would drop, as far as you may create these objects.
+You need the rights to list and patch installplans in the namespace. With the right to
+list subscriptions you can name a Subscription. With the right to list
+clusterserviceversions the output also names the versions that are replaced. With
+--dry-run the output also names the fields that the cluster does not know and would
+drop, in objects that you may create.
 
-Exit codes: 0 when everything that was asked for is approved, or was already; 1 when
-the command itself fails, or the answer was no; 2 when, with --wait, a plan or version
-failed or was not done in time; 3 when the right to approve is missing; 4 when the API
-server cannot be reached.`
+Exit codes: 0 when every requested plan is approved, or was already; 1 when the command
+failed, or the answer was no; 2 when a plan or version failed or was not done in time
+(--wait); 3 when the right to approve is missing; 4 when the API server cannot be
+reached.`
 
 // options are the flags of the command.
 type options struct {
@@ -57,7 +58,7 @@ func New(name, agent string) *cobra.Command {
 	o := options{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
 		Use:   "approve [INSTALLPLAN|SUBSCRIPTION]...",
-		Short: "Approve InstallPlans that wait, after showing what they change",
+		Short: "Show what waiting InstallPlans change, and approve them",
 		Long:  help,
 		Example: "  " + name + " approve argocd -n argocd --dry-run\n" +
 			"  " + name + " approve argocd -n argocd --wait\n" +
@@ -67,12 +68,12 @@ func New(name, agent string) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	o.connection.AddFlags(cmd)
-	o.connection.AddNamespaceFlag(cmd, "namespace of the InstallPlans; empty: that of the kubeconfig's context")
-	flags.BoolVar(&o.all, "all", false, "approve all InstallPlans of the namespace that wait")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be approved and ask the API server whether it may be, but change nothing")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask; without a terminal nothing is asked anyway")
+	o.connection.AddNamespaceFlag(cmd, "namespace of the objects; empty: the namespace of the kubeconfig's context")
+	flags.BoolVar(&o.all, "all", false, "approve all InstallPlans of the namespace that wait for approval")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be approved, and check with the API server that you may approve it; change nothing")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; without a terminal the command proceeds without asking")
 	flags.BoolVar(&o.wait, "wait", false, "follow the plans until their versions are installed or have failed")
-	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long to follow with --wait")
+	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "time limit for --wait")
 	o.output.AddFlags(cmd)
 	return cmd
 }

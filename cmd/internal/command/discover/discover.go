@@ -16,31 +16,31 @@ import (
 	"github.com/chandlery/chandlery/supervisor/discovery"
 )
 
-const help = `Tell whether APIs are in the cluster, whether you may read them, and who looks
-after them. Each is written as kubectl writes it: a resource or a kind, then, after
-dots, a version and a group: servicemonitors.monitoring.coreos.com or
-ServiceMonitor.v1.monitoring.coreos.com. A name alone is one of the kinds that are
-listed without arguments, else of the core group.
+const help = `Report whether APIs are in the cluster, whether you may read them, and whether an
+operator reconciles them. Write an API as for kubectl: a resource or a kind, then, after
+dots, a version and a group. Examples: servicemonitors.monitoring.coreos.com and
+ServiceMonitor.v1.monitoring.coreos.com. A name without dots is a kind that the command
+checks without arguments, or else a kind of the core group.
 
-Without arguments these are the kinds of operators.coreos.com, and the APIs that the
-supervisor uses where a cluster has them.
+Without arguments, the command checks the kinds of operators.coreos.com, and the
+optional APIs that the supervisor uses.
 
-Who ought to look after the APIs that are named is told by flags: the Deployment of
-the operator by name or by labels, the Lease of its leader, or --owned for the
-ClusterServiceVersion that owns the kind. Each that is named has to be well.
+Flags name the operator of the given APIs: its Deployment by name (--deployment) or by
+labels (--selector), the Lease of its leader (--lease), or the ClusterServiceVersion
+that owns the kind (--owned). Everything that you name must be healthy.
 
 Exit codes:
   0  Installed: the API can be used
   1  the command failed
-  2  NotInstalled: the discovery API says that it is not there
-  3  Forbidden: you may not read it, or not even ask; --role prints the rights that
-     are missing, for kubectl apply
-  4  Unreachable: nobody who could know has answered
-  5  Degraded: it is there, and nobody looks after it
+  2  NotInstalled: the discovery API reports that the cluster does not have the API
+  3  Forbidden: you may not read the API, or not ask whether it exists; --role
+     prints the missing RBAC rules, for kubectl apply
+  4  Unreachable: the check failed, or the API does not work
+  5  Degraded: the API exists, but nothing reconciles it
 
-Of several results the exit code is that of the worst: Unreachable, Forbidden,
-NotInstalled, Degraded, Installed. That an API which the supervisor can do without is
-not installed counts only where it is named.`
+If results differ, the worst one sets the exit code: Unreachable, Forbidden,
+NotInstalled, Degraded, Installed. A missing API that the supervisor can do without
+counts only if you name it.`
 
 // parallel is how many APIs are asked for at once.
 const parallel = 8
@@ -63,7 +63,7 @@ func New(name, agent string) *cobra.Command {
 	o := options{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
 		Use:   "discover [RESOURCE|KIND[.VERSION][.GROUP]]...",
-		Short: "Tell whether APIs are there, readable and looked after",
+		Short: "Report whether APIs are installed, readable and reconciled",
 		Long:  help,
 		Example: "  " + name + " discover\n" +
 			"  " + name + " discover servicemonitors.monitoring.coreos.com --selector app.kubernetes.io/name=prometheus-operator\n" +
@@ -74,13 +74,13 @@ func New(name, agent string) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	o.connection.AddFlags(cmd)
-	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace in which the APIs are to be read; empty: everywhere")
-	flags.StringVar(&o.supervisorNamespace, "supervisor-namespace", "", "namespace of the Lease of the supervisor, which looks after operators.coreos.com; empty: any")
-	flags.StringVar(&o.deployment, "deployment", "", "Deployment, as NAMESPACE/NAME, that looks after the APIs that are named")
-	flags.StringVar(&o.selector, "selector", "", "labels of the Deployments that look after the APIs that are named")
-	flags.StringVar(&o.lease, "lease", "", "Lease, as NAMESPACE/NAME, that the operator of the APIs that are named holds")
-	flags.BoolVar(&o.owned, "owned", false, "a ClusterServiceVersion has to own the APIs that are named")
-	flags.BoolVar(&o.role, "role", false, "print nothing but the rights that are missing, as YAML for kubectl apply")
+	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace in which you want to read the APIs; empty: all namespaces")
+	flags.StringVar(&o.supervisorNamespace, "supervisor-namespace", "", "namespace of the Lease of the supervisor, which reconciles operators.coreos.com; empty: any")
+	flags.StringVar(&o.deployment, "deployment", "", "Deployment that reconciles the given APIs, as NAMESPACE/NAME")
+	flags.StringVar(&o.selector, "selector", "", "labels of the Deployments that reconcile the given APIs")
+	flags.StringVar(&o.lease, "lease", "", "Lease that the operator of the given APIs holds, as NAMESPACE/NAME")
+	flags.BoolVar(&o.owned, "owned", false, "a ClusterServiceVersion must own the given APIs")
+	flags.BoolVar(&o.role, "role", false, "print only the missing RBAC rules, as YAML for kubectl apply")
 	console.Complete(cmd, "namespace", o.connection.CompleteNamespaces)
 	o.output.AddFlags(cmd)
 	return cmd

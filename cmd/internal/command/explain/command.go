@@ -15,22 +15,23 @@ import (
 	"github.com/chandlery/chandlery/supervisor/explain/snapshot"
 )
 
-const help = `Say why a Subscription is not progressing: the cause first, then the way that leads
-to it, from the Subscription over catalog, InstallPlan and ClusterServiceVersion to
-the Deployment and its pods, then what to do.
+const help = `Explain why a Subscription does not progress. The output first names the cause. Then it
+shows the path to the cause: from the Subscription through the catalog, the InstallPlan
+and the ClusterServiceVersion to the Deployment and its pods. The remedy comes last.
 
-Without a SUBSCRIPTION it explains all of the namespace that are not well. It also
-explains catalogsource/NAME, installplan/NAME and csv/NAME.
+Without a SUBSCRIPTION, the command explains each Subscription of the namespace that is
+not healthy. You can also name catalogsource/NAME, installplan/NAME or csv/NAME.
 
-The right to read is enough: the role view of the namespace will do. What may not be
-read is named, with the rule that is missing, where the cause may be there. Of what
-has come to rest statuses are believed without a look at the supervisor's Lease.
+Read access is enough, such as the ClusterRole view in the namespace. If the cause may
+be in an object that you may not read, the output names the object and the missing RBAC
+rule. If no work is in progress and you may not read the Lease of the supervisor, the
+command relies on the statuses.
 
 Exit codes:
-  0  all is well or on its way, or waits: for time, or to be approved
+  0  everything is healthy or in progress, or waits for time or approval
   1  the command failed
   2  something is wrong, or does not exist
-  3  nothing wrong is seen, while something that matters could not be seen
+  3  no problem is visible, but something that matters could not be read
   4  the API server cannot be reached`
 
 // kinds are what may come before the slash of an argument.
@@ -59,7 +60,7 @@ func New(name, agent string) *cobra.Command {
 	o := options{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
 		Use:   "explain [SUBSCRIPTION | TYPE/NAME]...",
-		Short: "Say why a Subscription is not progressing, and what to do",
+		Short: "Explain why a Subscription does not progress, and what to do",
 		Long:  help,
 		Example: fmt.Sprintf("  %[1]s explain argocd -n argocd\n"+
 			"  %[1]s explain --all-namespaces\n"+
@@ -69,11 +70,11 @@ func New(name, agent string) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	o.connection.AddFlags(cmd)
-	o.connection.AddNamespaceFlag(cmd, "namespace to look at; empty: that of the kubeconfig's context")
+	o.connection.AddNamespaceFlag(cmd, "namespace of the objects; empty: the namespace of the kubeconfig's context")
 	o.output.AddFlags(cmd)
-	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "explain what is not well in any namespace")
+	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "explain what is not healthy in all namespaces")
 	o.connection.AddCatalogNamespaceFlag(cmd, &o.global)
-	flags.StringSliceVar(&o.supervisors, "supervisor-namespace", []string{"chandlery-system"}, "namespaces, separated by commas, where the Lease of the supervisor is looked for by those who may not look everywhere")
+	flags.StringSliceVar(&o.supervisors, "supervisor-namespace", []string{"chandlery-system"}, "namespaces, separated by commas, in which to look for the Lease of the supervisor, if you may not list Leases in all namespaces")
 	return cmd
 }
 

@@ -30,25 +30,25 @@ type options struct {
 	program    string
 }
 
-const help = `Print what the InstallPlans of Subscriptions went through: every phase with its
-time, how long it lasted and how it was seen, then how things stand now and what
-can be done. Without a SUBSCRIPTION it tells of all of the namespace.
+const help = `Print the history of the InstallPlans of Subscriptions: each phase with its time, its
+duration and how it was observed. Then print the current state and the possible next
+actions. Without a SUBSCRIPTION, print all Subscriptions of the namespace.
 
-The supervisor keeps this ledger in an annotation of the Subscription,
-chandlery.dev/transitions; it holds the newest 64 transitions. LIVE ones were shown
-by the Subscription while they were so, those seen AFTERWARDS when the plan had
-already gone on.
+The supervisor keeps the transitions in the annotation chandlery.dev/transitions of the
+Subscription, at most the newest 64. The column SEEN is live if the plan was still in
+the phase when the Subscription showed it. It is afterwards if the plan had already
+left the phase.
 
---watch goes on and prints each transition, and each change of the state or of a
-condition, until it is interrupted. With -o json or yaml it prints a document for
-each transition, beginning with those that the ledger holds.
+With --watch, the command keeps running and prints each transition, and each change of
+the state or of a condition, until you interrupt it. With -o json or yaml it prints one
+document for each transition, beginning with those in the annotation.
 
-The rights to get, list and watch subscriptions in the namespace are enough; with
-the right to list installplans it says, too, which versions a plan installs.
+You need the rights to get, list and watch subscriptions in the namespace. With the
+right to list installplans, the output also names the versions that a plan installs.
 
-Exit codes: 0 when it was told; 1 when the command itself fails, or a ledger cannot be
-read; 3 when a right is missing, which is named; 4 when the API server cannot be
-reached.`
+Exit codes: 0 when the history was printed; 1 when the command failed, or an annotation
+cannot be read; 3 when a right is missing, which the output names; 4 when the API server
+cannot be reached.`
 
 // New gives the command "history" of a program that is called by name and tells API
 // servers its agent.
@@ -56,7 +56,7 @@ func New(name, agent string) *cobra.Command {
 	o := options{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
 		Use:   "history [SUBSCRIPTION]...",
-		Short: "Show what the InstallPlans of a Subscription went through",
+		Short: "Show the history of the InstallPlans of a Subscription",
 		Long:  help,
 		Example: "  " + name + " history argocd -n argocd\n" +
 			"  " + name + " history argocd -n argocd --watch\n" +
@@ -66,9 +66,9 @@ func New(name, agent string) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	o.connection.AddFlags(cmd)
-	o.connection.AddNamespaceFlag(cmd, "namespace of the Subscriptions; empty: that of the kubeconfig's context")
+	o.connection.AddNamespaceFlag(cmd, "namespace of the objects; empty: the namespace of the kubeconfig's context")
 	o.output.AddFlags(cmd)
-	flags.BoolVarP(&o.watch, "watch", "w", false, "go on, and print what changes")
+	flags.BoolVarP(&o.watch, "watch", "w", false, "keep running, and print changes")
 	return cmd
 }
 

@@ -30,35 +30,35 @@ type options struct {
 	quiet      bool
 }
 
-const help = `Print what the supervisor would install and update, from which catalog and
-channel, why and in which order, and what it would not, and why. Nothing is
-changed: a cluster is only read.
+const help = `Print what the supervisor would install and update: from which catalog and channel, in
+which order, and why. Also print what it would not install, and why. The command changes
+nothing: it only reads the cluster.
 
--f FILE looks at Subscriptions in files, as if nothing else were in their
-namespace; of a directory all *.yaml, *.yml and *.json are read. Files may also
-hold ClusterServiceVersions, which count as installed, InstallPlans,
-OperatorGroups and CatalogSources, so that what 'kubectl get -o yaml' prints can
-be looked at later or elsewhere. The status of a Subscription in a file counts
-only where a ClusterServiceVersion or InstallPlan that it names is there too.
--n NAMESPACE looks at all Subscriptions of a namespace of the cluster. Both
-together: as if the files had been applied to that namespace.
+-f FILE reads Subscriptions from files, as if their namespace held nothing else. In a
+directory it reads all *.yaml, *.yml and *.json files. The files can also hold
+ClusterServiceVersions, which count as installed, InstallPlans, OperatorGroups and
+CatalogSources. You can check the output of 'kubectl get -o yaml' later or elsewhere.
+The status of a Subscription in a file counts only if the files also hold a
+ClusterServiceVersion or InstallPlan that the status names.
+-n NAMESPACE reads all Subscriptions of a namespace of the cluster. With -f and -n, the
+result is as if the files had been applied to that namespace.
 
---catalog [[NAMESPACE/]NAME=]SOURCE gives the content of a catalog: SOURCE is a
-directory of file-based catalogs, an index file or host:port of a server. A
-SOURCE without a name stands for whatever catalog the Subscriptions name. With
--f alone and a --catalog for every catalog that they name, no cluster is
-contacted. Catalogs that the cluster runs are read through a port-forward to one
-of their pods, which takes the right to create pods/portforward; those with
-spec.address are dialled.
+--catalog [[NAMESPACE/]NAME=]SOURCE gives the content of a catalog. SOURCE is a
+directory of file-based catalogs, an index file, or host:port of a server. A SOURCE
+without a name stands for any catalog that the Subscriptions name. With -f alone, and a
+--catalog for every catalog that the Subscriptions name, the command does not contact a
+cluster. It reads a catalog that the cluster runs through a port-forward to one of its
+pods. For this you need the right to create pods/portforward. It connects directly to a
+catalog with spec.address.
 
-Subscriptions with installPlanApproval Manual wait for somebody at every step
-marked so; what would follow is shown all the same. What is shown holds for
-catalogs as they are now, if every installation succeeds.
+For a Subscription with installPlanApproval Manual, the output marks each step that
+waits for approval, and shows the later steps all the same. The output holds for the
+current content of the catalogs, if every installation succeeds.
 
-Exit codes: 0 when everything can be done or is up to date, 1 when the command
-itself fails, 2 when something would not be installed, or cannot be looked at
-because its catalog cannot be read, 3 when a right is missing, which is named, 4 when
-the API server cannot be reached.`
+Exit codes: 0 when everything can be done or is up to date, 1 when the command failed,
+2 when something would not be installed, or cannot be checked because its catalog cannot
+be read, 3 when a right is missing, which the output names, 4 when the API server cannot
+be reached.`
 
 // New gives the command "plan" of a program that is called by name and tells API
 // servers its agent.
@@ -69,7 +69,7 @@ func New(name, agent string) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "plan [-f FILE]... [-n NAMESPACE]",
-		Short: "Show what would be installed and updated, and change nothing",
+		Short: "Show what would be installed and updated; change nothing",
 		Long:  help,
 		Example: "  " + name + " plan -f subscription.yaml --catalog ./catalog\n" +
 			"  " + name + " plan -n shop\n" +
@@ -81,11 +81,11 @@ func New(name, agent string) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	o.connection.AddFlags(cmd)
-	flags.StringArrayVarP(&o.files, "filename", "f", nil, "file with Subscriptions in YAML or JSON, or directory with such files, - for standard input; may be repeated")
-	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the cluster to look at; empty: none")
+	flags.StringArrayVarP(&o.files, "filename", "f", nil, "file with Subscriptions in YAML or JSON, or directory with such files; -: standard input; may be repeated")
+	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the cluster to read; empty: none")
 	o.connection.AddCatalogNamespaceFlag(cmd, &o.global)
-	flags.StringArrayVar(&o.catalogs, "catalog", nil, "[[NAMESPACE/]NAME=]SOURCE: a directory, index file or host:port to read a catalog from; may be repeated")
-	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress; without a terminal there is none anyway")
+	flags.StringArrayVar(&o.catalogs, "catalog", nil, "content of a catalog, as [[NAMESPACE/]NAME=]SOURCE; SOURCE is a directory, an index file or host:port; may be repeated")
+	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress; progress is shown only on a terminal")
 	console.Complete(cmd, "namespace", o.connection.CompleteNamespaces)
 	console.Complete(cmd, "catalog", o.completeCatalogs)
 	o.output.AddFlags(cmd)

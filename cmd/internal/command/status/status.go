@@ -24,19 +24,17 @@ import (
 // leastInterval is the least time between two looks with --watch.
 const leastInterval = time.Second
 
-const help = `Show how the catalogs and operators of a cluster are, on one screen: who leads of
-the supervisors; the catalogs with their replicas; the Subscriptions with what is
-installed and what is to come; what waits for approval; what is wrong, and what to
-do about it.
+const help = `Show the catalogs and operators of a cluster on one screen: the leading supervisor, the
+catalogs with their replicas, the Subscriptions with their installed and next versions,
+what waits for approval, and what is wrong, with remedies.
 
-Without a namespace all are looked at. Who may not see all of them is shown that of
-the kubeconfig's context. Plain read access is enough, and less will do: what could
-not be seen is listed last, with the rule that a role would have to have.
+Without a namespace, the command shows all namespaces. If you may not read all of them,
+it shows the namespace of the kubeconfig's context. Read access is enough. With fewer
+rights, the end of the output lists what could not be read, with the missing RBAC rules.
 
-Exit codes: 0 when all is well, even where something waits for approval; 1 when the
-command itself fails; 2 when something is wrong; 3 when nothing is wrong as far as
-could be seen, and something that matters could not be; 4 when the API server cannot
-be reached.`
+Exit codes: 0 when all is well, even if something waits for approval; 1 when the command
+failed; 2 when something is wrong; 3 when no problem is visible, but something that
+matters could not be read; 4 when the API server cannot be reached.`
 
 // options are the flags of the command.
 type options struct {
@@ -55,7 +53,7 @@ func New(name, agent string) *cobra.Command {
 	o := options{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
 		Use:   "status [-n NAMESPACE | -A]",
-		Short: "Show how catalogs and operators are, what is wrong and what to do",
+		Short: "Show the state of catalogs and operators, and what to do",
 		Long:  help,
 		Example: "  " + name + " status\n" +
 			"  " + name + " status -n shop --watch\n" +
@@ -66,11 +64,11 @@ func New(name, agent string) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	o.connection.AddFlags(cmd)
-	o.connection.AddNamespaceFlag(cmd, "namespace to look at, with the catalogs that it uses; empty: all that can be seen")
-	flags.BoolVarP(&o.all, "all-namespaces", "A", false, "look at all namespaces, and do not fall back to one")
+	o.connection.AddNamespaceFlag(cmd, "namespace to show, with the catalogs that it uses; empty: all namespaces")
+	flags.BoolVarP(&o.all, "all-namespaces", "A", false, "show all namespaces, without a fallback to one namespace")
 	o.connection.AddCatalogNamespaceFlag(cmd, &o.global)
-	flags.BoolVarP(&o.watch, "watch", "w", false, "look again and again, until it is interrupted")
-	flags.DurationVar(&o.interval, "interval", 5*time.Second, "time between two looks with --watch")
+	flags.BoolVarP(&o.watch, "watch", "w", false, "refresh the output until you interrupt the command")
+	flags.DurationVar(&o.interval, "interval", 5*time.Second, "time between two refreshes with --watch")
 	o.output.AddFlags(cmd)
 	return cmd
 }

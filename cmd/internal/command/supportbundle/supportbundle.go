@@ -41,19 +41,21 @@ const (
 	nameFormat = "20060102-150405"
 )
 
-const help = `Gather what somebody needs who helps from afar, in one file: what status and explain
-say, the objects that they read, events, and the logs of supervisors, catalogs and
-operators. Read access is enough; what could not be read is listed in the bundle.
+const help = `Collect data for support in one file: the output of status and explain, the objects that
+they read, Events, and the logs of supervisors, catalogs and operators. Read access is
+enough. The bundle lists what could not be read.
 
-Secrets and ConfigMaps are not read at all. Of everything else, what looks like a
-password, a token, a private key or the credentials of a URL is taken out, and so are
-the values of all environment variables, unless --show-env shows those whose names do
-not look secret. Certificates stay. Names of objects, images and hosts stay as well:
-look through the bundle before you give it away.
+The command reads no Secrets and no ConfigMaps. From everything else it removes text
+that looks like a password, a token, a private key or the credentials of a URL. It also
+removes the values of all environment variables. --show-env shows the values of those
+whose names do not look secret. Certificates stay, and so do the names of objects,
+images and hosts. Check the bundle before you give it away.
 
-The file can be read by its owner alone. Exit codes: 0 when everything could be read;
-1 when no bundle was written; 3 when it was written and something could not be read,
-which missing.txt in it lists; 4 when the API server cannot be reached.`
+Only the owner can read the file.
+
+Exit codes: 0 when everything could be read; 1 when no bundle was written; 3 when the
+bundle was written but is not complete (missing.txt in it lists what is missing); 4 when
+the API server cannot be reached.`
 
 // options are the flags of the command.
 type options struct {
@@ -74,7 +76,7 @@ func New(name, agent string) *cobra.Command {
 	o := options{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
 		Use:   "support-bundle [-n NAMESPACE | -A]",
-		Short: "Gather what helps to find a trouble, without secrets, in one file",
+		Short: "Collect data for support in one file, without secrets",
 		Long:  help,
 		Example: "  " + name + " support-bundle -n shop\n" +
 			"  " + name + " support-bundle -A -o trouble.tar.gz --log-bytes 4Mi",
@@ -84,13 +86,13 @@ func New(name, agent string) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	o.connection.AddFlags(cmd)
-	o.connection.AddNamespaceFlag(cmd, "namespace to gather from, with the catalogs that it uses; empty: all that can be seen")
-	flags.BoolVarP(&o.all, "all-namespaces", "A", false, "gather from all namespaces, and do not fall back to one")
+	o.connection.AddNamespaceFlag(cmd, "namespace to collect from, with the catalogs that it uses; empty: all namespaces")
+	flags.BoolVarP(&o.all, "all-namespaces", "A", false, "collect from all namespaces, without a fallback to one namespace")
 	o.connection.AddCatalogNamespaceFlag(cmd, &o.global)
-	flags.StringVarP(&o.path, "output", "o", "", "file to write, - for standard output; empty: chandlery-support-TIME.tar.gz here")
-	flags.StringVar(&o.logBytes, "log-bytes", "1Mi", "how much is kept of the end of each log")
-	flags.StringVar(&o.maxBytes, "max-bytes", "64Mi", "how much the bundle holds at most, before it is compressed")
-	flags.BoolVar(&o.noLogs, "no-logs", false, "leave the logs of pods out")
+	flags.StringVarP(&o.path, "output", "o", "", "file to write; -: standard output; empty: chandlery-support-TIME.tar.gz in the current directory")
+	flags.StringVar(&o.logBytes, "log-bytes", "1Mi", "size limit for each log; its end is kept")
+	flags.StringVar(&o.maxBytes, "max-bytes", "64Mi", "size limit for the bundle before compression")
+	flags.BoolVar(&o.noLogs, "no-logs", false, "leave out the logs of pods")
 	flags.BoolVar(&o.showEnv, "show-env", false, "show the values of environment variables whose names do not look secret")
 	if err := cmd.MarkFlagFilename("output", "tar.gz"); err != nil {
 		panic(err) //nolint:forbidigo // the flag has just been added

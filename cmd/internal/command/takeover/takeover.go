@@ -15,33 +15,34 @@ import (
 	"github.com/chandlery/chandlery/supervisor/takeover"
 )
 
-const help = `Take over from an OLM that works in this cluster. Its Deployments are scaled to 0 and
-not deleted; what it installed stays as it is and is looked after by supervisors from
-then on: no pod of an operator is restarted. Before anything is changed it is written
-down, in ConfigMaps beside the supervisors, so that handback can put it in place again.
+const help = `Take over from an OLM that runs in this cluster. The command scales OLM's Deployments to
+0 and does not delete them. What OLM installed stays as it is, and the supervisors
+manage it from then on. No pod of an operator restarts. Before a change, the command
+writes a record to ConfigMaps in the namespace of the supervisors. handback restores
+from this record.
 
-It may be interrupted at any moment and repeated. Where supervisors are started with
---takeover they do the same by themselves.
+You can interrupt the command at any time and repeat it. Supervisors that run with
+--takeover do the same automatically.
 
-It takes the rights of an administrator of the cluster: to patch deployments in OLM's
-namespace, to list what OLM makes in all namespaces, to create subjectaccessreviews, and
-to create and update configmaps in the namespace of the supervisors.
+You need the rights of a cluster administrator: to patch deployments in OLM's namespace,
+to list what OLM creates in all namespaces, to create subjectaccessreviews, and to
+create and update configmaps in the namespace of the supervisors.
 
-Exit codes: 0 when it is possible, with --dry-run, or done; 1 when the command itself
-fails, or the answer was no; 2 when there is nothing to take over or something stands
-in the way, which the output says; 3 when a right is missing; 4 when the API server
+Exit codes: 0 when the takeover is done, or possible (--dry-run); 1 when the command
+failed, or the answer was no; 2 when there is nothing to take over, or something
+prevents it, which the output names; 3 when a right is missing; 4 when the API server
 cannot be reached.`
 
-const helpBack = `Hand this cluster back to the OLM that it was taken over from. Supervisors are told to
-end, and their Deployment is scaled to 0; what they made in place of what OLM had made
-goes, what they deleted is made again, their marks are taken off everything else; then
-OLM's Deployments get the replicas that they had. Operators stay in the version that
-they have now.
+const helpBack = `Hand this cluster back to the OLM that it was taken over from. The command stops the
+supervisors and scales their Deployment to 0. It deletes what the supervisors created in
+place of objects of OLM, recreates what they deleted, and removes their marks from
+everything else. Then OLM's Deployments get their former replicas. Operators keep their
+current versions.
 
-It may be interrupted at any moment and repeated.
+You can interrupt the command at any time and repeat it.
 
-Exit codes: 0 when it is possible, with --dry-run, or done; 1 when the command itself
-fails, or the answer was no; 2 when there is nothing to hand back; 3 when a right is
+Exit codes: 0 when the handback is done, or possible (--dry-run); 1 when the command
+failed, or the answer was no; 2 when there is nothing to hand back; 3 when a right is
 missing; 4 when the API server cannot be reached.`
 
 // defaultNamespace is where the supervisors are when they were installed as documented.
@@ -63,7 +64,7 @@ type options struct {
 func New(name, agent string) *cobra.Command {
 	return newCommand(name, agent, &cobra.Command{
 		Use:     "takeover",
-		Short:   "Take over from an OLM that works in the cluster",
+		Short:   "Take over from an OLM that runs in the cluster",
 		Long:    help,
 		Example: "  " + name + " takeover --dry-run\n  " + name + " takeover --yes",
 	}, direction{
@@ -104,10 +105,10 @@ func newCommand(name, agent string, cmd *cobra.Command, d direction) *cobra.Comm
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return o.run(cmd, d) }
 	flags := cmd.Flags()
 	o.connection.AddFlags(cmd)
-	flags.StringVar(&o.namespace, "supervisor-namespace", defaultNamespace, "namespace of the supervisors: that of their --leader-election-namespace, where the record is kept")
-	flags.StringSliceVar(&o.managers, "manager-namespaces", nil, "namespaces, separated by commas, where every Deployment that looks like OLM's is one; elsewhere its service account has to be allowed to write ClusterServiceVersions or InstallPlans in all namespaces")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "say what would be done, and change nothing")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask; without a terminal nothing is asked anyway")
+	flags.StringVar(&o.namespace, "supervisor-namespace", defaultNamespace, "namespace of the supervisors (their --leader-election-namespace), which holds the record")
+	flags.StringSliceVar(&o.managers, "manager-namespaces", nil, "namespaces, separated by commas, where every Deployment that looks like OLM's counts as OLM; in other namespaces it counts only if its service account may write ClusterServiceVersions or InstallPlans in all namespaces")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be done; change nothing")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; without a terminal the command proceeds without asking")
 	o.output.AddFlags(cmd)
 	return cmd
 }

@@ -15,25 +15,26 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
 
-const help = `Remove the supervisor and what belongs to it alone: its Deployment, its rights and its
-namespace, unless other objects are in it. The kinds of operators.coreos.com, catalogs,
-Subscriptions and operators stay, and installing again picks them up as they were.
+const help = `Remove the supervisor, its Deployment and its rights. Also remove its namespace, unless
+the namespace holds other objects. The kinds of operators.coreos.com, catalogs,
+Subscriptions and operators stay. A new installation continues with them.
 
-With --everything it removes all operators and catalogs as well, then the kinds, the
-namespace of the global catalogs and the rights of users. A ready supervisor cleans up
-after the operators first; where none is ready, its finalizers are removed instead. The
-CustomResourceDefinitions of operators stay, with the objects of their kinds. It refuses
-where OLM is installed, whose kinds they are too.
+With --everything, the command also removes all operators and catalogs, then the kinds,
+the namespace of the global catalogs and the rights of users. A ready supervisor cleans
+up after the operators first. If no supervisor is ready, the command removes the
+finalizers of the supervisor instead. The CustomResourceDefinitions of operators stay,
+with the objects of their kinds. The command refuses --everything if OLM is installed,
+because OLM uses the same kinds.
 
-It shows what is removed and what stays, and asks. Without a terminal it refuses, unless
---yes is given. It may be interrupted and repeated.
+The command shows what it removes and what stays, and asks for confirmation. Without a
+terminal it refuses, unless you give --yes. You can interrupt the command and repeat it.
 
-It takes the rights of an administrator of the cluster.
+You need the rights of a cluster administrator.
 
-Exit codes: 0 when it is removed, or would be, with --dry-run; 1 when the command itself
-fails, the answer was no, or there is no terminal to ask at; 2 when there is nothing to
-remove or something prevents it, which the output names; 3 when a right is missing; 4
-when the API server cannot be reached.`
+Exit codes: 0 when the removal is done, or possible (--dry-run); 1 when the command
+failed, the answer was no, or there is no terminal for the question; 2 when there is
+nothing to remove, or something prevents it, which the output names; 3 when a right is
+missing; 4 when the API server cannot be reached.`
 
 // defaultNamespace is where the supervisors are when they were installed as documented.
 const defaultNamespace = "chandlery-system"
@@ -69,10 +70,10 @@ func New(name, agent string) *cobra.Command {
 	o.connection.AddFlags(cmd)
 	o.connection.AddCatalogNamespaceFlag(cmd, &o.catalogNamespace)
 	flags.StringVar(&o.namespace, "supervisor-namespace", defaultNamespace, "namespace of the supervisors")
-	flags.BoolVar(&o.everything, "everything", false, "remove all operators and catalogs too, and the kinds of operators.coreos.com")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be removed, and change nothing")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask; without a terminal nothing is removed unless this is given")
-	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait for each object to be deleted")
+	flags.BoolVar(&o.everything, "everything", false, "also remove all operators and catalogs, and the kinds of operators.coreos.com")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be removed; change nothing")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; without a terminal, nothing is removed unless you give --yes")
+	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "time limit for the deletion of each object")
 	o.output.AddFlags(cmd)
 	return cmd
 }

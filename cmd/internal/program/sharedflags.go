@@ -1,0 +1,83 @@
+package program
+
+import (
+	"maps"
+	"slices"
+)
+
+// flagRow is a flag of a command in the reference. Flags with the same name, value, default,
+// variable and meaning have equal rows.
+type flagRow struct {
+	// name is the long name, without dashes.
+	name string
+	// text is the row of the table, with the line break.
+	text string
+}
+
+// minShared is the least number of commands with an equal row at which the reference lists the
+// flag once for all of them.
+const minShared = 3
+
+// sharedHeading is the heading of the section of shared flags. sharedAnchor is what code hosts
+// make of it.
+const (
+	sharedHeading = "Flags that several commands have"
+	sharedAnchor  = "flags-that-several-commands-have"
+)
+
+// sharedRows returns the rows that at least [minShared] commands have, by the names of the flags.
+// If there are several such rows for a name, it returns the one that most commands have, and the
+// first of equals.
+func sharedRows(sections []section) map[string]flagRow {
+	uses := map[flagRow]int{}
+	for _, s := range sections {
+		for _, row := range s.rows {
+			uses[row]++
+		}
+	}
+	shared := map[string]flagRow{}
+	for _, s := range sections {
+		for _, row := range s.rows {
+			if uses[row] >= minShared && uses[row] > uses[shared[row.name]] {
+				shared[row.name] = row
+			}
+		}
+	}
+	return shared
+}
+
+// split returns the rows that are not shared, and the flags whose rows are, as code.
+func split(rows []flagRow, shared map[string]flagRow) (own []flagRow, names []string) {
+	for _, row := range rows {
+		if shared[row.name] == row {
+			names = append(names, "`--"+row.name+"`")
+		} else {
+			own = append(own, row)
+		}
+	}
+	return own, names
+}
+
+// sharedFlags writes the section of the flags that several commands have, if there are any.
+func (p *page) sharedFlags(shared map[string]flagRow) {
+	if len(shared) == 0 {
+		return
+	}
+	p.printf("\n## %s\n", sharedHeading)
+	var rows []flagRow
+	for _, name := range slices.Sorted(maps.Keys(shared)) {
+		rows = append(rows, shared[name])
+	}
+	p.flagTable(rows)
+}
+
+// flagTable writes a table of flags; nothing if there are none.
+func (p *page) flagTable(rows []flagRow) {
+	if len(rows) == 0 {
+		return
+	}
+	p.printf("\n| Flag | Value | Default | Variable | Meaning |\n|---|---|---|---|---|\n")
+	for _, row := range rows {
+		p.printf("%s", row.text)
+	}
+}

@@ -1,0 +1,79 @@
+package program
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// TestSharedFlags checks that the reference lists a flag once that three commands have alike, and
+// that the section of each of these commands names it.
+func TestSharedFlags(t *testing.T) {
+	var commands []*cobra.Command
+	for _, name := range []string{"bright", "dim", "off"} {
+		cmd := &cobra.Command{Use: name, Short: "Set it " + name, RunE: func(*cobra.Command, []string) error { return nil }}
+		flags := cmd.Flags()
+		flags.StringP("wick", "w", "", "wick of the lamp")
+		if name == "off" {
+			flags.Int("count", 1, "how many")
+		} else {
+			flags.Bool("slow", false, "take time")
+			flags.String("note", "", "note about "+name)
+		}
+		commands = append(commands, cmd)
+	}
+	root := Program{Name: "lamp", Short: "Light the way", EnvPrefix: "LAMP"}.Command(commands...)
+	var out bytes.Buffer
+	root.SetOut(&out)
+	root.SetArgs([]string{"reference"})
+	if err := root.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	const header = "\n| Flag | Value | Default | Variable | Meaning |\n|---|---|---|---|---|\n"
+	for reason, want := range map[string]string{
+		"other flags stay in the table": header + "| `--note` | text | none | `LAMP_NOTE` | note about bright |\n" +
+			"| `--slow` | true or false | `false` | `LAMP_SLOW` | take time |\n\n[Shared flags]",
+		"each command names it":   "\n\n[Shared flags](#flags-that-several-commands-have): `--wick`\n\n| Exit code | Meaning |\n",
+		"the usage has flags":     "```text\nlamp off [flags]\n```",
+		"it is listed at the end": "\n\n## Flags that several commands have\n" + header + "| `-w`, `--wick` | text | none | `LAMP_WICK` | wick of the lamp |\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s: %q is missing in\n%s", reason, want, text)
+		}
+	}
+	for part, want := range map[string]int{"[Shared flags]": 3, "| wick of the lamp |": 1, "| take time |": 2, "| how many |": 1} {
+		if got := strings.Count(text, part); got != want {
+			t.Errorf("%q is there %d times, want %d, in\n%s", part, got, want, text)
+		}
+	}
+}
+
+func TestSharedRows(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		reason string
+		// texts are the rows of one flag, each of another command.
+		texts []string
+		want  string
+	}{
+		"Two":       {reason: "two commands are too few", texts: []string{"a", "a"}},
+		"Three":     {reason: "three commands are enough", texts: []string{"a", "a", "a"}, want: "a"},
+		"Different": {reason: "a row with another meaning is not the same", texts: []string{"a", "a", "b"}},
+		"Most":      {reason: "most commands decide", texts: []string{"a", "a", "a", "b", "b", "b", "b"}, want: "b"},
+		"Equal":     {reason: "the first of equals decides", texts: []string{"a", "b", "a", "b", "a", "b"}, want: "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var sections []section
+			for _, text := range tt.texts {
+				sections = append(sections, section{rows: []flagRow{{name: "wick", text: text}}})
+			}
+			if got := sharedRows(sections)["wick"].text; got != tt.want {
+				t.Errorf("%s: the row is %q, want %q", tt.reason, got, tt.want)
+			}
+		})
+	}
+}
